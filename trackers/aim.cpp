@@ -24,7 +24,7 @@ namespace {
 using runner::core::Node;
 using Remedy = TrackerError::Remedy;
 
-constexpr std::size_t kPointsMax = 4096;     // less than a megabyte in a request
+constexpr std::size_t kPointsMax = 4096;     // request size, below one megabyte
 constexpr const char* kVersions = "3.29.";   // with which this was tried
 constexpr std::size_t kHashCharacters = 24;  // as Aim's own hashes of runs
 constexpr NumberWords kWords = {"nan", "inf", "-inf"};
@@ -110,8 +110,7 @@ class Aim final : public Tracker {
     open();
   }
 
-  // A point is found by its step, so that one that comes twice is there once; but what lies beyond the new end would
-  // stay.
+  // A point is keyed by its step, so repeats are stored once; but points beyond the new end would stay.
   bool starts_anew_after_rewind() const override { return true; }
 
   std::size_t points_max() const override { return kPointsMax; }
@@ -139,7 +138,7 @@ class Aim final : public Tracker {
     });
   }
 
-  void flush(bool) override {}  // what was given is there
+  void flush(bool) override {}  // everything sent has arrived
 
   Node state() const override {
     Node metrics = Node::mapping();
@@ -179,7 +178,7 @@ class Aim final : public Tracker {
     };
     server.open(held(kRepo), "Repo", Node::mapping());
     server.open(held(kLock), "Lock", mapping({{"run_hash", text(hash_)}}));
-    // By force: one of us that died may hold it still. Two that live write the same points.
+    // Forced: a dead process of ours may still hold it. Two live ones write the same points.
     server.call(held(kLock), "lock", arguments({Node::boolean(true)}));
     server.open(held(kMeta), "TreeView", tree("meta"));
     server.open(held(kProgress), "RunHeartbeat", mapping({{"run_hash", text(hash_)}}));
@@ -195,10 +194,10 @@ class Aim final : public Tracker {
     const std::string version = server.version();
     if (version.starts_with(kVersions) || std::exchange(told_version_, true)) return;
     runner::core::log_warning(server.who() + " is Aim " + version + ", and roux speaks as " + kVersions +
-                              "x does; look whether it shows the run as it is");
+                              "x does; check that it shows the run correctly");
   }
 
-  /// What a start before this one has left, of which nothing is known.
+  /// Unknown leftovers of an earlier start.
   void forget() {
     remove(kMeta, ours());
     remove(kSeries, {text("seqs"), text("v2"), text("chunks"), text(hash_)});
@@ -260,7 +259,7 @@ class Aim final : public Tracker {
     update(kMeta, about, figures);
   }
 
-  /// A text or picture. It has a context of its own: Aim tells series apart by name and context, whatever is in them.
+  /// A text or picture. It has its own context: Aim identifies series by name and context, regardless of content.
   template <typename Thing, typename Fill>
   void put(const char* type, const char* kind, const Thing& thing, Fill fill) {
     open();
@@ -278,7 +277,7 @@ class Aim final : public Tracker {
     last_time_ms_ = std::max(last_time_ms_, thing.time_ms);
   }
 
-  /// Once since the start: it changes nothing where the series is known there. Returns where its key figures go.
+  /// Once per start: no effect if the series is known. Returns the location of its aggregates.
   Path begin_series(const Path& series, const Node& context, const std::string& name, const char* type,
                     const char* kind, std::int64_t version) {
     const Node context_hash = number(aim_hash(context));
@@ -328,7 +327,7 @@ class Aim final : public Tracker {
   std::string hash_;  // of the run, there
   std::optional<AimServer> server_;
   std::map<std::string, Extent> extents_;  // of metrics
-  std::set<std::string> known_;            // series of which the server was told since the start
+  std::set<std::string> known_;            // series sent to the server since the start
   std::int64_t last_time_ms_ = 0;
   bool told_version_ = false;
 };

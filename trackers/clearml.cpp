@@ -11,6 +11,7 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/config_values.h"
 #include "trackers/io/json_text.h"
@@ -45,11 +46,7 @@ Location place_of(const std::string& name) {
   return {name.substr(slash + 1), name.substr(0, slash)};
 }
 
-std::string joined(const std::vector<std::string>& items) {
-  std::string text;
-  for (const std::string& item : items) text += (text.empty() ? "" : ",") + item;
-  return "[" + text + "]";
-}
+std::string json_list(const std::vector<std::string>& items) { return "[" + runner::core::joined(items, ",") + "]"; }
 
 const char* type_word(const Node& value) {
   if (value.is_bool()) return "bool";
@@ -121,7 +118,7 @@ class ClearMl final : public Tracker {
       middles.push_back(number_text(histogram.least + (static_cast<double>(i) + 0.5) * width, kWords));
       counts.push_back(number_text(histogram.counts[i], kWords));
     }
-    add_plot(histogram, JsonObject().text("type", "bar").json("x", joined(middles)).json("y", joined(counts)));
+    add_plot(histogram, JsonObject().text("type", "bar").json("x", json_list(middles)).json("y", json_list(counts)));
   }
 
   void log_table(const Table& table) override {
@@ -130,12 +127,12 @@ class ClearMl final : public Tracker {
       std::vector<std::string> cells;
       for (const auto& row : table.rows) cells.push_back(runner::core::to_json(row[i], -1));
       head.push_back(json_quote(table.columns[i]));
-      columns.push_back(joined(cells));
+      columns.push_back(json_list(cells));
     }
     add_plot(table, JsonObject()
                         .text("type", "table")
-                        .json("header", JsonObject().json("values", joined(head)).str())
-                        .json("cells", JsonObject().json("values", joined(columns)).str()));
+                        .json("header", JsonObject().json("values", json_list(head)).str())
+                        .json("cells", JsonObject().json("values", json_list(columns)).str()));
   }
 
   void log_image(const Image& image) override {
@@ -177,9 +174,9 @@ class ClearMl final : public Tracker {
       throw TrackerError(TrackerError::Remedy::kTryAgain, written.failure().message, written.failure().hint);
   }
 
-  /// A line that were no list would have the importer send the one before once more.
+  /// A line that is not a list would make the importer repeat the previous one.
   static void add(RecordFile& file, const std::vector<std::string>& events) {
-    if (!events.empty()) file.append(joined(events) + "\n");
+    if (!events.empty()) file.append(json_list(events) + "\n");
   }
 
   JsonObject event(const char* type, const Location& place, std::int64_t step, std::int64_t time_ms) const {
@@ -203,7 +200,7 @@ class ClearMl final : public Tracker {
   template <typename Thing>
   void add_plot(const Thing& thing, const JsonObject& trace) {
     const std::string plot = JsonObject()
-                                 .json("data", joined({trace.str()}))
+                                 .json("data", json_list({trace.str()}))
                                  .json("layout", JsonObject().text("title", thing.name).str())
                                  .str();
     add(*metrics_, {event("plot", place_of(thing.name), thing.step, thing.time_ms).text("plot_str", plot).str()});
@@ -212,8 +209,8 @@ class ClearMl final : public Tracker {
   void tell_left_out(const Point& point) {
     if (std::exchange(told_left_out_, true)) return;
     runner::core::log_warning(
-        "tracker " + name_ + ": ClearML holds no NaN and no infinity: " + runner::core::quote(*point.name) +
-        " is left out at step " + std::to_string(point.step) + ", and so is what follows of the kind; it is counted");
+        "tracker " + name_ + ": ClearML does not support NaN and infinity: " + runner::core::quote(*point.name) +
+        " is skipped at step " + std::to_string(point.step) + ", as are later ones; they are counted");
   }
 
   std::string task_json() const {
@@ -234,14 +231,13 @@ class ClearMl final : public Tracker {
     for (const auto* list : {&config_.tags, &run_.tags}) {
       for (const std::string& tag : *list) tags.push_back(json_quote(tag));
     }
-    std::string command;
-    for (const std::string& word : run_.command_line) command += (command.empty() ? "" : " ") + word;
+    const std::string command = runner::core::joined(run_.command_line, " ");
     return JsonObject()
         .text("id", id_)
         .text("name", task_)
         .text("project_name", project_)
         .text("type", to_text(config_.task_type))
-        .json("tags", joined(tags))
+        .json("tags", json_list(tags))
         .text("comment", config_.comment.value_or(""))
         .json("hyperparams", JsonObject().json("General", "{" + all + "}").str())
         .json("configuration", JsonObject()

@@ -10,10 +10,10 @@
 #include "generated/tracker/comet_ml.h"  // Config; declares make()
 #include "runner/core/clock.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
-#include "trackers/io/csv_field.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
@@ -34,7 +34,7 @@ using runner::core::Node;
 constexpr NumberWords kWords = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
 constexpr std::size_t kIdDigits = 32;
 
-/// Comet takes no name of two lines.
+/// Comet does not accept names with line breaks.
 std::string one_line(std::string name) {
   std::replace_if(
       name.begin(), name.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -89,7 +89,8 @@ class Comet final : public Tracker {
     const auto add_line = [&lines](const auto& cells, auto text_of) {
       std::string line;
       bool first = true;
-      for (const auto& cell : cells) line += (std::exchange(first, false) ? "" : ",") + csv_field(text_of(cell), ',');
+      for (const auto& cell : cells)
+        line += (std::exchange(first, false) ? "" : ",") + runner::core::csv_field(text_of(cell), ',');
       lines += line + "\r\n";
     };
     add_line(table.columns, [](const std::string& column) { return column; });
@@ -182,7 +183,7 @@ class Comet final : public Tracker {
     }
   }
 
-  /// What lies in the folder by that name is shown by its own.
+  /// A file in the folder by that name shows under its own name.
   void add_upload(const std::string& file, const char* type, const std::string& shown, std::int64_t step,
                   std::int64_t time_ms) {
     const std::string more = JsonObject()

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "generated/tracker/csv.h"  // Config; declares make()
-#include "trackers/io/csv_field.h"
+#include "runner/core/text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/record_file.h"
 #include "trackers/tracker.h"
@@ -21,7 +21,7 @@ class Csv final : public Tracker {
   Csv(Config config, std::string name) : config_(std::move(config)), name_(std::move(name)) {}
 
   void start(const Run& run, const Node& state) override {
-    run_id_ = csv_field(run.id, ',');
+    run_id_ = runner::core::csv_field(run.id, ',');
     const Node* bytes = state.is_mapping() ? state.find("bytes") : nullptr;
     const std::string own = run.dir + "/" + (name_ == "csv" ? "metrics" : name_) + ".csv";
     const std::string path = config_.path.value_or(own);
@@ -30,12 +30,12 @@ class Csv final : public Tracker {
     file_.emplace(path, keep_bytes);
     if (file_->bytes() > 0) return;
     file_->append(kHeader);
-    file_->flush(false);  // whose it is, before another run looks
+    file_->flush(false);  // mark the owner before another run looks
   }
 
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {
-      file_->append(run_id_ + "," + csv_field(*point.name, ',') + "," + std::to_string(point.step) + "," +
+      file_->append(run_id_ + "," + runner::core::csv_field(*point.name, ',') + "," + std::to_string(point.step) + "," +
                     seconds_text(point.time_ms) + "," + number_text(point.value, kWords) + "\r\n");
     }
   }

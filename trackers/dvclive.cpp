@@ -9,7 +9,7 @@
 
 #include "generated/tracker/dvclive.h"  // Config; declares make()
 #include "runner/core/platform/files.h"
-#include "trackers/io/csv_field.h"
+#include "runner/core/text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
@@ -68,7 +68,7 @@ void put_nested(Node& root, const std::string& name, const Node& value) {
   }
 }
 
-/// A metric's file. It is open while it is written only: a run may have more metrics than a process has files.
+/// A metric's file. Open only while writing: a run may have more metrics than a process has file descriptors.
 struct Series {
   std::int64_t bytes = 0;  // that were flushed
   std::string unwritten;
@@ -99,7 +99,7 @@ class DvcLive final : public Tracker {
     for (const Point& point : points) {
       Series& series = series_[*point.name];
       if (series.bytes == 0 && series.unwritten.empty()) {
-        series.unwritten = "step\t" + csv_field(parts_of(*point.name).back(), '\t') + "\n";
+        series.unwritten = "step\t" + runner::core::csv_field(parts_of(*point.name).back(), '\t') + "\n";
       }
       series.unwritten += std::to_string(point.step) + "\t" + number_text(point.value, kWords) + "\n";
       series.last = point.value;
@@ -160,15 +160,14 @@ class DvcLive final : public Tracker {
   }
 
  private:
-  /// What a run before left there goes, first of all the file that names the others. A person's own is not ours to take
-  /// away: `dir: .` in a DVC project names its dvc.yaml and params.yaml.
+  /// Deletes leftovers of an earlier run, first the file that names the others. Never a user's own files: `dir: .` in a
+  /// DVC project names its dvc.yaml and params.yaml.
   void begin(const Run& run) {
     std::error_code ignored;
     for (const char* path : {"dvc.yaml", "params.yaml", "metrics.json", "plots"}) {
       if (fs::exists(folder_ + "/" + kOwner, ignored) || !fs::exists(folder_ + "/" + path, ignored)) continue;
-      throw TrackerError(TrackerError::Remedy::kPause,
-                         folder_ + " has a " + path + " already that no run of roux has written",
-                         "name another `dir`, or move that away");
+      throw TrackerError(TrackerError::Remedy::kPause, folder_ + " has a " + path + " that roux did not write",
+                         "use another `dir`, or move that away");
     }
     for (const char* path : {"dvc.yaml", "metrics.json", "plots/metrics", "plots/images", "plots/custom"}) {
       fs::remove_all(folder_ + "/" + path, ignored);
@@ -181,15 +180,15 @@ class DvcLive final : public Tracker {
     const auto owner = runner::core::read_file(folder_ + "/" + kOwner, kOwnerBytesMax);
     if (!owner || owner.value() != run.id + "\n") {
       throw TrackerError(TrackerError::Remedy::kPause,
-                         folder_ + (owner ? " has been taken over by another run" : " is not there any more"),
-                         "a run keeps its files apart in a `dir` of its own");
+                         folder_ + (owner ? " has been taken over by another run" : " no longer exists"),
+                         "give each run its own `dir`");
     }
     for (const auto& entry : state.find("series")->entries()) {
       Series& series = series_[entry.key];
       const Node& last = *entry.value.find("last");
       series.bytes = entry.value.find("bytes")->as_integer();
       series.last = last.is_number() ? last.as_double() : std::strtod(last.as_string().c_str(), nullptr);
-      // A row that was torn would be read as another value.
+      // A torn row would be read as another value.
       RecordFile(folder_ + "/plots/metrics/" + path_of(entry.key) + ".tsv", series.bytes);
     }
     plots_ = *state.find("plots");

@@ -30,7 +30,7 @@ using Remedy = TrackerError::Remedy;
 
 constexpr std::int64_t kPollMs = 250;
 constexpr std::int64_t kFlushMs = 1000;
-constexpr std::int64_t kFlushPoints = 262'144;  // or so many: what a tracker has not flushed is in memory
+constexpr std::int64_t kFlushPoints = 262'144;  // or after this many: unflushed data are in memory
 constexpr std::int64_t kPointsMax = 65'536;     // of one piece: some megabytes
 constexpr std::int64_t kBackoffMs = 1000, kBackoffMaxMs = 60'000;
 
@@ -73,7 +73,7 @@ class Following {
         return result_;
       } catch (const TrackerError& error) {
         if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
-        tell(error);
+        report(error);
         problem = error;
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
@@ -87,7 +87,7 @@ class Following {
   }
 
  private:
-  /// From the last flush to the end; whatever goes wrong on the way, the next go begins at the last flush again.
+  /// From the last flush to the end; after any error the next attempt starts at the last flush again.
   void go() {
     if (!cursors_) cursors_.emplace(run_.dir);
     if (!feed_) feed_.emplace(run_.dir);
@@ -95,7 +95,7 @@ class Following {
     points_ = 0;
     started_ = false;
     for (bool leaving = false;;) {
-      // Asked for before reading: what was written before the end is read after it.
+      // Queried before reading: what was written before the end is read after it.
       const FeedEnd end_of_run = feed_->end();
       const Ending ending = ending_of(end_of_run.status, runner::store::live_owner(run_.dir, clock_).has_value());
       const FeedBatch batch = feed_->next(record_.cursor, kPointsMax);
@@ -109,11 +109,11 @@ class Following {
       if (ending != Ending::kOpen || !options_.until_end || leaving) return end(ending, end_of_run);
       start_once();
       if (dirty_) flush(false);
-      leaving = !waiter_.wait(kPollMs);  // not without what was written meanwhile, and the ending
+      leaving = !waiter_.wait(kPollMs);  // not before reading what was written meanwhile, and the ending
     }
   }
 
-  /// Not before there is something to tell: a run that was brought over whole is left alone.
+  /// Not before there is something to send: a fully synced run is left alone.
   void start_once() {
     if (std::exchange(started_, true)) return;
     guarded([&] { tracker_.start(run_, record_.state); });
@@ -128,7 +128,7 @@ class Following {
       record_.left_out = 0;
       record_.state = Node::null();
       cursors_->put(options_.name,
-                    record_);  // what the tool had is gone, even if this process ends before the next flush
+                    record_);  // the tool's data are gone, even if this process ends before the next flush
       guarded([&] { tracker_.start(run_, record_.state); });
       return;  // the next piece is the whole lineage up to here
     }
@@ -140,7 +140,7 @@ class Following {
     dirty_ = true;
   }
 
-  /// False when nothing was said since the last time.
+  /// False when nothing was sent since the last time.
   bool take_console() {
     const auto rows = runner::store::read_console(run_.dir, record_.console_bytes);
     if (rows.empty()) return false;
@@ -156,7 +156,7 @@ class Following {
     return true;
   }
 
-  /// Some tools take steps in rising order only.
+  /// Some tools accept only increasing steps.
   void hand_over_by_step(const FeedBatch& batch) {
     const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
     std::vector<Point> points = points_of(batch);
@@ -214,7 +214,7 @@ class Following {
     }
   }
 
-  /// What is gone by now, as an old checkpoint, is passed over.
+  /// Skips what no longer exists, such as an old checkpoint.
   void hand_over(const FeedArtefact& artefact) {
     const std::string path = (std::filesystem::path(run_.dir) / artefact.path).string();
     const std::string name = text_or(artefact.data, "name", artefact.path);
@@ -227,7 +227,7 @@ class Following {
       std::optional<Table> table = read_table(path);
       if (!table) {
         leave_out(1);
-        return tell(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
+        return report(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
       }
       table->name = name;
       table->step = artefact.step;
@@ -238,14 +238,14 @@ class Following {
       taken([&] {
         try {
           tracker_.log_artifact(artifact);
-        } catch (const std::filesystem::filesystem_error& error) {  // taken away meanwhile
+        } catch (const std::filesystem::filesystem_error& error) {  // deleted meanwhile
           throw TrackerError(Remedy::kLeaveOut, error.what());
         }
       });
     }
   }
 
-  /// False when the tool refuses just this; then it is left out.
+  /// False when the tool refuses only this; then it is skipped.
   bool taken(const std::function<void()>& give, std::int64_t count = 1) {
     try {
       guarded(give);
@@ -253,7 +253,7 @@ class Following {
     } catch (const TrackerError& error) {
       if (error.remedy() != Remedy::kLeaveOut) throw;
       leave_out(count);
-      tell(error);
+      report(error);
       return false;
     }
   }
@@ -263,7 +263,7 @@ class Following {
     record_.left_out += count;
   }
 
-  /// By its id, so that a name is put together once.
+  /// By id, so that a name is built once.
   const std::string& name_of(std::int64_t series) {
     const auto index = static_cast<std::size_t>(series);
     if (index >= names_.size()) names_.resize(index + 1);
@@ -297,7 +297,7 @@ class Following {
     if (ending != Ending::kOpen) runner::store::put_journal_away(run_.dir);
   }
 
-  /// Another exception than its own is a fault of the tracker: nobody knows whether trying again would help.
+  /// Any other exception is a bug in the tracker: a retry may not help.
   template <typename Body>
   static void guarded(Body body) {
     try {
@@ -307,7 +307,7 @@ class Following {
     } catch (const std::exception& error) {
       throw TrackerError(Remedy::kPause, error.what());
     } catch (...) {  // a plugin's
-      throw TrackerError(Remedy::kPause, "the tracker has thrown something that has no words");
+      throw TrackerError(Remedy::kPause, "the tracker threw an unknown exception");
     }
   }
 
@@ -322,21 +322,21 @@ class Following {
     return result_;
   }
 
-  void tell(const TrackerError& error) {
-    const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is left out" : "; trying again";
-    if (error.remedy() != Remedy::kLeaveOut) note(error);  // a flush since the last time has taken it away
+  void report(const TrackerError& error) {
+    const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is skipped" : "; retrying";
+    if (error.remedy() != Remedy::kLeaveOut) note(error);  // a flush since the last time has removed it
     if (std::exchange(told_, error.what()) == error.what()) return;
     runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
   }
 
-  /// For somebody who looks at the run, beside the record of the last flush.
+  /// For users who inspect the run, in addition to the record of the last flush.
   void note(const TrackerError& error) {
     try {
       runner::store::TrackerRecord flushed = cursors_->get(options_.name);
       flushed.problem = error.what();
       flushed.problem_ms = clock_.wall_ms();
       cursors_->put(options_.name, flushed);
-    } catch (const SqliteError& failure) {  // what is tried again is worth more than its record
+    } catch (const SqliteError& failure) {  // the retry matters more than its record
       runner::core::log_debug(failure.what());
     }
   }
@@ -351,7 +351,7 @@ class Following {
   std::optional<Feed> feed_;
   runner::store::TrackerRecord record_;
   std::vector<std::unique_ptr<std::string>> names_;
-  std::int64_t points_ = 0;  // handed over since the last flush
+  std::int64_t points_ = 0;  // sent since the last flush
   std::int64_t flushed_ns_ = 0;
   bool started_ = false, dirty_ = false, flushed_since_error_ = false;
   std::string told_;

@@ -26,7 +26,7 @@ class Jsonl final : public Tracker {
     file_.emplace(path, keep_bytes);
     if (file_->bytes() > 0) return;
     file_->append(json_lines::start(run));
-    file_->flush(false);  // whose it is, before another run looks
+    file_->flush(false);  // mark the owner before another run looks
   }
 
   void rewind(std::int64_t step) override { file_->append(json_lines::rewind(step)); }

@@ -13,10 +13,11 @@
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/log.h"
-#include "runner/core/picture/crc32.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
@@ -33,8 +34,8 @@ using runner::core::json_quote;
 using runner::core::Node;
 using Remedy = TrackerError::Remedy;
 
-// What MLflow takes in one request, and in one value.
-constexpr std::size_t kPointsMax = 800;  // 1000; but as many with the longest names would be more than a megabyte
+// MLflow's limits of a request, and of a value.
+constexpr std::size_t kPointsMax = 800;  // the limit is 1000, but with the longest names that exceeds a megabyte
 constexpr std::size_t kPairsMax = 100;
 constexpr std::size_t kParamMax = 6000, kTagMax = 8000;
 constexpr std::size_t kHistoryPage = 25'000;
@@ -58,7 +59,7 @@ json to_json(const Pairs& pairs) {
 
 std::string checksum(const std::string& bytes) {
   char text[9];
-  std::snprintf(text, sizeof text, "%08x", runner::core::crc32c(bytes));
+  std::snprintf(text, sizeof text, "%08x", crc32c(bytes));
   return text;
 }
 
@@ -99,13 +100,13 @@ class Mlflow final : public Tracker {
   void start(const Run& run, const Node& state) override {
     try {
       go_on(run, state);
-    } catch (const json::exception&) {  // JSON, but not as it was agreed
+    } catch (const json::exception&) {  // JSON, but not the expected fields
       throw server_->not_mlflow();
     }
   }
 
-  // MLflow cannot take a point back. What is logged once more with the same value is there already; where the value is
-  // another one the step has both, and the newer counts.
+  // MLflow cannot delete a point. A repeated point with the same value exists already; with another value the step has
+  // both, and the newer counts.
   void rewind(std::int64_t step) override {
     rewound_to_ = step;
     last_known_step_ = step;
@@ -174,7 +175,7 @@ class Mlflow final : public Tracker {
     }
   }
 
-  void flush(bool) override {}  // what was given is there
+  void flush(bool) override {}  // everything sent has arrived
 
   Node state() const override {
     Node state = Node::mapping();
@@ -206,14 +207,14 @@ class Mlflow final : public Tracker {
     if (const Node* step = kept("rewound_to")) rewind(step->as_integer());
   }
 
-  /// The server's address, with nothing behind it; kPause where none is given.
+  /// The server's address, without a path; kPause if not set.
   std::string address(const Node& state) const {
     const Node* before = state.is_mapping() ? state.find("tracking_uri") : nullptr;
     std::string uri = given_or(config_.tracking_uri, "MLFLOW_TRACKING_URI", before ? before->as_string() : "");
     if (!uri.starts_with("http://") && !uri.starts_with("https://")) {
       throw TrackerError(
           Remedy::kPause,
-          uri.empty() ? "no MLflow server is named"
+          uri.empty() ? "no MLflow server is set"
                       : "MLFLOW_TRACKING_URI is " + without_credentials(uri) + ", which is not the address of a server",
           "set MLFLOW_TRACKING_URI or the tracker's tracking_uri to http://HOST:PORT");
     }
@@ -264,7 +265,7 @@ class Mlflow final : public Tracker {
       json made = {{"name", name}};
       if (config_.artifact_location) made["artifact_location"] = *config_.artifact_location;
       const HttpAnswer created = server_->ask(server_->post_request("experiments/create", text_of(made)));
-      // Somebody else may have been faster.
+      // Another client may have been faster.
       if (mlflow_error_code(created) != "RESOURCE_ALREADY_EXISTS") require_success(created, server_->who());
       answer = server_->ask(by_name);
     }
@@ -273,8 +274,8 @@ class Mlflow final : public Tracker {
       throw server_->not_mlflow();
     }
     if (experiment["experiment"].value("lifecycle_stage", "") == "deleted") {
-      throw TrackerError(Remedy::kPause, server_->who() + " has the experiment \"" + name + "\" among the deleted",
-                         "restore it there, or name another experiment_name");
+      throw TrackerError(Remedy::kPause, server_->who() + " has the experiment \"" + name + "\", but it is deleted",
+                         "restore it there, or use another experiment_name");
     }
     return experiment["experiment"].at("experiment_id");
   }
@@ -282,8 +283,7 @@ class Mlflow final : public Tracker {
   /// The first ones that a run is made with; the rest follows within the limit of a request.
   Pairs first_tags(const Run& run, const std::string& parent) const {
     Pairs tags = {{kOurs, run.id}, {"mlflow.user", user_name()}, {"mlflow.source.type", "LOCAL"}};
-    std::string command;
-    for (const std::string& word : run.command_line) command += (command.empty() ? "" : " ") + word;
+    const std::string command = runner::core::joined(run.command_line, " ");
     tags.emplace_back("mlflow.source.name", command.empty() ? "roux" : cut(command, kTagMax));
     if (!parent.empty()) tags.emplace_back("mlflow.parentRunId", parent);
     return tags;
@@ -295,7 +295,7 @@ class Mlflow final : public Tracker {
     for (const auto& [key, value] : config_.tags) tags[mlflow_name(key)] = value;
     const json given = json::parse(environment("MLFLOW_TAGS").value_or("{}"), nullptr, false);
     if (!given.is_object()) {
-      throw TrackerError(Remedy::kPause, "MLFLOW_TAGS is no JSON object", R"(write it as '{"team": "language"}')");
+      throw TrackerError(Remedy::kPause, "MLFLOW_TAGS is not a JSON object", R"(write it as '{"team": "language"}')");
     }
     for (const auto& [key, value] : given.items()) {
       tags[mlflow_name(key)] = value.is_string() ? value.get<std::string>() : text_of(value);
@@ -306,7 +306,7 @@ class Mlflow final : public Tracker {
     return pairs;
   }
 
-  /// Where its artifacts lie and how it stands; that it is there at all.
+  /// Checks that it exists; gets its artifact location and status.
   void look_at_run() {
     const HttpAnswer answer = server_->ask(server_->get_request("runs/get", "?run_id=" + url_encoded(run_id_)));
     if (mlflow_error_code(answer) == "RESOURCE_DOES_NOT_EXIST") {
@@ -314,14 +314,14 @@ class Mlflow final : public Tracker {
     }
     const json info = json::parse(require_success(answer, server_->who()).body).at("run").at("info");
     if (info.value("lifecycle_stage", "") == "deleted") {
-      throw TrackerError(Remedy::kPause, server_->who() + " has the run " + run_id_ + " among the deleted",
+      throw TrackerError(Remedy::kPause, server_->who() + " has the run " + run_id_ + " , but it is deleted",
                          "restore it there");
     }
     artifact_uri_ = info.value("artifact_uri", "");
     status_ = info.value("status", "");
   }
 
-  /// By themselves and before any metric, so that one that is refused takes no metric with it.
+  /// Separately and before any metric, so that a refused one does not affect metrics.
   void tell_config(const Run& run) {
     Pairs params;
     for (const auto& [name, value] : config_values(run.config)) {
@@ -381,7 +381,7 @@ class Mlflow final : public Tracker {
 
   bool is_known(const Point& point) {
     if (!rewound_to_) return false;
-    if (point.step > last_known_step_) {  // past what was done before
+    if (point.step > last_known_step_) {  // past earlier steps
       rewound_to_.reset();
       known_.clear();
       return false;
@@ -403,7 +403,7 @@ class Mlflow final : public Tracker {
     status_ = status;
   }
 
-  /// What the server holds of the run: its parameters, tags and the last value of each metric.
+  /// The run on the server: its parameters, tags and the last value of each metric.
   json held_data() { return server_->get("runs/get", "?run_id=" + url_encoded(run_id_)).at("run").at("data"); }
 
   template <typename Thing>
@@ -413,7 +413,7 @@ class Mlflow final : public Tracker {
 
   void put(const std::string& path, const std::string& content) { server_->put_artifact(artifact_uri_, path, content); }
 
-  /// What MLflow does not take of what describes the run is told, each reason once, and costs the rest nothing.
+  /// Reports params and tags that MLflow refuses, each reason once; the rest is not affected.
   template <typename Body>
   void leaving_out(Body body) {
     try {
@@ -429,7 +429,7 @@ class Mlflow final : public Tracker {
     std::string fits = cut(value, most);
     if (fits.size() < value.size()) {
       runner::core::log_warning(std::string("the ") + what + " " + key + " is cut to the " + std::to_string(most) +
-                                " characters that MLflow takes");
+                                " characters that MLflow accepts");
     }
     return fits;
   }
@@ -438,7 +438,7 @@ class Mlflow final : public Tracker {
   std::string uri_, run_id_, artifact_uri_, status_;
   std::optional<MlflowServer> server_;
   std::int64_t last_time_ms_ = 0;
-  std::optional<std::int64_t> rewound_to_;  // while steps are done again of which the server has points: `known_`
+  std::optional<std::int64_t> rewound_to_;  // while steps are repeated that the server has points of: `known_`
   Known known_;
   std::int64_t last_known_step_ = 0;
   std::unordered_map<std::string, std::string> keys_;  // of metrics, as a request begins with them

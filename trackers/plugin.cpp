@@ -21,7 +21,7 @@ std::unique_ptr<Tracker> opened(const Config& config) {
   return start_plugin_program({*config.command, text, config.acknowledges, std::llround(config.answer_timeout * 1000)});
 }
 
-/// Opens what the recipe names when the run begins to be told, so that what is wrong with it is this tracker's.
+/// Opens the plugin when the run starts to be sent, so that its errors belong to this tracker.
 class Plugin final : public Tracker {
  public:
   explicit Plugin(Config config) : config_(std::move(config)) {}

@@ -21,7 +21,7 @@ extern "C" {
 enum {
   ROUX_TAKEN = 0,
   ROUX_TRY_AGAIN = 1, /* later, with the same: the tool is down, slow or full */
-  ROUX_PAUSE = 2,     /* not before somebody has done something */
+  ROUX_PAUSE = 2,     /* pause until the user acts */
   ROUX_LEAVE_OUT = 3  /* not this; the next may fit */
 };
 

@@ -17,7 +17,7 @@ namespace {
 using runner::core::Node;
 using Remedy = TrackerError::Remedy;
 
-/// A plugin that leaves the program in the middle of a call would look as if all had been brought over.
+/// A plugin that exits the program within a call would look like a complete sync.
 bool inside_call = false;
 
 void refuse_to_leave() {
@@ -108,7 +108,7 @@ class PluginLibrary final : public Tracker {
     inside_call = false;
     if (answer == ROUX_TAKEN) return;
     const char* words = of_.problem != nullptr ? of_.problem(of_.self) : nullptr;
-    const std::string why = path_ + ": " + (words != nullptr && *words != '\0' ? words : "it did not take what it got");
+    const std::string why = path_ + ": " + (words != nullptr && *words != '\0' ? words : "it refused the data");
     throw TrackerError(answer == ROUX_TRY_AGAIN   ? Remedy::kTryAgain
                        : answer == ROUX_LEAVE_OUT ? Remedy::kLeaveOut
                                                   : Remedy::kPause,
@@ -122,20 +122,20 @@ class PluginLibrary final : public Tracker {
 }  // namespace
 
 std::unique_ptr<Tracker> open_plugin_library(const std::string& path, const std::string& options) {
-  // A bare name would be looked for among the system's libraries.
+  // A bare name would be searched in the system's library path.
   const std::string place = path.find('/') == std::string::npos ? "./" + path : path;
   void* library = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) throw TrackerError(Remedy::kPause, std::string("cannot load the plugin: ") + dlerror());
   const auto open = reinterpret_cast<decltype(&roux_tracker_open)>(dlsym(library, "roux_tracker_open"));
   if (open == nullptr) {
     throw TrackerError(Remedy::kPause, path + " has no roux_tracker_open()",
-                       "see trackers/plugin_abi.h; in C++ it stands in extern \"C\"");
+                       "see trackers/plugin_abi.h; in C++ declare it extern \"C\"");
   }
   std::atexit(refuse_to_leave);
   inside_call = true;
   const roux_tracker* made = open(options.c_str());
   inside_call = false;
-  if (made == nullptr) throw TrackerError(Remedy::kPause, path + ": roux_tracker_open() gives nothing");
+  if (made == nullptr) throw TrackerError(Remedy::kPause, path + ": roux_tracker_open() returns null");
   if (made->abi != ROUX_TRACKER_ABI) {
     throw TrackerError(Remedy::kPause,
                        path + " is made for plugin interface " + std::to_string(made->abi) + ", this is " +

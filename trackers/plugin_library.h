@@ -7,8 +7,8 @@
 
 namespace trackers {
 
-/// A tracker out of a shared object with the functions of trackers/plugin_abi.h. `options` is JSON. TrackerError
-/// (kPause) where the file is no such thing or is made for another ABI.
+/// A tracker from a shared object with the functions of trackers/plugin_abi.h. `options` is JSON. TrackerError (kPause)
+/// when the file is not one or has another ABI.
 std::unique_ptr<Tracker> open_plugin_library(const std::string& path, const std::string& options);
 
 }  // namespace trackers

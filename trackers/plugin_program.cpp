@@ -17,9 +17,9 @@ using runner::core::Node;
 using runner::core::Process;
 using Remedy = TrackerError::Remedy;
 
-constexpr std::size_t kLinesMax = 200;  // of what it has to say
+constexpr std::size_t kLinesMax = 200;  // of its error output
 
-/// With one answer, however much is said meanwhile.
+/// Answered once, however many lines came before.
 class Patience {
  public:
   explicit Patience(std::int64_t ms) : end_ns_(now_ns() + ms * 1'000'000) {}
@@ -35,7 +35,7 @@ class Program final : public Tracker {
  public:
   explicit Program(PluginProgram program) : program_(std::move(program)), relay_(program_.command.front(), kLinesMax) {}
 
-  // One that still runs from before a failure is ended: it has been told what comes once more.
+  // Kills one that still runs from before a failure: it has already received what is repeated now.
   void start(const Run& run, const Node& state) override {
     flushes_ = state.is_integer() ? state.as_integer() : 0;
     process_.reset();
@@ -45,47 +45,47 @@ class Program final : public Tracker {
     } catch (const runner::core::RunError& error) {
       throw TrackerError(Remedy::kPause, error.what());
     }
-    tell(R"({"type":"options","resumed":)" + std::string(flushes_ > 0 ? "true" : "false") + R"(,"options":)" +
+    send(R"({"type":"options","resumed":)" + std::string(flushes_ > 0 ? "true" : "false") + R"(,"options":)" +
          program_.options + "}\n");
-    tell(json_lines::start(run));
+    send(json_lines::start(run));
   }
 
-  void rewind(std::int64_t step) override { tell(json_lines::rewind(step)); }
+  void rewind(std::int64_t step) override { send(json_lines::rewind(step)); }
   void log(std::span<const Point> points) override {
     std::string lines;
     for (const Point& point : points) lines += line(point);
-    tell(lines);
+    send(lines);
   }
-  void log_text(const Text& text) override { tell(line(text)); }
-  void log_histogram(const Histogram& histogram) override { tell(line(histogram)); }
-  void log_image(const Image& image) override { tell(line(image)); }
-  void log_table(const Table& table) override { tell(line(table)); }
-  void log_artifact(const Artifact& artifact) override { tell(line(artifact)); }
+  void log_text(const Text& text) override { send(line(text)); }
+  void log_histogram(const Histogram& histogram) override { send(line(histogram)); }
+  void log_image(const Image& image) override { send(line(image)); }
+  void log_table(const Table& table) override { send(line(table)); }
+  void log_artifact(const Artifact& artifact) override { send(line(artifact)); }
 
   void flush(bool) override {
     ++flushes_;
-    tell(R"({"type":"flush","number":)" + std::to_string(flushes_) + "}\n");
+    send(R"({"type":"flush","number":)" + std::to_string(flushes_) + "}\n");
     if (program_.acknowledges) wait_for("flushed " + std::to_string(flushes_));
-    for (std::size_t lines = 0; lines < kLinesMax && read(0) == Process::Read::kLine; ++lines) hear();
+    for (std::size_t lines = 0; lines < kLinesMax && read(0) == Process::Read::kLine; ++lines) receive();
   }
 
   Node state() const override { return Node::integer(flushes_); }
 
   void finish(const End& end) override {
-    if (end.ending != Ending::kOpen) tell(line(end));
+    if (end.ending != Ending::kOpen) send(line(end));
     process_->close_input();
     const std::optional<int> status = last_status();
-    if (!status) throw silent("does not leave");
+    if (!status) throw silent("does not exit");
     if (*status != 0) throw left(*status);
     process_.reset();
   }
 
  private:
-  void tell(const std::string& lines) {
+  void send(const std::string& lines) {
     switch (process_->write(lines, program_.answer_timeout_ms)) {
       case Process::Write::kDone: return;
       case Process::Write::kTimeout: throw silent("does not read");
-      case Process::Write::kClosed: throw gone("reads no more, and does not leave");
+      case Process::Write::kClosed: throw gone("stopped reading, but does not exit");
     }
   }
 
@@ -94,9 +94,9 @@ class Program final : public Tracker {
     while (!patience.is_over()) {
       const auto said = read(patience.left_ms());
       if (said == Process::Read::kTimeout) break;
-      if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not leave");
+      if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not exit");
       if (said_ == answer) return;
-      hear();
+      receive();
     }
     throw silent("does not answer a flush");
   }
@@ -105,23 +105,23 @@ class Program final : public Tracker {
     return process_->read_line(said_, timeout_ms, runner::core::ChildLog::kLineBytesMax);
   }
 
-  void hear() {
+  void receive() {
     if (!program_.acknowledges || !said_.starts_with("flushed ")) relay_.say(said_);
   }
 
-  /// Of one that ought to end, after its last words; nothing where it does not come to them, or stays after them.
+  /// The exit status after its last output; nothing if it does not end.
   std::optional<int> last_status() {
     const Patience patience(program_.answer_timeout_ms);
     while (!patience.is_over()) {
       const auto said = read(patience.left_ms());
       if (said == Process::Read::kTimeout) break;
       if (said == Process::Read::kEnd) return process_->wait_for(patience.left_ms());
-      hear();
+      receive();
     }
     return std::nullopt;
   }
 
-  /// `otherwise`: what one does that ought to have ended.
+  /// `otherwise`: the error if it has not ended.
   TrackerError gone(const char* otherwise) {
     const std::optional<int> status = last_status();
     return status ? left(*status) : silent(otherwise);
@@ -133,8 +133,8 @@ class Program final : public Tracker {
 
   TrackerError left(int status) const {
     return {status == 127 ? Remedy::kPause : Remedy::kTryAgain,
-            program_.command.front() + " has left with status " + std::to_string(status),
-            status == 127 ? "is there such a program?" : ""};
+            program_.command.front() + " exited with status " + std::to_string(status),
+            status == 127 ? "does the program exist?" : ""};
   }
 
   const PluginProgram program_;

@@ -16,8 +16,8 @@ struct PluginProgram {
   std::int64_t answer_timeout_ms = 60'000;
 };
 
-/// A tracker that is a program: it is started with the run, and reads what the run tells as JSON lines. The lines are
-/// those of json_lines.h, and `options`, `rewind` and `flush`.
+/// A tracker that is a program: it is started with the run, and reads its data as JSON lines: those of json_lines.h,
+/// and `options`, `rewind` and `flush`.
 std::unique_ptr<Tracker> start_plugin_program(const PluginProgram& program);
 
 }  // namespace trackers

@@ -14,9 +14,9 @@
 
 #include "generated/tracker/tensorboard.h"  // Config; declares make()
 #include "runner/core/clock.h"
-#include "runner/core/picture/crc32.h"
 #include "runner/core/platform/machine.h"
 #include "trackers/io/config_values.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/wire.h"
@@ -44,9 +44,9 @@ std::string framed(const std::string& message) {
   std::string record;
   record.reserve(message.size() + 16);
   append(record, static_cast<std::uint64_t>(message.size()));
-  append(record, runner::core::masked_crc32c(record));
+  append(record, masked_crc32c(record));
   record += message;
-  append(record, runner::core::masked_crc32c(message));
+  append(record, masked_crc32c(message));
   return record;
 }
 
@@ -113,8 +113,8 @@ class TensorBoard final : public Tracker {
  public:
   TensorBoard(Config config, std::string name) : config_(std::move(config)), name_(std::move(name)) {}
 
-  // TensorBoard stops at a record that was torn, and reads a second file after the first: each start has a file of its
-  // own, which begins where the flushed part of the one before ends.
+  // TensorBoard stops at a torn record, and reads a second file after the first: each start has its own file, which
+  // begins where the flushed part of the previous one ends.
   void start(const Run& run, const Node& state) override {
     const std::string folder = !config_.logging_dir
                                    ? run.dir + "/" + name_
@@ -219,7 +219,7 @@ class TensorBoard final : public Tracker {
     return file.starts_with(kFile) ? std::strtoll(file.c_str() + kFile.size(), nullptr, 10) : 0;
   }
 
-  /// Files that a crash left behind the last flush: their points come once more.
+  /// Files left by a crash after the last flush: their points are repeated.
   static void remove_younger(const std::string& folder, std::int64_t number) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {

@@ -14,6 +14,7 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/json_text.h"
@@ -53,11 +54,7 @@ enum Kind {
 };
 enum FileType { kOther = 0, kMedia = 2 };
 
-std::string joined(std::initializer_list<std::string> parts) {
-  std::string text;
-  for (const std::string& part : parts) text += part;
-  return text;
-}
+std::string concatenated(std::initializer_list<std::string> parts) { return runner::core::joined(parts, ""); }
 
 Wire timestamp(std::int64_t time_ms) {
   Wire wire;
@@ -126,8 +123,7 @@ class Wandb final : public Tracker {
     remove_forgotten();
   }
 
-  // Nothing can be taken back from a file: it is written anew, and the upload replaces what was there from its first
-  // line on.
+  // A file cannot be rewound: it is rewritten, and the upload replaces everything from its first line on.
   bool starts_anew_after_rewind() const override { return true; }
 
   void log(std::span<const Point> points) override {
@@ -147,7 +143,7 @@ class Wandb final : public Tracker {
       if (!is_late(step)) {
         put(std::move(row));
       } else if (!std::exchange(told_late_, true)) {
-        runner::core::log_warning("tracker " + name_ + ": " + late(step) + "; its points are left out");
+        runner::core::log_warning("tracker " + name_ + ": " + late(step) + "; its points are skipped");
       }
     }
   }
@@ -168,17 +164,17 @@ class Wandb final : public Tracker {
   void log_image(const Image& image) override {
     const Png png = read_png(image.path);
     const std::string path = add_media("images", image, png.bytes, ".png");
-    put(image, joined({R"({"_type":"images/separated","width":)", std::to_string(png.width), R"(,"height":)",
-                       std::to_string(png.height), R"(,"format":"png","count":1,"filenames":[)", json_quote(path),
-                       R"(],"captions":[)", json_quote(image.caption), "]}"}));
+    put(image, concatenated({R"({"_type":"images/separated","width":)", std::to_string(png.width), R"(,"height":)",
+                             std::to_string(png.height), R"(,"format":"png","count":1,"filenames":[)", json_quote(path),
+                             R"(],"captions":[)", json_quote(image.caption), "]}"}));
   }
 
   void log_table(const Table& table) override {
     const std::string content = json_text(table);
     const std::string path = add_media("table", table, content, ".table.json");
-    put(table, joined({R"({"_type":"table-file","ncols":)", std::to_string(table.columns.size()), R"(,"nrows":)",
-                       std::to_string(table.rows.size()), R"(,"sha256":")", sha256(content), R"(","size":)",
-                       std::to_string(content.size()), R"(,"path":)", json_quote(path), "}"}));
+    put(table, concatenated({R"({"_type":"table-file","ncols":)", std::to_string(table.columns.size()), R"(,"nrows":)",
+                             std::to_string(table.rows.size()), R"(,"sha256":")", sha256(content), R"(","size":)",
+                             std::to_string(content.size()), R"(,"path":)", json_quote(path), "}"}));
   }
 
   // As wandb.save() does it: a link to where it lies.
@@ -197,7 +193,7 @@ class Wandb final : public Tracker {
     }
   }
 
-  // The newest row waits for what else belongs to its step: steps must rise. It is in state() until then.
+  // The newest row waits for the rest of its step: steps must increase. It is in state() until then.
   void flush(bool durable) override {
     if (!changed_.empty()) {
       Wire summary;
@@ -284,9 +280,9 @@ class Wandb final : public Tracker {
     records_ = state.find("records")->as_integer();
   }
 
-  /// A folder for as long as it goes without an interruption.
+  /// One folder per uninterrupted run.
   void open() {
-    // It gets its name with its owner in it: a crash in between leaves no folder that nobody would remove.
+    // It is renamed with its owner in it: a crash in between leaves no orphaned folder.
     const std::string made = root_ + "/.new-" + name_ + "-" + id_;
     std::error_code error;
     fs::remove_all(made, error);
@@ -314,7 +310,7 @@ class Wandb final : public Tracker {
   /// Two trackers of one run may share a folder.
   std::string owner() const { return run_.id + " " + name_ + "\n"; }
 
-  /// Aside first: a crash in between leaves no folder that lacks its owner or its records.
+  /// In a temporary folder first: a crash in between leaves no folder without owner or records.
   void remove(const std::string& folder) const {
     std::error_code ignored;
     fs::remove_all(removed(), ignored);
@@ -323,7 +319,7 @@ class Wandb final : public Tracker {
   }
   std::string removed() const { return root_ + "/.old-" + name_ + "-" + id_; }
 
-  /// A folder that was made after the last flush before a crash is in no state: what it holds comes once more.
+  /// A folder made between the last flush and a crash is in no state: its content is repeated.
   void remove_forgotten() const {
     std::error_code ignored;
     fs::remove_all(removed(), ignored);
@@ -374,7 +370,7 @@ class Wandb final : public Tracker {
   /// Whether a later step, or the rest of this one, is written: the upload would count it up to the next free step.
   bool is_late(std::int64_t step) const { return step < last_step_ || (step == last_step_ && !row_); }
   std::string late(std::int64_t step) const {
-    return "W&B takes steps in rising order, and step " + std::to_string(step) + " comes after step " +
+    return "W&B needs increasing steps, but step " + std::to_string(step) + " comes after step " +
            std::to_string(last_step_);
   }
 
@@ -425,8 +421,9 @@ class Wandb final : public Tracker {
   template <typename Thing>
   std::string add_media(const char* folder, const Thing& thing, const std::string& content, const char* ending) {
     if (!file_) open();
-    const std::string path = joined({"media/", folder, "/", safe_name(thing.name), "_", std::to_string(thing.step), "_",
-                                     sha256(content).substr(0, kDigestDigits), ending});
+    const std::string path =
+        concatenated({"media/", folder, "/", safe_name(thing.name), "_", std::to_string(thing.step), "_",
+                      sha256(content).substr(0, kDigestDigits), ending});
     const fs::path whole = fs::path(folders_.back()) / "files" / path;
     runner::core::make_folders(whole.parent_path().string()).value();
     runner::core::write_file_atomic(whole.string(), content).value();
@@ -460,7 +457,7 @@ class Wandb final : public Tracker {
   std::map<std::string, std::string> changed_;  // since the last summary
 };
 
-/// Keeps nothing.
+/// Discards everything.
 class Disabled final : public Tracker {
  public:
   void start(const Run&, const Node&) override {}

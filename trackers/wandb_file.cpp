@@ -1,8 +1,8 @@
 #include "trackers/wandb_file.h"
 
-#include <algorithm>
+#include <zlib.h>
 
-#include "runner/core/picture/crc32.h"
+#include <algorithm>
 
 namespace trackers {
 namespace {
@@ -13,8 +13,8 @@ constexpr std::int64_t kFrameBytes = 7;  // checksum, length, kind
 enum Kind : char { kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
 std::string frame(Kind kind, std::string_view part) {
-  const std::uint32_t crc =
-      runner::core::crc32(part, runner::core::crc32(std::string_view(reinterpret_cast<const char*>(&kind), 1)));
+  uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(&kind), 1);
+  crc = crc32_z(crc, reinterpret_cast<const Bytef*>(part.data()), part.size());
   std::string bytes;
   for (int shift = 0; shift < 32; shift += 8) bytes += static_cast<char>(crc >> shift & 0xff);
   bytes += static_cast<char>(part.size() & 0xff);

@@ -8,6 +8,7 @@
 #include "generated/tracker/webhook.h"  // Config; declares make()
 #include "runner/core/clock.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "trackers/io/numbers.h"
 #include "trackers/server/http.h"
@@ -37,30 +38,26 @@ struct Condition {
   }
 };
 
-std::string trimmed(const std::string& text) {
-  const auto begin = text.find_first_not_of(' ');
-  return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 Condition read_condition(const std::string& text) {
   const auto at = text.find_last_of("<>");
   Condition condition;
   if (at != std::string::npos) {
     const bool equal = at + 1 < text.size() && text[at + 1] == '=';
-    condition.metric = trimmed(text.substr(0, at));
+    condition.metric = runner::core::trimmed(std::string_view(text).substr(0, at), " ");
     condition.comparison = text.substr(at, equal ? 2 : 1);
-    const std::string limit = trimmed(text.substr(at + condition.comparison.size()));
+    const std::string limit(
+        runner::core::trimmed(std::string_view(text).substr(at + condition.comparison.size()), " "));
     const auto read = std::from_chars(limit.data(), limit.data() + limit.size(), condition.limit);
     if (!condition.metric.empty() && read.ec == std::errc() && read.ptr == limit.data() + limit.size())
       return condition;
   }
-  throw TrackerError(Remedy::kPause, "when is \"" + text + "\", which is no condition",
+  throw TrackerError(Remedy::kPause, "when is \"" + text + "\", which is not a condition",
                      "write a metric, one of < <= > >= and a number: val/loss < 2");
 }
 
 using Values = std::map<std::string, std::string>;
 
-/// Each {word} that stands for something, as JSON writes it inside of quotes; other braces are left.
+/// Replaces each known {word}, escaped for a JSON string; other braces stay.
 std::string filled(const std::string& body, const Values& values) {
   std::string text;
   for (std::size_t at = 0; at < body.size();) {
@@ -123,7 +120,7 @@ class Webhook final : public Tracker {
     post("checkpoint", artifact.time_ms, {{"checkpoint", artifact.path}, {"step", std::to_string(artifact.step)}});
   }
 
-  void flush(bool) override {}  // what was posted was answered
+  void flush(bool) override {}  // every post was answered
 
   Node state() const override {
     Node state = Node::mapping();
@@ -150,13 +147,13 @@ class Webhook final : public Tracker {
     return std::find(config_.events.begin(), config_.events.end(), event) != config_.events.end();
   }
 
-  /// At the run's beginning and end: what is refused there costs the other events nothing.
+  /// At the run's start and end: a refusal there does not affect other events.
   void post_or_leave_out(const std::string& word, std::int64_t time_ms, const Values& values) {
     try {
       post(word, time_ms, values);
     } catch (const TrackerError& error) {
       if (error.remedy() != Remedy::kLeaveOut) throw;
-      runner::core::log_warning(std::string(error.what()) + "; the event " + word + " is left out");
+      runner::core::log_warning(std::string(error.what()) + "; the event " + word + " is skipped");
     }
   }
 
@@ -179,8 +176,8 @@ class Webhook final : public Tracker {
       require_success(http_->send(request), "the webhook");
     } catch (const TrackerError& error) {
       if (config_.url) throw;
-      // curl's words name the host at most, ours the whole address.
-      throw TrackerError(error.remedy(), "the webhook at secret_url does not take the event " + word, error.hint());
+      // curl's messages name the host at most, ours the whole address.
+      throw TrackerError(error.remedy(), "the webhook at secret_url does not accept the event " + word, error.hint());
     }
   }
 

@@ -11,7 +11,7 @@
 
 namespace components::block {
 
-/// What most blocks are: one input, one output, a list of parameters. The concrete block adds `forward` and its flops.
+/// Base of most blocks: one input, one output, a list of parameters. The concrete block adds `forward` and its flops.
 class BasicBlock : public Block {
  public:
   BasicBlock(std::string name, Port input, Port output);
@@ -32,14 +32,14 @@ class BasicBlock : public Block {
   bool training() const { return training_; }
   /// Adds a parameter under its full name and returns its position in the order of addition.
   std::size_t add_parameter(std::string full_name, const at::Tensor& tensor);
-  /// A parameter by that position: what `forward` uses, without a look-up by name.
+  /// A parameter by that position: `forward` needs no look-up by name.
   const at::Tensor& parameter(std::size_t position) const;
   std::size_t parameter_count() const { return parameters_.size(); }
-  /// The same for what is saved with the parameters and not trained.
+  /// The same for buffers, which are saved with the parameters but not trained.
   std::size_t add_buffer(std::string full_name, const at::Tensor& tensor);
   const at::Tensor& buffer(std::size_t position) const;
   std::size_t buffer_count() const { return buffers_.size(); }
-  /// The activation of this block's input, and where its output goes.
+  /// Names of this block's input and output activations.
   const at::Tensor& read(const TensorMap& activations) const;
   void write(TensorMap& activations, at::Tensor tensor) const;
 
@@ -62,11 +62,11 @@ at::Tensor constant_parameter(std::span<const std::int64_t> shape, double value,
 /// A new float32 tensor that is not trained.
 at::Tensor constant_buffer(std::span<const std::int64_t> shape, double value, bool meta);
 
-/// A weight whose every output is a sum over `fan_in` inputs, as torch.nn.Linear and torch.nn.Conv2d start theirs.
+/// A weight whose every output is a sum over `fan_in` inputs, initialized as in torch.nn.Linear and torch.nn.Conv2d.
 at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta);
 
-/// Weight [out, in] and bias [out] of a linear layer as torch.nn.Linear starts them, in its order of draws, so that the
-/// same seed gives the same numbers.
+/// Weight [out, in] and bias [out] of a linear layer, initialized as in torch.nn.Linear and in its order of draws, so
+/// the same seed gives the same numbers.
 at::Tensor linear_weight(std::int64_t in_features, std::int64_t out_features, bool meta);
 at::Tensor linear_bias(std::int64_t in_features, std::int64_t out_features, bool meta);
 

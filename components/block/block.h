@@ -23,10 +23,10 @@ struct Tie {
   std::string owner;  ///< `wte.weight`
 };
 
-/// The unit of everything that wraps, places or cuts a model: sharding, activation checkpointing, pipeline stages,
-/// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there. What decides its next
-/// step beside parameters, buffers and LibTorch's default generator is its state (a generator of its own).
-/// Where activations are recomputed, `forward` runs a second time from the same buffers and random numbers.
+/// The unit of everything that wraps, places or splits a model: sharding, activation checkpointing, pipeline stages,
+/// adapters, profiler ranges. A block reads its inputs from the map and writes its outputs there. Its state is anything
+/// else that affects its next step, beyond parameters, buffers and LibTorch's default generator (such as its own
+/// generator). If activations are recomputed, `forward` runs a second time with the same buffers and random numbers.
 class Block : public runner::core::Stateful {
  public:
   virtual const std::string& name() const = 0;  ///< `h.0`; unique in the model
@@ -34,22 +34,21 @@ class Block : public runner::core::Stateful {
   virtual const std::vector<Port>& outputs() const = 0;
   virtual void forward(TensorMap& activations) const = 0;
   /// A last block whose output is `hidden W^T` may leave `kHidden` and `kProjection` instead of `kOutput`, for a loss
-  /// that can do without all of the output at once.
+  /// that does not need the whole output at once.
   virtual void forward_hidden(TensorMap& activations) const { forward(activations); }
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;
   virtual std::vector<Tie> ties() const = 0;
   virtual void set_training(bool training) = 0;
-  /// The share that a batch has in running statistics from now on, in place of the recipe's; nothing: the recipe's.
+  /// Momentum of running statistics from now on, instead of the recipe's; nothing: the recipe's.
   virtual void set_statistics_share(std::optional<double> /*share*/) {}
-  /// Running statistics weigh what they hold as if so many batches had come since, of zeros: what others saw of a step
-  /// is added to that.
+  /// Decays running statistics as if this many batches of zeros had followed: the other ranks' part of a step is added
+  /// to that.
   virtual void fade_statistics(std::int64_t /*batches*/) {}
   /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
   virtual double forward_flops(std::int64_t positions) const = 0;
-  /// What a pass takes in memory. Unless a block says more, it keeps what it was given and gives numbers of the same
-  /// size.
+  /// Memory of a pass. By default a block keeps its input and returns an output of the same size.
   virtual BlockMemory memory(const BlockPass& pass) const { return {.output_bytes = pass.input_bytes}; }
 };
 

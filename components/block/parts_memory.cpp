@@ -12,7 +12,7 @@ BlockPass BlockPass::over(const Block& block, std::int64_t arriving_bytes) const
   pass.input_bytes = pass.weight_bytes = arriving_bytes;
   for (const NamedTensor& parameter : block.parameters()) {
     pass.weight_bytes = static_cast<std::int64_t>(parameter.tensor.element_size());
-    if (!autocast) pass.input_bytes = pass.weight_bytes;  // what arrives is converted
+    if (!autocast) pass.input_bytes = pass.weight_bytes;  // the input is converted
   }
   return pass;
 }
@@ -76,7 +76,7 @@ BlockMemory PartsMemory::whole() const {
   const double output = output_after(last);
   memory.forward = std::max(0.0, forward_peak() - memory.kept - output);
   memory.alone = std::max(0.0, alone_peak() - output);
-  // From the last part to the first: what those behind kept is gone, and the gradient that arrives is theirs.
+  // From the last part to the first: what later parts kept is freed, and the incoming gradient is theirs.
   for (std::size_t i = parts_.size(); i-- > 0;) {
     const double gone = memory.kept - kept_up_to(i);
     const double arriving = i == last ? 0.0 : activations_[i + 1].bytes, leaving = i == 0 ? 0.0 : activations_[i].bytes;

@@ -7,26 +7,26 @@
 
 namespace components::block {
 
-/// What passes that follow each other inside of one block take together.
+/// Memory of consecutive passes within one block.
 class PartsMemory {
  public:
-  /// input_bytes: of the whole tensor that the first part is given.
+  /// input_bytes: of the first part's whole input.
   explicit PartsMemory(double input_bytes) : activations_{{input_bytes, 0, false}} {}
 
-  /// The next part, which makes `output_bytes` of what the one before gives.
+  /// The next part, with `output_bytes` of output from the previous part's output.
   void add(const BlockMemory& part, double output_bytes);
   BlockMemory whole() const;
 
  private:
-  /// What lies between two parts.
+  /// The tensor between two parts.
   struct Activation {
     double bytes;
-    std::size_t storage;  ///< the activation that it is, seen in another way; else itself
+    std::size_t storage;  ///< the activation that it is a view of; else itself
     bool kept;            ///< whether the graph does; of the storage
   };
 
   bool is_inside(std::size_t i) const;
-  /// Bytes of the activation, if no neighbour of the block counts them already.
+  /// Bytes of the activation, unless a neighbour of the block counts them already.
   double inside(std::size_t i) const { return is_inside(i) ? activations_[i].bytes : 0.0; }
   /// What the graph keeps of the parts up to this one.
   double kept_up_to(std::size_t part) const;

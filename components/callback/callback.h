@@ -26,7 +26,7 @@ struct Table {
   std::vector<std::vector<runner::core::Node>> rows;
 };
 
-/// What a callback may see and do. Valid during the call only.
+/// What a callback may access. Valid only during the call.
 class Context {
  public:
   virtual ~Context() = default;
@@ -39,23 +39,23 @@ class Context {
   virtual std::uint64_t seed() const = 0;
   virtual void request_stop(const std::string& reason) = 0;
   virtual void log_metric(const std::string& name, double value) = 0;
-  /// A text at this step: kept in the run's events and shown.
+  /// A text at this step: recorded in the run's events and shown.
   virtual void log_text(const std::string& name, const std::string& text) = 0;
-  /// A mapping of figures at this step, kept in the run's events under `kind` and `name`.
+  /// A mapping of values at this step, recorded in the run's events under `kind` and `name`.
   virtual void log_data(const std::string& kind, const std::string& name, runner::core::Node data) = 0;
-  /// Kept in the run's folder, shown by reports and given to the trackers that hold such things. On one process only,
-  /// as all that is logged.
+  /// Written to the run's folder, shown by reports and sent to trackers that support it. On rank 0 only, like
+  /// everything logged.
   virtual void log_table(const std::string& name, const Table& table) = 0;
   virtual void log_image(const std::string& name, const std::string& caption, const runner::core::Canvas& image) = 0;
-  /// False on the processes whose logging goes nowhere: they need not make what would be logged.
+  /// False on processes that do not log: they need not produce anything to log.
   virtual bool logs() const = 0;
-  /// What each of the processes that train together hands over, by rank. All of them call, or none; a few kilobytes.
+  /// The bytes of every rank, by rank. A collective; for a few kilobytes.
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
 };
 
-/// Some samples of a data set, and what the model made of them.
+/// Samples of a data set with the model's outputs.
 struct EvalBatch {
-  std::int64_t first;        ///< index of the first sample; the others follow
+  std::int64_t first;        ///< index of the first sample; consecutive
   const TensorMap& tensors;  ///< kInput, kTarget and kOutput, without gradients
   const loss::Loss& loss;
 };
@@ -63,14 +63,15 @@ struct EvalBatch {
 /// Called by the loop at fixed points, in the order of the recipe. State is saved with the run.
 class Callback : public runner::core::Stateful {
  public:
-  /// True when it looks at the parameters' gradients, which are there in on_step_end().
+  /// True if it reads the parameters' gradients, which are available in on_step_end().
   virtual bool reads_gradients() const { return false; }
-  /// Says what suits neither this model nor these data, at its place in the recipe's `block`. Before the training.
+  /// Reports what does not fit this model or these data, at its location in the recipe's `block`. Called before
+  /// training.
   virtual void refuse_misfits(const model::Model&, const data::Dataset& /*train_data*/,
                               const runner::core::Node& /*block*/, runner::core::Diagnostics&) const {}
   virtual void on_step_end(Context&) {}
-  /// An evaluation of one data set, in the order of the recipe. One that is given up halfway begins anew. With several
-  /// processes each sees its own batches only.
+  /// An evaluation of one data set, in the order of the recipe. One that is interrupted restarts from the beginning.
+  /// With several processes each sees only its own batches.
   virtual void on_eval_begin(const std::string& /*data_set*/, const data::Dataset&) {}
   virtual void on_eval_batch(const EvalBatch&) {}
   /// All data sets are evaluated, their metrics known.
@@ -82,7 +83,7 @@ struct Inputs {
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;
   const DataSignature& data;
-  /// Every metric name that this recipe can produce (`loss`, `val/loss`, `val/accuracy`, ...), to check `monitor`.
+  /// All metric names that this recipe can produce (`loss`, `val/loss`, `val/accuracy`, ...), to check `monitor`.
   const std::vector<std::string>& metric_names;
 };
 

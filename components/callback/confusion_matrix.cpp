@@ -28,7 +28,7 @@ using runner::core::Node;
 
 constexpr std::int64_t kClassesMax = 100;
 
-/// How often a label (row) met a prediction (column). A model may know more classes than the data have.
+/// Counts of label (row) and prediction (column). A model may have more classes than the data.
 struct Counts {
   std::int64_t classes = 0;
   std::vector<std::int64_t> cells;  ///< [C, C]
@@ -64,7 +64,7 @@ void add(Counts& counts, const EvalBatch& batch) {
   }
 }
 
-/// `C: cells`, for another process; "" where nothing was counted.
+/// `C: cells`, for another process; "" if nothing was counted.
 std::string to_text(const Counts& counts) {
   std::string text;
   for (const std::int64_t cell : counts.cells) text += std::to_string(cell) + " ";
@@ -106,7 +106,7 @@ double share(std::int64_t part, std::int64_t whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Of each class: samples, precision, recall, F1; NaN where there is nothing to divide by.
+/// Of each class: samples, precision, recall, F1; NaN when dividing by 0.
 Table classes_of(const Counts& counts, const std::vector<std::string>& names) {
   Table table{{"class", "samples", "precision", "recall", "f1"}, {}};
   for (std::int64_t i = 0; i < counts.classes; ++i) {
@@ -167,11 +167,11 @@ class ConfusionMatrix final : public Callback {
     std::int64_t classes = train_data.signature().num_classes;
     if (classes > 0) classes = std::max(classes, model.blocks().back()->outputs().back().shape.back());
     if (classes == 0) {
-      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data have none to tell apart",
-                        "take it out, or use the callback predictions");
+      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data have none",
+                        "remove it, or use the callback predictions");
     } else if (classes > kClassesMax) {
       diagnostics.error(block.location(),
-                        "confusion_matrix is for up to " + std::to_string(kClassesMax) + " classes, and there are " +
+                        "confusion_matrix supports up to " + std::to_string(kClassesMax) + " classes, and there are " +
                             std::to_string(classes),
                         "use the callback predictions, which keeps the worst samples");
     }
@@ -213,7 +213,7 @@ class ConfusionMatrix final : public Callback {
   };
 
   Evaluations evaluations_;
-  std::map<std::string, Seen> sets_;  ///< of the evaluation that is going on
+  std::map<std::string, Seen> sets_;  ///< of the evaluation in progress
   Seen* present_ = nullptr;
 };
 

@@ -6,17 +6,12 @@
 #include "components/callback/callback.h"
 #include "generated/callback/early_stopping.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 
 namespace components::callback::early_stopping {
 namespace {
 
 using runner::core::Node;
-
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
 
 class EarlyStopping final : public Callback {
  public:
@@ -31,9 +26,10 @@ class EarlyStopping final : public Callback {
       return;
     }
     if (++evaluations_without_ < config_.patience) return;
-    context.request_stop(
-        config_.monitor + " has not improved" + (best_ ? " on " + short_number(*best_) : std::string(" on NaN")) +
-        " for " + std::to_string(evaluations_without_) + (evaluations_without_ == 1 ? " evaluation" : " evaluations"));
+    context.request_stop(config_.monitor + " has not improved" +
+                         (best_ ? " on " + runner::core::short_number(*best_, 6) : std::string(" on NaN")) + " for " +
+                         std::to_string(evaluations_without_) +
+                         (evaluations_without_ == 1 ? " evaluation" : " evaluations"));
   }
 
   void save_state(runner::core::StateWriter& writer) const override {
@@ -44,7 +40,7 @@ class EarlyStopping final : public Callback {
   }
 
   void load_state(const runner::core::StateReader& reader) override {
-    // What was best by another measure says nothing about this one.
+    // The best by another metric means nothing for this one.
     const bool same =
         !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
                                    (reader.value("mode").as_string() == "min") == (config_.mode == Mode::kMin));
@@ -57,7 +53,7 @@ class EarlyStopping final : public Callback {
   }
 
  private:
-  /// An infinite loss counts like NaN: it is nothing to improve on, and it could not be written as a JSON number.
+  /// An infinite loss counts like NaN: it is no baseline for an improvement, and not a JSON number.
   bool improves(double value) const {
     if (!std::isfinite(value)) return false;
     if (!best_) return true;

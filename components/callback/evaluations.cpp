@@ -11,7 +11,7 @@ using runner::core::Node;
 
 constexpr std::int64_t kDenseLooks = 64;
 
-/// What is evaluated has a loss: `val/loss`.
+/// Every evaluated data set has a loss: `val/loss`.
 std::vector<std::string> evaluated_sets(const std::vector<std::string>& metric_names) {
   constexpr std::string_view kLoss = "/loss";
   std::vector<std::string> sets;
@@ -50,7 +50,7 @@ bool are_evaluated(const std::vector<std::string>& data_sets, const std::string&
   const std::vector<std::string> evaluated = evaluated_sets(inputs.metric_names);
   if (evaluated.empty()) {
     inputs.diagnostics.error(inputs.block.location(),
-                             name + " looks at what is evaluated, but train is the only data set",
+                             name + " needs an evaluated data set, but train is the only data set",
                              "add a data set, such as data.val");
     return false;
   }
@@ -64,7 +64,7 @@ bool are_evaluated(const std::vector<std::string>& data_sets, const std::string&
     const std::string near = runner::core::closest(data_sets[i], evaluated);
     if (!near.empty()) hint = "did you mean \"" + near + "\"?";
     inputs.diagnostics.error(place != nullptr ? place->location() : inputs.block.location(),
-                             "no data set that is evaluated is called \"" + data_sets[i] + "\"", hint);
+                             "no evaluated data set is called \"" + data_sets[i] + "\"", hint);
   }
   return all;
 }

@@ -11,14 +11,14 @@
 #include "components/callback/callback.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/histograms.h"
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 
 namespace components::callback::histograms {
 namespace {
 
 using runner::core::Node;
 
-constexpr std::int64_t kExactCounts = 1 << 24;  ///< at::histc counts in float32, which knows no odd number behind this
+constexpr std::int64_t kExactCounts = 1 << 24;  ///< at::histc counts in float32, which has no odd numbers beyond this
 
 /// How many values lie in each of `bins` between `low` and `high`.
 at::Tensor counts_of(const at::Tensor& values, std::int64_t bins, double low, double high) {
@@ -70,7 +70,7 @@ class Histograms final : public Callback {
       });
       if (any) continue;
       diagnostics.error(block.at_path("include[" + std::to_string(i) + "]")->location(),
-                        "histograms would include \"" + pattern + "\", and no parameter is called so",
+                        "histograms.include has \"" + pattern + "\", but no parameter has that name",
                         "`roux plan` shows the blocks that parameters are named after; `*` stands for any text");
     }
   }

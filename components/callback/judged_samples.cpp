@@ -15,7 +15,7 @@
 namespace components::callback {
 namespace {
 
-constexpr std::int64_t kPositionsMax = 512;  ///< of a sequence; what people read, and a message holds
+constexpr std::int64_t kPositionsMax = 512;  ///< length of a sequence that is readable and fits a message
 
 bool is_worse(const JudgedSample& a, const JudgedSample& b) {
   if (std::isnan(a.loss) != std::isnan(b.loss)) return std::isnan(a.loss);

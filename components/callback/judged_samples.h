@@ -9,21 +9,21 @@
 
 namespace components::callback {
 
-/// One sample as an evaluation has judged it.
+/// One evaluated sample.
 struct JudgedSample {
   std::int64_t index = 0;
-  double loss = 0;                                                ///< the mean over what of it counts
+  double loss = 0;                                                ///< mean over the elements that count
   double probability = std::numeric_limits<double>::quiet_NaN();  ///< of the class that was predicted
   std::vector<double> prediction;                                 ///< a class; ids, one a position; or values
 };
 
-/// The first samples of a data set and those of the largest loss, whatever batches and processes they were judged in.
+/// The first samples of a data set and those with the largest loss, regardless of batches and processes.
 class JudgedSamples {
  public:
   JudgedSamples(std::int64_t first, std::int64_t worst) : first_max_(first), worst_max_(worst) {}
 
   void add(const EvalBatch& batch);
-  /// For another process, and what it makes of them.
+  /// Serialized for another process, and back.
   std::string bytes() const;
   void add(const std::string& bytes);
 

@@ -16,11 +16,11 @@ namespace {
 using runner::core::Canvas;
 using runner::core::Color;
 
-constexpr int kSide = 96;  ///< pixels of the longer side of a picture, whatever it was
+constexpr int kSide = 96;  ///< pixels of the longer side of a picture, after scaling
 constexpr int kGap = 6, kLine = 14;
 constexpr int kCellHeight = kSide + 2 * kLine + kGap;
 constexpr double kTextSize = 11;
-constexpr Color kPlain = {51, 51, 51}, kWrong = {213, 94, 0};  // told apart by those who see no red or green
+constexpr Color kPlain = {51, 51, 51}, kWrong = {213, 94, 0};  // distinguishable with red-green colour blindness
 constexpr std::size_t kColumnsMax = 8;
 
 /// [3, H, W] or [1, H, W].

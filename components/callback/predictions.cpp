@@ -10,6 +10,7 @@
 #include "components/callback/picture_grid.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/predictions.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::callback::predictions {
@@ -17,14 +18,14 @@ namespace {
 
 using runner::core::Node;
 
-constexpr std::size_t kTextColumnsMax = 300;  ///< of a text in a cell
-constexpr std::size_t kIdsMax = 32;           ///< that stand for no text
+constexpr std::size_t kTextColumnsMax = 300;  ///< length of a text in a cell
+constexpr std::size_t kIdsMax = 32;           ///< ids without a text
 
 Node text_cell(const std::string& text) {
   return Node::string(std::string(runner::core::first_columns(text, kTextColumnsMax)));
 }
 
-/// Text where the ids stand for one, else the ids. Where a sample has ended there are none.
+/// The text of the ids if they have one, else the ids; without padding.
 Node ids_cell(const data::Dataset& data, std::vector<std::int64_t> ids) {
   std::erase_if(ids, [](std::int64_t id) { return id < 0; });
   if (const std::string text = data.decode(ids); !text.empty()) return text_cell(text);
@@ -40,13 +41,7 @@ std::vector<std::int64_t> ids_of(const at::Tensor& tensor) {
   return {begin, begin + dense.numel()};
 }
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.3g", value);
-  return text;
-}
-
-/// One sample, read again, beside what was made of it.
+/// One sample, read again, with its prediction.
 struct Reviewed {
   const JudgedSample& judged;
   at::Tensor input, target;  ///< without the batch's dimension
@@ -66,7 +61,7 @@ Reviewed review(const data::Dataset& data, const JudgedSample& judged) {
   } else if (sample.target.scalar_type() == at::kLong) {
     const std::vector<std::int64_t> label = ids_of(sample.target);
     std::vector<std::int64_t> guess(judged.prediction.begin(), judged.prediction.end());
-    guess.resize(std::min(guess.size(), label.size()));  // alone, a sample has no padding behind it
+    guess.resize(std::min(guess.size(), label.size()));  // a single sample has no padding
     for (std::size_t i = 0; i < guess.size(); ++i) {
       if (label[i] < 0) guess[i] = -1;
     }
@@ -112,7 +107,9 @@ Table table_of(const data::Dataset& data, const std::vector<Reviewed>& samples) 
   return table;
 }
 
-std::string said(const Node& cell) { return cell.is_string() ? cell.as_string() : short_number(cell.as_double()); }
+std::string said(const Node& cell) {
+  return cell.is_string() ? cell.as_string() : runner::core::short_number(cell.as_double(), 3);
+}
 
 runner::core::Canvas pictures_of(const std::vector<Reviewed>& samples) {
   std::vector<CaptionedPicture> pictures;
@@ -121,7 +118,8 @@ runner::core::Canvas pictures_of(const std::vector<Reviewed>& samples) {
     picture.pixels_CHW = sample.input;
     picture.first_line = said(sample.label[0].second);
     picture.second_line = "> " + said(sample.prediction[0].second);
-    if (sample.judged.probability >= 0) picture.second_line += " " + short_number(sample.judged.probability);
+    if (sample.judged.probability >= 0)
+      picture.second_line += " " + runner::core::short_number(sample.judged.probability, 3);
     picture.is_wrong = sample.is_wrong;
   }
   return picture_grid(pictures);

@@ -20,10 +20,10 @@ namespace {
 using runner::core::Interval;
 using runner::core::Node;
 
-/// Temperatures below are 0: float32 has no reciprocal of them, and long before the likeliest token is drawn always.
+/// Temperatures below this are 0: float32 has no reciprocal of them, and sampling is greedy long before.
 constexpr double kColdest = 1e-30;
 
-/// Puts the blocks into evaluation mode, so that nothing is dropped and no draw of the training is used up, and back.
+/// Puts the blocks into evaluation mode, so that dropout uses no random numbers of the training, and back.
 class EvaluationMode {
  public:
   explicit EvaluationMode(const model::Model& model) : model_(model) { set_training(false); }
@@ -42,19 +42,19 @@ class SampleGeneration final : public Callback {
  public:
   SampleGeneration(const Config& config, std::int64_t max_seq_len) : config_(config), max_seq_len_(max_seq_len) {}
 
-  // The signature tells ids from values; only the data set knows whether its ids are text.
+  // The signature distinguishes ids from values; only the data set knows whether its ids are text.
   void refuse_misfits(const model::Model&, const data::Dataset& train_data, const Node& block,
                       runner::core::Diagnostics& diagnostics) const override {
     if (!train_data.encode(config_.prompt).empty()) return;
-    diagnostics.error(block.location(), "sample_generation continues text, but the ids of data.train stand for no text",
-                      "take it out, or train on data such as {type: text}");
+    diagnostics.error(block.location(), "sample_generation continues text, but the ids of data.train are not text",
+                      "remove it, or train on data such as {type: text}");
   }
 
   void on_step_end(Context& context) override {
     if (!config_.every) return;
     const double now =
         config_.every->unit == Interval::Unit::kEpochs ? context.epoch() : static_cast<double>(context.step());
-    // A step that lands on a multiple may miss it by a rounding error of the epoch.
+    // A step at a multiple may miss it by a rounding error of the epoch.
     const auto due = static_cast<std::int64_t>(std::floor(now / config_.every->amount + 1e-9));
     if (due <= done_) return;
     done_ = due;
@@ -82,13 +82,13 @@ class SampleGeneration final : public Callback {
     const EvaluationMode evaluation(context.model());
     const std::vector<std::int64_t> prompt = context.train_data().encode(config_.prompt);
     at::Tensor ids_BT = at::tensor(prompt, at::kLong).unsqueeze(0).repeat({config_.num_samples, 1});
-    // Of the seed and the step alone: a resumed run writes what the uninterrupted one would have written.
+    // Depends on seed and step only: a resumed run writes the same as an uninterrupted one.
     at::Generator generator = at::detail::createCPUGenerator(context.seed() * 0x9E3779B97F4A7C15ULL +
                                                              static_cast<std::uint64_t>(context.step()));
     for (std::int64_t i = 0; i < config_.max_new_tokens; ++i) {
       const at::Tensor next_B1 = next(context.model(), ids_BT, generator);
       if (!next_B1.defined()) {
-        context.log_text("sample", "(the model gives numbers that are not finite)");
+        context.log_text("sample", "(the model's outputs are not finite)");
         return;
       }
       ids_BT = at::cat({ids_BT, next_B1}, 1);
@@ -133,7 +133,7 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
   if (inputs.data.vocab_size == 0) {
     inputs.diagnostics.error(inputs.block.location(),
                              "sample_generation continues text, but the training set is not text",
-                             "take it out, or train on data such as {type: text}");
+                             "remove it, or train on data such as {type: text}");
     return nullptr;
   }
   if (config.every) {
@@ -142,7 +142,7 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
     if (unit != Interval::Unit::kSteps && unit != Interval::Unit::kEpochs) {
       inputs.diagnostics.error(every->location(),
                                "every is " + every->scalar_text() +
-                                   ", but samples are written every so many "
+                                   ", but samples are written at intervals of "
                                    "steps or epochs",
                                "write an integer for steps, or `1ep`");
       return nullptr;

@@ -8,8 +8,7 @@
 
 namespace components::data {
 
-/// Where the user wrote `key` of `block` (its item `index`, when it is a list); the block itself where a default
-/// stands.
+/// Location of `key` in `block` (of its item `index`, for a list); the block itself where a default stands.
 inline runner::core::Location place_of(const runner::core::Node& block, std::string_view key, std::size_t index = 0) {
   const auto written = [](const runner::core::Node& node) {
     return node.location().known() && node.location().source->kind != runner::core::Source::Kind::kDefault;

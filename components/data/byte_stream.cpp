@@ -101,10 +101,10 @@ void ByteStream::read_piece(const Piece& piece, std::int64_t at, std::int64_t co
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) throw runner::core::RunError("cannot read \"" + piece.path + "\": " + std::strerror(errno));
     if (got == 0) {
-      throw runner::core::RunError("\"" + piece.path + "\" has become shorter: it ends at byte " +
+      throw runner::core::RunError("\"" + piece.path + "\" was truncated: it ends at byte " +
                                        std::to_string(piece.offset + at) + ", and " + std::to_string(count) +
                                        " more are missing",
-                                   "leave the files of a run as they are until it ends");
+                                   "do not change the files of a run until it ends");
     }
     at += got;
     to += got;

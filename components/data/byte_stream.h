@@ -9,10 +9,10 @@
 
 namespace components::data {
 
-/// The bytes of some files, one behind the other, or a stretch of them; held in memory or read where they lie.
+/// The concatenated bytes of files, or a range of them; in memory or read on demand.
 ///
-/// Reading uses pread and not a memory map: a file that shrinks meanwhile is an error with its name and not a signal,
-/// and what the page cache holds does not count as memory of the run.
+/// Reading uses pread and not a memory map: a file that shrinks meanwhile is an error with its name instead of a
+/// signal, and the page cache does not count as memory of the run.
 class ByteStream {
  public:
   /// Bytes [begin, end) of the joined files. `hold` reads them now; RunError names a file that cannot be read.
@@ -26,11 +26,10 @@ class ByteStream {
   std::int64_t file_count() const { return static_cast<std::int64_t>(pieces_.size()); }
 
   /// Bytes [at, at + count): a pointer into memory, or into `scratch` after reading. Safe from several threads, each
-  /// with its own scratch. RunError names a file that cannot be read or has become shorter.
+  /// with its own scratch. RunError names a file that cannot be read or was truncated.
   const unsigned char* read(std::int64_t at, std::int64_t count, std::vector<unsigned char>& scratch) const;
 
-  /// How often each byte occurs; in one pass, over evenly spaced stretches of kCountedBytesMax in all when not in
-  /// memory.
+  /// Counts of each byte; in one pass, over evenly spaced ranges of kCountedBytesMax in all when not in memory.
   std::array<std::int64_t, 256> histogram() const;
 
   static constexpr std::int64_t kCountedBytesMax = std::int64_t{256} << 20;
@@ -42,7 +41,7 @@ class ByteStream {
     std::int64_t offset = 0;  ///< in the file
     std::int64_t start = 0;   ///< in the stream
     std::int64_t bytes = 0;
-    int descriptor = -1;  ///< -1: opened for each read, so that many files do not use up the process's descriptors
+    int descriptor = -1;  ///< -1: opened for each read, to save file descriptors
   };
   void read_piece(const Piece& piece, std::int64_t at, std::int64_t count, unsigned char* to) const;
   void read_pieces(std::int64_t at, std::int64_t count, unsigned char* to) const;

@@ -9,6 +9,7 @@
 
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {
@@ -52,15 +53,15 @@ std::vector<CsvRow> parse_rows(std::string_view text, const CsvOptions& options,
   csv_set_delim(&parser, static_cast<unsigned char>(options.delimiter));
   csv_set_space_func(&parser, is_blank);
   Reader reader;
-  std::int64_t row_line = 1;  // where the row that is being read began
+  std::int64_t row_line = 1;  // first line of the current row
   bool inside_row = false;
   while (!text.empty() && !errors.any()) {
     const std::string_view line = next_line(text);
     ++reader.line;
     const std::size_t rows_before = reader.rows.size();
     if (csv_parse(&parser, line.data(), line.size(), on_field, on_row, &reader) != line.size()) {
-      errors.add(reader.line, "a quote stands inside of a field",
-                 "a field with quotes is quoted as a whole, and a quote inside is doubled: \"say \"\"hello\"\"\"");
+      errors.add(reader.line, "a quote inside of a field",
+                 "quote the whole field and double the quotes inside: \"say \"\"hello\"\"\"");
     }
     if (reader.rows.size() > rows_before) {
       reader.rows.back().line = row_line;
@@ -88,7 +89,7 @@ void check_columns(const std::vector<std::string>& columns, RecordErrors& errors
     errors.add(1,
                "columns " + std::to_string(at->second + 1) + " and " + std::to_string(i + 1) + " are both called " +
                    quote(columns[i]),
-               "give every column a name of its own");
+               "give every column a unique name");
   }
 }
 
@@ -108,15 +109,15 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
   for (const CsvRow& row : file.rows) {
     const std::size_t got = row.fields.size();
     if (got == wanted) continue;
-    std::string message = "the row has " + counted(static_cast<std::int64_t>(got), "field", "fields") + ", " + whole +
-                          std::to_string(wanted);
+    std::string message = "the row has " + counted_large(static_cast<std::int64_t>(got), "field", "fields") + ", " +
+                          whole + std::to_string(wanted);
     if (got < wanted) {
       message += ": there is none for " + quote(file.columns[got]);
-      errors.add(row.line, message, "an empty field is written as nothing between two delimiters");
+      errors.add(row.line, message, "write an empty field as nothing between two delimiters");
     } else if (!delimiter_hint.empty()) {
-      return errors.add(row.line, message, delimiter_hint);  // of one cause, and in every row
+      return errors.add(row.line, message, delimiter_hint);  // same cause in every row
     } else {
-      errors.add(row.line, message, "a field that holds the delimiter is put in quotes");
+      errors.add(row.line, message, "quote a field that contains the delimiter");
     }
   }
 }
@@ -129,7 +130,7 @@ RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core:
 RecordErrors::~RecordErrors() {
   const std::int64_t more = count_ - kShownMax;
   if (more <= 0) return;
-  diagnostics_.error(place_, path_ + ": " + counted(more, "more record is", "more records are") + " wrong");
+  diagnostics_.error(place_, path_ + ": " + counted_large(more, "more record is", "more records are") + " wrong");
 }
 
 void RecordErrors::add(std::int64_t line, const std::string& message, const std::string& hint) {
@@ -157,13 +158,13 @@ CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordError
   }
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     errors.add(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n'),
-               "this is no text: it holds a zero byte", "save the table as CSV in UTF-8");
+               "not a text file: it contains a NUL byte", "save the table as CSV in UTF-8");
     return file;
   }
   file.rows = parse_rows(text, options, errors);
   if (errors.any()) return file;
   if (file.rows.empty()) {
-    errors.add(0, "the file holds blank lines only");
+    errors.add(0, "the file has only blank lines");
     return file;
   }
   if (options.header) {

@@ -9,8 +9,8 @@
 
 namespace components::data {
 
-/// What is wrong with the records of one file, told at the recipe's place of its path. A file with one mistake in every
-/// row would bury everything else, so only the first kShownMax are told, and then how many more there are.
+/// Collects the errors in the records of one file and reports them at the recipe's location of its path. Only the first
+/// kShownMax are shown, then the number of further ones, as a file may have one in every row.
 class RecordErrors {
  public:
   RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location place, std::string path);
@@ -47,9 +47,9 @@ struct CsvOptions {
   bool header = true;  ///< false: the columns are called `1`, `2`, ...
 };
 
-/// Reads RFC 4180 with LF, CRLF or CR between rows and an optional byte-order mark; blank lines are passed over, blanks
-/// around unquoted fields dropped. What is wrong (missing, empty, binary, an open quote, a row that is too short or too
-/// long, a column twice) goes to `errors`; then the result is not to be used.
+/// Reads RFC 4180 with LF, CRLF or CR between rows and an optional byte-order mark; skips blank lines and strips blanks
+/// around unquoted fields. Errors (missing, empty or binary file, an open quote, a row that is too short or too long, a
+/// duplicate column) go to `errors`; then do not use the result.
 CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordErrors& errors);
 
 /// The hint for a header that was read as one column but looks like several; "" when it does not.

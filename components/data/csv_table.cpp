@@ -12,6 +12,7 @@
 #include "components/data/text_utils.h"
 #include "generated/data/csv_table.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data::csv_table {
@@ -56,7 +57,7 @@ MissingPolicy policy_of(Missing missing) {
   return MissingPolicy::kError;
 }
 
-/// Leaves the rows that `split` names, in the order of the file; false when there are none.
+/// Keeps the rows that `split` selects, in file order; false when there are none.
 bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
   if (!config.split) return true;
   const auto place = place_of(inputs.block, "split");
@@ -84,12 +85,12 @@ bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
   file.rows = std::move(rows);
   if (!file.rows.empty()) return true;
   inputs.diagnostics.error(place,
-                           "split \"" + *config.split + "\" of " + counted(whole, "row", "rows") + " holds no row",
-                           "take a larger share");
+                           "split \"" + *config.split + "\" of " + counted_large(whole, "row", "rows") + " has no rows",
+                           "use a larger share");
   return false;
 }
 
-/// Builds one table: finds its columns, takes the encoding of the training set or makes it, and encodes every row.
+/// Builds one table: finds its columns, takes or makes the encoding of the training set, and encodes every row.
 class Builder {
  public:
   Builder(const Config& config, const Inputs& inputs, const CsvFile& file, RecordErrors& errors)
@@ -101,7 +102,7 @@ class Builder {
     find_columns(train == nullptr ? nullptr : &train->encoding());
     if (inputs_.diagnostics.error_count() > before) return nullptr;
     select_rows();
-    if (rows_.empty() && !errors_.any()) errors_.add(0, "every row has a missing value, so none is left");
+    if (rows_.empty() && !errors_.any()) errors_.add(0, "every row has a missing value, so no rows are left");
     if (errors_.any()) return nullptr;
     if (train != nullptr) {
       check_same_as(train->encoding());
@@ -161,7 +162,7 @@ class Builder {
     if (!at) return;
     if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
       inputs_.diagnostics.error(place, "feature \"" + name + "\" is the target, too",
-                                "a model that is given the answer learns nothing else");
+                                "a feature that equals the target makes training pointless");
     } else if (std::count(columns_.features.begin(), columns_.features.end(), *at) > 0) {
       inputs_.diagnostics.error(place, "feature \"" + name + "\" is named twice");
     }
@@ -184,7 +185,7 @@ class Builder {
     return used;
   }
 
-  /// Keeps the rows that the policy for missing values lets through.
+  /// Keeps the rows that the policy for missing values allows.
   void select_rows() {
     for (const CsvRow& row : file_.rows) {
       bool keep = true;
@@ -201,9 +202,9 @@ class Builder {
     const std::string what = row.fields[at].empty() ? "is empty" : "is " + quote(row.fields[at]);
     if (policy_ == MissingPolicy::kMean) {
       errors_.add(row.line, "target " + name(at) + " " + what,
-                  "a target is not made up: set missing: drop, or mend the row");
+                  "a target is never imputed: set missing: drop, or fix the row");
     } else {
-      errors_.add(row.line, "column " + name(at) + " " + what, "set missing: mean or missing: drop, or mend the row");
+      errors_.add(row.line, "column " + name(at) + " " + what, "set missing: mean or missing: drop, or fix the row");
     }
     return false;
   }
@@ -232,24 +233,24 @@ class Builder {
     if (encoding_.classification && targets.size() > 1) {
       inputs_.diagnostics.error(place_of(inputs_.block, "target"),
                                 "classification has one target, got " + std::to_string(targets.size()),
-                                "name one column, or take several number columns with task: regression");
+                                "name one column, or use several number columns with task: regression");
     }
     if (encoding_.classification && targets.size() == 1 && targets[0].categories.size() == 1) {
       errors_.add(0, "target \"" + targets[0].name + "\" is \"" + targets[0].categories[0] + "\" in every row",
-                  "there is nothing to tell apart with one class");
+                  "classification needs at least two classes");
     }
   }
 
-  /// A column of which most rows have a value of their own is hardly meant as a category.
+  /// A column with mostly unique values is hardly meant as a category.
   void warn_of_free_text(const ColumnEncoding& feature) {
     const auto values = static_cast<std::int64_t>(feature.categories.size());
     if (values < kFreeTextMin || 2 * values <= static_cast<std::int64_t>(rows_.size()) || errors_.any()) return;
     inputs_.diagnostics.warning(place_of(inputs_.block, "path"),
                                 config_.path + ": column " + quote(feature.name) + " looks like free text: its " +
                                     with_commas(values) + " different values in " +
-                                    counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
+                                    counted_large(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
                                     with_commas(values) + " inputs",
-                                "name the other columns in features, or say types: {" + feature.name + ": category}");
+                                "name the other columns in features, or set types: {" + feature.name + ": category}");
   }
 
   void make_target(std::size_t at) {
@@ -289,11 +290,11 @@ class Builder {
       if (value) squares += (*value - feature.mean) * (*value - feature.mean);
     }
     feature.deviation = std::sqrt(squares / static_cast<double>(count));
-    // Rounding of the mean leaves a trace of deviation in a constant column; scaled by it, noise would look like data.
+    // Rounding of the mean leaves a tiny deviation in a constant column; dividing by it would amplify noise.
     if (feature.deviation <= 1e-12 * std::fabs(feature.mean)) feature.deviation = 0;
   }
 
-  /// The number in a field; none where it is missing. What is no number is reported.
+  /// The number in a field; none if it is missing. Reports anything else.
   std::optional<double> number(const CsvRow& row, std::size_t at) {
     const Number number = parse_number(row.fields[at]);
     if (number.kind == Number::Kind::kNumber) return number.value;
@@ -301,7 +302,7 @@ class Builder {
     const bool text = number.kind == Number::Kind::kText;
     const std::string wanted = text ? "a number" : "a finite number";
     errors_.add(row.line, "column " + name(at) + " must be " + wanted + ", got " + quote(row.fields[at]),
-                text && !inputs_.train ? "mend the file, or say types: {" + file_.columns[at] + ": category}" : "");
+                text && !inputs_.train ? "fix the file, or set types: {" + file_.columns[at] + ": category}" : "");
     return 0.0;
   }
 
@@ -365,7 +366,7 @@ class Builder {
     const std::int64_t index = encoding.category(row.fields[at]);
     if (index < 0) {
       errors_.add(row.line,
-                  "column " + name(at) + " has " + quote(row.fields[at]) + ", which the training set never has",
+                  "column " + name(at) + " has " + quote(row.fields[at]) + ", which is not in the training set",
                   "the training set has " + list_some(encoding.categories));
     }
     return index;
@@ -382,13 +383,14 @@ class Builder {
 
   std::string describe() const {
     const std::int64_t dropped = static_cast<std::int64_t>(file_.rows.size() - rows_.size());
-    std::string text = counted(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " of " + config_.path;
+    std::string text = counted_large(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " of " + config_.path;
     if (config_.split) text += " (split " + *config_.split + ")";
     if (dropped > 0) text += " (" + with_commas(dropped) + " dropped)";
-    text += ", " + counted(encoding_.in_features(), "input", "inputs") + " from " +
-            counted(static_cast<std::int64_t>(encoding_.features.size()), "column", "columns") + ", ";
+    text += ", " + counted_large(encoding_.in_features(), "input", "inputs") + " from " +
+            counted_large(static_cast<std::int64_t>(encoding_.features.size()), "column", "columns") + ", ";
     if (encoding_.classification) {
-      return text + counted(static_cast<std::int64_t>(encoding_.targets[0].categories.size()), "class", "classes") +
+      return text +
+             counted_large(static_cast<std::int64_t>(encoding_.targets[0].categories.size()), "class", "classes") +
              " of " + encoding_.targets[0].name;
     }
     for (std::size_t i = 0; i < encoding_.targets.size(); ++i) {

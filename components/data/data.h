@@ -18,8 +18,8 @@ class TensorMap;
 
 namespace components::data {
 
-/// A named data set: samples by index, the same every time (random access; order is the sampler's). One whose samples
-/// depend on more than the index (drawn noise, a source that only goes forward) declares that as its state.
+/// A named data set: samples by index, the same every time (random access; order is the sampler's). If samples depend
+/// on more than the index (random noise, a forward-only source), that is its state.
 class Dataset : public runner::core::Stateful {
  public:
   virtual const DataSignature& signature() const = 0;
@@ -27,29 +27,28 @@ class Dataset : public runner::core::Stateful {
   /// Writes kInput [B, ...] and kTarget [B, ...] of these samples into `batch`. RunError names file and record when one
   /// is bad. May be called from several threads.
   virtual void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const = 0;
-  /// How an epoch is put in order when shuffled: whole permutation, or (streaming) permuted blocks of neighbours, so
-  /// that the disk is read in runs. 0: whole permutation.
+  /// How an epoch is shuffled: 0 permutes all samples; otherwise (streaming) the size of blocks that are permuted, so
+  /// that disk reads are sequential.
   virtual std::int64_t shuffle_block() const { return 0; }
-  /// Positions of a sample, for those that are not all of one length (`signature().padded`): what batches of samples of
-  /// about the same length save in padding. 0 where all are the same.
+  /// Length of a sample, if lengths differ (`signature().padded`), for batches with little padding. 0 if all are equal.
   virtual std::int64_t length_of(std::int64_t) const { return 0; }
   /// Units of text or tokens in one sample, for tokens/s and max_tokens; 0 when samples are not token sequences of one
   /// length.
   virtual std::int64_t tokens_per_sample() const { return 0; }
-  /// Entropy in nats per token of the data's unigram distribution (add-nothing); NaN when it makes no sense.
+  /// Entropy in nats per token of the data's unigram distribution (no smoothing); NaN if undefined.
   virtual double unigram_entropy() const;
-  /// Bytes of the samples that lie in memory; under `header_only` those that would. 0 when they are read from files.
+  /// Bytes of samples in memory; with `header_only` those that would be. 0 when they are read from files.
   virtual std::int64_t held_bytes() const { return 0; }
   /// One line for `plan`: `12 files, 1.1 MB, 8,714 samples of 128 bytes`.
   virtual std::string describe() const = 0;
   /// Text of ids, for sample generation; "" when ids are not text.
   virtual std::string decode(std::span<const std::int64_t> ids) const;
   virtual std::vector<std::int64_t> encode(const std::string& text) const;
-  /// A sample of a table as a person reads it, without its target: its columns in order; empty where there are none.
+  /// A sample of a table in readable form, without its target: its columns in order; empty if it has none.
   virtual std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const;
-  /// What a class is called; its number where it has no name.
+  /// The name of a class; its number if it has none.
   virtual std::string class_name(std::int64_t number) const;
-  /// Files that the samples come from, each once, as the recipe or its glob names them; empty when they are made up.
+  /// The files of the samples, each once, as named by the recipe or its glob; empty for synthetic data.
   virtual std::vector<std::string> files() const { return {}; }
 };
 
@@ -60,7 +59,7 @@ struct Inputs {
   bool header_only =
       false;  ///< `plan`: sizes, columns and shapes, without reading all of the data where that can be avoided
   const Dataset* train =
-      nullptr;  ///< already built training set: vocabulary, classes and normalisation statistics come from it
+      nullptr;             ///< training set, already built: source of vocabulary, classes and normalization statistics
   std::uint64_t seed = 0;  ///< the recipe's
 };
 

@@ -12,7 +12,7 @@ bool fits_in_memory(double bytes, const char* key, const std::string& hint, cons
   if (bytes <= 0.5 * static_cast<double>(limit)) return true;
   inputs.diagnostics.error(place_of(inputs.block, key),
                            "data." + inputs.name + " would take " + format_bytes(static_cast<std::int64_t>(bytes)) +
-                               ", and this machine has " + format_bytes(limit) + " of memory",
+                               ", but this machine has " + format_bytes(limit) + " of memory",
                            hint);
   return false;
 }

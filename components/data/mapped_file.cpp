@@ -16,13 +16,13 @@
 namespace components::data {
 namespace {
 
-// Where a fault of this thread lands; the signal knows no other way to find it.
+// Jump target for a fault of this thread; a signal handler has no other way to find it.
 thread_local sigjmp_buf* landing = nullptr;
 struct sigaction previous;
 
 void on_bus_error(int) {
   if (landing != nullptr) siglongjmp(*landing, 1);
-  sigaction(SIGBUS, &previous, nullptr);  // not ours: the access is made again, and ends as it would have
+  sigaction(SIGBUS, &previous, nullptr);  // not ours: the access is retried with the default action
 }
 
 void watch_bus_errors() {
@@ -30,7 +30,7 @@ void watch_bus_errors() {
   std::call_once(once, [] {
     struct sigaction action = {};
     action.sa_handler = on_bus_error;
-    action.sa_flags = SA_NODEFER;  // the jump leaves the handler without giving the signal back
+    action.sa_flags = SA_NODEFER;  // the jump leaves the handler without unblocking the signal
     sigaction(SIGBUS, &action, &previous);
   });
 }
@@ -84,9 +84,9 @@ MappedFile::~MappedFile() {
 void MappedFile::check_whole() const {
   struct stat status {};
   if (fstat(descriptor_, &status) == 0 && status.st_size < size_) {
-    throw runner::core::RunError("\"" + path_ + "\" has become shorter: it ends at byte " +
-                                     std::to_string(status.st_size) + ", and had " + std::to_string(size_),
-                                 "leave the files of a run as they are until it ends");
+    throw runner::core::RunError("\"" + path_ + "\" was truncated: it ends at byte " + std::to_string(status.st_size) +
+                                     ", and had " + std::to_string(size_),
+                                 "do not change the files of a run until it ends");
   }
 }
 

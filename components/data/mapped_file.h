@@ -6,7 +6,7 @@
 
 namespace components::data {
 
-/// A file as memory: pages are read when they are touched, and the system may take them back at any time.
+/// A memory-mapped file: pages are read on access, and the system may evict them at any time.
 class MappedFile {
  public:
   /// RunError names a file that cannot be opened or mapped.
@@ -19,7 +19,7 @@ class MappedFile {
   std::int64_t size() const { return size_; }  ///< bytes, when it was mapped
   const unsigned char* bytes() const { return bytes_; }
 
-  /// RunError when the file has become shorter since it was mapped.
+  /// RunError when the file was truncated since it was mapped.
   void check_whole() const;
 
  private:
@@ -33,12 +33,12 @@ namespace mapped {
 bool run_guarded(void (*work)(void*), void* context);
 }
 
-/// Runs `work`, which reads mapped files. False when the disk could not give what is mapped (the file has become
-/// shorter, or a read failed), which the system tells by the signal SIGBUS and not by an error; `work` then stopped
-/// half-way, without its destructors: it copies numbers and owns nothing. Several threads may do this at once.
+/// Runs `work`, which reads mapped files. False when a mapped page could not be read (the file was truncated, or a read
+/// failed), which the system reports by SIGBUS; `work` then stopped half-way, without destructors: it may only copy
+/// numbers and own nothing. Thread-safe.
 template <typename Work>
 bool read_mapped(Work& work) {
-  static_assert(std::is_trivially_destructible_v<Work>, "nothing would be given back after a jump out of it");
+  static_assert(std::is_trivially_destructible_v<Work>, "a jump out of it would skip destructors");
   return mapped::run_guarded([](void* context) { (*static_cast<Work*>(context))(); }, &work);
 }
 

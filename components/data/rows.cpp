@@ -13,7 +13,7 @@
 namespace components::data {
 namespace {
 
-/// Copies rows of `width` values; a tensor operation for each batch would cost more than the copy of small rows.
+/// Copies rows of `width` values; faster than a tensor operation for each batch of small rows.
 template <typename T>
 void gather(const std::vector<T>& rows, std::int64_t width, std::span<const std::int64_t> indices, T* to) {
   for (const std::int64_t index : indices) to = std::copy_n(rows.data() + index * width, width, to);
@@ -21,7 +21,7 @@ void gather(const std::vector<T>& rows, std::int64_t width, std::span<const std:
 
 }  // namespace
 
-// By the signature, since there is nothing to count yet under `header_only`.
+// From the signature, as there are no rows yet under `header_only`.
 std::int64_t Rows::held_bytes() const {
   const double classes = signature_.num_classes > 0 ? sizeof(std::int64_t) : 0.0;
   const double values = signature_.num_classes > 0 ? 0.0 : sizeof(float) * elements(signature_.target, 1, 1);

@@ -10,7 +10,7 @@
 
 namespace components::data {
 
-/// Samples that are rows of numbers, held in memory: what a table and made-up data become.
+/// Samples that are rows of numbers in memory: tables and synthetic data.
 class Rows : public Dataset {
  public:
   /// Either `values` or `classes` is the target; the signature says which. `inputs` is empty under `header_only`.
@@ -28,7 +28,7 @@ class Rows : public Dataset {
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override;
   std::string describe() const override { return description_; }
   std::int64_t held_bytes() const override;
-  /// `input 1`, `input 2`, ...; none where there are too many to be read.
+  /// `input 1`, `input 2`, ...; none if there are too many to show.
   std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const override;
 
   /// `input` float32 [batch, in_features]; `target` float32 [batch, out_features], or int64 [batch] below

@@ -2,6 +2,7 @@
 
 #include "components/data/block_place.h"
 #include "components/data/text_utils.h"
+#include "runner/core/text.h"
 
 namespace components::data {
 namespace {
@@ -11,7 +12,7 @@ bool same_port(const Port& port, const Port& train, const char* what, const Inpu
   inputs.diagnostics.error(
       inputs.block.location(),
       std::string(what) + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
-      "one model learns from data.train and is judged on data." + inputs.name + ": give both the same shape");
+      "one model is trained on data.train and evaluated on data." + inputs.name + ": give both the same shape");
   return false;
 }
 
@@ -24,7 +25,7 @@ bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
   fits = same_port(signature.target, train.target, "target", inputs) && fits;
   if (fits && signature.num_classes != train.num_classes) {
     inputs.diagnostics.error(inputs.block.location(), "data." + inputs.name + " has " +
-                                                          counted(signature.num_classes, "class", "classes") +
+                                                          counted_large(signature.num_classes, "class", "classes") +
                                                           ", and data.train has " + with_commas(train.num_classes));
     fits = false;
   }
@@ -33,7 +34,7 @@ bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
     inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
                              "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_seq_len) +
                                  ", but the model is made for the " + length + " of data.train",
-                             "take max_seq_len: " + length + " or less");
+                             "use max_seq_len: " + length + " or less");
     fits = false;
   }
   return fits;

@@ -4,8 +4,8 @@
 
 namespace components::data {
 
-/// Whether a set beside `train` asks the same of the model: same inputs, targets and classes, and no longer windows.
-/// What differs is reported; without a training set in `inputs` everything fits.
+/// Whether a set has the same task as `train`: same inputs, targets and classes, and no longer windows. Reports
+/// differences; without a training set in `inputs` everything fits.
 bool fits_training_set(const DataSignature& signature, const Inputs& inputs);
 
 }  // namespace components::data

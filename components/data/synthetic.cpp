@@ -11,6 +11,7 @@
 #include "components/data/same_task.h"
 #include "components/data/text_utils.h"
 #include "generated/data/synthetic.h"
+#include "runner/core/text.h"
 
 // N: samples   F: inputs   O: targets
 
@@ -23,7 +24,7 @@ constexpr std::int64_t kArms = 3;
 constexpr double kSlope = 2.0;
 constexpr double kTurn = 4.0;  ///< radians that an arm winds from the centre to radius 1
 
-/// Seeds of its own for the task and for the samples, so that sets with other names are other samples of one task.
+/// Separate seeds for the task and for the samples, so that differently named sets are different samples of one task.
 struct Seeds {
   at::Generator task;
   at::Generator samples;
@@ -89,11 +90,11 @@ DataSignature signature_of(const Config& config) {
 }
 
 std::string describe(const Config& config, const DataSignature& signature) {
-  const std::string samples = counted(config.num_samples, "sample", "samples");
+  const std::string samples = counted_large(config.num_samples, "sample", "samples");
   switch (config.task) {
     case Task::kRegression:
-      return samples + " of a linear teacher, " + counted(signature.input.shape[1], "input", "inputs") + ", " +
-             counted(signature.target.shape[1], "target", "targets");
+      return samples + " of a linear teacher, " + counted_large(signature.input.shape[1], "input", "inputs") + ", " +
+             counted_large(signature.target.shape[1], "target", "targets");
     case Task::kSpirals: return samples + " on " + std::to_string(signature.num_classes) + " spirals";
     case Task::kLinear: break;
   }
@@ -109,7 +110,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t outputs = signature.num_classes > 0 ? 2 : signature.target.shape[1];
   const double bytes =
       4.0 * static_cast<double>(config.num_samples) * static_cast<double>(signature.input.shape[1] + outputs);
-  if (!fits_in_memory(bytes, "num_samples", "take fewer samples or features", inputs)) return nullptr;
+  if (!fits_in_memory(bytes, "num_samples", "use fewer samples or features", inputs)) return nullptr;
   Rows::Content content{config.num_samples, {}, {}, {}};
   if (!inputs.header_only) {
     const std::uint64_t seed = config.seed ? static_cast<std::uint64_t>(*config.seed) : inputs.seed;

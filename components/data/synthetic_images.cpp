@@ -15,14 +15,15 @@
 #include "components/tensor/tensors.h"
 #include "generated/data/synthetic_images.h"  // Config; declares make()
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 
 namespace components::data::synthetic_images {
 namespace {
 
-constexpr int kWaves = 3;          ///< that a channel of a pattern is the sum of
+constexpr int kWaves = 3;          ///< number of waves that a channel of a pattern sums
 constexpr double kWavesMax = 3.0;  ///< periods over an image
 
-/// Numbers that depend on a text and on nothing else (splitmix64).
+/// Random numbers that depend only on a text (splitmix64).
 class CounterRng {
  public:
   explicit CounterRng(const std::string& text) : state_(stable_hash(text)) {}
@@ -112,9 +113,9 @@ class Images final : public Dataset {
   }
 
   std::string describe() const override {
-    return counted(config_.num_samples, "image", "images") + " of " + std::to_string(shape_.channels) + " x " +
+    return counted_large(config_.num_samples, "image", "images") + " of " + std::to_string(shape_.channels) + " x " +
            std::to_string(shape_.height) + " x " + std::to_string(shape_.width) + " in " +
-           counted(config_.num_classes, "class", "classes");
+           counted_large(config_.num_classes, "class", "classes");
   }
 
  private:
@@ -151,7 +152,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!fits_training_set(signature_of(config), inputs)) return nullptr;
   const Shape shape{config.channels, config.height, config.width};
   const double bytes = 4.0 * static_cast<double>(config.num_classes) * static_cast<double>(shape.size());
-  if (!fits_in_memory(bytes, "num_classes", "take fewer classes or smaller images", inputs)) return nullptr;
+  if (!fits_in_memory(bytes, "num_classes", "use fewer classes or smaller images", inputs)) return nullptr;
   const std::string seed = std::to_string(config.seed ? static_cast<std::uint64_t>(*config.seed) : inputs.seed);
   std::vector<std::vector<float>> patterns;
   for (std::int64_t i = 0; i < config.num_classes && !inputs.header_only; ++i) {

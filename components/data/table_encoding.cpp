@@ -9,17 +9,13 @@
 #include <set>
 
 #include "components/data/text_utils.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace components::data {
 namespace {
 
 using runner::core::quote;
-
-std::string lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 bool all_numbers(const std::set<std::string>& texts) {
   return std::all_of(texts.begin(), texts.end(),
@@ -61,7 +57,7 @@ std::vector<std::pair<std::string, runner::core::Node>> TableEncoding::decoded(s
 bool is_missing(const std::string& field) {
   static constexpr std::array<std::string_view, 5> kMissing = {"", "na", "n/a", "nan", "null"};
   if (field.size() > 4) return false;
-  return std::find(kMissing.begin(), kMissing.end(), lower(field)) != kMissing.end();
+  return std::find(kMissing.begin(), kMissing.end(), runner::core::lower(field)) != kMissing.end();
 }
 
 Number parse_number(const std::string& field) {
@@ -72,7 +68,7 @@ Number parse_number(const std::string& field) {
   double value = 0;
   const auto [rest, error] = std::from_chars(begin, end, value);
   if (rest != end || error == std::errc::invalid_argument) return {Number::Kind::kText, 0};
-  // What a float cannot hold would become infinite; what is too small for one is 0 and does no harm.
+  // A value beyond float would become infinite; one too small becomes 0, which is harmless.
   const bool too_large = error == std::errc::result_out_of_range && field.find("e-") == std::string::npos &&
                          field.find("E-") == std::string::npos;
   if (too_large || !std::isfinite(value) || std::fabs(value) > FLT_MAX) return {Number::Kind::kNotFinite, 0};
@@ -94,12 +90,12 @@ ColumnType infer_type(const CsvFile& file, std::size_t column, RecordErrors& err
   }
   const std::string name = quote(file.columns[column]);
   if (numbers + texts == 0) {
-    errors.add(0, "column " + name + " is missing in every row", "leave it out of features");
+    errors.add(0, "column " + name + " is missing in every row", "remove it from features");
     return ColumnType::kNumber;
   }
   if (texts > 0 && numbers >= texts) {
     errors.add(first_text->line, "column " + name + " has " + quote(first_text->fields[column]) + " among numbers",
-               "mend the file, or say types: {" + file.columns[column] + ": category}");
+               "fix the file, or set types: {" + file.columns[column] + ": category}");
   }
   return numbers >= texts ? ColumnType::kNumber : ColumnType::kCategory;
 }
@@ -115,7 +111,7 @@ std::vector<std::string> find_categories(const CsvFile& file, std::size_t column
                "category column " + quote(file.columns[column]) + " has " +
                    with_commas(static_cast<std::int64_t>(categories.size())) + " different values, more than " +
                    with_commas(kCategoriesMax),
-               "a name or a number of the row teaches nothing: leave the column out");
+               "a name or row number is no feature: remove the column");
   }
   if (all_numbers(texts)) {
     std::stable_sort(categories.begin(), categories.end(), [](const std::string& a, const std::string& b) {

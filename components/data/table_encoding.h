@@ -22,9 +22,9 @@ struct ColumnEncoding {
   double mean = 0;
   double deviation = 0;  ///< over the training set, divided by N; 0 for a constant column
 
-  /// Inputs that the column takes.
+  /// Number of inputs of the column.
   std::int64_t width() const { return type == ColumnType::kNumber ? 1 : static_cast<std::int64_t>(categories.size()); }
-  /// Index of a category; -1 when the training set never has it.
+  /// Index of a category; -1 if it is not in the training set.
   std::int64_t category(const std::string& text) const;
 };
 
@@ -38,7 +38,7 @@ struct TableEncoding {
   std::vector<std::pair<std::string, runner::core::Node>> decoded(std::span<const float> inputs, bool normalized) const;
 };
 
-/// What the recipe says about the columns; the indices are those of the file.
+/// The recipe's settings of the columns, by index in the file.
 struct TableColumns {
   std::vector<std::size_t> features;
   std::vector<std::size_t> targets;
@@ -53,8 +53,8 @@ struct Number {
 Number parse_number(const std::string& field);
 bool is_missing(const std::string& field);
 
-/// Type of a column when the recipe does not say: numbers, unless fewer than half of the fields are. A few words among
-/// numbers are more likely a slip than a category, and are reported. An all-missing column is reported, too.
+/// Type of a column without a setting in the recipe: numbers, unless fewer than half of the fields are. A few words
+/// among numbers are more likely a mistake than a category, and are reported, as is a column without values.
 ColumnType infer_type(const CsvFile& file, std::size_t column, RecordErrors& errors);
 
 /// Categories of `column` in order; reports when there are more than kCategoriesMax.

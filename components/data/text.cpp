@@ -13,6 +13,7 @@
 #include "generated/data/text.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of a window
@@ -21,7 +22,7 @@ namespace components::data::text {
 namespace {
 
 constexpr std::int64_t kBytes = 256;  ///< the vocabulary
-/// A block of neighbours that stays together when a stream is shuffled, and the fewest blocks that make a shuffle.
+/// Size of the blocks that are permuted when a stream is shuffled, and their minimum number.
 constexpr std::int64_t kShuffleBlockBytes = std::int64_t{256} << 10;
 constexpr std::int64_t kShuffleBlocksMin = 64;
 
@@ -75,8 +76,9 @@ class Text final : public Dataset {
   }
 
   std::string describe() const override {
-    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) + ", " +
-           counted(size_, "sample", "samples") + " of " + counted(signature_.max_seq_len, "byte", "bytes");
+    return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) +
+           ", " + counted_large(size_, "sample", "samples") + " of " +
+           counted_large(signature_.max_seq_len, "byte", "bytes");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
@@ -98,8 +100,8 @@ class Text final : public Dataset {
 };
 
 std::string short_hint(std::int64_t bytes) {
-  if (bytes < 2) return "give it more text";
-  return "take max_seq_len: " + std::to_string(bytes - 1) + " or less, or give it more text";
+  if (bytes < 2) return "use more text";
+  return "use max_seq_len: " + std::to_string(bytes - 1) + " or less, or use more text";
 }
 
 }  // namespace
@@ -115,7 +117,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t end = PercentRange::boundary(whole, share->to);
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
-                             "data." + inputs.name + " has " + counted(end - begin, "byte", "bytes") +
+                             "data." + inputs.name + " has " + counted_large(end - begin, "byte", "bytes") +
                                  ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
                              short_hint(end - begin));
     return nullptr;
@@ -123,7 +125,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!config.streaming && end - begin > runner::core::memory_limit()) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
                              "data." + inputs.name + " has " + runner::core::format_bytes(end - begin) +
-                                 ", and this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
+                                 ", but this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
                                  " of memory",
                              "set streaming: true");
     return nullptr;

@@ -14,6 +14,7 @@
 #include "components/data/block_place.h"
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 
 namespace components::data {
 namespace {
@@ -36,23 +37,23 @@ Result<std::int64_t> text_size(const std::string& path) {
   struct stat status {};
   if (stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
-      return Failure{"there is no file \"" + path + "\"", missing_file_hint(path)};
+      return Failure{"no such file \"" + path + "\"", missing_file_hint(path)};
     }
     return Failure{"cannot read \"" + path + "\": " + std::strerror(errno), ""};
   }
   if (S_ISDIR(status.st_mode)) {
     const std::string folder = fs::path(path).has_filename() ? path + "/" : path;
-    return Failure{"\"" + path + "\" is a folder, and samples are read from files",
+    return Failure{"\"" + path + "\" is a folder, but samples are read from files",
                    "write \"" + folder + "*\" for the files in it, \"" + folder + "**/*\" for all below it"};
   }
   if (!S_ISREG(status.st_mode)) {
-    return Failure{"\"" + path + "\" is not a regular file", "save what it gives in a file first"};
+    return Failure{"\"" + path + "\" is not a regular file", "save its output in a file first"};
   }
   if (access(path.c_str(), R_OK) != 0) return Failure{"cannot read \"" + path + "\": " + std::strerror(errno), ""};
   return static_cast<std::int64_t>(status.st_size);
 }
 
-/// What one entry of `path` stands for; reports when that is nothing.
+/// The files of one entry of `path`; reports an error if there are none.
 void add_matches(const std::string& pattern, std::size_t index, const Inputs& inputs, std::vector<TextFile>& files) {
   const runner::core::Location place = place_of(inputs.block, "path", index);
   const bool is_glob = is_pattern(pattern);
@@ -64,9 +65,9 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
     const bool exists = fs::is_directory(folder, error);
     inputs.diagnostics.error(place, "no file matches \"" + pattern + "\"",
                              exists
-                                 ? "`*` does not cross a folder, `**` does; a path is relative to the current folder, "
+                                 ? "`*` does not cross folders, `**` does; a path is relative to the current folder, "
                                    "${recipe_dir} is the folder of the recipe"
-                                 : "there is no folder \"" + folder +
+                                 : "no such folder \"" + folder +
                                        "\"; a path is relative to the current folder, "
                                        "${recipe_dir} is the folder of the recipe");
     return;
@@ -100,7 +101,7 @@ Result<PercentRange> parse_split(const std::string& text) {
   if (colon > 0) range.from = percent(std::string_view(text).substr(0, colon));
   if (colon + 1 < text.size()) range.to = percent(std::string_view(text).substr(colon + 1));
   if (range.from >= range.to) {
-    return Failure{"split \"" + text + "\" holds nothing: it ends where it begins, or before",
+    return Failure{"split \"" + text + "\" is empty: its end is not after its start",
                    "write the smaller share first, such as \"10%:20%\""};
   }
   return range;
@@ -130,12 +131,12 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
   if (files.empty()) {
     inputs.diagnostics.error(place_of(inputs.block, "exclude"),
                              "exclude leaves none of the " +
-                                 counted(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
+                                 counted_large(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
                                  inputs.name);
   } else if (bytes == 0) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
-                             "the " + counted(static_cast<std::int64_t>(files.size()), "file", "files") + " of data." +
-                                 inputs.name + " hold no byte");
+                             "the " + counted_large(static_cast<std::int64_t>(files.size()), "file", "files") +
+                                 " of data." + inputs.name + " have no bytes");
     files.clear();
   }
   return files;
@@ -177,8 +178,8 @@ std::optional<PercentRange> apply_split(const std::optional<std::string>& split,
   if (!files.empty()) return PercentRange{};
   inputs.diagnostics.error(
       place_of(inputs.block, "split"),
-      "split \"" + split.value_or(":") + "\" of " + counted(whole, "file", "files") + " holds no whole file",
-      std::string("take a larger share, or split_by: ") + unit);
+      "split \"" + split.value_or(":") + "\" of " + counted_large(whole, "file", "files") + " has no whole file",
+      std::string("use a larger share, or split_by: ") + unit);
   return std::nullopt;
 }
 

@@ -13,6 +13,7 @@
 #include "generated/data/text_lines.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of the longest one
@@ -22,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kBytes = 256;  ///< the vocabulary
 
-/// Where a line lies in the stream, without its end.
+/// Position of a line in the stream, without its end.
 struct Line {
   std::int64_t at = 0, bytes = 0;
 };
@@ -63,7 +64,7 @@ class TextLines final : public Dataset {
       const unsigned char* bytes = stream_->read(line(index).at, count + (whole ? 0 : 1), scratch);
       std::fill_n(std::copy_n(bytes, count, input), length - count, 0);
       std::copy_n(bytes + 1, count - 1, target);
-      target[count - 1] = whole ? '\n' : bytes[count];  // the last line of a file may have no end
+      target[count - 1] = whole ? '\n' : bytes[count];  // the last line of a file may lack a line end
       std::fill_n(target + count, length - count, kPadTarget);
       input += length;
       target += length;
@@ -84,9 +85,9 @@ class TextLines final : public Dataset {
       longest = std::max(longest, length_of(i));
       cut += line(i).bytes > signature_.max_seq_len ? 1 : 0;
     }
-    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) + ", " +
-           counted(size(), "line", "lines") + " of " + with_commas(shortest) + " to " +
-           counted(longest, "byte", "bytes") + (cut > 0 ? " (" + with_commas(cut) + " cut)" : "");
+    return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) +
+           ", " + counted_large(size(), "line", "lines") + " of " + with_commas(shortest) + " to " +
+           counted_large(longest, "byte", "bytes") + (cut > 0 ? " (" + with_commas(cut) + " cut)" : "");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
@@ -110,7 +111,7 @@ class TextLines final : public Dataset {
   mutable double entropy_ = 0;
 };
 
-/// The lines of one file, which ends its last one; `from` is where it begins in the stream.
+/// The lines of one file; the last one ends with the file; `from` is the file's start in the stream.
 void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, std::vector<Line>& lines) {
   std::vector<unsigned char> scratch;
   const unsigned char* begin = stream.read(from, bytes, scratch);
@@ -122,7 +123,7 @@ void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, 
   }
 }
 
-/// False when a line is longer than it may be.
+/// False when a line is too long.
 bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& inputs) {
   const auto too_long = [&config](const Line& line) { return line.bytes > config.max_seq_len; };
   if (config.too_long == TooLong::kDrop) std::erase_if(lines, too_long);
@@ -132,11 +133,11 @@ bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& input
   const auto longest =
       std::max_element(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.bytes < b.bytes; });
   inputs.diagnostics.error(place_of(inputs.block, "too_long"),
-                           counted(count, "line", "lines") + " of data." + inputs.name + " " +
+                           counted_large(count, "line", "lines") + " of data." + inputs.name + " " +
                                (count == 1 ? "is" : "are") + " longer than max_seq_len " +
                                std::to_string(config.max_seq_len) + ", the longest has " +
-                               counted(longest->bytes, "byte", "bytes"),
-                           "raise max_seq_len, or take too_long: cut");
+                               counted_large(longest->bytes, "byte", "bytes"),
+                           "raise max_seq_len, or use too_long: cut");
   return false;
 }
 
@@ -152,7 +153,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (bytes > runner::core::memory_limit()) {
     inputs.diagnostics.error(place_of(inputs.block, "path"),
                              "data." + inputs.name + " has " + runner::core::format_bytes(bytes) +
-                                 ", and this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
+                                 ", but this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
                                  " of memory",
                              "use fewer files, or type: text with streaming: true");
     return nullptr;
@@ -168,7 +169,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     const auto whole = static_cast<std::int64_t>(lines.size());
     lines.erase(lines.begin() + PercentRange::boundary(whole, share->to), lines.end());
     lines.erase(lines.begin(), lines.begin() + PercentRange::boundary(whole, share->from));
-    if (!lines.empty() && static_cast<std::int64_t>(lines.size()) < whole) {  // only their own text is held
+    if (!lines.empty() && static_cast<std::int64_t>(lines.size()) < whole) {  // only their text is kept
       const std::int64_t begin = lines.front().at;
       const std::int64_t end = std::min(bytes, lines.back().at + lines.back().bytes + 1);
       stream = std::make_unique<ByteStream>(files, begin, end, true);
@@ -176,11 +177,10 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
     if (!shorten(lines, config, inputs)) return nullptr;
     if (lines.empty()) {
-      inputs.diagnostics.error(
-          place_of(inputs.block, config.split ? "split" : "path"),
-          "data." + inputs.name + " has no line to learn from, of " + counted(whole, "line", "lines") +
-              " that are not empty",
-          config.too_long == TooLong::kDrop ? "take too_long: cut, or give it more text" : "give it more text");
+      inputs.diagnostics.error(place_of(inputs.block, config.split ? "split" : "path"),
+                               "data." + inputs.name + " has no usable line, of " +
+                                   counted_large(whole, "line", "lines") + " that are not empty",
+                               config.too_long == TooLong::kDrop ? "use too_long: cut, or more text" : "use more text");
       return nullptr;
     }
     return std::make_shared<TextLines>(std::move(stream), std::move(lines), config.max_seq_len);

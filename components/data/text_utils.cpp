@@ -11,16 +11,6 @@
 #include "runner/core/utf8.h"
 
 namespace components::data {
-std::string with_commas(std::int64_t count) {
-  std::string text = std::to_string(count);
-  const std::size_t first_digit = count < 0 ? 1 : 0;
-  for (std::size_t at = text.size(); at > first_digit + 3;) text.insert(at -= 3, ",");
-  return text;
-}
-
-std::string counted(std::int64_t count, const std::string& one, const std::string& many) {
-  return with_commas(count) + " " + (count == 1 ? one : many);
-}
 
 double as_written(float value) {
   char text[32];
@@ -83,7 +73,7 @@ std::string missing_file_hint(const std::string& path) {
     const std::string near = runner::core::closest(wanted.filename().string(), names);
     if (!near.empty()) return "did you mean \"" + (wanted.parent_path() / near).string() + "\"?";
   } else {
-    return "there is no folder \"" + folder.string() +
+    return "no such folder \"" + folder.string() +
            "\"; a path is relative to the current folder, ${recipe_dir} "
            "is the folder of the recipe";
   }

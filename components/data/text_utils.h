@@ -6,15 +6,14 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/text.h"
+
 namespace components::data {
 
-/// `8,714`; for people.
-std::string with_commas(std::int64_t count);
+using runner::core::counted_large;
+using runner::core::with_commas;
 
-/// `1 file`, `8,714 files`.
-std::string counted(std::int64_t count, const std::string& one, const std::string& many);
-
-/// The bytes as valid UTF-8: what is not becomes U+FFFD, one for each byte that belongs to no character.
+/// The bytes as valid UTF-8: each invalid byte becomes U+FFFD.
 std::string valid_utf8(std::string_view bytes);
 
 /// Ids that are bytes, as valid_utf8() shows them; and the bytes of a text as ids.
@@ -23,13 +22,13 @@ std::vector<std::int64_t> bytes_of_text(std::string_view text);
 
 /// A float32 as the double of its shortest spelling: 0.1 and not 0.10000000149.
 double as_written(float value);
-/// Six significant digits: what arithmetic has left of a number that was shifted and scaled.
+/// Six significant digits: the accuracy of a number that was shifted and scaled.
 double rounded(double value);
 
-/// Entropy in nats of what occurs so often; 0 when nothing does.
+/// Entropy in nats of these counts; 0 for no counts.
 double entropy_of(std::span<const std::int64_t> counts);
 
-/// The hint for a file that is not there: a name in the same folder that is near, or what paths are relative to.
+/// The hint for a missing file: a similar name in the same folder, or what paths are relative to.
 std::string missing_file_hint(const std::string& path);
 
 /// A 64-bit hash of text that is the same on every machine (FNV-1a, finished by splitmix64).

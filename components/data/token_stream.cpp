@@ -28,7 +28,7 @@ TokenStream::TokenStream(const std::vector<TextFile>& files, std::int64_t begin,
       auto mapped = std::make_unique<MappedFile>(file.path);
       const std::int64_t offset = layout.header_bytes + from * layout.token_bytes;
       if (mapped->size() < offset + (to - from) * layout.token_bytes) {
-        throw runner::core::RunError("\"" + file.path + "\" has become shorter while it was opened");
+        throw runner::core::RunError("\"" + file.path + "\" was truncated while being opened");
       }
       pieces_.push_back({std::move(mapped), offset, start + from - begin, to - from});
     }
@@ -67,7 +67,7 @@ void TokenStream::read(const Windows& windows) const {
   auto work = [this, &windows, &largest] {
     const std::int64_t length = windows.length;
     for (std::int64_t i = 0; i < windows.count; ++i) {
-      // The target is the input one token later: only its last token is new.
+      // The target is the input shifted by one token: only its last token is new.
       largest = std::max(largest, copy(windows.starts[i], length, windows.input + i * length));
       largest = std::max(largest, copy(windows.starts[i] + 1, length, windows.target + i * length));
     }
@@ -92,7 +92,7 @@ void TokenStream::tell_fault() const {
     piece.file->check_whole();
     names += (names.empty() ? "\"" : ", \"") + piece.file->path() + "\"";
   }
-  throw runner::core::RunError("the disk could not give what is in " + names,
+  throw runner::core::RunError("the disk failed to read " + names,
                                "the system's log (dmesg) says what the disk reported");
 }
 

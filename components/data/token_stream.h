@@ -10,7 +10,7 @@
 
 namespace components::data {
 
-/// The tokens of some files, one behind the other, or a stretch of them. Safe from several threads.
+/// The concatenated tokens of files, or a range of them. Thread-safe.
 class TokenStream {
  public:
   struct Layout {
@@ -18,7 +18,7 @@ class TokenStream {
     std::int64_t header_bytes = 0;
     std::int64_t vocab_size = 0;  ///< every id is below it
   };
-  /// Tokens that a file of this size holds.
+  /// Number of tokens in a file of this size.
   static std::int64_t tokens_in(const TextFile& file, const Layout& layout);
 
   /// Tokens [begin, end) of the joined files. RunError names a file that cannot be mapped.
@@ -28,9 +28,8 @@ class TokenStream {
   std::vector<std::string> paths() const;      ///< of the files that hold a part of the stream
   std::int64_t file_count() const { return static_cast<std::int64_t>(pieces_.size()); }
 
-  /// Where each window begins, and where it goes: `length` tokens to `input`, the same one token later to `target`,
-  /// windows one behind the other. RunError names the file and the place of an id that is too large, or a file that
-  /// cannot be read any more.
+  /// Copies the windows that begin at these tokens: `length` tokens each to `input`, and shifted by one token to
+  /// `target`. RunError names the file and position of an id that is too large, or a file that can no longer be read.
   struct Windows {
     const std::int64_t* starts;
     std::int64_t count, length;
@@ -38,8 +37,7 @@ class TokenStream {
   };
   void read(const Windows& windows) const;
 
-  /// Entropy in nats of how often each token occurs; over evenly spaced stretches of kCountedTokensMax in all where
-  /// there are more.
+  /// Entropy in nats of the token counts; from evenly spaced ranges of kCountedTokensMax in all if there are more.
   double unigram_entropy() const;
 
   static constexpr std::int64_t kCountedTokensMax = std::int64_t{16} << 20;

@@ -11,6 +11,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/data/tokens.h"
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: tokens of a window
@@ -63,8 +64,9 @@ class Tokens final : public Dataset {
   }
 
   std::string describe() const override {
-    return counted(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(bytes_) + ", " +
-           counted(size_, "sample", "samples") + " of " + counted(signature_.max_seq_len, "token", "tokens");
+    return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(bytes_) + ", " +
+           counted_large(size_, "sample", "samples") + " of " +
+           counted_large(signature_.max_seq_len, "token", "tokens");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
@@ -77,7 +79,7 @@ class Tokens final : public Dataset {
   mutable double entropy_ = 0;
 };
 
-/// A file that does not divide into tokens was written with another width, or not to its end.
+/// A file that is no multiple of the token size was written with another type, or is incomplete.
 bool hold_whole_tokens(const std::vector<TextFile>& files, const TokenStream::Layout& layout, const char* dtype,
                        const Inputs& inputs) {
   bool whole = true;
@@ -88,11 +90,12 @@ bool hold_whole_tokens(const std::vector<TextFile>& files, const TokenStream::La
     if (body < 0) {
       inputs.diagnostics.error(place_of(inputs.block, "header_bytes"),
                                "header_bytes is " + with_commas(layout.header_bytes) + ", but \"" + file.path +
-                                   "\" has " + counted(file.bytes, "byte", "bytes"));
+                                   "\" has " + counted_large(file.bytes, "byte", "bytes"));
     } else {
       inputs.diagnostics.error(place_of(inputs.block, "path"),
-                               "\"" + file.path + "\" has " + counted(body, "byte", "bytes") + " of tokens, not a " +
-                                   "multiple of the " + std::to_string(layout.token_bytes) + " of a " + dtype,
+                               "\"" + file.path + "\" has " + counted_large(body, "byte", "bytes") +
+                                   " of tokens, not a " + "multiple of the " + std::to_string(layout.token_bytes) +
+                                   " of a " + dtype,
                                "check dtype and header_bytes against the program that wrote the file");
     }
   }
@@ -126,10 +129,10 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(
         place_of(inputs.block, "max_seq_len"),
-        "data." + inputs.name + " has " + counted(end - begin, "token", "tokens") +
+        "data." + inputs.name + " has " + counted_large(end - begin, "token", "tokens") +
             ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
-        end - begin < 2 ? "give it more tokens"
-                        : "take max_seq_len: " + std::to_string(end - begin - 1) + " or less, or give it more tokens");
+        end - begin < 2 ? "use more tokens"
+                        : "use max_seq_len: " + std::to_string(end - begin - 1) + " or less, or use more tokens");
     return nullptr;
   }
   try {

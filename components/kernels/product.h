@@ -41,7 +41,7 @@ struct ProductKernel {
   std::int64_t low_depth_max;            ///< of multiply_low: a deeper product goes over c several times
   void (*multiply)(const Product<T, float>&, float* scratch);
   void (*multiply_low)(const Product<T, Bf16>&, float* scratch);  ///< null for float
-  /// Copies b [depth, columns] into `panels`, which are so many floats.
+  /// Copies b [depth, columns] into `panels`, which have this many floats.
   PackedMatrix (*pack)(const Matrix<T>& b, std::int64_t columns, std::int64_t depth, float* panels);
   std::int64_t (*packed_size)(std::int64_t columns, std::int64_t depth);
 };

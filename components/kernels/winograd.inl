@@ -263,7 +263,7 @@ void convolve(const Kernels::Convolution& a) {
     for (std::int64_t p = 0; p < Kernels::kProducts; ++p) {
       for (std::int64_t column = 0; column < a.out; column += kColumns * kPack) {
         const float* filters = a.transformed + p * of_filters(a.in, a.out) + column * depth;
-        // Rows behind the last tile are what another one left there; nobody reads what becomes of them.
+        // Rows after the last tile hold leftovers of another one; their results are not read.
         for (std::int64_t t = 0; t < tiles; t += kRows) {
           product<kRows>(input + p * of_input + t * depth, depth, 1, filters, depth * kPack, depth,
                          result + p * of_result + t * a.out + column, a.out, kPack, false);

@@ -73,12 +73,12 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
       if (memory.keeps_output) memory.backward = memory.backward_end = bytes;  // the addend's gradient
       return memory;
     }
-    // An operation each, of which the sum's is dropped.
+    // One operation each; that of the sum is not kept.
     memory.keeps_output = relu;
     if (addend || relu) memory.forward = memory.alone = bytes;
     if (addend && relu) memory.alone += bytes;
     if (relu) memory.backward = memory.backward_end = bytes;
-    memory.backward_end += bytes;  // LibTorch makes the gradient of the input anew before it lets go of its first one
+    memory.backward_end += bytes;  // LibTorch makes a new gradient of the input before it frees the first one
     return memory;
   }
 
@@ -92,7 +92,7 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
  private:
   double momentum() const { return share_.value_or(momentum_); }
 
-  /// Scale or offset; in float32, as the statistics are, whatever the weights of the model are kept in.
+  /// Scale or offset; float32 like the statistics, whatever the type of the model's weights.
   std::optional<at::Tensor> learned(std::size_t position) const {
     if (parameter_count() == 0) return std::nullopt;
     return parameter(position).to(at::kFloat);
@@ -101,7 +101,7 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
   void expect_spread(const at::Tensor& x) const {
     if (x.numel() > x.size(1)) return;
     throw runner::core::RunError(
-        path_ + ": batch_norm met a batch of one sample with one value for each channel, " + "which has no variance",
+        path_ + ": batch_norm got a batch of one sample with one value per channel, " + "which has no variance",
         "use a larger micro_batch_size and `loader: {drop_last: true}`");
   }
 

@@ -11,15 +11,15 @@
 
 namespace components::layer {
 
-/// The layers of a list, one made for what the one before gives; empty, with an error in `outer.diagnostics`, when one
-/// does not fit (what follows it cannot be judged then).
+/// The layers of a list, each made for the previous one's output; empty, with an error in `outer.diagnostics`, when one
+/// does not fit (later ones cannot be checked then).
 ///
 /// key    of the list in the block of `outer`: names become `<name>.<key>.0`, in messages `<path>.<key>[0]`
 std::vector<std::shared_ptr<Layer>> build_list(const std::vector<runner::core::Node>& blocks, const std::string& key,
                                                const Inputs& outer);
 
-/// A list of layers inside of a layer. No hook sees in between, so layers that follow each other may be one pass over
-/// memory: a norm takes the ReLU behind it along.
+/// A list of layers inside of a layer. No hook runs in between, so consecutive layers may be fused: a norm includes the
+/// ReLU after it.
 class Chain {
  public:
   /// Null when a layer does not fit.
@@ -35,11 +35,11 @@ class Chain {
   /// Whether it is a ReLU and nothing else.
   bool is_relu() const { return is_relu_; }
 
-  /// What follows a chain in forward_with_tail().
+  /// The operations after a chain in forward_with_tail().
   struct Tail {
     bool addend = false, relu = false;
   };
-  /// What a pass takes that is given `input`.
+  /// Memory of a pass over `input`.
   block::BlockMemory memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const;
 
   std::vector<NamedTensor> parameters() const;

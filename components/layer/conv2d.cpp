@@ -56,7 +56,7 @@ class Conv2d final : public block::BasicBlock {
     memory.keeps_input = pass.input_bytes == pass.product_bytes();
     if (!memory.keeps_input) memory.kept = memory.alone = numbers * bytes;
     if (fused_kernels_fit_autocast()) return memory;
-    // Without units for float16 LibTorch multiplies matrices: the whole batch, with its windows laid side by side.
+    // Without float16 units LibTorch multiplies matrices: the whole batch, unfolded (im2col).
     const double pixels = static_cast<double>(output().shape[2] * output().shape[3] * pass.samples);
     const double windows = static_cast<double>(fan_in_ * groups_) * pixels * bytes;
     memory.forward += windows;
@@ -90,8 +90,8 @@ class Conv2d final : public block::BasicBlock {
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_images(inputs) || !expect_channels(inputs, "in_channels", config.in_channels)) return nullptr;
   if (inputs.input.shape[1] % config.groups != 0) {
-    misfit(inputs, "groups", "cuts the channels into " + std::to_string(config.groups) + " groups",
-           "groups divides the number of channels that arrive");
+    misfit(inputs, "groups", "splits the channels into " + std::to_string(config.groups) + " groups",
+           "groups must divide the number of input channels");
     return nullptr;
   }
   const Window window{to_pair(config.kernel_size), to_pair(config.stride), to_pair(config.padding),

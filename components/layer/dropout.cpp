@@ -25,7 +25,7 @@ class Dropout final : public block::BasicBlock {
     const double numbers = elements(output(), pass.samples, pass.positions);
     return {.output_bytes = pass.input_bytes,
             .keeps_input = false,
-            .kept = numbers * static_cast<double>(pass.input_bytes)};  // what each number was multiplied with
+            .kept = numbers * static_cast<double>(pass.input_bytes)};  // the factor of each number
   }
 
  private:

@@ -38,7 +38,7 @@ class Embedding final : public block::BasicBlock {
 
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (inputs.input.dtype != Dtype::kInt64) {
-    misfit(inputs, nullptr, "works on ids, int64", "an embedding comes first, and only for data of ids");
+    misfit(inputs, nullptr, "needs ids, int64", "put an embedding first, and only for data of ids");
     return nullptr;
   }
   const std::string ids = std::to_string(inputs.vocab_size);

@@ -5,13 +5,13 @@
 
 namespace components::layer {
 
-/// A layer that can do what follows it in the same pass over memory.
+/// A layer that can fuse the operations after it.
 class FusesEpilogue {
  public:
   virtual ~FusesEpilogue() = default;
-  /// `relu(layer(x) + addend)`; `addend` may be null, and without `relu` the sum stays as it is.
+  /// `relu(layer(x) + addend)`; `addend` may be null; without `relu` just the sum.
   virtual at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
-  /// What that takes, beside the addend.
+  /// Its memory, without the addend.
   virtual block::BlockMemory memory_with_tail(const block::BlockPass& pass, bool addend, bool relu) const = 0;
 };
 

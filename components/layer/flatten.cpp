@@ -33,7 +33,7 @@ std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
   if (!expect_floats(inputs)) return nullptr;
   for (std::size_t i = 1; i < inputs.input.shape.size(); ++i) {
     if (inputs.input.shape[i] > 0) continue;
-    misfit(inputs, nullptr, "needs sizes that are known before the run", "reduce the positions with mean_pool instead");
+    misfit(inputs, nullptr, "needs sizes known before the run", "reduce the positions with mean_pool instead");
     return nullptr;
   }
   return std::make_shared<Flatten>(inputs);

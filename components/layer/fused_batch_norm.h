@@ -4,7 +4,7 @@
 
 namespace components::layer {
 
-/// A batch norm by the batch's own statistics and what follows it. Undefined tensors stand for what is not there.
+/// A batch norm with the batch's own statistics and what follows it. Undefined tensors mean absent ones.
 struct BatchNormArguments {
   const at::Tensor& x;                               ///< [B, C, H, W], or [B, C]
   const at::Tensor &weight_C, &bias_C;               ///< float32; both or none

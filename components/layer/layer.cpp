@@ -43,7 +43,7 @@ void misfit(const Inputs& inputs, const char* key, const std::string& what, cons
 
 bool expect_floats(const Inputs& inputs) {
   if (inputs.input.dtype == Dtype::kFloat32) return true;
-  misfit(inputs, nullptr, "works on float32", "put an embedding before it");
+  misfit(inputs, nullptr, "needs float32", "put an embedding before it");
   return false;
 }
 
@@ -52,7 +52,7 @@ bool expect_images(const Inputs& inputs) {
   if (!expect_floats(inputs)) return false;
   if (shape.size() == 4 && shape[1] > 0 && shape[2] > 0 && shape[3] > 0) return true;
   misfit(inputs, nullptr, "needs images, float32 [batch, channels, height, width]",
-         "layers of images come before flatten, and only for data of images");
+         "put image layers before flatten, and only for data of images");
   return false;
 }
 

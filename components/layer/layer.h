@@ -13,11 +13,11 @@
 
 namespace components::layer {
 
-/// What a layer of `sequential` sees when it is made: the activation before it, and where it stands in the recipe.
+/// Arguments to make a layer of `sequential`: the activation before it, and its location in the recipe.
 struct Inputs {
   std::string name;             ///< of the block: `layers.2`
-  std::string path;             ///< how messages name it: `layers[2]`
-  std::string from;             ///< what gives `input`: `layers[1]`, or `the data`
+  std::string path;             ///< name in messages: `layers[2]`
+  std::string from;             ///< source of `input`: `layers[1]`, or `the data`
   Port input;                   ///< what arrives
   std::string output_name;      ///< the activation to write
   std::int64_t vocab_size = 0;  ///< of the data, when its input is ids
@@ -29,10 +29,10 @@ struct Inputs {
 /// One layer: a block with one input activation and one output activation.
 using Layer = block::Block;
 
-/// Null when the layer does not fit what arrives; the error stands in `diagnostics` at the layer's place.
+/// Null when the layer does not fit its input; the error is in `diagnostics` at the layer's location.
 std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inputs);
 
-/// What the gradient of an elementwise function is computed from.
+/// The tensor that the gradient of an elementwise function is computed from.
 enum class GradientFrom { kInput, kOutput };
 
 /// A layer without parameters that keeps the shape: `function` is applied to float activations of any shape.
@@ -46,7 +46,7 @@ bool expect_floats(const Inputs& inputs);
 /// True when `input` is images, float32 [batch, channels, height, width] of known sizes.
 bool expect_images(const Inputs& inputs);
 
-/// True when `wanted` channels, where the recipe says how many, are what arrives in dimension 1; else an error at
+/// True when the `wanted` channels, if the recipe gives a number, match dimension 1 of the input; else an error at
 /// `key`.
 bool expect_channels(const Inputs& inputs, const char* key, std::optional<std::int64_t> wanted);
 
@@ -56,7 +56,7 @@ void misfit(const Inputs& inputs, const char* key, const std::string& what, cons
 /// The output of a layer that keeps the shape.
 Port same_shape(const Inputs& inputs);
 
-/// How often a product over the last dimension is done for one sample: the dimensions between batch and last.
+/// How often a product over the last dimension is computed per sample: the dimensions between batch and last.
 double rows_per_sample(const Port& port, std::int64_t positions);
 
 }  // namespace components::layer

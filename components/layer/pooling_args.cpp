@@ -20,7 +20,7 @@ std::optional<Port> slide(const Window& window, std::int64_t channels, const Inp
   }
   if (reach[0] > room[0] || reach[1] > room[1]) {
     misfit(inputs, "kernel_size", "slides a window of " + to_text(reach) + " pixels",
-           "with its padding an image has " + to_text(room) + ": take a smaller kernel_size, or more padding");
+           "a padded image has " + to_text(room) + ": use a smaller kernel_size, or more padding");
     return std::nullopt;
   }
   return Port{inputs.output_name, Dtype::kFloat32, {kBatch, channels, size[0], size[1]}};

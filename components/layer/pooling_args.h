@@ -15,7 +15,7 @@ using Pair = std::array<std::int64_t, 2>;
 /// `3` is 3 x 3.
 Pair to_pair(const std::vector<std::int64_t>& one_or_two);
 
-/// What slides over the height and width of images: a filter, or what is pooled.
+/// A window over height and width of images: a filter, or a pooling region.
 struct Window {
   Pair kernel_size;
   Pair stride;
@@ -23,11 +23,10 @@ struct Window {
   Pair dilation = {1, 1};
 };
 
-/// The images [batch, channels, ...] that a window makes of those that arrive. Nothing, and an error, when it does not
-/// fit into one.
+/// The output images [batch, channels, ...] of a window. Nothing, and an error, when it does not fit into the input.
 std::optional<Port> slide(const Window& window, std::int64_t channels, const Inputs& inputs);
 
-/// A pool may not lie in the padding alone. False and an error else.
+/// False and an error if a pooling window could be all padding.
 bool expect_small_padding(const Window& window, const Inputs& inputs);
 
 }  // namespace components::layer

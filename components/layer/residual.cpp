@@ -15,7 +15,7 @@
 namespace components::layer::residual {
 namespace {
 
-/// Its lists of layers; shortcut and activation are null where the recipe has none.
+/// Its lists of layers; shortcut and activation are null if not in the recipe.
 struct Chains {
   std::unique_ptr<Chain> body, shortcut, activation;
 
@@ -84,7 +84,7 @@ class Residual final : public block::BasicBlock {
   Chains chains_;
 };
 
-// The shortcut goes first, and what it gives lies beside the body; its backward pass comes last.
+// The shortcut runs first, and its output lives while the body runs; its backward pass comes last.
 block::BlockMemory Residual::memory(const block::BlockPass& pass) const {
   const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
     return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
@@ -115,7 +115,7 @@ block::BlockMemory Residual::memory(const block::BlockPass& pass) const {
   both.backward = std::max(body.backward, of_input + around.backward - body.kept);
   both.backward_end = std::max(body.backward_end, of_input + around.backward_end - body.kept);
   if (!takes_tail) {
-    // What the body gives is added up into another tensor, and kept only where the body says so.
+    // The body's output is added into another tensor, and kept only if the body keeps it.
     both.keeps_output = false;
     if (body.keeps_output) both.kept += sum;
     (body.keeps_output ? both.alone : both.forward) += sum;
@@ -135,11 +135,12 @@ bool same_shapes(const Port& body, const Port& around, bool has_shortcut, const 
   if (body.shape == around.shape && body.dtype == around.dtype) return true;
   inputs.diagnostics.error(
       inputs.block.location(),
-      inputs.path + ": residual adds what its body gives, " + to_text(body) + ", to " +
-          (has_shortcut ? "what its shortcut gives, " : "its input, ") + to_text(around),
-      has_shortcut ? "give both the same shape"
-                   : "give it a shortcut that makes the same shape, such as a conv2d with kernel_size 1 and the body's "
-                     "channels and stride");
+      inputs.path + ": residual adds its body's output, " + to_text(body) + ", to " +
+          (has_shortcut ? "its shortcut's output, " : "its input, ") + to_text(around),
+      has_shortcut
+          ? "give both the same shape"
+          : "give it a shortcut with the same output shape, such as a conv2d with kernel_size 1 and the body's "
+            "channels and stride");
   return false;
 }
 

@@ -35,7 +35,7 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t kLanes = 16;
 
-/// From so many channels on, sums over tiles take more memory than caches hold: threads then share one set of them.
+/// From this many channels on, sums over tiles exceed the caches: threads then share one set of them.
 constexpr std::int64_t kSharedSums = 256;
 
 template <typename T>

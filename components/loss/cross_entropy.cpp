@@ -112,7 +112,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
     inputs.diagnostics.error(written->location(),
                              "ignore_index is " + std::to_string(config.ignore_index) +
                                  ", but the data mark the end of shorter samples with " + std::to_string(kPadTarget),
-                             "leave ignore_index out");
+                             "remove ignore_index");
     return nullptr;
   }
   return std::make_shared<CrossEntropy>(config);

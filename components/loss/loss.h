@@ -17,7 +17,7 @@ namespace components::loss {
 struct LossPass {
   double rows = 1;                ///< results that are judged: samples, or positions of all samples
   double classes = 1;             ///< numbers of each result
-  double features = 0;            ///< > 0: sum_projected(), of so many hidden numbers a row
+  double features = 0;            ///< > 0: sum_projected(), with this many hidden numbers per row
   std::int64_t output_bytes = 4;  ///< of one number of the output, or of a product
   std::int64_t weight_bytes = 4;
   bool autocast = false;
@@ -32,22 +32,22 @@ struct LossMemory {
   bool has_gradient_of_weight = false;  ///< `kept` holds the gradient of the projection's weight already
 };
 
-/// A loss as a sum and a count, so that the mean over a window of micro-batches is exact whatever their sizes.
+/// A loss as a sum and a count, so that the mean over a window of micro-batches is exact for any sizes.
 class Loss : public runner::core::Stateful {
  public:
   /// Scalar, differentiable: the sum over the elements that `count` counts. float32 whatever the output's type.
   virtual at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const = 0;
-  /// The same of `hidden W^T` [..., V], for a loss that can do without all of these at once. `gradient`: what the
-  /// result's gradient will be.
+  /// The same of `hidden W^T` [..., V], for a loss that does not need all logits at once. `gradient`: the future
+  /// gradient of the result.
   virtual at::Tensor sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
                                    double gradient) const;
   /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`.
   virtual std::int64_t count(const at::Tensor& target) const = 0;
   /// True when `count` needs no look at the values (no ignored targets possible).
   virtual bool count_is_static() const = 0;
-  /// What the loss takes in memory: no more than numbers of the outputs' size unless a loss says more.
+  /// Memory of the loss: by default numbers of the outputs' size.
   virtual LossMemory memory(const LossPass& pass) const;
-  /// The target that is left out of sum and count; nothing when all count.
+  /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignored_target() const { return std::nullopt; }
 };
 

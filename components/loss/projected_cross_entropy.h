@@ -15,7 +15,7 @@ namespace components::loss {
 /// bfloat16.
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC);
 
-/// What it takes, gradients included.
+/// Its memory, including gradients.
 LossMemory projected_cross_entropy_memory(const LossPass& pass);
 
 /// The sum of the cross entropies of logits `hidden W^T`, of which no more than a chunk is held at a time: its gradient
@@ -23,8 +23,8 @@ LossMemory projected_cross_entropy_memory(const LossPass& pass);
 ///
 /// hidden     [..., C] float32
 /// weight_VC  [V, C] float32, and where its bfloat16 copy is kept
-/// target     as many as hidden has rows, int64; those equal to `ignored` count nothing
-/// gradient   what the gradient of the result will be, where that is known: saves scaling afterwards
+/// target     one per row of hidden, int64; those equal to `ignored` do not count
+/// gradient   the future gradient of the result, if known: saves scaling afterwards
 /// Returns    scalar, float32
 ///
 /// Source  Liger Kernel's fused linear cross entropy (Hsu et al. 2024)

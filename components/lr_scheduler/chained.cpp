@@ -56,18 +56,18 @@ std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
   for (const auto& block : config.schedulers) {
     const std::string type = block.find("type")->as_string();
     if (type == "plateau") {
-      return refuse(block, "plateau follows the evaluations and has no place in a chain of steps",
+      return refuse(block, "plateau depends on evaluations and cannot be part of a chain",
                     "use `type: plateau` by itself");
     }
     const auto* total = block.find("total_steps");
-    // The training's length settles that of a schedule that stands alone. A constant one only asks for a warmup_ratio.
+    // The training's length settles that of a single schedule. A constant one needs it only for a warmup_ratio.
     if (type != "constant" && total != nullptr && total->is_null()) {
-      return refuse(block, "a chained " + type + " needs total_steps of its own", "write `total_steps:` in this block");
+      return refuse(block, "a chained " + type + " needs its own total_steps", "write `total_steps:` in this block");
     }
     for (const char* key : {"step_with_optimizer", "step_per_process"}) {
       const auto* own = block.find(key);
       if (own != nullptr && own->as_bool() != std::string_view(key).starts_with("step_with")) {
-        return refuse(*own, std::string(key) + " belongs to the whole chain", "write it beside `type: chained`");
+        return refuse(*own, std::string(key) + " belongs to the whole chain", "write it next to `type: chained`");
       }
     }
     schedulers.push_back(build(block, inputs));

@@ -13,23 +13,22 @@
 
 namespace components::lr_scheduler {
 
-/// A schedule: the factor of the base learning rate at each scheduler step, a pure function of the step and of what the
-/// evaluations said so far.
+/// A schedule: the factor of the base learning rate at each scheduler step, a pure function of the step and of the
+/// results of evaluations so far.
 class Scheduler : public runner::core::Stateful {
  public:
   /// step >= 0; step 0 is what the first optimizer step uses.
   virtual double factor(std::int64_t step) const = 0;
-  /// The momentum at a step, for schedules that move it too; nothing: the optimizer's own.
+  /// The momentum at a step, for schedules that change it, too; nothing: the optimizer's own.
   virtual std::optional<double> momentum(std::int64_t) const { return std::nullopt; }
   virtual bool moves_momentum() const { return false; }
-  /// After an evaluation: `metric` gives a metric's latest value by its name, null when there is none yet.
+  /// After an evaluation: `metric` returns a metric's latest value by name, null when there is none yet.
   virtual void on_evaluation(const std::function<const double*(const std::string&)>& /*metric*/) {}
 };
 
 struct Inputs {
-  runner::core::Diagnostics* diagnostics =
-      nullptr;  ///< gets what is wrong, with its place; RunError where there is none
-  /// Every metric name that the recipe can produce, to check `monitor`; null: it is not checked.
+  runner::core::Diagnostics* diagnostics = nullptr;  ///< gets errors with their location; RunError if null
+  /// All metric names that the recipe can produce, to check `monitor`; null: not checked.
   const std::vector<std::string>* metric_names = nullptr;
   runner::core::Location place = {};  ///< of `monitor`, or of the block
 };

@@ -51,11 +51,11 @@ class Plateau final : public Scheduler {
   }
 
   void load_state(const runner::core::StateReader& reader) override {
-    // A checkpoint of another schedule has none of this; its rate says nothing about this one.
+    // A checkpoint of another schedule has no such state; its rate means nothing here.
     *this = Plateau(config_);
     if (!reader.has("monitor")) return;
     factor_ = reader.value("factor").as_double();
-    // What was best by another measure says nothing about this one.
+    // The best by another metric means nothing for this one.
     if (reader.value("monitor").as_string() != config_.monitor ||
         (reader.value("mode").as_string() == "min") != (config_.mode == Mode::kMin)) {
       return;
@@ -67,7 +67,7 @@ class Plateau final : public Scheduler {
   }
 
  private:
-  /// NaN is no improvement, and an infinite value is nothing to improve on.
+  /// NaN is no improvement, and an infinite value is no baseline.
   bool improves(double value) const {
     if (!std::isfinite(value)) return false;
     if (!best_) return true;

@@ -5,7 +5,7 @@
 
 namespace components::lr_scheduler {
 
-/// The climb that all schedules begin with.
+/// The warm-up at the start of every schedule.
 struct Warmup {
   std::int64_t steps = 0;
 
@@ -15,7 +15,7 @@ struct Warmup {
   bool covers(std::int64_t step) const { return step < steps; }
   /// 0 at step 0, 1 at the first step after the warm-up.
   double factor(std::int64_t step) const { return static_cast<double>(step) / static_cast<double>(steps); }
-  /// How far between the end of the warm-up (0) and `total_steps` (1); goes on beyond 1.
+  /// Progress from the end of the warm-up (0) to `total_steps` (1); continues beyond 1.
   double progress(std::int64_t step, std::int64_t total_steps) const;
 };
 

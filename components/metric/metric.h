@@ -15,7 +15,7 @@
 
 namespace components::metric {
 
-/// One number over a data set, gathered batch by batch.
+/// One number over a data set, accumulated batch by batch.
 class Metric : public runner::core::Stateful {
  public:
   virtual const std::string& name() const = 0;  ///< `accuracy`; reported as `<set>/accuracy`
@@ -23,8 +23,8 @@ class Metric : public runner::core::Stateful {
   /// Without gradients. `loss_sum` and `count` are the loss's own for this batch.
   virtual void update(const at::Tensor& output, const at::Tensor& target, double loss_sum, std::int64_t count) = 0;
   virtual double value() const = 0;  ///< NaN before the first update
-  /// What was gathered since the reset, as numbers that add up over parts of a data set: those of several processes are
-  /// added, and put back with set_sums().
+  /// The accumulated state as numbers that add up over parts of a data set: those of several processes are summed, and
+  /// restored with set_sums().
   virtual std::vector<double> sums() const = 0;
   virtual void set_sums(std::span<const double> sums) = 0;
   virtual bool higher_is_better() const = 0;
@@ -35,7 +35,7 @@ struct Inputs {
   const DataSignature& data;
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;
-  std::optional<std::int64_t> ignored_target = {};  ///< that the loss leaves out, and so do metrics
+  std::optional<std::int64_t> ignored_target = {};  ///< ignored by the loss and by metrics
 };
 
 std::shared_ptr<Metric> build(const runner::core::Node& block, const Inputs& inputs);

@@ -44,12 +44,12 @@ constexpr double kLayerNormEps = 1e-5;
 constexpr double kInitialDeviation = 0.02;
 constexpr const char* kStream = "x";  // the residual stream between blocks
 
-/// The configuration with everything that the data settles.
+/// The configuration, completed from the data.
 struct Shape {
   std::int64_t n_layer, n_head, n_embd, vocab_size, n_positions;
 };
 
-/// cos and sin of every position's angles, [n_positions, 1, D / 2]; shared by the blocks, made anew on each start.
+/// cos and sin of every position's angles, [n_positions, 1, D / 2]; shared by the blocks, computed at each start.
 struct Rotation {
   at::Tensor cos_T1D, sin_T1D;
 };
@@ -275,7 +275,7 @@ class Transformer final : public GptBlock {
   at::Tensor attention(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
     const std::int64_t batch = x_BTC.size(0), positions = x_BTC.size(1), head = n_embd_ / n_head_;
     const at::Tensor qkv = linear(attn_qkv_, x_BTC).view({batch, positions, 3, n_head_, head});
-    // Cut along the third dimension, whose gradients are put together again by a single copy.
+    // Split along the third dimension: a single copy concatenates the gradients.
     const std::vector<at::Tensor> parts = qkv.unbind(2);
     at::Tensor q_BTHD = parts[0], k_BTHD = parts[1];
     const at::Tensor& v_BTHD = parts[2];
@@ -365,11 +365,11 @@ const runner::core::Location& place_of(const runner::core::Node& block, const ch
   return node != nullptr && !node->is_null() ? node->location() : block.location();
 }
 
-/// A size from the recipe, or else from the data; an error when the data needs more than is written, or gives none.
+/// A size from the recipe, or else from the data; an error if the data need more than the recipe sets, or have none.
 std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, std::int64_t of_data,
                          const std::string& what_data_has, const std::string& hint, const Inputs& inputs) {
   if (!written && of_data <= 0) {
-    inputs.diagnostics.error(inputs.block.location(), std::string("gpt cannot tell ") + key + " from this data",
+    inputs.diagnostics.error(inputs.block.location(), std::string("gpt cannot derive ") + key + " from this data",
                              std::string("set ") + key);
     return 0;
   }

@@ -4,9 +4,9 @@
 
 namespace components::model {
 
-/// The same weight, for a use whose gradient shall be added to those of its other uses last. LibTorch adds a sparse
-/// gradient to a dense one where that is, without a copy of it, only if the dense one is the second to arrive; and a
-/// tied embedding's backward pass is the very last. Without a graph it is the weight itself.
+/// Returns the same weight, for a use with a gradient that must arrive after those of its other uses. LibTorch adds a
+/// sparse gradient to a dense one in place only if the dense one arrives second; and a tied embedding's backward pass
+/// is the very last. Without a graph it returns the weight itself.
 at::Tensor with_late_gradient(const at::Tensor& weight);
 
 }  // namespace components::model

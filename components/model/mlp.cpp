@@ -83,7 +83,7 @@ class Layer final : public block::BasicBlock {
   bool last_, bias_;
 };
 
-/// Features of the input, or nothing and an error when the data gives something else.
+/// Features of the input, or nothing and an error when the data have another shape.
 std::optional<std::int64_t> features(const Inputs& inputs) {
   const Port& input = inputs.data.input;
   if (input.dtype == Dtype::kFloat32 && input.shape.size() == 2 && input.shape[1] > 0) return input.shape[1];
@@ -94,7 +94,7 @@ std::optional<std::int64_t> features(const Inputs& inputs) {
   return std::nullopt;
 }
 
-/// Width of the output: as written, else what the target needs.
+/// Width of the output: from the recipe, else from the target.
 std::optional<std::int64_t> output_width(const Config& config, const Inputs& inputs) {
   if (config.out_features) return *config.out_features;
   const DataSignature& data = inputs.data;
@@ -103,7 +103,7 @@ std::optional<std::int64_t> output_width(const Config& config, const Inputs& inp
     return data.target.shape[1];
   }
   inputs.diagnostics.error(inputs.block.location(),
-                           "mlp cannot tell its output width from a target of " + to_text(data.target),
+                           "mlp cannot derive its output width from a target of " + to_text(data.target),
                            "set out_features");
   return std::nullopt;
 }

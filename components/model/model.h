@@ -28,11 +28,10 @@ struct BlockHooks {
   std::function<void(const block::Block&, TensorMap&)> after_forward;
 };
 
-/// Neighbouring blocks whose activations are not kept for the backward pass but computed again, from what goes into the
-/// first of them.
+/// Consecutive blocks with activations that are recomputed in the backward pass, from the input of the first block.
 struct RecomputedBlocks {
   std::size_t first = 0, count = 0;
-  bool keep_products = false;  ///< keep what matrix products, convolutions and fused attention give
+  bool keep_products = false;  ///< save the outputs of matrix products, convolutions and fused attention
 };
 
 /// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
@@ -50,8 +49,8 @@ class Model {
   /// The same for the loss alone: leaves `kOutput`, or `kHidden` [..., C] and `kProjection` [V, C] in its place.
   void forward_for_loss(TensorMap& activations) const;
   void add_hooks(BlockHooks hooks) { hooks_.push_back(std::move(hooks)); }
-  /// The model's activation checkpointing: changes what is kept, never what comes out. Hooks run again with their
-  /// block. In order, without overlap, and without the last block, whose backward pass comes first anyway.
+  /// The model's activation checkpointing: changes what is kept, never the results. Hooks run again with their block.
+  /// In order, without overlap, and without the last block, whose backward pass comes first anyway.
   void set_recomputed(const std::vector<RecomputedBlocks>& blocks);
   std::vector<RecomputedBlocks> recomputed() const;
 
@@ -80,7 +79,7 @@ class Model {
   std::vector<Recomputed> recomputed_;
 };
 
-/// What a model is made for. On the meta device nothing is allocated: `plan` builds every model that way first.
+/// Arguments to make a model. On the meta device nothing is allocated: `plan` builds every model that way first.
 struct Inputs {
   const DataSignature& data;
   bool meta = false;

@@ -12,15 +12,15 @@ namespace components::model {
 /// A part of a model that does not keep its activations for the backward pass.
 struct RecomputedPart {
   std::function<void(TensorMap&)> forward;
-  std::vector<std::string> inputs, outputs;  ///< activations that it takes from outside, and those that it leaves
-  NamedTensors parameters;                   ///< all that it uses, tied ones too
+  std::vector<std::string> inputs, outputs;  ///< activations that it reads from outside, and those that it writes
+  NamedTensors parameters;                   ///< all that it uses, including tied ones
   NamedTensors buffers;
-  bool keep_products = false;  ///< keep what matrix products, convolutions and fused attention give
+  bool keep_products = false;  ///< save the outputs of matrix products, convolutions and fused attention
 };
 
-/// Runs it as one node of the autograd graph that keeps the inputs alone; the backward pass runs it again to get the
-/// rest. Random numbers, autocast and buffers are then those of the first time, so the gradients are those of
-/// part.forward(), bit for bit. Where no gradient is wanted it is part.forward().
+/// Runs it as one node of the autograd graph that keeps only the inputs; the backward pass runs it again. Random
+/// numbers, autocast and buffers are restored for that, so the gradients equal those of part.forward() bit for bit.
+/// Without gradients it is part.forward().
 ///
 /// Errors  RUNNER_ASSERT for a second backward pass, and for gradients of gradients.
 /// Source  Chen et al., Training Deep Nets with Sublinear Memory Cost, arXiv:1604.06174

@@ -12,8 +12,8 @@ class OperatorHandle;
 namespace components::model {
 
 /// The outputs of matrix products, convolutions and fused attention of one pass of this thread, so that a second pass
-/// over the same operations takes them instead of computing them again: what is cheap is repeated, what is dear is not.
-/// One that was overwritten after it had been computed is not kept, and computed again.
+/// over the same operations reuses them: only cheap operations are repeated. An output that was overwritten later is
+/// not kept, but recomputed.
 class SavedOutputs {
  public:
   SavedOutputs();
@@ -33,7 +33,7 @@ class SavedOutputs {
     SavedOutputs& products_;
   };
 
-  /// Hands out what was kept while it lives; once. RUNNER_ASSERT when other operations come, or in another order.
+  /// Returns the saved outputs while it lives, each once. RUNNER_ASSERT when operations or their order differ.
   class Taking {
    public:
     explicit Taking(SavedOutputs& products);
@@ -43,7 +43,7 @@ class SavedOutputs {
   };
 
   void keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs);
-  /// The outputs of the next operation; none where they have to be computed again.
+  /// The outputs of the next operation; none if they must be recomputed.
   std::vector<at::Tensor> take(const c10::OperatorHandle& operation);
   bool is_taken() const { return taking_; }
 

@@ -7,9 +7,10 @@
 
 namespace components {
 
-/// The bfloat16 copy of one weight, made anew only when the weight has changed: once an optimizer step, whatever number
-/// of micro-batches and evaluations read it. It knows by the weight's version, which every operation in place raises
-/// (optimizer, loading, judged weights), and by its address. Gradients go to the weight itself; the copy is no state.
+/// The bfloat16 copy of one weight, updated only when the weight has changed: once per optimizer step, for any number
+/// of micro-batches and evaluations. Changes are detected by the weight's version, which every in-place operation
+/// increments (optimizer, loading, evaluation weights), and by its address. Gradients go to the weight itself; the copy
+/// is no state.
 class Bf16WeightCache {
  public:
   Bf16WeightCache();

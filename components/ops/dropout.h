@@ -7,17 +7,17 @@
 
 namespace components {
 
-/// What one pass over a block leaves out. Its masks are functions of one number, drawn from LibTorch's generator, so a
-/// resume and a pass that is made again find the same ones, any number of threads does, and none has to be kept for the
-/// backward pass. Plain operations and fused kernels leave out the same elements.
+/// The dropout masks of one pass over a block. They are functions of one number, drawn from LibTorch's generator, so a
+/// resume and a repeated pass get the same ones with any number of threads, and none is kept for the backward pass.
+/// Plain operations and fused kernels drop the same elements.
 class Dropout {
  public:
-  /// CounterRng. p in [0, 1): the share that is left out.
+  /// CounterRng. p in [0, 1): the share that is dropped.
   explicit Dropout(double p);
 
   /// Mask `number` of this pass, for kernels.
   kernels::DropMask mask(std::uint32_t number) const;
-  /// What that mask multiplies `x` with, in x's type; the last dimension are its columns, all others together its rows.
+  /// That mask's factors for `x`, in x's type; the last dimension is its columns, all others together its rows.
   at::Tensor factors_like(const at::Tensor& x, std::uint32_t number) const;
 
  private:

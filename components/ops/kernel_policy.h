@@ -4,18 +4,18 @@
 
 namespace components {
 
-/// Whether models and losses may take fused kernels where these fit; the plain operations else. Of the whole process,
-/// set before the first forward pass (`training.fused_kernels`).
+/// Whether models and losses may use fused kernels where supported, instead of plain operations. Process-wide, set
+/// before the first forward pass (`training.fused_kernels`).
 bool fused_kernels();
 void set_fused_kernels(bool allowed);
 
 /// Whether this processor multiplies bfloat16 faster than float32: with AMX or AVX-512 BF16. Others widen the numbers
 /// first, which takes longer than it saves.
 bool has_bf16_units();
-/// For tests: as if it had them, or had not; with nothing, as it is.
+/// For tests: pretend that it has them, or not; nothing: the real answer.
 void pretend_bf16_units(std::optional<bool> has);
 
-/// Whether the autocast that is on now leaves the choice to a fused kernel: none, or one to bfloat16.
+/// Whether the current autocast allows a fused kernel: none, or one to bfloat16.
 bool fused_kernels_fit_autocast();
 /// Whether a fused kernel rounds what goes into its products to bfloat16: under autocast, where has_bf16_units().
 /// Without them it computes in float32, which bf16-mixed promises no less than.

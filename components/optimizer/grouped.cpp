@@ -19,7 +19,7 @@ namespace components::optimizer {
 
 namespace {
 
-/// Below this many elements the kernels' own threads cost more than they give (a few microseconds a tensor).
+/// Below this many elements the kernels' own threads cost more than they gain (a few microseconds per tensor).
 constexpr std::int64_t kSmallTensorMax = 16'384;
 
 /// A piece of work for one thread: with three buffers it fills half of a core's second-level cache.
@@ -46,7 +46,7 @@ void refuse_unlike(const at::Tensor& saved, const std::string& name, const at::T
   std::ostringstream message;
   message << "optimizer state " << name << " is " << saved.scalar_type() << " " << saved.sizes()
           << ", but the parameter asks for " << like.scalar_type() << " " << like.sizes();
-  throw runner::core::RunError(message.str(), "the checkpoint is of another model; start anew with --new");
+  throw runner::core::RunError(message.str(), "the checkpoint is of another model; start a new run with --new");
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ struct GroupedOptimizer::State {
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;             // filled for the length of one step
   std::vector<std::vector<at::Tensor>> buffers;  // [buffer][parameter]; undefined before the first gradient
-  std::vector<at::Tensor> trained;               // while the judged weights are in the parameters' place
+  std::vector<at::Tensor> trained;               // while the evaluation weights replace the parameters
   std::vector<std::int64_t> steps;               // done, of each parameter
   bool in_step = true;                           // all `steps` are equal
 
@@ -137,15 +137,15 @@ void GroupedOptimizer::step() {
       for (auto count = counts.rbegin(); count != counts.rend(); ++count) step_subset(*state, *count);
       state->compare_steps();
     }
-    state->gradients.clear();  // lets go of the gradients' memory
+    state->gradients.clear();  // frees the gradients
   }
 }
 
-// The trained weights are kept and not computed back: an evaluation must not change a bit of the training.
+// The trained weights are kept, not recomputed: an evaluation must not change a bit of the training.
 void GroupedOptimizer::use_judged_weights(bool judged) {
   if (!has_judged_weights()) return;
   const at::NoGradGuard no_grad;
-  std::vector<std::vector<at::Tensor>> copies;  // all of them before the first change, in case the memory ends
+  std::vector<std::vector<at::Tensor>> copies;  // all of them before the first change, in case memory runs out
   for (const auto& state : states_) {
     auto& of_state = copies.emplace_back(state->parameters.size());
     for (std::size_t i = 0; judged && i < of_state.size(); ++i) {
@@ -249,8 +249,8 @@ void GroupedOptimizer::update_part(const State& state, const Batch& batch) {
   } else {
     update(batch);
   }
-  // Our own kernels do not say that the parameters have moved, and LibTorch's fused ones do not either: what was
-  // computed from them is stale now.
+  // Neither roux's kernels nor LibTorch's fused ones mark the parameters as changed: invalidate what was computed from
+  // them.
   for (const at::Tensor& parameter : batch.parameters) parameter.unsafeGetTensorImpl()->bump_version();
 }
 

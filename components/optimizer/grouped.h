@@ -16,11 +16,11 @@ struct Slice;
 
 namespace components::optimizer {
 
-/// What the optimizers here share: rates of each group, buffers of each parameter, which parameters have a gradient,
-/// and the saved state. The concrete one only computes `update` for tensors that are at the same step.
+/// Base of the optimizers: rates of each group, buffers of each parameter, which parameters have a gradient, and the
+/// saved state. The concrete one only computes `update` for tensors at the same step.
 ///
 /// State: tensors `<buffer>.<parameter>`, value `step`, and value `steps` for parameters that lag behind it; tensors
-/// `trained.<parameter>` while the judged weights are in the parameters' place.
+/// `trained.<parameter>` while the evaluation weights replace the parameters.
 class GroupedOptimizer : public Optimizer {
  public:
   /// `buffer_names`: tensors of the parameter's shape that start at zero (`exp_avg`, `exp_avg_sq`).
@@ -47,16 +47,16 @@ class GroupedOptimizer : public Optimizer {
     std::int64_t step;                                    ///< 1 in the first step of these parameters
     double lr, weight_decay;
     const Group& group;
-    double lr_factor;  ///< of the schedule; `lr` holds it already
+    double lr_factor;  ///< factor of the schedule; `lr` includes it
     /// The schedule's, or else the group's; nothing: the optimizer's own.
     std::optional<double> momentum;
   };
-  /// Moves the parameters in place; called without gradients being recorded.
+  /// Updates the parameters in place; called without gradient recording.
   virtual void update(const Batch& batch) = 0;
-  /// What a buffer is before a parameter's first step: zeros of its shape unless overridden. Undefined where this
-  /// parameter needs none.
+  /// A buffer before a parameter's first step: zeros of its shape unless overridden. Undefined if this parameter needs
+  /// none.
   virtual at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const;
-  /// Makes the judged weights of a trained parameter, in place, from its buffers: `buffers[k]` is buffer_names[k].
+  /// Computes the evaluation weights of a trained parameter in place from its buffers: `buffers[k]` is buffer_names[k].
   virtual void judge(at::Tensor&, const std::vector<at::Tensor>& /*buffers*/) const {}
   /// One pass over all elements: `run(slice, i)` for pieces of parameter i with its first `elementwise` buffers, on all
   /// threads. The pieces do not depend on the number of threads. RunError when a parameter is not float32.

@@ -1,4 +1,4 @@
-// How a recipe's patterns cut the parameters into groups.
+// How a recipe's patterns split the parameters into groups.
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
 
 namespace components::optimizer {
@@ -44,7 +44,7 @@ std::optional<std::array<double, 2>> pair(const Node& block, const char* key) {
   return std::array{node->items()[0].as_double(), node->items()[1].as_double()};
 }
 
-/// What not every optimizer can take of a group, and the two that do.
+/// Group settings that only some optimizers support.
 struct GroupKey {
   const char *key, *first, *second, *have;
 };

@@ -17,7 +17,7 @@
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
 #include "generated/optimizer/muon.h"  // Config; declares make()
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 
 namespace components::optimizer::muon {
 namespace {

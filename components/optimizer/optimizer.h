@@ -17,7 +17,7 @@ struct NamedTensor;
 
 namespace components::optimizer {
 
-/// Parameters that share their settings. What is given overrides the optimizer's own.
+/// Parameters with common settings, which override the optimizer's own.
 struct Group {
   std::string name;  ///< the pattern that chose it; "default", "no_decay"
   std::vector<NamedTensor> parameters;
@@ -26,34 +26,34 @@ struct Group {
   std::optional<double> eps = {};
 };
 
-/// Moves parameters by their `.grad`. Parameters without a gradient stay as they are and have no state.
+/// Updates parameters by their `.grad`. Parameters without a gradient stay unchanged and have no state.
 class Optimizer : public runner::core::Stateful {
  public:
-  /// One step at each group's lr times the factor set last.
+  /// One step at each group's lr times the current factor.
   virtual void step() = 0;
   /// The schedule's factor of the base rates; 1 until set.
   virtual void set_lr_factor(double factor) = 0;
-  /// The schedule's momentum, of all groups: beta1 of Adam. Nothing: what the recipe says. Heeded by those that
+  /// The schedule's momentum, of all groups: beta1 of Adam. Nothing: the recipe's. Heeded by those that
   /// takes_momentum().
   virtual void set_momentum(std::optional<double>) {}
   virtual bool takes_momentum() const { return false; }
   /// Learning rate of the first group, as the next step will use it; `lr(i)` of group i.
   virtual double lr(std::size_t group = 0) const = 0;
   virtual const std::vector<Group>& groups() const = 0;
-  /// Tensors of a parameter's size that it keeps beside each parameter once it has moved: 0 sgd, 1 momentum, 2 adam.
+  /// State tensors of a parameter's size per parameter after its first step: 0 sgd, 1 momentum, 2 adam.
   virtual int moments() const = 0;
-  /// Bytes of all the tensors that it keeps once every parameter has moved; from shapes alone.
+  /// Bytes of its state after every parameter has made a step; from shapes only.
   virtual std::int64_t state_bytes() const = 0;
-  /// Bytes that it takes beside these while it moves a parameter of so many bytes.
+  /// Temporary bytes while it updates a parameter of this many bytes.
   virtual std::int64_t step_bytes(std::int64_t /*parameter_bytes*/) const { return 0; }
-  /// True when it is meant to move each parameter as soon as the backward pass has its gradient: step() is then called
-  /// with each gradient as it arrives, all others being gone or yet to come.
+  /// True if it updates each parameter as soon as the backward pass has its gradient: step() is then called for each
+  /// gradient as it arrives, while the others are freed or not computed yet.
   virtual bool steps_in_backward() const { return false; }
-  /// True when the weights to be judged are not those that are trained.
+  /// True if the evaluation weights differ from the trained ones.
   virtual bool has_judged_weights() const { return false; }
-  /// Puts the weights that are to be judged in the parameters' place, and with false those that are trained back, bit
-  /// for bit. Nothing happens where they are the same, or where it was done before. In between step() is not to be
-  /// called; the state that is saved holds the trained weights, and loading it keeps them ready to be put back.
+  /// Replaces the parameters by the evaluation weights, or with false restores the trained ones bit for bit. Does
+  /// nothing if they are the same, or if already done. Do not call step() in between; the saved state holds the trained
+  /// weights, and after loading they can be restored.
   virtual void use_judged_weights(bool) {}
 };
 
@@ -61,11 +61,11 @@ struct Inputs {
   std::vector<Group> groups;  ///< at least one; each parameter in exactly one
 };
 
-/// Cuts the parameters into groups by the recipe's `param_groups` (patterns with `*`, first match wins) and `no_decay`:
-/// patterns, or the words `1d` (fewer than two dimensions), `bias`, and `norm` (scale and offset of a norm). What
-/// `no_decay` names goes into a group of its own with weight decay 0, unless its written group has a decay. A pattern
-/// that matches nothing is an error at its place, with the nearest parameter name. Never empty; groups without
-/// parameters are left out.
+/// Splits the parameters into groups by the recipe's `param_groups` (patterns with `*`, first match wins) and
+/// `no_decay`: patterns, or the words `1d` (fewer than two dimensions), `bias`, and `norm` (scale and offset of a
+/// norm). What `no_decay` names goes into a group of its own with weight decay 0, unless its written group has a decay.
+/// A pattern without a match is an error at its location, with the nearest parameter name. Never empty; omits groups
+/// without parameters.
 std::vector<Group> cut_groups(const runner::core::Node& block, const std::vector<NamedTensor>& parameters,
                               runner::core::Diagnostics& diagnostics);
 

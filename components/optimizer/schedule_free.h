@@ -9,7 +9,7 @@
 namespace components::optimizer {
 
 /// SGD and AdamW without a schedule. Gradients are taken at y, the parameters while training; z takes the plain steps,
-/// and x, the average of all z, is what is judged: y = (1 - momentum) z + momentum x.
+/// and x, the average of all z, is evaluated: y = (1 - momentum) z + momentum x.
 ///
 /// Source  Defazio et al., The Road Less Scheduled, arXiv:2405.15682; schedulefree 1.4.1. Its step counter belongs to a
 ///         group, ours to a parameter: they differ for parameters that have no gradient in some steps.

@@ -12,8 +12,8 @@
 
 namespace components::pruner {
 
-/// Rungs at `first`, `first * factor`, `first * factor^2`, ... steps. Of those that have reached a rung, one in
-/// `factor` goes on, and always the best one.
+/// Rungs at `first`, `first * factor`, `first * factor^2`, ... steps. At each rung the top 1/`factor` of the trials
+/// continue, and always the best one.
 ///
 /// Source  Li et al., A System for Massively Parallel Hyperparameter Tuning, MLSys 2020 (ASHA, which stops trials)
 class Halving {
@@ -31,19 +31,19 @@ class Halving {
     std::size_t begin = 0, end = 0;
     auto operator<=>(const Reached&) const = default;
   };
-  /// What is on record of a trial.
+  /// The record of a trial.
   struct Known {
     std::vector<double> at_rungs;  ///< from the first rung on
     std::optional<GivenUp> given_up;
     Reached reached;
   };
-  /// Trials that were given up at this step, negative so that the furthest come first, and that stand and fall
-  /// together: at the same rungs, so that where the best is not promoted no other one is.
+  /// Trials pruned at this step (negative, so that the furthest come first) that reached the same rungs: if the best is
+  /// not promoted no other one is.
   using Rivals = std::pair<std::int64_t, Reached>;
 
   Reached reached_by(const std::vector<Report>& reports) const;
   std::vector<double> at_rungs(const std::vector<Report>& reports) const;
-  /// `itself`: whether what is judged is on record too.
+  /// `itself`: whether the judged trial is on record, too.
   bool falls_behind(double value, const Reached& reached, bool itself) const;
   void forget(std::int64_t trial);
 

@@ -59,8 +59,8 @@ class Hyperband final : public Pruner {
 std::shared_ptr<Pruner> make(const Config& config, const Inputs& inputs) {
   const auto max_steps = config.max_steps ? config.max_steps : inputs.total_steps;
   if (!max_steps) {
-    throw runner::core::RunError("sweep.pruner.max_steps is not given, and training.max_steps neither",
-                                 "say how long a trial trains in steps", runner::core::kExitUsage);
+    throw runner::core::RunError("neither sweep.pruner.max_steps nor training.max_steps is set",
+                                 "set one of them to the number of steps of a trial", runner::core::kExitUsage);
   }
   if (*max_steps < config.min_steps) {
     throw runner::core::RunError("sweep.pruner.min_steps is " + std::to_string(config.min_steps) +

@@ -34,7 +34,7 @@ class Patience final : public Pruner {
     return stuck && (then_ == nullptr || then_->gives_up(mine));
   }
   bool promotes() const override { return then_ != nullptr && then_->promotes(); }
-  /// What was stuck where it was given up is so still.
+  /// A trial pruned for stagnation stays pruned.
   std::optional<GivenUp> promoted() const override { return then_ != nullptr ? then_->promoted() : std::nullopt; }
 
  private:

@@ -10,7 +10,7 @@
 
 namespace components::pruner {
 
-/// What a trial reported of its metric: the smaller the better, whatever the goal of the sweep.
+/// A trial's report of its metric: smaller is better, whatever the goal of the sweep.
 struct Report {
   std::int64_t step = 0;
   double value = 0;  ///< may be NaN
@@ -19,7 +19,7 @@ struct Report {
 struct Curve {
   enum class State {
     kOpen,
-    kComplete,  ///< it came to its end
+    kComplete,  ///< it completed
     kGivenUp,   ///< at the last of its reports
   };
   std::int64_t trial = 0;
@@ -27,10 +27,10 @@ struct Curve {
   std::vector<Report> reports;  ///< by rising step
 };
 
-/// A trial that was given up, and where. The first in this order goes on first: who came furthest, then the best.
+/// A pruned trial and its last report. In the order in which trials resume: the furthest first, then the best.
 struct GivenUp {
   std::int64_t step = 0;
-  double value = 0;  ///< infinity in place of NaN
+  double value = 0;  ///< infinity for NaN
   std::int64_t trial = 0;
 
   bool operator<(const GivenUp& other) const {
@@ -38,21 +38,19 @@ struct GivenUp {
   }
 };
 
-/// Says which trials are not worth going on with: a function of the curves on record alone, in whichever order they
-/// were put there, so that it says the same of a sweep that was interrupted. It keeps of them what it compares with,
-/// in order, so that what it says of one trial costs little however many others there are.
+/// Decides which trials to prune: a function of the recorded curves only, in any order, so that an interrupted sweep
+/// decides the same. It keeps what it compares with sorted, so that a decision is cheap however many trials there are.
 class Pruner {
  public:
   virtual ~Pruner() = default;
 
-  /// Puts on record how a trial stands, in place of what was there of it: nothing of an open one without reports.
+  /// Records the state of a trial, replacing its earlier record; ignores an open trial without reports.
   virtual void put(const Curve&) {}
-  /// Whether the trial is given up at the last of its reports, by what is on record of all others: it itself is not.
+  /// Whether to prune the trial at its last report, by the records of all others: it is not on record itself.
   virtual bool gives_up(const Curve& mine) const = 0;
-  /// Whether a trial that was given up is judged again by what others have reported since, and goes on where it would
-  /// not be given up any more.
+  /// Whether a pruned trial is judged again after later reports of others, and resumes if it would no longer be pruned.
   virtual bool promotes() const { return false; }
-  /// Of those on record the first that would go on so; nothing where there is none.
+  /// The first recorded trial that would resume that way; nothing if there is none.
   virtual std::optional<GivenUp> promoted() const { return std::nullopt; }
 };
 
@@ -61,7 +59,7 @@ struct Inputs {
   std::optional<std::int64_t> total_steps;  ///< of a trial, where the recipe says
 };
 
-/// With nothing on record.
+/// With an empty record.
 std::shared_ptr<Pruner> build(const runner::core::Node& block, const Inputs& inputs);
 
 }  // namespace components::pruner

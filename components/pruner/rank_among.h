@@ -9,13 +9,13 @@
 
 namespace components::pruner {
 
-/// When a trial's rank among the complete ones decides.
+/// Prunes by a trial's rank among the complete ones.
 struct RankLimits {
   double percentile = 50;  ///< of the others' values at the same step; the best of mine has to reach it
   std::int64_t n_startup_trials = 5, n_warmup_steps = 0, n_min_trials = 1;
 };
 
-/// Gives a trial up that falls behind.
+/// Prunes a trial that falls behind.
 class RankAmong final : public Pruner {
  public:
   explicit RankAmong(const RankLimits& limits) : limits_(limits) {}

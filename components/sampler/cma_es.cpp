@@ -48,7 +48,7 @@ class CmaEs final : public Sampler {
     return judged >= config_.n_startup_trials;
   }
 
-  /// By number: which of them make up a generation does not depend on which ended first.
+  /// By number: a generation does not depend on the order in which trials end.
   std::vector<std::size_t> judged_after_the_first(const std::vector<Tried>& tried) const {
     std::vector<std::size_t> judged;
     for (std::size_t i = 0; i < tried.size(); ++i) {
@@ -59,8 +59,8 @@ class CmaEs final : public Sampler {
     return judged;
   }
 
-  /// The distribution after all whole generations. One that has become a point begins anew elsewhere, with twice as
-  /// many points in a generation (IPOP).
+  /// The distribution after all complete generations. One that has converged restarts elsewhere, with twice as many
+  /// points per generation (IPOP).
   CmaEsState replay(const std::vector<Tried>& tried, const std::vector<std::size_t>& judged) const {
     const auto size = static_cast<Eigen::Index>(modelled_.size());
     Eigen::VectorXd least(size);
@@ -96,7 +96,7 @@ class CmaEs final : public Sampler {
     return shares;
   }
 
-  /// What is not modelled is drawn from its distribution.
+  /// Unmodelled dimensions are drawn from their distribution.
   Point point_of(const Eigen::VectorXd& shares, CounterRng& draws) const {
     Point values(inputs_.space->dimensions().size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t i = 0; i < modelled_.size(); ++i) {

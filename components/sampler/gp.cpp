@@ -24,12 +24,12 @@ using Eigen::VectorXd;
 
 constexpr std::size_t kPointsMax = 300;  // in the model: its cost grows with their cube
 constexpr int kDrawn = 2000;             // where the search for the most promising point begins
-constexpr int kStarts = 10;              // of these are gone on from
+constexpr int kStarts = 10;              // number of them that are refined
 constexpr int kRounds = 10;
-constexpr std::int64_t kTriedOut = 16;  // steps that are all looked at; of more, those at doubling distances
+constexpr std::int64_t kTriedOut = 16;  // dimensions with more steps are searched at doubling distances
 constexpr BoxLimits kLimits = {50, 1e-2};
 
-/// Looks for the point that promises most.
+/// Finds the most promising point.
 class Search {
  public:
   Search(const UnitCube& cube, const GaussianProcess& model, double least)
@@ -215,8 +215,8 @@ class Gp final : public Sampler {
     return model;
   }
 
-  /// What still trains comes to what the model expects; what failed to no less than the middle: it is kept away from,
-  /// and makes no step in the surface where that is higher still.
+  /// A running variant counts with the predicted value, a failed one with at least the median: it is avoided, without a
+  /// step in the surface if the prediction is higher.
   void add_unknown(const std::vector<Tried>& tried, double middle, GaussianProcess& model) const {
     std::vector<const Tried*> unknown;
     std::vector<double> least;
@@ -229,7 +229,7 @@ class Gp final : public Sampler {
     model.believe(cube_.seen(unknown), Eigen::Map<const VectorXd>(least.data(), static_cast<Index>(least.size())));
   }
 
-  /// What the model is made of: all that came to something; where that is too much, the best half, and the newest.
+  /// The variants of the model: all with a result; if there are too many, the best half and the newest.
   static std::vector<const Tried*> known(const std::vector<Tried>& tried, const std::vector<std::size_t>& order) {
     std::vector<bool> taken(tried.size());
     std::size_t count = std::min(order.size(), kPointsMax / 2);
@@ -246,7 +246,7 @@ class Gp final : public Sampler {
     return known;
   }
 
-  /// A variant as a start: what plays no part in it is as in one that was drawn.
+  /// A variant as a start: inactive dimensions are as in a random one.
   VectorXd start_at(const Point& point, const std::vector<VectorXd>& drawn) const {
     VectorXd x_D = drawn.front();
     for (std::size_t i = 0; i < point.size(); ++i) {

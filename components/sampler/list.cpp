@@ -13,27 +13,48 @@ using runner::core::Node;
 
 class List final : public Sampler {
  public:
-  List(const Config& config, const Inputs& inputs) {
+  List(const Config& config, const Inputs& inputs) : space_(inputs.space) {
     for (const auto& given : config.points) {
       Node values = Node::mapping();
       for (const auto& [path, value] : given) values.set(path, value);
-      auto point = inputs.space->locate(values);
-      points_.push_back(std::move(point).value());
+      auto point = space_->locate(values);
+      if (point) points_.push_back(std::move(point).value());  // check() tells of the others
     }
     if (!config.then) return;
-    then_type_ = config.then->find("type")->as_string();
     const auto own = runner::sections::sampler_common::parse_config(*config.then).seed;
     then_ =
         build(*config.then, {inputs.space, own ? static_cast<std::uint64_t>(*own) : inputs.seed, inputs.objectives});
+  }
+
+  bool is_finite() const override { return then_ == nullptr || then_->is_finite(); }
+
+  std::optional<std::int64_t> count(std::int64_t most) const override {
+    const auto count = static_cast<std::int64_t>(points_.size());
+    if (then_ != nullptr || count > most) return std::nullopt;
+    return count;
+  }
+
+  void check(const Node& block, runner::core::Diagnostics& diagnostics) const override {
+    for (const Node& values : block.find("points")->items()) {
+      const auto point = space_->locate(values);
+      if (!point) {
+        diagnostics.error(values.location(), "this point is not in the search space: " + point.failure().message,
+                          "each sets a value for every active parameter");
+      } else if (!space_->allows(point.value())) {
+        diagnostics.error(values.location(), "this variant does not meet the constraints");
+      }
+    }
+    if (then_ != nullptr) then_->check(*block.find("then"), diagnostics);
   }
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
     if (tried.size() < points_.size()) return points_[tried.size()];
     if (then_ == nullptr) return std::nullopt;
     const std::size_t number = tried.size() - points_.size();
-    if (then_type_ == "grid") return rest_of_grid(number);
-    // A list begins with its first; whatever learns has the points to learn from.
-    if (then_type_ == "list") return then_->propose({tried.end() - static_cast<std::ptrdiff_t>(number), tried.end()});
+    if (then_->is_exhaustive()) return rest_of_grid(number);
+    // The list's own variants come first; a sampler that learns can use them.
+    if (dynamic_cast<const List*>(then_.get()) != nullptr)
+      return then_->propose({tried.end() - static_cast<std::ptrdiff_t>(number), tried.end()});
     return then_->propose(tried);
   }
 
@@ -52,10 +73,10 @@ class List final : public Sampler {
 
   static bool same_coordinate(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
+  std::shared_ptr<const Space> space_;
   std::vector<Point> points_;
   std::shared_ptr<Sampler> then_;
-  std::string then_type_;
-  // How far the grid has been walked, so that the next one is one step away; what it says does not depend on it.
+  // Position in the grid, so that the next one is one step away; a cache only.
   mutable std::vector<Tried> walked_;
   mutable std::vector<Point> rest_;
 };

@@ -32,8 +32,8 @@ class Nsga2 final : public Sampler {
   }
 
  private:
-  /// The best of all whole generations, the best first; empty while the first one is not whole. From all at once rather
-  /// than from each generation and its parents in turn: whoever is among the best of all was so then, too.
+  /// The best of all complete generations, the best first; empty until the first one is complete. Selected from all at
+  /// once rather than generation by generation: the best of all were among the best then, too.
   std::vector<const Point*> parents_of(const std::vector<Tried>& tried) const {
     std::vector<Tried> judged;
     std::vector<const Point*> points;
@@ -61,7 +61,7 @@ class Nsga2 final : public Sampler {
     const std::vector<Dimension>& dimensions = inputs_.space->dimensions();
     const double mutation = config_.mutation.value_or(1 / static_cast<double>(dimensions.size()));
     return make_point(*inputs_.space, [&](std::size_t i) {
-      // What plays no part in one parent comes from the other; in both: anew.
+      // A dimension inactive in one parent comes from the other; if inactive in both, it is drawn.
       const bool first = draws.uniform() < 0.5;
       const double heir = first != std::isnan((first ? one : other)[i]) ? one[i] : other[i];
       if (draws.uniform() < mutation || std::isnan(heir)) return dimensions[i].quantile(draws.uniform());

@@ -12,7 +12,7 @@ SobolSequence sequence_for(const Config& config, const Inputs& inputs) {
   const std::size_t count = inputs.space->dimensions().size();
   if (count > static_cast<std::size_t>(kSobolDimensions)) {
     throw runner::core::RunError("a Sobol sequence has at most " + std::to_string(kSobolDimensions) +
-                                     " dimensions here, and the sweep varies " + std::to_string(count),
+                                     " dimensions here, but the sweep has " + std::to_string(count),
                                  "sampler: random", runner::core::kExitUsage);
   }
   return SobolSequence(count, config.scramble ? std::optional(inputs.seed) : std::nullopt);
@@ -24,7 +24,7 @@ class Sobol final : public Sampler {
 
   std::optional<Point> propose(const std::vector<Tried>& tried) const override {
     std::size_t left = tried.size();
-    // From the beginning: those that the constraints refuse are not counted.
+    // From the beginning: points that violate the constraints do not count.
     int refused = 0;
     for (std::uint64_t index = 0; refused < kDrawsMax; ++index) {
       Point point =

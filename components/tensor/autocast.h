@@ -10,7 +10,7 @@ struct AutocastOptions {
 };
 
 /// Mixed precision on the CPU while it lives: matrix products in bfloat16 or float16, reductions and losses in float32.
-/// Gives back the state that it found, whatever was set meanwhile.
+/// Restores the previous state, whatever was set meanwhile.
 ///
 /// Source  torch.autocast("cpu", dtype, cache_enabled)
 class Autocast {
@@ -20,9 +20,9 @@ class Autocast {
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
-  /// Goes on with another type inside of a living Autocast.
+  /// Switches to another type within a living Autocast.
   static void set_type(AutocastOptions::Type type);
-  /// What brings back the present state somewhere else: an Autocast of these options, on or off.
+  /// The current state, to reproduce it elsewhere with an Autocast of these options.
   static AutocastOptions now();
 
  private:

@@ -6,8 +6,8 @@
 
 namespace components {
 
-/// What the buffers of a model held at one moment: a forward pass may move them (running statistics), and one that is
-/// taken back or made again must not do so twice.
+/// A copy of a model's buffers: a forward pass may change them (running statistics), and one that is undone or repeated
+/// must not do so twice.
 class BufferSnapshot {
  public:
   /// `buffers` are written to in place by restore().

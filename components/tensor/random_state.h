@@ -5,13 +5,13 @@
 
 namespace components {
 
-/// Where LibTorch's default CPU generator stood at one moment: 5 kB, about a microsecond to take.
+/// The state of LibTorch's default CPU generator: 5 kB, about a microsecond to copy.
 class RandomState {
  public:
   static RandomState now();
   static RandomState of(const std::string& bytes);  ///< that bytes() gave
   void restore() const;
-  std::string bytes() const;  ///< as LibTorch hands it out
+  std::string bytes() const;  ///< as LibTorch returns it
 
  private:
   struct State;

@@ -1,6 +1,6 @@
 #pragma once
 
-// The one header of the components that brings LibTorch along; the kinds' own headers name these types without it.
+// The only header of the components that includes LibTorch; the kinds' own headers forward-declare these types.
 
 #include <ATen/core/Tensor.h>
 
@@ -17,7 +17,7 @@ struct NamedTensor {
 };
 using NamedTensors = std::vector<NamedTensor>;
 
-/// A small map of named activations in order of arrival: what flows between blocks, and what a batch is.
+/// A small map of named activations in order of insertion: passed between blocks, and used for batches.
 class TensorMap {
  public:
   const at::Tensor& at(std::string_view name) const;  ///< RUNNER_ASSERT when absent

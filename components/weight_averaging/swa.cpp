@@ -18,7 +18,7 @@ class Swa final : public Averaging {
 
   bool updates_statistics() const override { return config_.update_bn; }
 
-  // A schedule that goes on while the rate leaves it is followed for as long as it counts.
+  // The schedule is followed until the SWA rate takes over.
   double lr_factor(std::int64_t steps_done, double scheduled) const override {
     if (!config_.lr || base_lr_ == 0.0 || steps_done < start_step()) return scheduled;
     const double way = annealed(steps_done - start_step());

@@ -28,12 +28,12 @@ struct TensorBytes {
   std::int64_t bytes = 0;
 };
 
-/// What a checkpoint says of itself besides its files (format version, checksum and file table are added by commit()).
+/// The metadata of a checkpoint besides its files (commit() adds format version, checksum and file table).
 struct ManifestFields {
   std::int64_t step = 0;
   std::int64_t branch = 0;
   std::int64_t last_metric_row = 0;
-  double trained_s = 0;  ///< seconds of training before it, over all resumes: ages are counted by it
+  double trained_s = 0;  ///< seconds of training before it, across resumes: the clock for ages
   std::string run_id = {}, recipe_hash = {}, cpu_capability = {};
   int world_size = 1;
   int threads = 1;
@@ -57,14 +57,14 @@ struct Manifest {
 };
 
 struct DraftOptions {
-  bool direct = false;       ///< large files past the page cache, where the file system can
-  Throttle* pace = nullptr;  ///< rests between pieces of writing and of reading back; null goes as fast as it can
+  bool direct = false;       ///< large files bypass the page cache, if the file system can
+  Throttle* pace = nullptr;  ///< throttles writing and reading back; null: full speed
 };
 
 /// One save, in the order of docs/file-formats.md: free space, hidden folder, fsync of files and folder, then commit's
-/// verification, rename and fsync of the parent. A draft that is not committed leaves nothing behind. One draft at a
-/// time for one folder: what drafts of dead processes, and earlier ones of this process, left there is deleted by
-/// begin(). Files may be added by several threads at once.
+/// verification, rename and fsync of the parent. An uncommitted draft leaves nothing behind. One draft at a time per
+/// folder: begin() deletes leftovers of dead processes and of earlier drafts of this one. Files may be added by several
+/// threads at once.
 class CheckpointWriter {
  public:
   /// `bytes_needed` is checked against the free space first (Failure with the figures).
@@ -75,15 +75,15 @@ class CheckpointWriter {
   /// Tensors in safetensors' order (by dtype, widest first, then name), data aligned to 64 bytes.
   virtual core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
                                              const std::vector<std::pair<std::string, std::string>>& metadata) = 0;
-  /// A file as it lies in memory; fastest when `data` is aligned to a page.
+  /// A file from memory; fastest when `data` is page-aligned.
   virtual core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) = 0;
   core::Result<void> add_text(const std::string& file, const std::string& content) {
     return add_bytes(file, content.data(), static_cast<std::int64_t>(content.size()));
   }
   /// Reads every file back and compares it, calls `metrics_committed` (flushes run.db; what it returns becomes
-  /// `last_metric_row`), writes and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. One of
-  /// that name is replaced in the same moment; when it is pinned or none of this run's, it is put aside under another
-  /// visible name instead. After a Failure, as of a full disk, it may be called again.
+  /// `last_metric_row`), writes and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. An
+  /// existing one of that name is replaced atomically; if it is pinned or of another run, it is renamed to another
+  /// visible name instead. May be retried after a Failure, such as a full disk.
   virtual core::Result<std::string> commit(ManifestFields fields,
                                            const std::function<std::int64_t()>& metrics_committed,
                                            std::int64_t now_ms) = 0;
@@ -95,25 +95,25 @@ struct CheckpointInfo {
   Manifest manifest;
 };
 
-/// Folders with our manifest, whatever their names, oldest first: by recorded branch, then recorded step (a later
-/// branch starts from an earlier one, so the last of it is the newest). Others are left alone. Files are not looked at.
+/// Folders with roux's manifest, whatever their names, oldest first: by recorded branch, then recorded step (a later
+/// branch starts from an earlier one, so its last is the newest). Ignores others. Does not check files.
 std::vector<CheckpointInfo> list_checkpoints(const std::string& checkpoints_dir);
-/// Folders that hold a manifest.json which cannot be taken for ours, or are called `step-000500` and hold none or are
-/// links, and why.
+/// Folders with a manifest.json that is not valid, or that are named `step-000500` without one or are links, with the
+/// reason.
 std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::string& checkpoints_dir);
 bool is_pinned(const std::string& path);
 /// Of all files that the manifest lists.
 std::int64_t bytes_of(const Manifest& manifest);
-/// Whether the files that the manifest lists are there in their sizes, and no others: what can be said without reading
-/// them. Names with a dot in front (`.nfs...`, `.DS_Store`) are nobody's; `pinned` is roux's own mark.
+/// Checks, without reading, that exactly the files of the manifest exist in their sizes. Ignores names with a leading
+/// dot (`.nfs...`, `.DS_Store`); `pinned` is roux's own mark.
 core::Result<void> check_sizes(const std::string& path, const Manifest& manifest);
-/// Sizes and checksums of every file and of the manifest itself. `from_disk`: past the page cache, where the file
-/// system can, so that it is the disk that is asked and not what was meant for it.
+/// Sizes and checksums of every file and of the manifest itself. `from_disk`: bypass the page cache, if the file system
+/// can, to check what is really on disk.
 core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk = false);
-/// The same with a look of the caller's own at each file; up to two at a time, each on its thread.
+/// The same with the caller's own check of each file; up to two at a time, each on its own thread.
 using LookAtFile = std::function<core::Result<void>(const std::string& path, const FileEntry& recorded)>;
 core::Result<Manifest> verify_checkpoint(const std::string& path, const LookAtFile& look);
-/// The newest one that verifies and, where `run_id` is given, belongs to that run; `skipped` gets a line for each newer
+/// The newest one that verifies and, if `run_id` is given, belongs to that run; `skipped` gets a line for each newer
 /// one, with the reason.
 std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,
                                               const std::string& run_id = "");

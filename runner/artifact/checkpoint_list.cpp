@@ -33,7 +33,7 @@ std::vector<std::string> folders_in(const std::string& checkpoints_dir) {
   return paths;
 }
 
-/// Links by a checkpoint's name. They are never followed: what they lead to may be anybody's, and rotation deletes.
+/// Links by a checkpoint's name. They are never followed: rotation must not delete their targets.
 std::vector<std::string> links_in(const std::string& checkpoints_dir) {
   std::vector<std::string> paths;
   std::error_code error;
@@ -63,10 +63,10 @@ core::Result<void> refuse_extra_files(const std::string& path, const Manifest& m
   return {};
 }
 
-/// Best guess of a checkpoint whose manifest cannot say it.
+/// Best guess for a checkpoint with an unreadable manifest.
 std::string last_part(const std::string& path) { return fs::path(path).filename().string(); }
 
-/// State that a later roux wrote, in a folder that verifies: there may be an older one to go on from.
+/// State of a newer version of roux, in a folder that verifies: an older one may be resumable.
 core::Result<void> refuse_later_state(const std::string& path, const std::vector<FileEntry>& files) {
   const auto is_state = [](const FileEntry& file) { return file.name == kTrainerFile; };
   if (std::none_of(files.begin(), files.end(), is_state)) return {};
@@ -74,7 +74,7 @@ core::Result<void> refuse_later_state(const std::string& path, const std::vector
   const core::Result<std::string> text = core::read_file(file, kTrainerBytesMax);
   if (!text) return text.failure();
   const core::Result<core::Node> state = core::parse_json(text.value());
-  if (!state) return {};  // undamaged, so it was written like that: the load says what it misses
+  if (!state) return {};  // undamaged, so it was written like that: loading reports what is missing
   return refuse_later_trainer(state.value(), file);
 }
 
@@ -100,7 +100,7 @@ std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::strin
   std::vector<std::pair<std::string, core::Failure>> damaged;
   for (const std::string& path : links_in(checkpoints_dir)) {
     damaged.emplace_back(path, core::Failure{path + " is a link, not the folder of a checkpoint",
-                                             "move the folder back, or give --checkpoint the place it leads to"});
+                                             "move the folder back, or give its target to --checkpoint"});
   }
   for (const std::string& path : folders_in(checkpoints_dir)) {
     if (!has_manifest(path)) {
@@ -116,7 +116,7 @@ std::vector<std::pair<std::string, core::Failure>> list_damaged(const std::strin
 }
 
 bool is_pinned(const std::string& path) {
-  // What cannot be looked at may be pinned.
+  // A folder that cannot be read may be pinned.
   std::error_code error;
   return fs::exists(fs::path(path) / kPinnedFile, error) || error;
 }
@@ -174,7 +174,7 @@ std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir
     }
     all.pop_back();
   }
-  // What has no readable manifest has no recorded place in the order; its name is the best guess.
+  // Without a readable manifest there is no recorded order; the name is the best guess.
   const std::string newest_name = newest ? last_part(newest->path) : "";
   for (const auto& [path, failure] : list_damaged(checkpoints_dir)) {
     if (last_part(path) > newest_name) skipped.push_back(failure.message);

@@ -78,17 +78,17 @@ core::Result<std::string> find_checkpoint(const RunCheckpoints& run, const std::
     const auto newest = newest_verified(run.folder, skipped, run.run_id);
     if (newest) return newest->path;
     if (skipped.empty()) return none(run, name, {});
-    return Failure{"no checkpoint in " + run.folder + " is whole: " + skipped.front(), "", core::kExitFailed};
+    return Failure{"no checkpoint in " + run.folder + " is intact: " + skipped.front(), "", core::kExitFailed};
   }
   if (name == "best") {
     if (run.monitor.empty()) {
       return Failure{"there is no best checkpoint in " + run.folder + ": the run's recipe has no checkpoint.monitor",
-                     "take the last one, or name one by its step", core::kExitUsage};
+                     "use the last one, or name one by its step", core::kExitUsage};
     }
     const auto best = best_checkpoint(run);
     if (best) return best->path;
-    return Failure{"no checkpoint in " + run.folder + " was saved with " + run.monitor + ", so none is the best",
-                   "take the last one, or name one by its step", core::kExitUsage};
+    return Failure{"no checkpoint in " + run.folder + " was saved with " + run.monitor + ", so there is no best one",
+                   "use the last one, or name one by its step", core::kExitUsage};
   }
   const std::vector<CheckpointInfo> all = list_checkpoints(run.folder);
   const std::optional<std::int64_t> step = as_step(name);
@@ -96,7 +96,7 @@ core::Result<std::string> find_checkpoint(const RunCheckpoints& run, const std::
   for (const CheckpointInfo& info : all) {
     if (name_of(info) == wanted) return info.path;
   }
-  // One that is named but whose manifest cannot be read: the reason is worth more than the names of the others.
+  // A named one with an unreadable manifest: the reason is more useful than the names of the others.
   for (const auto& [path, failure] : list_damaged(run.folder)) {
     if (fs::path(path).filename().string() == wanted) return failure;
   }
@@ -108,14 +108,14 @@ core::Result<std::string> find_checkpoint(
     std::vector<std::string>& skipped) {
   std::error_code error;
   const std::size_t colon = text.rfind(':');
-  // A folder of a run is that run: it holds no tensors itself. One that saves nothing may have no folder for them.
+  // A run folder means that run: it has no tensors itself. One without checkpoints may lack their folder.
   const bool is_run_folder =
       fs::is_directory(fs::path(text) / "checkpoints", error) || fs::exists(fs::path(text) / "run.db", error);
   if (fs::exists(text, error) && !is_run_folder) return text;
   const std::string name = colon == std::string::npos ? "last" : text.substr(colon + 1);
   const auto run = find_run(text.substr(0, colon));
   if (!run) {
-    // What looks like a path was meant as one.
+    // Text that looks like a path is one.
     if (text.find('/') != std::string::npos && colon == std::string::npos) {
       return Failure{"there is no " + text, "give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500",
                      core::kExitUsage};

@@ -11,24 +11,23 @@
 
 namespace runner::artifact {
 
-/// Where the checkpoints of a run lie, and what `best` means there: `checkpoint.monitor` and `mode` of its recipe.
+/// Location of a run's checkpoints, and the meaning of `best`: `checkpoint.monitor` and `mode` of its recipe.
 struct RunCheckpoints {
   std::string folder;
-  std::string run_id;   ///< others that lie there are not its; "": whoever wrote them
-  std::string monitor;  ///< "": no metric decides
+  std::string run_id;   ///< ignore those of other runs; "": of any run
+  std::string monitor;  ///< "": no metric
   bool smaller_is_better = true;
 };
 
 /// Of the run in `run_dir`, from its resolved recipe.
 RunCheckpoints checkpoints_of(const std::string& run_dir, const std::string& run_id, const core::Node& resolved);
 
-/// The best of those that recorded the metric when they were saved; the earlier one when two are equal, as when they
-/// were saved.
+/// The best of those with a recorded metric; the earlier of equal ones, as when saving.
 std::optional<CheckpointInfo> best_checkpoint(const RunCheckpoints& run);
 
 /// The folder that a user means by `name` among the checkpoints of a run: `last` (the newest that verifies), `best`,
 /// `step-000500` or `500`. `skipped` gets a line for each newer one that does not verify.
-/// Failure: there is none of that name; the hint says what there is.
+/// Failure: there is none of that name; the hint lists what there is.
 core::Result<std::string> find_checkpoint(const RunCheckpoints& run, const std::string& name,
                                           std::vector<std::string>& skipped);
 

@@ -39,7 +39,7 @@ class Draft final : public CheckpointWriter {
     try {
       remove_tree(io_, path_);
     } catch (...) {
-      // Why there is something to tidy up is already under way to the user; the next begin() tries again.
+      // The cause of the cleanup is already being reported; the next begin() retries.
     }
   }
 
@@ -55,13 +55,13 @@ class Draft final : public CheckpointWriter {
   core::Result<std::string> commit(ManifestFields fields, const std::function<std::int64_t()>& metrics_committed,
                                    std::int64_t now_ms) override {
     return attempt([&]() -> std::string {
-      if (committed_) {  // only the very last call was refused
+      if (committed_) {  // only the very last call failed
         io_.sync_dir(checkpoints_dir_);
         return join(checkpoints_dir_, checkpoint_name(step_));
       }
       io_.sync_dir(path_);
       std::sort(files_.begin(), files_.end(), [](const FileEntry& a, const FileEntry& b) { return a.name < b.name; });
-      // What the disk gives back, where it can be asked past the page cache.
+      // Read back from the disk itself, if the page cache can be bypassed.
       for (const FileEntry& file : files_) {
         verify_file(join(path_, file.name), file, {options_.direct, options_.pace}).value();
       }
@@ -88,14 +88,15 @@ class Draft final : public CheckpointWriter {
   void write_manifest(const Manifest& manifest) {
     const std::string text = manifest_text(manifest);
     std::error_code error;
-    if (fs::exists(join(path_, kManifestFile), error)) io_.remove_file(join(path_, kManifestFile));  // of a try before
+    if (fs::exists(join(path_, kManifestFile), error))
+      io_.remove_file(join(path_, kManifestFile));  // of an earlier attempt
     const FileEntry entry = write_file(kManifestFile, text.data(), static_cast<std::int64_t>(text.size()));
     verify_file(join(path_, kManifestFile), entry).value();
     read_manifest(path_).value();
     io_.sync_dir(path_);
   }
 
-  /// The commit. What had the name before stays restorable until the new one has it.
+  /// The commit. The previous folder of that name stays restorable until the new one has it.
   std::string publish(const std::string& run_id) {
     const std::string target = join(checkpoints_dir_, checkpoint_name(step_));
     bool swapped = false;
@@ -103,7 +104,7 @@ class Draft final : public CheckpointWriter {
     std::error_code error;
     if (fs::exists(fs::symlink_status(target, error))) {
       const core::Result<Manifest> there = read_manifest(target);
-      // A link is somebody's decision, and what it leads to lies outside of this folder.
+      // A link was made on purpose, and its target is outside of this folder.
       const bool ours = there.ok() && there.value().fields.run_id == run_id && !fs::is_symlink(target, error);
       swapped = ours && !is_pinned(target) && io_.exchange(path_, target);
       if (!swapped) {
@@ -123,7 +124,7 @@ class Draft final : public CheckpointWriter {
     }
     committed_ = true;
     io_.sync_dir(checkpoints_dir_);
-    // The old one of this step; a failure to delete it is the next save's to mend.
+    // The old one of this step; if deleting fails the next save retries.
     if (swapped) (void)attempt([&] { remove_tree(io_, path_); });
     if (!aside.empty()) (void)attempt([&] { discard(aside); });
     return target;

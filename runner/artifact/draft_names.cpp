@@ -30,8 +30,7 @@ std::optional<pid_t> owner_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// One that has ended and that nobody has waited for is dead too: whoever should may take long, or never does, as the
-/// first process of a container.
+/// A zombie is dead, too: its parent may wait late or never, like the first process of a container.
 bool is_alive(pid_t pid) {
   if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
   constexpr std::int64_t kStatBytesMax = 4 << 10;

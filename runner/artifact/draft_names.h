@@ -10,8 +10,7 @@ std::string checkpoint_name(std::int64_t step);
 /// True for names of that form.
 bool is_checkpoint_name(const std::string& name);
 
-/// Hidden names beside it: `.step-000500.draft-4711` while it is written, `.step-000500.deleted-4711` while it goes
-/// away.
+/// Hidden names beside it: `.step-000500.draft-4711` while it is written, `.step-000500.deleted-4711` while it is away.
 std::string draft_name(const std::string& name);
 std::string deleted_name(const std::string& name);
 

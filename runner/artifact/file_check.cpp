@@ -28,13 +28,13 @@ std::string grouped(std::int64_t number) {
 }
 
 void refuse_other_size(const struct stat& status, const std::string& path, const FileEntry& recorded) {
-  if (!S_ISREG(status.st_mode)) throw core::RunError(path + " is no regular file");
+  if (!S_ISREG(status.st_mode)) throw core::RunError(path + " is not a regular file");
   if (status.st_size == recorded.bytes) return;
   throw core::RunError(path + " holds " + grouped(status.st_size) + " bytes, its manifest says " +
                        grouped(recorded.bytes));
 }
 
-/// Closes when it goes out of sight.
+/// Closes at the end of scope.
 struct Handle {
   int value;
   ~Handle() {

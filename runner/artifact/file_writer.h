@@ -11,15 +11,15 @@
 
 namespace runner::artifact {
 
-/// One new file, written from front to back at the speed of the disk, its checksum taken from the bytes in memory.
-/// Small pieces are gathered; large ones go straight from where they lie. RunError as Io says; a file that was not
-/// finished is closed and left for the draft to delete.
+/// Writes one new file sequentially at the speed of the disk, with a checksum of the bytes in memory. Buffers small
+/// pieces; writes large ones directly. RunError as in Io; an unfinished file is closed and left for the draft to
+/// delete.
 class FileWriter {
  public:
   struct Options {
-    std::int64_t bytes = 0;    ///< that the file will have; reserved on the disk first
-    bool direct = false;       ///< past the page cache, where the file system can and the file is large
-    Throttle* pace = nullptr;  ///< rests between pieces; null goes as fast as it can
+    std::int64_t bytes = 0;    ///< final size; reserved on the disk first
+    bool direct = false;       ///< bypass the page cache, if the file system can and the file is large
+    Throttle* pace = nullptr;  ///< throttles writing; null: full speed
   };
   FileWriter(Io& io, std::string path, const Options& options);
   ~FileWriter();

@@ -25,14 +25,14 @@ struct Output {
   bool is_cut = false;
 };
 
-/// One repository, asked with one patience.
+/// One repository, queried with one timeout.
 class Git {
  public:
   Git(const GitStateOptions& options, const std::atomic<bool>& stop)
       : options_(options), stop_(stop), deadline_ns_(core::system_clock().monotonic_ns() + kPatience_ms * 1'000'000) {}
 
   Output ask(const std::vector<std::string>& question, std::int64_t bytes_max) const {
-    // Nothing that a person's configuration adds: colours, pagers, warnings in the midst of a diff, other programs.
+    // Ignore user configuration: colours, pagers, warnings within a diff, other programs.
     std::vector<std::string> command = {options_.git, "-C", options_.folder, "-c", "core.safecrlf=false"};
     command.insert(command.end(), question.begin(), question.end());
     static const std::map<std::string, std::string> kQuiet = {
@@ -91,7 +91,7 @@ void read_status(const std::string& text, GitState& state) {
   }
 }
 
-/// A token in the address of a remote is nobody's business.
+/// A token in the address of a remote must not be recorded.
 std::string without_user(std::string address) {
   const std::size_t scheme = address.find("://");
   if (scheme == std::string::npos) return address;

@@ -12,15 +12,15 @@ namespace runner::artifact {
 
 inline constexpr const char* kDiffFile = "code.diff";
 
-/// What git says about the folder in which a run was started: which commit, and what differs from it.
+/// The git state of the folder in which a run was started: the commit, and the difference from it.
 struct GitState {
-  std::string commit, branch, remote;  ///< "" where there is none; the remote without user and password
+  std::string commit, branch, remote;  ///< "" if there is none; the remote without user and password
   std::int64_t changed = 0;            ///< files under version control that differ from the commit
   std::vector<std::string> untracked;  ///< as git spells them; the first kUntrackedMax
   std::int64_t untracked_count = 0;
-  std::string diff;          ///< from the commit to the files; `git apply` takes it where it was not cut
-  bool diff_is_cut = false;  ///< it went on beyond the limit
-  std::string note;          ///< why nothing, or not everything, is known; "" where it is
+  std::string diff;          ///< from the commit to the files; usable with `git apply` unless cut
+  bool diff_is_cut = false;  ///< it was cut at the limit
+  std::string note;          ///< why nothing, or not everything, is known; "" if complete
 
   static constexpr std::int64_t kUntrackedMax = 100;
 
@@ -33,17 +33,17 @@ struct GitStateOptions {
   std::string git = "git";  ///< the program
 };
 
-/// Asks the program `git`, which may be missing: then `note` says so. Takes some ten milliseconds, and is given up
-/// after ten seconds or when `stop` is set. Changes nothing in the repository.
+/// Runs the program `git`; if it is missing, `note` says so. Takes about ten milliseconds; gives up after ten seconds
+/// or when `stop` is set. Changes nothing in the repository.
 GitState read_git_state(const GitStateOptions& options, const std::atomic<bool>& stop);
 
-/// read_git_state() beside what else there is to do at a start, at the lowest priority.
+/// read_git_state() in the background of a start, at the lowest priority.
 class GitStateCapture {
  public:
   explicit GitStateCapture(const GitStateOptions& options);
   ~GitStateCapture() {
     stop_ = true;
-    state_.wait();  // somebody else may hold the future, too, and the work looks at stop_ to its end
+    state_.wait();  // another owner may hold the future, too, and the work reads stop_ to its end
   }
   GitStateCapture(const GitStateCapture&) = delete;
   GitStateCapture& operator=(const GitStateCapture&) = delete;

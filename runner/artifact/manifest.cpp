@@ -61,7 +61,8 @@ Manifest from_node(const Node& node, const std::string& path) {
   manifest.fields.data_position = fields.mapping("data_position");
   manifest.fields.metrics = fields.mapping("metrics");
   for (const Node::Entry& entry : fields.mapping("files").entries()) {
-    if (!is_plain_name(entry.key)) throw RunError(path + " lists \"" + entry.key + "\", which is no plain file name");
+    if (!is_plain_name(entry.key))
+      throw RunError(path + " lists \"" + entry.key + "\", which is not a plain file name");
     const Fields file(entry.value, path + ": file " + entry.key);
     manifest.files.push_back({entry.key, file.integer("bytes"), file.text("checksum")});
   }
@@ -117,7 +118,7 @@ core::Result<Manifest> parse_manifest(std::string_view text, const std::string& 
   const Node* version = node.value().find("format_version");
   if (format == nullptr || !format->is_string() || format->as_string() != kFormat || version == nullptr ||
       !version->is_integer()) {
-    return Failure{path + " is no manifest of a checkpoint", ""};
+    return Failure{path + " is not a manifest of a checkpoint", ""};
   }
   // Before the checksum: a newer version may take its checksum over something else.
   if (version->as_integer() > kManifestVersion) {

@@ -16,18 +16,16 @@ inline constexpr const char* kTrainerFile = "trainer.json";  ///< values of the 
 inline constexpr int kTrainerVersion = 1;
 inline constexpr std::int64_t kTrainerBytesMax = 256 << 20;
 
-/// JSON text, with its own checksum: that of the text in which the checksum's digits are zeros.
+/// JSON text, with its own checksum: that of the text with the checksum's digits as zeros.
 std::string manifest_text(const Manifest& manifest);
 
-/// Reads it back. Failures name `path`: no manifest of ours, a newer format version, changed or damaged, a field
-/// missing.
+/// Parses it. Failures name `path`: not a manifest, a newer format version, changed or damaged, a field missing.
 core::Result<Manifest> parse_manifest(std::string_view text, const std::string& path);
 
-/// Of the folder `checkpoint`; the checksum of the manifest is checked, the files are not looked at.
+/// Of the folder `checkpoint`; checks the checksum of the manifest, but no files.
 core::Result<Manifest> read_manifest(const std::string& checkpoint);
 
-/// False for what would lead out of the folder of a manifest or an index that lists it, or to another file than its
-/// text says.
+/// False for a name that leads out of the folder of its manifest or index, or to another file than its text.
 bool is_plain_name(const std::string& name);
 
 /// Failure when the content of a trainer.json, `state`, is of a later version than this program reads.

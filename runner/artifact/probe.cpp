@@ -19,7 +19,7 @@ std::string join(const std::string& folder, const std::string& name) { return (f
 
 void probe_folder(const std::string& folder, std::int64_t bytes, Io& io) {
   make_dirs(io, folder);
-  // Named as drafts are, so that the next save deletes what a crash leaves of it.
+  // Named like drafts, so that the next save deletes leftovers of a crash.
   const std::string made = join(folder, draft_name(kName)), renamed = join(folder, deleted_name(kName));
   remove_tree(io, made);
   remove_tree(io, renamed);

@@ -18,6 +18,7 @@
 #include "runner/core/fields.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/url_password.h"
 
 namespace runner::artifact {
@@ -42,7 +43,7 @@ constexpr std::array<const char*, 11> kVariables = {"OMP_NUM_THREADS",
                                                     "ONEDNN_DEFAULT_FPMATH_MODE",
                                                     "DNNL_DEFAULT_FPMATH_MODE"};
 
-// Always kept: what decides where and how a program computes.
+// Always recorded: variables that affect where and how a program computes.
 constexpr std::array<const char*, 21> kUsualVariables = {"CUDA_*",          "NVIDIA_VISIBLE_DEVICES",
                                                          "NCCL_*",          "GLOO_*",
                                                          "TORCH_*",         "OMP_*",
@@ -62,8 +63,8 @@ constexpr std::array<const char*, 13> kSecretParts = {
 constexpr std::array<const char*, 12> kSecretWords = {"PASS", "PAT", "PWD", "PW",   "JWT",   "SAS",
                                                       "DSN",  "OTP", "PIN", "CRED", "CREDS", "SIGNATURE"};
 
-bool sounds_secret(std::string name) {
-  for (char& c : name) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+bool sounds_secret(const std::string& variable) {
+  const std::string name = core::upper(variable);
   if (name == "PWD" || name == "OLDPWD") return false;  // the current folder
   std::string words = "_" + name + "_";
   std::replace_if(
@@ -198,11 +199,11 @@ core::Result<Provenance> read_provenance(const std::string& path) {
   const auto node = core::parse_json(text.value());
   if (!node) return core::Failure{path + " cannot be read: " + node.failure().message, ""};
   const Node* version = node.value().find("capsule_version");
-  if (version == nullptr || !version->is_integer()) return core::Failure{path + " is no capsule of a run", ""};
+  if (version == nullptr || !version->is_integer()) return core::Failure{path + " is not a capsule of a run", ""};
   if (version->as_integer() > kCapsuleVersion) {
     return core::Failure{path + " has version " + std::to_string(version->as_integer()) +
                              ", this program reads up to " + std::to_string(kCapsuleVersion),
-                         "use the roux that wrote it, or a newer one"};
+                         "use the version of roux that wrote it, or a newer one"};
   }
   return core::attempt([&] { return provenance_of(node.value(), path); });
 }
@@ -223,7 +224,7 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
     if (equals == std::string::npos || equals == 0) continue;
     const std::string name = text.substr(0, equals);
     const auto fits = [&name](const std::string& pattern) { return fnmatch(pattern.c_str(), name.c_str(), 0) == 0; };
-    // All of the usual ones begin with a letter, so that most variables need no closer look.
+    // All of these begin with a letter, which skips most variables quickly.
     const auto fits_usual = [&](const char* pattern) { return *pattern == name.front() && fits(pattern); };
     const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits_usual) ||
                         std::any_of(patterns.begin(), patterns.end(), fits);

@@ -80,13 +80,13 @@ std::vector<std::string> rotate(const std::string& checkpoints_dir, const Retent
   std::vector<std::string> removed;
   std::vector<CheckpointInfo> all;
   if (const auto read = attempt([&] { all = whole_ones(checkpoints_dir, policy); }); !read) {
-    core::log_warning("old checkpoints stay: " + read.failure().message);
+    core::log_warning("old checkpoints are kept: " + read.failure().message);
     return removed;
   }
   const std::vector<std::size_t> goes = surplus(items_of(all), policy);
   if (goes.empty()) return removed;
   if (!leaves_one_restorable(all, goes, policy.verified)) {
-    core::log_warning("no old checkpoint is removed from " + checkpoints_dir + ": none of those that stay verifies");
+    core::log_warning("no old checkpoint is removed from " + checkpoints_dir + ": none of those to keep verifies");
     return removed;
   }
   for (const std::size_t i : goes) {
@@ -95,7 +95,7 @@ std::vector<std::string> rotate(const std::string& checkpoints_dir, const Retent
     if (gone) {
       removed.push_back(path);
     } else {
-      core::log_warning("an old checkpoint stays: " + gone.failure().message);
+      core::log_warning("an old checkpoint is kept: " + gone.failure().message);
     }
   }
   return removed;
@@ -105,7 +105,7 @@ void remove_checkpoint(const std::string& path, bool spare_pinned, Io& io) {
   const fs::path folder = fs::path(path).parent_path();
   const std::string gone = (folder / deleted_name(fs::path(path).filename().string())).string();
   io.rename(path, gone);
-  // pin() makes its mark by this path: from here on it can only fail, so this look at it is the last word.
+  // pin() makes its mark by this path: from here on it can only fail, so this check is final.
   if (spare_pinned && is_pinned(gone)) {
     io.rename(gone, path);
     throw core::RunError(path + " was pinned meanwhile");

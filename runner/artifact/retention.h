@@ -25,17 +25,17 @@ namespace runner::artifact {
 ///  9. What goes is renamed to a hidden name first, and comes back when it was pinned in that very moment.
 /// 10. What could not be looked at or removed is a warning, and work for the next rotation.
 struct RetentionPolicy {
-  std::string run_id = {};                     ///< whose checkpoints these are; "": of any run
+  std::string run_id = {};                     ///< run of the checkpoints; "": any run
   int save_total_limit = 0;                    ///< 0: no limit
   std::int64_t keep_bytes = 0;                 ///< 0: no limit
   double keep_age_s = 0;                       ///< seconds of training; 0: no limit
-  double trained_s = 0;                        ///< how long the run has trained by now, over all resumes
+  double trained_s = 0;                        ///< training time of the run so far, across resumes
   std::int64_t keep_every = 0;                 ///< steps; 0: off
-  std::optional<std::int64_t> best_step = {};  ///< nothing: there is no best, or it is not kept
-  std::string verified = {};                   ///< a folder that was verified just now, so that none is read again
+  std::optional<std::int64_t> best_step = {};  ///< nothing: no best, or not kept
+  std::string verified = {};                   ///< a folder that was just verified, so that none is read again
 };
 
-/// What lines 3 to 7 look at.
+/// Input of lines 3 to 7.
 struct RetentionItem {
   std::int64_t step = 0;
   std::int64_t bytes = 0;
@@ -43,23 +43,22 @@ struct RetentionItem {
   bool pinned = false;
 };
 
-/// Which of `items`, given oldest first, may go by lines 3 to 7; ascending.
+/// Which of `items`, oldest first, may be deleted by lines 3 to 7; ascending.
 std::vector<std::size_t> surplus(const std::vector<RetentionItem>& items, const RetentionPolicy& policy);
 
-/// Removes what may go from the folder, oldest first, and returns it. Blocks while files are deleted, and without
+/// Deletes surplus checkpoints from the folder, oldest first, and returns them. Blocks while deleting, and without
 /// `verified` while one checkpoint is read.
 std::vector<std::string> rotate(const std::string& checkpoints_dir, const RetentionPolicy& policy,
                                 Io& io = system_io());
 
-/// Takes one checkpoint out of sight in one step, then deletes it. RunError names the path when the disk refuses, or,
-/// with `spare_pinned`, when it was pinned meanwhile; then it is where it was.
+/// Hides one checkpoint atomically, then deletes it. RunError names the path on disk errors, or, with `spare_pinned`,
+/// when it was pinned meanwhile; then it is restored.
 void remove_checkpoint(const std::string& path, bool spare_pinned, Io& io = system_io());
 
-/// Deletes what processes that are gone left half-written or half-deleted in the folder. RunError where the disk
-/// refuses.
+/// Deletes what dead processes left half-written or half-deleted in the folder. RunError when the disk refuses.
 void remove_leftovers(const std::string& checkpoints_dir, Io& io = system_io());
 
-/// Makes the mark that rotation heeds durable, or takes it away. Pinning what is pinned does nothing. Failure when the
+/// Sets the mark that rotation respects, durably, or removes it. Pinning a pinned one does nothing. Failure when the
 /// folder is gone.
 core::Result<void> pin(const std::string& path, Io& io = system_io());
 core::Result<void> unpin(const std::string& path, Io& io = system_io());

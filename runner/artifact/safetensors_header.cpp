@@ -17,7 +17,7 @@ constexpr std::uint64_t kHeaderBytesMax = 100'000'000;   // the safetensors libr
 constexpr core::JsonLimits kHeaderLimits{4, 2'000'000};  // 200,000 tensors: more than any model has in a file
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw RunError(path + " is no safetensors file: " + core::escape_for_terminal(why));
+  throw RunError(path + " is not a safetensors file: " + core::escape_for_terminal(why));
 }
 
 class HeaderParser {
@@ -27,7 +27,7 @@ class HeaderParser {
   SafetensorsHeader parse(std::string_view json) const {
     const core::Result<Node> parsed = core::parse_json(json, kHeaderLimits);
     if (!parsed) refuse("its header cannot be read: " + parsed.failure().message);
-    if (!parsed.value().is_mapping()) refuse("its header is no object");
+    if (!parsed.value().is_mapping()) refuse("its header is not an object");
     SafetensorsHeader header;
     for (const Node::Entry& entry : parsed.value().entries()) {
       if (entry.key == "__metadata__") {
@@ -44,9 +44,9 @@ class HeaderParser {
   [[noreturn]] void refuse(const std::string& why) const { artifact::refuse(path_, why); }
 
   void read_metadata(const Node& node, SafetensorsHeader& header) const {
-    if (!node.is_mapping()) refuse("its __metadata__ is no object");
+    if (!node.is_mapping()) refuse("its __metadata__ is not an object");
     for (const Node::Entry& entry : node.entries()) {
-      if (!entry.value.is_string()) refuse("its __metadata__ entry \"" + entry.key + "\" is no text");
+      if (!entry.value.is_string()) refuse("its __metadata__ entry \"" + entry.key + "\" is not text");
       header.metadata.emplace_back(entry.key, entry.value.as_string());
     }
   }
@@ -64,7 +64,7 @@ class HeaderParser {
     const std::int64_t begin = count_of(name, offsets->items()[0]);
     const std::int64_t end = count_of(name, offsets->items()[1]);
     if (begin > end || end > data_bytes_) {
-      refuse("tensor \"" + name + "\" lies at [" + std::to_string(begin) + ", " + std::to_string(end) +
+      refuse("tensor \"" + name + "\" is at [" + std::to_string(begin) + ", " + std::to_string(end) +
              "), the data is " + std::to_string(data_bytes_) + " bytes long");
     }
     if (end - begin != needed) {
@@ -88,22 +88,22 @@ class HeaderParser {
 
   std::int64_t count_of(const std::string& name, const Node& node) const {
     if (!node.is_integer() || node.as_integer() < 0) {
-      refuse("tensor \"" + name + "\" has a size or offset that is no count");
+      refuse("tensor \"" + name + "\" has a size or offset that is not a count");
     }
     return node.as_integer();
   }
 
-  /// The format wants the tensors to fill the data: no two on the same bytes, no hole, nothing behind the last.
+  /// The format requires that tensors fill the data: no overlap, no gap, nothing after the last.
   void check_places(const SafetensorsHeader& header) const {
     std::int64_t end = 0;
     for (const SafetensorsHeader::Entry* entry : header.by_place()) {
       const auto& [tensor, begin] = *entry;
-      if (begin < end) refuse("tensor \"" + tensor.name + "\" overlaps the one before it");
-      if (begin > end) refuse("there is a hole before tensor \"" + tensor.name + "\"");
+      if (begin < end) refuse("tensor \"" + tensor.name + "\" overlaps the previous one");
+      if (begin > end) refuse("there is a gap before tensor \"" + tensor.name + "\"");
       end = begin + tensor.bytes;
     }
     if (end != data_bytes_) {
-      refuse(std::to_string(data_bytes_ - end) + " bytes behind the last tensor belong to none");
+      refuse(std::to_string(data_bytes_ - end) + " bytes after the last tensor belong to none");
     }
   }
 
@@ -124,7 +124,7 @@ std::vector<const SafetensorsHeader::Entry*> SafetensorsHeader::by_place() const
 
 std::int64_t safetensors_header_bytes(std::string_view start, std::int64_t file_bytes, const std::string& path) {
   if (file_bytes < kHeaderLengthBytes) {
-    refuse(path, "it holds " + std::to_string(file_bytes) + " bytes, its length field alone takes 8");
+    refuse(path, "it has " + std::to_string(file_bytes) + " bytes, its length field alone takes 8");
   }
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kHeaderLengthBytes; ++i) {
@@ -132,7 +132,7 @@ std::int64_t safetensors_header_bytes(std::string_view start, std::int64_t file_
   }
   if (length > kHeaderBytesMax) {
     refuse(path, "its header would be " + std::to_string(length) + " bytes long, at most " +
-                     std::to_string(kHeaderBytesMax) + " are taken");
+                     std::to_string(kHeaderBytesMax) + " are allowed");
   }
   if (static_cast<std::int64_t>(length) > file_bytes - kHeaderLengthBytes) {
     refuse(path, "its header would be " + std::to_string(length) + " bytes long, the file ends after " +

@@ -13,7 +13,7 @@ namespace runner::artifact {
 
 inline constexpr std::int64_t kHeaderLengthBytes = 8;  ///< in front of a safetensors header, little-endian
 
-/// What a safetensors file says of its data.
+/// The header of a safetensors file.
 struct SafetensorsHeader {
   struct Entry {
     TensorBytes tensor;  ///< without `data`
@@ -25,14 +25,14 @@ struct SafetensorsHeader {
   std::vector<const Entry*> by_place() const;
 };
 
-/// How long the header is, from the first bytes of a file. RunError when the file at `path` cannot be one.
+/// Length of the header, from the first bytes of a file. RunError when the file at `path` is not one.
 std::int64_t safetensors_header_bytes(std::string_view start, std::int64_t file_bytes, const std::string& path);
 
 /// RunError that names `path` when `json` does not describe `data_bytes` bytes to the last one: each belongs to exactly
 /// one tensor, of a known type and as many elements as its shape says.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::int64_t data_bytes, const std::string& path);
 
-/// A set of tensors that can be asked by name; who derives from it keeps their bytes.
+/// A set of tensors by name; derived classes hold their bytes.
 class TensorList : public SafetensorsReader {
  public:
   const std::vector<TensorBytes>& tensors() const override { return tensors_; }

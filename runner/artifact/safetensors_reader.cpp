@@ -42,7 +42,7 @@ class Reader final : public TensorList {
     const int unmapped = start_ == nullptr ? errno : 0;
     ::close(handle);
     if (failed != 0) throw_disk_error("cannot read", path_, failed);
-    if (!S_ISREG(status.st_mode)) throw core::RunError(path_ + " is no safetensors file: it is no regular file");
+    if (!S_ISREG(status.st_mode)) throw core::RunError(path_ + " is not a safetensors file: it is not a regular file");
     if (bytes_ > 0 && start_ == nullptr) throw_disk_error("cannot map", path_, unmapped);
   }
 

@@ -18,6 +18,7 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace runner::artifact {
@@ -64,7 +65,7 @@ void count_pair(double a, double b, std::int64_t at, const std::vector<std::int6
   if (size > 0) difference.max_rel = std::max(difference.max_rel, distance / size);
 }
 
-/// Equal stretches are passed at memory's speed; a tensor whose every element differs still takes few ns each.
+/// Equal ranges are skipped at memory speed; a tensor that differs everywhere still takes a few ns per element.
 template <typename Element>
 void compare_bits(const TensorBytes& a, const TensorBytes& b, TensorDifference& difference) {
   constexpr std::int64_t kSize = sizeof(typename Element::Bits);
@@ -185,7 +186,7 @@ Node read_json(const std::string& path) {
   return std::move(node).value();
 }
 
-/// Everything but tensors and the manifest; `pinned` is a wish about the folder, no part of the state.
+/// Everything but tensors and the manifest; `pinned` concerns the folder and is not part of the state.
 std::set<std::string> other_files(const std::string& folder) {
   std::set<std::string> names;
   const std::vector<std::string> names_there = core::list_folder(folder).value();
@@ -226,7 +227,7 @@ void compare_folders(const std::string& a, const std::string& b, Comparison& res
   for (const std::string& folder : {a, b}) {
     for (std::string& name : tensor_sets(folder)) names.insert(std::move(name));
   }
-  // The parameters first: where they differ, that is what one wants to hear of.
+  // The parameters first: their differences matter most.
   std::vector<std::string> order;
   for (const char* first : {kModelFile, "optimizer.safetensors"}) {
     if (names.erase(first) > 0) order.emplace_back(first);
@@ -245,7 +246,7 @@ bool is_folder(const std::string& path) {
 
 void refuse_empty(const std::string& folder) {
   if (tensor_sets(folder).empty()) {
-    throw RunError("there is no checkpoint in " + folder + ": it holds no safetensors file",
+    throw RunError("there is no checkpoint in " + folder + ": it has no safetensors file",
                    "`roux checkpoints list RUN` shows the checkpoints of a run");
   }
 }
@@ -255,18 +256,6 @@ std::string tensors_of(const std::string& path) {
   const std::string model = tensor_set_path(path, kModelFile);
   if (model.empty()) throw RunError(path + " holds no " + kModelFile);
   return model;
-}
-
-std::string number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return buffer;
-}
-
-std::string short_number(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.3g", value);
-  return buffer;
 }
 
 }  // namespace
@@ -310,7 +299,7 @@ std::string to_text(const TensorDifference& difference) {
   const std::string of = difference.set.empty() ? "" : " of " + difference.set;
   const std::string counts = std::to_string(difference.differing) + " of " + std::to_string(difference.elements) +
                              (difference.elements == 1 ? " element differs" : " elements differ") + ", by " +
-                             short_number(difference.max_abs) + " at most";
+                             core::short_number(difference.max_abs, 3) + " at most";
   const std::string name = core::escape_for_terminal(difference.name);
   switch (difference.kind) {
     case Kind::kOnlyInA: return name + of + " is only in a";
@@ -323,8 +312,8 @@ std::string to_text(const TensorDifference& difference) {
     case Kind::kValues: break;
   }
   const std::string index = difference.first.empty() ? "" : shape_text(difference.first);
-  return name + index + of + " is " + number(difference.first_a) + " in a and " + number(difference.first_b) +
-         " in b; " + counts;
+  return name + index + of + " is " + core::short_number(difference.first_a, 9) + " in a and " +
+         core::short_number(difference.first_b, 9) + " in b; " + counts;
 }
 
 std::string to_text(const ValueDifference& difference) {

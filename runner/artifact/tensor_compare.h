@@ -33,8 +33,8 @@ struct TensorDifference {
 struct ValueDifference {
   std::string file;
   std::string place;        ///< `counters.step`; "" for the file itself
-  std::string a, b;         ///< as JSON; "" where there is none
-  bool wall_clock = false;  ///< measures time, so two runs never agree on it; does not count as a difference
+  std::string a, b;         ///< as JSON; "" if absent
+  bool wall_clock = false;  ///< measures time, so it differs in any two runs; does not count as a difference
 };
 
 struct Comparison {
@@ -45,15 +45,14 @@ struct Comparison {
   bool same() const;
 };
 
-/// What decides the next step, in two checkpoints: the tensors of every set, trainer.json, other files byte by byte.
-/// Not the manifest, which says who wrote it and when. A and B are folders, or both tensors alone (a safetensors file
-/// or an index of shards; one of them may then be a folder, of which the model counts).
-/// Blocks   while both are read once; as fast as the disk where they are equal.
-/// Failure  a path that is neither, a file that cannot be read as what it should be.
+/// Compares the state in two checkpoints: the tensors of every set, trainer.json, other files byte by byte. Not the
+/// manifest, which records writer and time. A and B are folders, or both tensors alone (a safetensors file or an index
+/// of shards; one of them may then be a folder, of which the model counts).
+/// Blocks   while both are read once; at disk speed where they are equal.
+/// Failure  a path that is neither, a file that cannot be parsed.
 core::Result<Comparison> compare_checkpoints(const std::string& a, const std::string& b);
 
-/// One sentence about the first thing that differs (parameters before optimizer before the rest), nothing when all is
-/// the same.
+/// One sentence about the first difference (parameters before optimizer before the rest), nothing when all is equal.
 core::Result<std::optional<std::string>> first_difference(const std::string& a, const std::string& b);
 
 /// `h.0.attn.weight[3, 5] of model.safetensors is 0.25 in a and 0.5 in b; 12 of 4096 elements differ, by 0.25 at most`

@@ -14,6 +14,7 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace runner::artifact {
@@ -26,12 +27,12 @@ using core::RunError;
 
 constexpr std::int64_t kIndexBytesMax = 100'000'000;
 
-/// Tensor -> shard. RunError when it is no index, or points out of its folder.
+/// Tensor -> shard. RunError when it is not an index, or points out of its folder.
 std::map<std::string, std::string> read_index(const std::string& path) {
   const std::string text = core::read_file(path, kIndexBytesMax).value();
   const core::Result<Node> root = core::parse_json(text);
   const auto refuse = [&path](const std::string& why) {
-    throw RunError(path + " is no index of shards: " + core::escape_for_terminal(why));
+    throw RunError(path + " is not an index of shards: " + core::escape_for_terminal(why));
   };
   if (!root) refuse(root.failure().message);
   const Node* map = root.value().find("weight_map");
@@ -40,8 +41,8 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   for (const Node::Entry& entry : map->entries()) {
     const std::string shard = entry.value.is_string() ? entry.value.as_string() : "";
     if (!is_plain_name(shard) || !shard.ends_with(kSafetensorsEnding)) {
-      refuse("tensor \"" + entry.key + "\" is said to lie in " + core::to_json(entry.value, -1) +
-             ", which is no safetensors file beside it");
+      refuse("tensor \"" + entry.key + "\" is listed in " + core::to_json(entry.value, -1) +
+             ", which is not a safetensors file next to it");
     }
     shards.emplace(entry.key, shard);
   }
@@ -62,7 +63,7 @@ class Shards final : public TensorList {
       const TensorBytes* bytes = reader->find(tensor);
       if (bytes == nullptr) {
         throw RunError(core::escape_for_terminal((folder / shard).string() + " lacks tensor \"" + tensor + "\"") +
-                       ", which " + index + " says it has");
+                       ", which " + index + " lists");
       }
       add(*bytes);
     }
@@ -123,10 +124,9 @@ core::Result<std::string> find_tensor_set(const std::string& path) {
   if (!model.empty()) return model;
   const std::vector<std::string> sets = tensor_sets(path);
   if (sets.size() == 1) return tensor_set_path(path, sets.front());
-  if (sets.empty()) return core::Failure{path + " holds no safetensors file", "", core::kExitUsage};
-  std::string list;
-  for (const std::string& set : sets) list += (list.empty() ? "" : ", ") + set;
-  return core::Failure{path + " holds no " + kModelFile + ", but " + list, "name one of them", core::kExitUsage};
+  if (sets.empty()) return core::Failure{path + " has no safetensors file", "", core::kExitUsage};
+  return core::Failure{path + " has no " + kModelFile + ", but " + core::joined(sets), "name one of them",
+                       core::kExitUsage};
 }
 
 core::Result<std::vector<std::string>> files_of_set(const std::string& path) {

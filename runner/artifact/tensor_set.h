@@ -29,17 +29,17 @@ std::vector<std::string> tensor_sets(const std::string& folder);
 /// The path to give to open_tensors() for the set `name` of `folder`: the file, or its index; "" when it has neither.
 std::string tensor_set_path(const std::string& folder, const std::string& name);
 
-/// The set that a user means by `path`: a file or an index is itself, a folder is its model, or, where another program
-/// called it otherwise, its only set. Failure (exit status 2) says what the folder holds.
+/// The set that `path` refers to: a file or an index itself; for a folder its model or, if named otherwise by another
+/// program, its only set. The Failure (exit status 2) lists the content of the folder.
 core::Result<std::string> find_tensor_set(const std::string& path);
 
-/// The files of the set at `path` against the manifest beside it; nothing to compare with where there is none.
+/// Checks the files of the set at `path` against the manifest next to them, if there is one.
 core::Result<void> verify_tensor_set(const std::string& path);
 
 /// The files that hold the set at `path`, its index included.
 core::Result<std::vector<std::string>> files_of_set(const std::string& path);
 
-/// The shards that an index names, sorted. Failure as above; their content is not looked at.
+/// The shards that an index names, sorted. Failure as above; their content is not read.
 core::Result<std::vector<std::string>> shards_of(const std::string& index_path);
 
 }  // namespace runner::artifact

@@ -6,20 +6,20 @@
 
 namespace runner::chart {
 
-/// One axis of a chart: values to pixels, and where its marks are.
+/// One axis of a chart: maps values to pixels, and chooses its ticks.
 class ChartAxis {
  public:
   ChartAxis(bool logarithmic, double from, double to) : logarithmic_(logarithmic), from_(from), to_(to) {}
 
-  /// Whether a value has a place on it.
+  /// Whether a value can be drawn on it.
   bool shows(double value) const;
-  /// The axis reaches as far as this value.
+  /// Extends the axis to this value.
   void take(double value) { range_.take(place(value)); }
   bool empty() const { return range_.empty(); }
-  /// An axis without extent gets one.
+  /// Gives an axis without extent one.
   void widen();
   double pixel(double value) const { return from_ + range_.share(place(value)) * (to_ - from_); }
-  /// Round numbers.
+  /// Ticks at round numbers.
   std::vector<double> ticks() const;
 
  private:

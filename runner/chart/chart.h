@@ -15,28 +15,28 @@ struct ChartOptions {
   std::string title = "", x_title = "step";
   int width = 960, height = 480;  ///< pixels; the legend comes below
   bool log_x = false, log_y = false;
-  /// What stands at 0, 1, 2, ... of an axis of choices, which has room for these alone.
+  /// Names at 0, 1, 2, ... of a categorical axis.
   std::vector<std::string> x_names = {}, y_names = {};
-  std::optional<std::pair<double, double>> x_range = {}, y_range = {};  ///< nothing: what is drawn
+  std::optional<std::pair<double, double>> x_range = {}, y_range = {};  ///< nothing: the range of the data
   bool y_ticks = true;
 };
 
-/// A text that stands to the right of a point.
+/// A label to the right of a point.
 struct ChartNote {
   double x, y;
   std::string text;
 };
 
-/// Shades behind the curves: cells that share out the whole plane of the axes, row by row from below.
+/// Shaded cells behind the curves that fill the plane of the axes, row by row from the bottom.
 struct ChartField {
   int columns = 0, rows = 0;
   std::vector<double> shades;  ///< 0 to 1
 };
 
-/// What the shades of curves and of the field mean.
+/// The legend of shades.
 struct ChartScale {
   std::string title;
-  std::string light, dark;  ///< at both ends
+  std::string light, dark;  ///< labels of both ends
 };
 
 struct Chart {
@@ -47,10 +47,10 @@ struct Chart {
   std::optional<ChartScale> scale = {};
 };
 
-/// The same picture as text in SVG, which scales and stands by itself in HTML, and as the bytes of a PNG file.
+/// The same picture as SVG, which can be embedded in HTML, and as the bytes of a PNG file.
 std::string chart_svg(const std::vector<Curve>& curves, const ChartOptions& options);
 std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options);
-/// Several, so many beside each other.
+/// Several charts in a grid with this many columns.
 std::string charts_svg(const std::vector<Chart>& charts, int columns);
 std::string charts_png(const std::vector<Chart>& charts, int columns);
 
@@ -59,7 +59,7 @@ std::string escape_html(std::string_view text);
 
 using core::Color;
 
-/// What a chart is drawn with. Pixels, from the upper left corner.
+/// Draws a chart. Pixels from the upper left corner.
 class Painter {
  public:
   using Anchor = core::Canvas::Anchor;
@@ -68,11 +68,11 @@ class Painter {
   virtual ~Painter() = default;
   virtual void line(const Points& points, Color color, double width) = 0;
   virtual void area(double left, double top, double right, double bottom, Color color) = 0;
-  /// `y` is the line that letters stand on; `size` is their height.
+  /// `y` is the baseline, `size` the height of letters.
   virtual void text(double x, double y, const std::string& text, Anchor anchor, double size) = 0;
 };
 
-/// Of the whole picture.
+/// The size of the whole picture.
 struct PictureSize {
   int width, height;
 };

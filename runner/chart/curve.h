@@ -10,13 +10,13 @@ namespace runner::chart {
 struct Curve {
   enum class Mark {
     kLine,
-    kDots,  ///< its points alone
-    kBars,  ///< from each first point to the one after it, which has the same y
+    kDots,  ///< points without a line
+    kBars,  ///< from each first point to the next, which has the same y
   };
-  std::string label = "";                              ///< "" takes no line of the legend
-  std::vector<std::pair<double, double>> points = {};  ///< x, y; in the order of x. NaN and infinities leave a gap.
+  std::string label = "";                              ///< "": not in the legend
+  std::vector<std::pair<double, double>> points = {};  ///< x, y; sorted by x. NaN and infinity leave a gap.
   Mark mark = Mark::kLine;
-  std::optional<double> shade = {};  ///< 0 (light) to 1 (dark) in one scale, in place of a colour of its own
+  std::optional<double> shade = {};  ///< 0 (light) to 1 (dark), instead of a color
 };
 
 }  // namespace runner::chart

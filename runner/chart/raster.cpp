@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "runner/chart/chart.h"
@@ -37,7 +38,7 @@ class RasterPainter final : public Painter {
 
 std::string charts_png(const std::vector<Chart>& charts, int columns) {
   const PictureSize size = picture_size(charts, columns);
-  RasterPainter painter(size.width, size.height);
+  RasterPainter painter(std::max(size.width, 1), std::max(size.height, 1));  // a PNG file has at least one pixel
   draw_charts(charts, columns, painter);
   return painter.file();
 }

@@ -25,8 +25,8 @@ struct TrainState {
   const components::model::Model* model = nullptr;
   std::vector<std::pair<std::string, core::Stateful*>> stateful;  ///< "optimizer" first
   core::Node counters;                                            ///< steps, epochs, samples, tokens, seconds
-  int rank = 0;                                                   ///< whose random numbers load() goes on with
-  /// Where the generators of all ranks stand (components::RandomState::bytes), for save(); empty: there is this one.
+  int rank = 0;  ///< the rank with the random state that load() restores
+  /// The generator states of all ranks (components::RandomState::bytes), for save(); empty: a single rank.
   std::vector<std::string> random_states = {};
 };
 
@@ -37,26 +37,26 @@ struct SaveOptions {
   std::int64_t now_ms = 0;
   /// A model larger than this goes into several files, none of them larger unless one tensor is.
   std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
-  bool direct_io = false;  ///< past the page cache, where the file system can
-  /// How write() and commit() go about it when nobody waits for them; null: as fast as they can.
+  bool direct_io = false;  ///< bypass the page cache if the file system can
+  /// Throttles write() and commit() in the background; null: full speed.
   std::shared_ptr<artifact::Throttle> pace = nullptr;
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
-/// random_states_<rank>.safetensors (LibTorch's default CPU generator). Returns the folder. RunError when the disk says
-/// no; the last checkpoint is still whole.
+/// random_states_<rank>.safetensors (LibTorch's default CPU generator). Returns the folder. RunError on disk errors;
+/// the last checkpoint stays intact.
 std::string save(const TrainState& state, const SaveOptions& options);
 
 /// What save() will write, in bytes, for `plan` and the free-space check.
 std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter);
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
-/// that does not fit. A rank that the checkpoint knows no generator of keeps the one it has, and says so. `held`: what
-/// was read of it when it was verified; null reads the files again.
+/// that does not fit. A rank without a generator in the checkpoint keeps its own and logs that. `held`: files in memory
+/// from verification; null reads the files again.
 core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held = nullptr);
 
-/// Weights only, with strict names and shapes. `path`: a checkpoint, which is what `eval` and `predict` take; or a
-/// folder with model.safetensors or its shards, an index, or a safetensors file.
+/// Weights only, with strict names and shapes. `path`: a checkpoint, as for `eval` and `predict`; or a folder with
+/// model.safetensors or its shards, an index, or a safetensors file.
 void load_weights(const std::string& path, const components::model::Model& model);
 
 }  // namespace runner::checkpoint

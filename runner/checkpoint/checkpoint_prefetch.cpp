@@ -28,19 +28,19 @@ struct HeldFile {
     bool taken = false;
   };
   artifact::SafetensorsHeader header;
-  std::unordered_map<std::string, Held> tensors;  ///< those that have bytes
+  std::unordered_map<std::string, Held> tensors;  ///< tensors that are not empty
 };
 
 namespace {
 
-/// Length, header, then the tensors in the order in which they lie in the file.
+/// Length, header, then the tensors in file order.
 class TensorKeeper final : public artifact::FileKeeper {
  public:
   TensorKeeper(std::string path, std::int64_t file_bytes, HeldFile& file, const std::atomic<bool>& given_up)
       : path_(std::move(path)), file_bytes_(file_bytes), file_(file), given_up_(given_up) {}
 
   std::span<char> room_for(std::int64_t left) override {
-    if (given_up_) throw core::RunError("the reading of " + path_ + " was given up");
+    if (given_up_) throw core::RunError("reading " + path_ + " was given up");
     if (left == file_bytes_) {
       length_.resize(static_cast<std::size_t>(std::min(left, artifact::kHeaderLengthBytes)));
       return length_;
@@ -57,7 +57,7 @@ class TensorKeeper final : public artifact::FileKeeper {
     return {static_cast<char*>(tensor.data_ptr()), tensor.nbytes()};
   }
 
-  /// Where no tensor has any bytes nobody asked for their places.
+  /// If all tensors are empty their offsets were not requested.
   void parse() {
     if (!order_.empty()) return;
     const std::int64_t before_data = artifact::kHeaderLengthBytes + static_cast<std::int64_t>(text_.size());
@@ -136,11 +136,11 @@ core::Result<void> CheckpointPrefetch::look_at(const std::string& path, const ar
         return {};
       }
     } catch (const std::exception&) {
-      // No memory for a tensor, or a type that LibTorch has not.
+      // No memory for a tensor, or a type unknown to LibTorch.
     }
-    if (given_up_) return core::Failure{"the reading of " + path + " was given up", ""};
+    if (given_up_) return core::Failure{"reading " + path + " was given up", ""};
   }
-  // Whatever kept it from being held: whether it is whole is said by those who always say it.
+  // The file is not held; verification reports whether it is intact.
   return artifact::verify_file(path, recorded);
 }
 

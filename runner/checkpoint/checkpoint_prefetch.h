@@ -16,30 +16,29 @@ namespace runner::checkpoint {
 
 struct HeldFile;
 
-/// A checkpoint that is about to be loaded, read once: its files are compared with the manifest on their way into the
-/// tensors that the load then hands out. Threads of its own do it from the start on, while model and data are built.
+/// Reads a checkpoint once, before it is loaded: verifies its files against the manifest while filling the tensors that
+/// the load then returns. Runs on its own threads while model and data are built.
 ///
-/// What cannot be held is verified all the same, and loaded from its file.
+/// A file that cannot be held in memory is still verified, and loaded from disk.
 class CheckpointPrefetch {
  public:
   /// Null when there is no checkpoint (""), its manifest cannot be read, or its tensors are more than half of
   /// `memory_bytes`: the model is in memory a second time then.
   static std::unique_ptr<CheckpointPrefetch> begin(const std::string& checkpoint, std::int64_t memory_bytes);
   explicit CheckpointPrefetch(std::string checkpoint);
-  ~CheckpointPrefetch();  ///< gives up what is being read
+  ~CheckpointPrefetch();  ///< cancels reading
 
   const std::string& checkpoint() const { return checkpoint_; }
-  /// What artifact::verify_checkpoint() says of it. Blocks until all files are read.
+  /// The result of artifact::verify_checkpoint(). Blocks until all files are read.
   const core::Result<artifact::Manifest>& verdict() const { return verdict_.get(); }
   /// How long the threads took.
   double seconds() const;
 
-  /// As artifact::SafetensorsReader::open(), from memory where the file is held.
+  /// As artifact::SafetensorsReader::open(), from memory if the file is held.
   core::Result<std::unique_ptr<artifact::SafetensorsReader>> open(const std::string& path) const;
-  /// The tensor itself whose bytes these are, in row-major order. Undefined when it is not held, or was handed out
-  /// before.
+  /// The tensor with these bytes, in row-major order. Undefined when it is not held, or was returned before.
   at::Tensor take(const artifact::TensorBytes& bytes);
-  /// Lets go of everything that no reader and no tensor keeps.
+  /// Frees everything that no reader and no tensor keeps.
   void release();
 
  private:

@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/init_from.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/artifact/io/element.h"
@@ -18,8 +17,8 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/log.h"
-#include "runner/core/name_map.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
@@ -39,7 +38,7 @@ using Names = std::vector<std::string>;
 
 constexpr std::size_t kNamesShown = 10;
 constexpr const char* kTransposeHint =
-    "write the file with these weights transposed (weight.t().contiguous()), or leave them as drawn with "
+    "write the file with these weights transposed (weight.t().contiguous()), or keep their initial values with "
     "init_from.exclude";
 
 std::string list_text(const Names& names) {
@@ -69,7 +68,7 @@ core::Result<std::string> find_source(const std::string& text, const std::string
   return path ? artifact::find_tensor_set(path.value()) : path;
 }
 
-/// A model's tensor and what else it is called.
+/// A model's tensor with its other names.
 struct Target {
   const NamedTensor* tensor;
   Names names;  ///< its own first
@@ -78,10 +77,10 @@ struct Target {
 
 class Matcher {
  public:
-  Matcher(const Node& section, const components::model::Model& model, Diagnostics& diagnostics)
-      : config_(sections::init_from::parse_config(section)),
-        place_(section.find("path")->location()),
-        section_(section),
+  Matcher(const Config& config, const Node& written, const components::model::Model& model, Diagnostics& diagnostics)
+      : config_(config),
+        place_(written.find("path")->location()),
+        written_(written),
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
     for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
@@ -110,7 +109,7 @@ class Matcher {
                 " not fit: " + list_text(others_),
             transposed_ != nullptr
                 ? kTransposeHint
-                : "give the model the sizes of the other one, or leave them as drawn with init_from.exclude");
+                : "give the model the same sizes, or keep their initial values with init_from.exclude");
     }
     if (!square_.empty()) {
       error(source + " holds transposed weights (" + transposed_->name + " is " +
@@ -122,9 +121,9 @@ class Matcher {
     }
     if (config_.strict) refuse_names();
     if (weights_.filled == 0 && !diagnostics_.has_errors()) {
-      error(source + " gives the model nothing: of its " + count_text(reader.tensors().size(), "tensor", "tensors") +
-                " none is called like one of the model's",
-            rename_hint().value_or("the model's are called " + list_text(weights_.missing)));
+      error(source + " has no tensor for the model: of its " +
+                count_text(reader.tensors().size(), "tensor", "tensors") + " none has the name of a model tensor",
+            rename_hint().value_or("the model's names are " + list_text(weights_.missing)));
     }
     if (diagnostics_.has_errors()) return std::nullopt;
     return std::move(weights_);
@@ -135,7 +134,7 @@ class Matcher {
     return (config_.include.empty() || matches_any(config_.include, name)) && !matches_any(config_.exclude, name);
   }
 
-  /// Names of a file may hold anything.
+  /// Names in a file may contain anything.
   void error(const std::string& message, const std::string& hint) {
     diagnostics_.error(place_, "init_from: " + core::escape_for_terminal(message), core::escape_for_terminal(hint));
   }
@@ -148,7 +147,7 @@ class Matcher {
       const std::string name = map(bytes.name);
       const auto [at, is_new] = there_.emplace(name, &bytes);
       if (!is_new && twice.insert(name).second) {
-        diagnostics_.error(section_.find("rename")->location(),
+        diagnostics_.error(written_.find("rename")->location(),
                            core::escape_for_terminal("init_from.rename makes " + name + " of both " + at->second->name +
                                                      " and " + bytes.name),
                            "make the pattern match one of them only");
@@ -158,8 +157,8 @@ class Matcher {
     }
   }
 
-  /// A bias has as many values as its weight has rows. Where it has as many as there are columns the weight is
-  /// transposed, as in the Conv1D layers of Hugging Face's GPT-2, and then square ones are, too.
+  /// A bias has as many values as its weight has rows. If it matches the columns instead, the weight is transposed, as
+  /// in the Conv1D layers of Hugging Face's GPT-2, and then square weights are, too.
   void find_transposed(const artifact::SafetensorsReader& reader) {
     for (const TensorBytes& bytes : reader.tensors()) {
       if (bytes.shape.size() == 2) weights_2d_.emplace(bytes.name, &bytes);
@@ -210,18 +209,18 @@ class Matcher {
     if (transposed_ != nullptr && biased_.contains(bytes.name)) square_.push_back(name);
     const bool is_first = weights_.pairs.empty() || weights_.pairs.back().second != name;
     weights_.pairs.emplace_back(bytes.name, name);
-    if (!is_first) return;  // the same tensor once more, under the name that ties it
+    if (!is_first) return;  // the same tensor again, under its tied name
     if (dtype != bytes.dtype) ++weights_.converted[bytes.dtype + " to " + dtype];
     ++weights_.filled;
     weights_.elements += tensor.numel();
   }
 
-  /// A pattern that names nothing is a misspelt one.
+  /// A pattern without a match is misspelt.
   void check_patterns() {
     Names all = source_names_;
     for (const Target& target : targets_) all.insert(all.end(), target.names.begin(), target.names.end());
     for (const char* key : {"include", "exclude"}) {
-      for (const Node& pattern : section_.find(key)->items()) {
+      for (const Node& pattern : written_.find(key)->items()) {
         const std::string& text = pattern.as_string();
         if (std::any_of(all.begin(), all.end(), [&](const auto& name) { return core::matches_wildcard(text, name); })) {
           continue;
@@ -240,18 +239,18 @@ class Matcher {
       error(weights_.source + " lacks " + std::to_string(missing.size()) + " of the model's " +
                 count_text(targets_.size(), "tensor", "tensors") + ": " + list_text(missing),
             rename_hint().value_or(
-                near_hint().value_or("init_from.exclude, or strict: false, leaves them as they are drawn")));
+                near_hint().value_or("set init_from.exclude or strict: false to keep their initial values")));
     }
     if (!unexpected.empty()) {
       error("the model has no place for " + std::to_string(unexpected.size()) + " of the " +
                 count_text(there_.size(), "tensor", "tensors") + " in " + weights_.source + ": " +
                 list_text(unexpected),
-            missing.empty() ? "init_from.exclude, or strict: false, passes over them"
-                            : "init_from.rename says which of the model's they are");
+            missing.empty() ? "set init_from.exclude or strict: false to skip them"
+                            : "init_from.rename maps them to the model's names");
     }
   }
 
-  /// When one prefix stands between the two ways of naming.
+  /// When the names differ by one prefix.
   std::optional<std::string> rename_hint() const {
     std::map<std::string, int> there, here;
     for (const std::string& name : weights_.missing) {
@@ -267,32 +266,32 @@ class Matcher {
     if (!there.empty()) {
       std::string pattern;
       for (const char c : most(there)->first) pattern += c == '.' ? std::string("\\.") : std::string(1, c);
-      return "they are there below \"" + most(there)->first + "\": rename: {'^" + pattern + "': ''}";
+      return "they are in the file below \"" + most(there)->first + "\": rename: {'^" + pattern + "': ''}";
     }
     if (!here.empty())
-      return "they are there without \"" + most(here)->first + "\": rename: {'^': " + most(here)->first + "}";
+      return "they are in the file without \"" + most(here)->first + "\": rename: {'^': " + most(here)->first + "}";
     return std::nullopt;
   }
 
   std::optional<std::string> near_hint() const {
     for (std::size_t i = 0; i < weights_.missing.size() && i < kNamesShown; ++i) {
       const std::string near = core::closest(weights_.missing[i], weights_.unexpected);
-      if (!near.empty()) return "is \"" + near + "\" meant to be " + weights_.missing[i] + "? init_from.rename says so";
+      if (!near.empty()) return "is \"" + near + "\" meant as " + weights_.missing[i] + "? use init_from.rename";
     }
     return std::nullopt;
   }
 
-  const Config config_;
+  const Config& config_;
   const core::Location place_;
-  const Node& section_;
+  const Node& written_;
   components::NamedTensors tensors_;
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
   std::unordered_map<std::string, std::size_t> target_of_;
   std::map<std::string, const TensorBytes*> there_;
-  std::map<std::string, const TensorBytes*> weights_2d_;  ///< of the source
-  std::set<std::string> biased_;                          ///< of these: beside a bias as long as they are wide
-  const TensorBytes* transposed_ = nullptr;               ///< one of them that is not square
+  std::map<std::string, const TensorBytes*> weights_2d_;  ///< in the source
+  std::set<std::string> biased_;                          ///< of these: with a bias as long as their width
+  const TensorBytes* transposed_ = nullptr;               ///< a non-square one
   Names source_names_, others_, square_;
   InitWeights weights_;
 };
@@ -300,7 +299,7 @@ class Matcher {
 std::string hint_for(const std::string& path, const core::Failure& failure) {
   for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
     if (path.ends_with(ending)) {
-      return "files of torch.save hold programs; convert it in Python: safetensors.torch.save_file(state_dict, FILE)";
+      return "files of torch.save contain code; convert it in Python: safetensors.torch.save_file(state_dict, FILE)";
     }
   }
   return failure.hint;
@@ -321,8 +320,8 @@ std::string InitWeights::text() const {
   Names drawn = left_out;
   drawn.insert(drawn.end(), missing.begin(), missing.end());
   if (!drawn.empty()) {
-    text += "; " + std::to_string(drawn.size()) + (drawn.size() == 1 ? " stays" : " stay") +
-            " as drawn: " + list_text(drawn);
+    text += "; " + std::to_string(drawn.size()) +
+            (drawn.size() == 1 ? " keeps its initial value: " : " keep their initial values: ") + list_text(drawn);
   }
   if (!unexpected.empty()) {
     text += "; " + std::to_string(unexpected.size()) + " there without a place here: " + list_text(unexpected);
@@ -354,22 +353,22 @@ Node InitWeights::to_node() const {
   return node;
 }
 
-std::optional<InitWeights> plan_init_from(const Node& section, const components::model::Model& model,
-                                          const std::string& output_dir, Diagnostics& diagnostics) {
-  const Node* path = section.find("path");
-  if (path == nullptr || !path->is_string()) return std::nullopt;
-  const auto source = find_source(path->as_string(), output_dir);
+std::optional<InitWeights> plan_init_from(const Config& config, const Node& written,
+                                          const components::model::Model& model, const std::string& output_dir,
+                                          Diagnostics& diagnostics) {
+  if (!config.path) return std::nullopt;
+  const core::Location& place = written.find("path")->location();
+  const auto source = find_source(*config.path, output_dir);
   if (!source) {
-    diagnostics.error(path->location(), "init_from: " + source.failure().message, source.failure().hint);
+    diagnostics.error(place, "init_from: " + source.failure().message, source.failure().hint);
     return std::nullopt;
   }
   const auto reader = artifact::open_tensors(source.value());
   if (!reader) {
-    diagnostics.error(path->location(), "init_from: " + reader.failure().message,
-                      hint_for(source.value(), reader.failure()));
+    diagnostics.error(place, "init_from: " + reader.failure().message, hint_for(source.value(), reader.failure()));
     return std::nullopt;
   }
-  return Matcher(section, model, diagnostics).match(source.value(), *reader.value());
+  return Matcher(config, written, model, diagnostics).match(source.value(), *reader.value());
 }
 
 void load_init_weights(const InitWeights& weights, const components::model::Model& model) {
@@ -391,7 +390,8 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
           std::memcmp(bytes->data, before->data, static_cast<std::size_t>(bytes->bytes)) != 0) {
         throw core::RunError("init_from: " + before->name + " and " + from +
                                  " are one tensor in the model, but differ in " + weights.source,
-                             "init_from.exclude one of them, or build the model without the tie", core::kExitUsage);
+                             "exclude one of them with init_from.exclude, or build the model without the tie",
+                             core::kExitUsage);
       }
       continue;
     }

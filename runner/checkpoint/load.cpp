@@ -10,6 +10,7 @@
 
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/files.h"
@@ -32,13 +33,7 @@ using core::RunError;
 
 enum class Types { kSame, kConverted };
 
-std::string shape_text(at::IntArrayRef shape) {
-  std::string text;
-  for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
-  return "[" + text + "]";
-}
-
-/// Everything in which a file and a model differ, told at once.
+/// Reports all differences between a file and a model at once.
 class Differences {
  public:
   void missing(const std::string& name) { add(missing_, name); }
@@ -53,7 +48,7 @@ class Differences {
     text += others_;
     if (text.empty()) return;
     throw RunError(path + " does not fit the model: " + text.substr(2),
-                   "the recipe describes another model than the one that was saved");
+                   "the recipe describes another model than the saved one");
   }
 
  private:
@@ -71,7 +66,7 @@ std::string model_path(const std::string& folder) {
   return path.empty() ? (fs::path(folder) / kModelFile).string() : path;
 }
 
-/// Compares first and copies then, so that a model that does not fit stays as it was.
+/// Compares first, then copies, so a model that does not fit stays unchanged.
 void load_model(const TensorSource& file, const components::model::Model& model, Types types) {
   std::multimap<std::string, std::string> other_names;
   std::unordered_set<std::string> known;
@@ -87,14 +82,15 @@ void load_model(const TensorSource& file, const components::model::Model& model,
   for (const NamedTensor& target : targets) {
     known.insert(target.name);
     const TensorBytes* bytes = file.find(target.name);
-    // Another program may have kept one of the other names of a tied parameter.
+    // Another program may have saved a tied parameter under another of its names.
     const auto [first, last] = other_names.equal_range(target.name);
     for (auto name = first; bytes == nullptr && name != last; ++name) bytes = file.find(name->second);
     found.push_back(bytes);
     if (bytes == nullptr) {
       differences.missing(target.name);
     } else if (target.tensor.sizes() != at::IntArrayRef(bytes->shape)) {
-      differences.other(target.name, shape_text(bytes->shape), shape_text(target.tensor.sizes()));
+      differences.other(target.name, artifact::shape_text(bytes->shape),
+                        artifact::shape_text(target.tensor.sizes().vec()));
     } else if (dtype_word(target.tensor) != bytes->dtype &&
                !(types == Types::kConverted && convertible(target.tensor, *bytes))) {
       differences.other(target.name, bytes->dtype, dtype_word(target.tensor));
@@ -128,12 +124,12 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   for (const auto& [name, stateful] : state.stateful) {
     const Node* values = sections.find(name);
     if (values == nullptr) {
-      // A part without a state has no section; one that gained a state since begins anew.
+      // A part without a state has no section; one that gained a state since starts from scratch.
       SectionWriter wanted(name);
       stateful->save_state(wanted);
       if (wanted.empty()) continue;
-      if (name == kOptimizerSection) throw RunError(folder + " holds no state of " + name);
-      core::log_warning(folder + " holds no state of " + name + ": it begins anew");
+      if (name == kOptimizerSection) throw RunError(folder + " has no state of " + name);
+      core::log_warning(folder + " has no state of " + name + ": it starts from scratch");
       continue;
     }
     stateful->load_state(SectionReader(folder, name, *values, held));
@@ -141,7 +137,7 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
   for (const Node::Entry& entry : sections.entries()) {
     if (!taken.contains(entry.key)) {
-      core::log_warning(folder + " holds the state of " + entry.key + ", which the recipe has no longer");
+      core::log_warning(folder + " has the state of " + entry.key + ", which is no longer in the recipe");
     }
   }
 }
@@ -151,7 +147,7 @@ void load_generator(const std::string& folder, int rank, CheckpointPrefetch* hel
   std::error_code ignored;
   if (rank > 0 && !fs::exists(fs::path(folder) / (name + ".safetensors"), ignored)) {
     return core::log_warning(folder + " was saved by fewer processes: the random numbers of process " +
-                             std::to_string(rank) + " begin anew");
+                             std::to_string(rank) + " start from the seed");
   }
   const SectionReader reader(folder, name, Node::mapping(), held);
   const at::Tensor generator_state = reader.tensor(kCpuGenerator);

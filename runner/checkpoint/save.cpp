@@ -9,7 +9,7 @@ using components::NamedTensor;
 
 constexpr std::int64_t kOverheadBytes = 64 << 10;      // trainer.json, the manifest, folders
 constexpr std::int64_t kOverheadBytesPerTensor = 256;  // its line in the header
-constexpr std::int64_t kGeneratorBytes = 5056;         // mt19937's state as LibTorch hands it out
+constexpr std::int64_t kGeneratorBytes = 5056;         // mt19937's state as LibTorch returns it
 
 }  // namespace
 

@@ -7,7 +7,7 @@
 
 namespace runner::checkpoint {
 
-/// Which of a model's tensors go into which file.
+/// The tensors of each file of a model.
 struct ShardPlan {
   struct File {
     std::string name;
@@ -17,8 +17,8 @@ struct ShardPlan {
   std::string index;  ///< text of model.safetensors.index.json; "" when one file holds everything
 };
 
-/// Fills one file after the other up to `shard_bytes_max`; a tensor that is larger than that gets one of its own. One
-/// file is `model.safetensors`, several are `model-00001-of-00003.safetensors` with an index.
+/// Fills one file after the other up to `shard_bytes_max`; a larger tensor gets its own file. A single file is
+/// `model.safetensors`, several are `model-00001-of-00003.safetensors` with an index.
 ///
 /// tensors   name and bytes, in the model's order, tied ones once
 /// Source    huggingface_hub `split_state_dict_into_shards`, as Accelerate's save_model uses it: golden topic

@@ -23,7 +23,7 @@ using core::Node;
 
 constexpr std::int64_t kOverheadBytes = 64 << 10;  // trainer.json, the manifest, folders
 constexpr std::int64_t kPageBytes = 4096;
-constexpr std::size_t kWritersMax = 2;  // one hashes while the other waits for the disk; more gain nothing
+constexpr std::size_t kWritersMax = 2;  // one hashes while the other waits for the disk; more do not help
 
 std::int64_t up_to_page(std::int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
 
@@ -33,7 +33,7 @@ at::Tensor tensor_of(const std::string& bytes) {
   return tensor;
 }
 
-/// A tied parameter is in model.safetensors under its owner only; here is the other name.
+/// A tied parameter is in model.safetensors under its owner only; this records the other name.
 Node ties_of(const components::model::Model& model) {
   Node ties = Node::mapping();
   for (const components::block::Tie& tie : model.ties()) ties.set(tie.name, Node::string(tie.owner));

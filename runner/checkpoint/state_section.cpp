@@ -24,7 +24,7 @@ Node marked(double value) {
   return node;
 }
 
-/// `leaf` decides about a node; what it leaves alone is walked through.
+/// `leaf` converts a node; recurses into nodes that it leaves alone.
 template <typename Leaf>
 Node mapped(const Node& node, const Leaf& leaf) {
   Node result = node;

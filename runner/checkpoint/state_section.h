@@ -10,7 +10,7 @@
 
 namespace runner::checkpoint {
 
-/// What one stateful part hands over: values for its section of trainer.json, tensors for `<name>.safetensors`.
+/// What one stateful part saves: values for its section of trainer.json, tensors for `<name>.safetensors`.
 class SectionWriter final : public core::StateWriter {
  public:
   explicit SectionWriter(const std::string& name) : tensors_(name + ".safetensors") {}
@@ -27,8 +27,7 @@ class SectionWriter final : public core::StateWriter {
   TensorFile tensors_;
 };
 
-/// The same on the way back, from the checkpoint `folder` and the section as trainer.json holds it. `held` as in
-/// TensorSource.
+/// The same for loading, from the checkpoint `folder` and the section in trainer.json. `held` as in TensorSource.
 class SectionReader final : public core::StateReader {
  public:
   SectionReader(const std::string& folder, const std::string& name, core::Node values, CheckpointPrefetch* held);
@@ -42,7 +41,7 @@ class SectionReader final : public core::StateReader {
   std::unique_ptr<TensorSource> tensors_;  ///< null when there is no such file
 };
 
-/// JSON knows no NaN and no infinity: they become {"$number": "nan"}, so that they come back as numbers.
+/// JSON has no NaN and no infinity: they become {"$number": "nan"}, to be read back as numbers.
 core::Node with_marked_numbers(const core::Node& node);
 core::Node with_plain_numbers(const core::Node& node);
 

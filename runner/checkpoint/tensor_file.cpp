@@ -23,6 +23,7 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -51,14 +52,8 @@ constexpr std::array kDtypes = {
 };
 
 constexpr std::int64_t kCopyBytes = 4 << 20;      // one thread's piece of a copy
-constexpr std::int64_t kStreamedBytesMin = 4096;  // a smaller one stays in the caches anyway
+constexpr std::int64_t kStreamedBytesMin = 4096;  // a smaller copy stays in the caches anyway
 constexpr std::string_view kStridesKey = "strides.";
-
-std::string joined(at::IntArrayRef sizes) {
-  std::string text;
-  for (const std::int64_t size : sizes) text += (text.empty() ? "" : ",") + std::to_string(size);
-  return text;
-}
 
 std::vector<std::int64_t> parse_sizes(std::string_view text) {
   std::vector<std::int64_t> sizes;
@@ -77,11 +72,12 @@ at::ScalarType type_of(const artifact::TensorBytes& bytes, const std::string& pa
   for (const Dtype& dtype : kDtypes) {
     if (dtype.word == bytes.dtype) return dtype.type;
   }
-  throw core::RunError(path + ": tensor " + bytes.name + " has the type " + bytes.dtype + ", which LibTorch has not");
+  throw core::RunError(path + ": tensor " + bytes.name + " has the type " + bytes.dtype +
+                       ", which LibTorch does not support");
 }
 
-/// A copy that nobody reads soon: past the caches, so that memory is not read before it is overwritten and the steps
-/// keep what the caches hold. A third faster than memcpy.
+/// A copy that is not read soon: non-temporal stores avoid reading memory before it is overwritten and leave the caches
+/// to the steps. A third faster than memcpy.
 void copy_past_caches(char* to, const char* from, std::int64_t bytes) {
 #if defined(__SSE2__)
   constexpr std::int64_t kLine = 64;
@@ -112,11 +108,11 @@ void copy_all(const std::vector<CopyPiece>& pieces) {
       piece = {piece.to + bytes, piece.from + bytes, piece.bytes - bytes};
     }
   }
-  if (cut.size() == 1) {  // not worth waking anybody
+  if (cut.size() == 1) {  // not worth waking threads
     std::memcpy(cut[0].to, cut[0].from, static_cast<std::size_t>(cut[0].bytes));
     return;
   }
-  // Handed out one by one: tensors differ in size, and a core may be busy with something else.
+  // Distributed one by one: tensors differ in size, and a core may be busy with other work.
   std::atomic<std::size_t> next{0};
   at::parallel_for(0, at::get_num_threads(), 1, [&](std::int64_t, std::int64_t) {
     for (std::size_t i = next++; i < cut.size(); i = next++) {
@@ -135,11 +131,11 @@ std::string dtype_word(const at::Tensor& tensor) {
 struct TensorFile::Contents {
   components::NamedTensors tensors;  // on the CPU, row-major
   std::vector<std::pair<std::string, std::string>> metadata = {{"format", "pt"}};
-  // Of the file, once it is known that nothing is added any more.
+  // Layout of the file, once all tensors were added.
   std::vector<artifact::TensorBytes> sorted;
   std::string head;
   std::int64_t bytes = 0;
-  const char* image = nullptr;  // of the whole file; the tensors are gone then
+  const char* image = nullptr;  // copy of the whole file; the tensors are released then
 };
 
 TensorFile::TensorFile(std::string file_name)
@@ -150,12 +146,12 @@ TensorFile::TensorFile(TensorFile&&) noexcept = default;
 void TensorFile::add(const std::string& name, const at::Tensor& tensor) {
   if (dtype_word(tensor).empty()) {
     throw core::RunError("tensor " + name + " has the type " + c10::toString(tensor.scalar_type()) +
-                         ", which safetensors has no word for");
+                         ", which safetensors does not support");
   }
   RUNNER_ASSERT(contents_->head.empty(), "a file is complete before its size is asked for");
   const c10::NoGradGuard no_grad;
   if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense()) {
-    contents_->metadata.emplace_back(std::string(kStridesKey) + name, joined(tensor.strides()));
+    contents_->metadata.emplace_back(std::string(kStridesKey) + name, core::joined(tensor.strides(), ","));
   }
   contents_->tensors.push_back({name, tensor.detach().cpu().contiguous()});
 }
@@ -228,7 +224,7 @@ at::Tensor TensorSource::tensor(const std::string& name) const {
     const std::vector<std::int64_t> strides = parse_sizes(value);
     if (strides.size() != bytes->shape.size()) break;
     at::Tensor strided = at::empty_strided(bytes->shape, strides, tensor.options());
-    if (!strided.is_non_overlapping_and_dense()) break;  // nothing that add() writes
+    if (!strided.is_non_overlapping_and_dense()) break;  // not written by add()
     return strided.copy_(tensor);
   }
   return tensor;

@@ -3,21 +3,23 @@
 #include <algorithm>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 
 namespace runner::cli {
 namespace {
 
+using core::lower;
 using core::Node;
 using State = AccelerateOption::State;
 
-constexpr const char* kFsdp = "parameters are whole on each process; sharding them comes with FSDP and ZeRO";
-constexpr const char* kMegatron = "models are not cut yet; tensor and pipeline parallel training come later";
+constexpr const char* kFsdp = "every process holds all parameters; sharding (FSDP, ZeRO) is planned";
+constexpr const char* kMegatron = "tensor and pipeline parallel training are planned";
 constexpr const char* kTpu = "LibTorch has no TPU; training runs on CPUs";
-constexpr const char* kPython = "there is no Python script: a recipe says what is trained";
-constexpr const char* kMpirun = "`mpirun --hostfile FILE roux run RECIPE` says it";
+constexpr const char* kPython = "there is no Python script: a recipe defines the training";
+constexpr const char* kMpirun = "use `mpirun --hostfile FILE roux run RECIPE`";
 constexpr const char* kDevice = "training runs on CPUs";
-constexpr const char* kGpus = "training runs on CPUs; GPUs come later";
-constexpr const char* kCloud = "roux starts no machines of a cloud";
+constexpr const char* kGpus = "training runs on CPUs; GPUs are planned";
+constexpr const char* kCloud = "roux does not start cloud machines";
 
 const AccelerateOption* find(const std::string& name) {
   const auto& all = accelerate_options();
@@ -38,17 +40,12 @@ void put(Node& recipe, const std::string& path, Node value) {
   recipe.set(section, std::move(block));
 }
 
-/// Accelerate writes numbers as text here and there.
+/// Accelerate sometimes writes numbers as text.
 Node as_written(const Node& value) {
   if (!value.is_string()) return value;
   const std::string& text = value.as_string();
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   return digits && text.size() < 10 ? Node::integer(std::stoll(text), value.location()) : value;
-}
-
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
 }
 
 bool means_no(const Node& value) {
@@ -62,7 +59,7 @@ bool means_no(const Node& value) {
   return value.is_string() && (text == "no" || text == "false" || text == "none" || text.empty());
 }
 
-/// Whether training is to run on CPUs whatever else is said of GPUs, as there.
+/// Whether training runs on CPUs whatever the options for GPUs are, as in Accelerate.
 bool is_on_cpu(const Node& config) {
   return std::any_of(config.entries().begin(), config.entries().end(), [](const Node::Entry& entry) {
     return (entry.key == "use_cpu" || entry.key == "cpu") && !means_no(entry.value);
@@ -77,10 +74,10 @@ bool chooses_gpus(const Node::Entry& entry) {
          (entry.key == "multi_gpu" && !means_no(entry.value));
 }
 
-/// What a value of an option that works becomes; null where it says what is so anyway.
+/// The value of an equivalent key; null if it is the default.
 Node translated(const AccelerateOption& option, const Node& value, core::Diagnostics& diagnostics) {
   const std::string name = option.name;
-  // As it is written where the starter says how many there are.
+  // The launcher sets it.
   if (name == "num_processes" && value.is_integer() && value.as_integer() == -1) return Node::null();
   const std::string text = value.is_string() ? lower(value.as_string()) : "";
   if (name == "mixed_precision") {
@@ -88,8 +85,8 @@ Node translated(const AccelerateOption& option, const Node& value, core::Diagnos
     if (text == "fp16") return Node::string("16-mixed");
     if (text == "bf16") return Node::string("bf16-mixed");
     if (text == "fp8") {
-      diagnostics.warning(value.location(), "mixed_precision fp8 is not there yet",
-                          "`roux explain precision` shows the modes there are");
+      diagnostics.warning(value.location(), "mixed_precision fp8 is not supported yet",
+                          "see the modes with `roux explain precision`");
     } else {
       diagnostics.error(value.location(), "mixed_precision must be no, fp16, bf16 or fp8, got " + value.scalar_text());
     }
@@ -106,14 +103,14 @@ void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics
 const char* word(State state) {
   switch (state) {
     case State::kWorks: return "works";
-    case State::kFollows: return "follows";
-    case State::kLater: return "later";
+    case State::kFollows: return "implied";
+    case State::kLater: return "planned";
     case State::kRefused: return "refused";
   }
   return "";
 }
 
-/// What a value of an option that follows from others says all the same.
+/// Warns about values of implied options that are not supported.
 void look_at_what_follows(const Node::Entry& entry, core::Diagnostics& diagnostics) {
   const std::string value = entry.value.is_string() ? entry.value.as_string() : "";
   const auto tell = [&](const std::string& why) {
@@ -121,14 +118,14 @@ void look_at_what_follows(const Node::Entry& entry, core::Diagnostics& diagnosti
   };
   if (entry.key == "compute_environment" && value == "AMAZON_SAGEMAKER") tell(std::string("is refused: ") + kCloud);
   if (entry.key != "distributed_type" || value.empty()) return;
-  if (value == "FSDP" || value == "DEEPSPEED") return tell(std::string("is not there yet: ") + kFsdp);
-  if (value == "MEGATRON_LM") return tell(std::string("is not there yet: ") + kMegatron);
-  if (value == "MULTI_GPU") return tell(std::string("is not there yet: ") + kGpus);
+  if (value == "FSDP" || value == "DEEPSPEED") return tell(std::string("is not supported yet: ") + kFsdp);
+  if (value == "MEGATRON_LM") return tell(std::string("is not supported yet: ") + kMegatron);
+  if (value == "MULTI_GPU") return tell(std::string("is not supported yet: ") + kGpus);
   if (value == "NO" || value == "MULTI_CPU") return;
   tell(std::string("is refused: ") + kDevice);
 }
 
-/// The keys of a section that is not there which are there by themselves; the others are named.
+/// Takes the keys of an unsupported section that have an equivalent; returns the others.
 std::string take_parts(const Node& section, Node& recipe, core::Diagnostics& diagnostics) {
   std::string others;
   for (const Node::Entry& part : section.is_mapping() ? section.entries() : std::vector<Node::Entry>()) {
@@ -158,7 +155,7 @@ void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics
     if (means_no(entry.value) || (entry.value.is_mapping() && parts.empty())) return;
     return diagnostics.warning(entry.key_location,
                                entry.key + (parts.empty() ? "" : " (" + parts + ")") +
-                                   (option->state == State::kLater ? " is not there yet: " : " is refused: ") +
+                                   (option->state == State::kLater ? " is not supported yet: " : " is refused: ") +
                                    option->note);
   }
   if (Node value = translated(*option, entry.value, diagnostics); !value.is_null()) {
@@ -172,49 +169,49 @@ const std::vector<AccelerateOption>& accelerate_options() {
   static const std::vector<AccelerateOption> options = {
       {"compute_environment", State::kFollows, "", "`LOCAL_MACHINE`; Slurm and MPI are recognised; no cloud"},
       {"distributed_type", State::kFollows, "",
-       "from `launch.num_processes`; `MULTI_GPU`, `FSDP`, `DEEPSPEED` and `MEGATRON_LM` come later, others are "
+       "from `launch.num_processes`; `MULTI_GPU`, `FSDP`, `DEEPSPEED` and `MEGATRON_LM` are planned, others are "
        "refused"},
       {"num_processes", State::kWorks, "launch.num_processes",
-       "of all machines together, as there; -1, which leaves it to a starter, is not to be said"},
+       "on all machines, as in Accelerate; -1 (set by the launcher) needs no setting"},
       {"num_machines", State::kWorks, "launch.num_machines", ""},
       {"machine_rank", State::kWorks, "launch.machine_rank", ""},
       {"main_process_ip", State::kWorks, "launch.main_process_ip", ""},
       {"main_process_port", State::kWorks, "launch.main_process_port", ""},
-      {"same_network", State::kFollows, "", "machines meet over TCP wherever they are"},
+      {"same_network", State::kFollows, "", "machines connect over TCP in any network"},
       {"rdzv_backend", State::kWorks, "launch.rdzv_backend", "`static` or `c10d`"},
-      {"rdzv_conf", State::kRefused, "", "`launch.timeout`, `join_timeout` and `min_machines` say it"},
+      {"rdzv_conf", State::kRefused, "", "use `launch.timeout`, `join_timeout` and `min_machines`"},
       {"gpu_ids", State::kLater, "", kGpus},
       {"use_cpu", State::kWorks, "device", "`true` is `device: cpu`"},
-      {"cpu", State::kWorks, "device", "the flag of `use_cpu`"},
+      {"cpu", State::kWorks, "device", "the flag for `use_cpu`"},
       {"multi_gpu", State::kLater, "", kGpus},
       {"num_cpu_threads_per_process", State::kWorks, "launch.num_cpu_threads_per_process", ""},
-      {"enable_cpu_affinity", State::kWorks, "launch.enable_cpu_affinity", "on any processor"},
+      {"enable_cpu_affinity", State::kWorks, "launch.enable_cpu_affinity", "on any CPU"},
       {"mixed_precision", State::kWorks, "precision.mode",
        "`no`, `fp16`, `bf16` are `32-true`, `16-mixed`, `bf16-mixed`"},
-      {"fp16", State::kWorks, "precision.mode", "an old word: `true` is `16-mixed`"},
+      {"fp16", State::kWorks, "precision.mode", "old name: `true` is `16-mixed`"},
       {"downcast_bf16", State::kRefused, "", kTpu},
       {"max_restarts", State::kWorks, "launch.max_restarts", ""},
       {"monitor_interval", State::kWorks, "launch.monitor_interval",
-       "between machines; processes are watched all the time"},
+       "between machines; processes are watched continuously"},
       {"log_dir", State::kWorks, "launch.log_dir", ""},
-      {"tee", State::kWorks, "launch.tee", "0 to 3; no choice for single processes"},
+      {"tee", State::kWorks, "launch.tee", "0 to 3; the same for all processes"},
       {"role", State::kWorks, "launch.role", ""},
       {"debug", State::kWorks, "launch.debug", ""},
       {"quiet", State::kFollows, "", "`roux --quiet`"},
       {"gradient_accumulation_steps", State::kWorks, "training.gradient_accumulation_steps",
-       "in `deepspeed_config`, too"},
-      {"gradient_clipping", State::kWorks, "training.clip_grad_norm", "in `deepspeed_config`, too"},
+       "also in `deepspeed_config`"},
+      {"gradient_clipping", State::kWorks, "training.clip_grad_norm", "also in `deepspeed_config`"},
       {"megatron_lm_gradient_clipping", State::kWorks, "training.clip_grad_norm", "in `megatron_lm_config`"},
       {"config_file", State::kFollows, "", "`ROUX_CONFIG_FILE`; `roux config`"},
       {"mpirun_config", State::kRefused, "", kMpirun},
       {"mpirun_hostfile", State::kRefused, "", kMpirun},
-      {"mpirun_ccl", State::kRefused, "", "processes exchange over Gloo, not oneCCL"},
-      {"ipex_config", State::kRefused, "", "the processor's instructions are used without an extension"},
-      {"ipex", State::kRefused, "", "the processor's instructions are used without an extension"},
+      {"mpirun_ccl", State::kRefused, "", "processes communicate over Gloo, not oneCCL"},
+      {"ipex_config", State::kRefused, "", "the CPU's instructions are used without an extension"},
+      {"ipex", State::kRefused, "", "the CPU's instructions are used without an extension"},
       {"use_xpu", State::kRefused, "", kDevice},
-      {"dynamo_config", State::kRefused, "", "there is no graph to compile: `training.fused_kernels` fuses"},
-      {"dynamo_backend", State::kRefused, "", "there is no graph to compile: `training.fused_kernels` fuses"},
-      {"fp8_config", State::kLater, "", "training in 8 bits comes later"},
+      {"dynamo_config", State::kRefused, "", "there is no graph to compile; see `training.fused_kernels`"},
+      {"dynamo_backend", State::kRefused, "", "there is no graph to compile; see `training.fused_kernels`"},
+      {"fp8_config", State::kLater, "", "training in 8 bits is planned"},
       {"use_fsdp", State::kLater, "", kFsdp},
       {"fsdp_config", State::kLater, "", kFsdp},
       {"use_deepspeed", State::kLater, "", kFsdp},
@@ -262,9 +259,9 @@ std::string accelerate_page() {
   std::string text =
       "<!-- Written by `roux config options` from the table that `roux config import` reads; a test compares it. -->\n"
       "# Options of Accelerate\n\n"
-      "What `accelerate config` and `accelerate launch` take, and what says the same to roux. *follows*: nothing is to "
-      "be said.\n`roux config import FILE` reads such a file and prints the sections of a recipe.\n\n"
-      "| Accelerate | here | key | |\n| --- | --- | --- | --- |\n";
+      "Options of `accelerate config` and `accelerate launch`, and their equivalents in roux. *implied*: no setting "
+      "needed.\n`roux config import FILE` converts such a file to sections of a recipe.\n\n"
+      "| Accelerate | roux | key | |\n| --- | --- | --- | --- |\n";
   for (const AccelerateOption& option : accelerate_options()) {
     const std::string key = option.key;
     text += "| `" + std::string(option.name) + "` | " + word(option.state) + " | " +
@@ -277,8 +274,8 @@ Node recipe_of_accelerate(const Node& config, core::Diagnostics& diagnostics) {
   Node recipe = Node::mapping();
   const bool on_cpu = is_on_cpu(config);
   for (const Node::Entry& entry : config.entries()) {
-    const bool says_nothing = entry.key == "gpu_ids" && !chooses_gpus(entry);
-    if (!says_nothing && !(on_cpu && chooses_gpus(entry))) take(entry, recipe, diagnostics);
+    const bool is_default = entry.key == "gpu_ids" && !chooses_gpus(entry);
+    if (!is_default && !(on_cpu && chooses_gpus(entry))) take(entry, recipe, diagnostics);
   }
   return recipe;
 }

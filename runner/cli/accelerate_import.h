@@ -8,13 +8,13 @@
 
 namespace runner::cli {
 
-/// One option of `accelerate config` or `accelerate launch`, and what becomes of it here.
+/// An option of `accelerate config` or `accelerate launch`, and its equivalent.
 struct AccelerateOption {
   enum class State {
-    kWorks,    ///< `key` says the same
-    kFollows,  ///< from other keys, or from what is found: nothing is to be said
-    kLater,    ///< not there yet
-    kRefused,  ///< will not be
+    kWorks,    ///< `key` is the equivalent
+    kFollows,  ///< implied by other keys or detected: no setting needed
+    kLater,    ///< planned
+    kRefused,  ///< will not be supported
   };
   const char* name;
   State state;
@@ -22,14 +22,14 @@ struct AccelerateOption {
   const char* note;  ///< how values translate, or why not
 };
 
-/// The one table: `roux config import` reads by it, and docs/accelerate-options.md is written from it.
+/// The table of `roux config import`; docs/accelerate-options.md is generated from it.
 const std::vector<AccelerateOption>& accelerate_options();
 
-/// The page.
+/// docs/accelerate-options.md.
 std::string accelerate_page();
 
-/// The sections of a recipe that mean what an Accelerate config file says. What has no place here is told where it
-/// stands; an option that nobody knows is an error.
+/// The sections of a recipe equivalent to an Accelerate config file. Warns about options without an equivalent; an
+/// unknown option is an error.
 core::Node recipe_of_accelerate(const core::Node& config, core::Diagnostics& diagnostics);
 
 }  // namespace runner::cli

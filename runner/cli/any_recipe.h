@@ -2,7 +2,7 @@
 
 namespace runner::cli {
 
-/// For what is said beside a recipe and has to be checked as one: what it trains is not looked at, but it is whole.
+/// A complete recipe, for checking sections that come without one.
 inline constexpr const char* kAnyRecipe =
     "model: {type: mlp, hidden: []}\n"
     "data: {train: {type: synthetic, task: regression, num_samples: 1}}\n"

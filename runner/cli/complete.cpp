@@ -10,7 +10,7 @@
 #include <set>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/cli/sweep_command.h"
+#include "runner/cli/commands.h"
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
@@ -19,6 +19,8 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
 #include "runner/store/database/text.h"
+#include "runner/store/run_reader.h"
+#include "runner/sweep/studies.h"
 
 namespace runner::cli {
 namespace {
@@ -29,7 +31,7 @@ using registry::Property;
 using registry::Registry;
 using store::RunSummary;
 
-/// What a name of an option or an argument stands for.
+/// What an option or an argument stands for.
 enum class What {
   kFiles,
   kRuns,
@@ -46,16 +48,16 @@ enum class What {
   kSamplers
 };
 
-/// Flags by their name, arguments by theirs; what is not here is the shell's business.
+/// By the name of the flag or argument; all else is left to the shell.
 What meaning_of(const std::string& command, const std::string& name) {
   if (name == "--metric" || name == "METRIC") return What::kMetrics;
   if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
     return What::kNames;
-  if (name == "--set" || name == "varied") return What::kRecipeKeys;
+  if (name == "--set" || name == "VARIED") return What::kRecipeKeys;
   if (name == "KEY" && command == "explain") return What::kRecipePlaces;
   if (name == "--checkpoint") return What::kCheckpoints;
   if (name == "--sampler") return What::kSamplers;
-  if (name == "RUN" || name == "run" || name == "--run" || name == "A" || name == "B") return What::kRuns;
+  if (name == "RUN" || name == "--run" || name == "A" || name == "B") return What::kRuns;
   if (name == "TAG") return What::kTags;
   if (name == "SWEEP") return What::kSweeps;
   if (name == "KIND") return command == "plot" ? What::kSweepPlots : What::kKinds;
@@ -86,7 +88,7 @@ Words run_words(const Session& session) {
   return words;
 }
 
-/// The newest run's recipe stands for all: they are seldom of different kinds, and reading each would take seconds.
+/// Uses the newest run's recipe for all runs: reading each would take seconds.
 Words names(const Session& session) {
   std::vector<RunSummary> runs = all_runs(session);
   if (!runs.empty()) {
@@ -106,7 +108,7 @@ Words tags(const Session& session) {
   return {found.begin(), found.end()};
 }
 
-/// `kind` of the component whose keys these are: one inside another of its own kind has no end.
+/// `kind`: that of the component whose keys these are, which is not entered again.
 void add_keys(const std::vector<Property>& properties, const std::string& prefix, Words& words,
               const std::string& kind = "") {
   const Registry& registry = Registry::builtin();
@@ -147,12 +149,12 @@ Words sweeps(const Session& session) {
   return words;
 }
 
-/// Where the cursor is: the innermost command that was named, and what of it stands before the cursor.
+/// Where the cursor is: the innermost command, and its arguments before the cursor.
 struct Position {
   const CLI::App* command;
   Words arguments = {};
   std::map<const CLI::Option*, std::string> values = {};  ///< of flags
-  const CLI::Option* flag = nullptr;                      ///< whose value the cursor is at
+  const CLI::Option* flag = nullptr;                      ///< the one whose value is completed
 };
 
 const CLI::Option* find_flag(const CLI::App* command, const std::string& name) {
@@ -190,7 +192,7 @@ std::vector<const CLI::Option*> arguments_of(const CLI::App* command) {
   return command->get_options([](const CLI::Option* one) { return one->get_positional(); });
 }
 
-/// What was given for the first argument, where that is called `name`; "" where it is not.
+/// The first argument if it is called `name`; otherwise "".
 std::string first_argument(const Position& at, const std::string& name) {
   const auto options = arguments_of(at.command);
   return !at.arguments.empty() && !options.empty() && options.front()->get_name(true) == name ? at.arguments.front()
@@ -202,13 +204,13 @@ std::optional<resolve::Recipe> read_quietly(const std::string& path) {
   return resolve::read_recipe(path, {}, Registry::builtin(), unsaid);
 }
 
-/// The recipe that the command line names, be it that of a run.
+/// The recipe that the command line names, or that of the run that it names.
 std::optional<resolve::Recipe> named_recipe(const Position& at, const Session& session) {
   for (const char* name : {"RECIPE", "WHAT"}) {
     const std::string path = first_argument(at, name);
     if (std::filesystem::is_regular_file(path)) return read_quietly(path);
   }
-  for (const char* name : {"RUN", "run", "WHAT"}) {
+  for (const char* name : {"RUN", "WHAT"}) {
     const std::string text = first_argument(at, name);
     const auto run = store::find_run(session.runs_dir(), text, core::system_clock());
     if (!text.empty() && run) return read_quietly(store::branch_file(run.value().run_dir, "resolved.json"));
@@ -216,13 +218,13 @@ std::optional<resolve::Recipe> named_recipe(const Position& at, const Session& s
   return std::nullopt;
 }
 
-/// `best`, `last` and the steps of the run that the command line speaks of: --run, RUN, or the newest of the recipe's.
+/// `best`, `last` and the steps of the run: --run, RUN, or the newest of the recipe.
 Words checkpoints(const Position& at, const Session& session) {
   Words words = {"best", "last"};
   const CLI::Option* flag = find_flag(at.command, "--run");
   const auto value = at.values.find(flag);
   std::string folder = session.runs_dir();
-  std::string run = value != at.values.end() ? value->second : first_argument(at, "run");
+  std::string run = value != at.values.end() ? value->second : first_argument(at, "RUN");
   if (const auto recipe = run.empty() ? named_recipe(at, session) : std::nullopt) {
     const Node* name = recipe->root.find("run_name");
     const Node* output_dir = recipe->root.find("output_dir");
@@ -238,8 +240,7 @@ Words checkpoints(const Position& at, const Session& session) {
   return words;
 }
 
-/// The places of a recipe from `path` on, each with `end` behind it: keys that the component which stands there takes,
-/// and items of lists.
+/// The keys of a recipe from `path` on, each followed by `end`: those that its components accept, and items of lists.
 void add_places(const Node& root, const std::string& path, const Node& value, const std::string& end, Words& words) {
   const Registry& registry = Registry::builtin();
   std::set<std::string> keys;
@@ -267,7 +268,7 @@ void add_places(const Node& root, const std::string& path, const Node& value, co
   }
 }
 
-/// Keys of the recipe that the command line names; of every component there is where it names none.
+/// Keys of the recipe that the command line names; without one, keys of all components.
 Words recipe_places(const Position& at, const Session& session, const std::string& end) {
   Words words;
   if (const auto recipe = named_recipe(at, session)) {
@@ -297,7 +298,7 @@ Words words_for(What what, const Position& at, const Session& session) {
   return {};
 }
 
-/// The argument that the cursor is at; the last one goes on for ever where it takes several.
+/// The argument at the cursor; the last one repeats if it accepts several.
 const CLI::Option* argument_at(const Position& at) {
   const CLI::Option* last = nullptr;
   std::size_t place = 0;
@@ -309,7 +310,7 @@ const CLI::Option* argument_at(const Position& at) {
 }
 
 void add_commands(const CLI::App& command, Words& words) {
-  // Those that help does not name are not for people.
+  // Without internal ones, which help does not show.
   for (const CLI::App* inner : command.get_subcommands([](const CLI::App* one) { return !one->get_group().empty(); })) {
     words.push_back(inner->get_name());
   }
@@ -317,7 +318,8 @@ void add_commands(const CLI::App& command, Words& words) {
 
 void add_flags(const CLI::App* command, Words& words) {
   for (; command != nullptr; command = command->get_parent()) {
-    for (const CLI::Option* option : command->get_options([](const CLI::Option*) { return true; })) {
+    for (const CLI::Option* option :
+         command->get_options([](const CLI::Option* one) { return !one->get_group().empty(); })) {
       for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
     }
   }
@@ -347,7 +349,7 @@ Words completions(const CLI::App& app, const Session& given, const Words& words)
     }
   }
   std::erase_if(found, [&](const std::string& word) {
-    // A line a word: one that has a line end in it cannot be said. What follows `KEY=` is the shell's business.
+    // One word a line, so a word with a line end is omitted. What follows `KEY=` is left to the shell.
     const bool is_whole_key = word == begun && word.ends_with('=');
     return !word.starts_with(begun) || is_whole_key || core::escape_for_terminal(word) != word;
   });

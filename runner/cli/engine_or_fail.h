@@ -5,7 +5,7 @@
 
 namespace runner::cli {
 
-/// The engine, or null after saying why it cannot be loaded (the exit code is 1 then).
+/// The engine; null when it cannot be loaded, which fails the session (exit code 1).
 engine::Engine* engine_or_fail(Session& session);
 
 }  // namespace runner::cli

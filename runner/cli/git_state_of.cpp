@@ -2,12 +2,10 @@
 
 #include <atomic>
 
-#include "generated/section/capture.h"
-
 namespace runner::cli {
 
 std::shared_future<artifact::GitState> git_state_of(const resolve::Recipe& recipe) {
-  const auto capture = sections::capture::parse_config(recipe.at("capture"));
+  const auto& capture = recipe.capture;
   if (!capture.git) return {};
   const std::atomic<bool> stop{false};
   std::promise<artifact::GitState> code;

@@ -7,8 +7,8 @@
 
 namespace runner::cli {
 
-/// What git says about the present folder, for the trials of a sweep, which have that in common; waits for it. Invalid
-/// where the recipe does not want to know.
+/// The git state of the current folder, which all trials of a sweep share; blocks until it is read. Invalid if the
+/// recipe does not record it.
 std::shared_future<artifact::GitState> git_state_of(const resolve::Recipe& recipe);
 
 }  // namespace runner::cli

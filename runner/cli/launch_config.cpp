@@ -23,7 +23,7 @@ bool only_comments(const std::string& text) {
   return true;
 }
 
-/// The `launch` mapping, empty where the file says nothing; what else the file holds is told.
+/// The `launch` mapping, empty if the file has none; reports other keys.
 Node read(const std::string& path, core::Diagnostics& diagnostics) {
   const recipe::Limits limits;
   auto text = core::read_file(path, limits.file_bytes_max);
@@ -37,15 +37,15 @@ Node read(const std::string& path, core::Diagnostics& diagnostics) {
   const auto node = recipe::read_yaml(source, limits, diagnostics);
   if (!node) return Node::mapping();
   Node launch = Node::mapping();
-  if (!node->is_mapping()) diagnostics.error(node->location(), "this is no mapping", "write launch: {...}");
+  if (!node->is_mapping()) diagnostics.error(node->location(), "must be a mapping", "write launch: {...}");
   for (const Node::Entry& entry : node->entries()) {
     if (entry.key != "launch") {
-      diagnostics.error(entry.key_location, "the file of this machine holds launch: {...} alone, got " + entry.key,
-                        "what is to be trained stands in the recipe");
+      diagnostics.error(entry.key_location, "the launch file may only contain `launch`, got " + entry.key,
+                        "put other settings in the recipe");
     } else if (entry.value.is_mapping()) {
       launch = entry.value;
     } else if (!entry.value.is_null()) {
-      diagnostics.error(entry.value.location(), "launch has to be a mapping", "write launch: {...}");
+      diagnostics.error(entry.value.location(), "launch must be a mapping", "write launch: {...}");
     }
   }
   return launch;
@@ -82,8 +82,7 @@ core::Result<Node> read_launch_config(const std::string& path) {
 
 std::string launch_config_text(const Node& launch) {
   std::string text =
-      "# What this machine says about `launch` where a recipe says nothing. Flags and ROUX_LAUNCH_... win over it, "
-      "too.\n"
+      "# This machine's defaults of the section `launch`. Recipes, ROUX_LAUNCH_... and flags override them.\n"
       "launch:\n";
   const registry::Fragment* schema = registry::Registry::builtin().find("section", "launch");
   for (const registry::Property& property : schema->properties) {

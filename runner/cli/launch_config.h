@@ -8,19 +8,19 @@
 
 namespace runner::cli {
 
-// The file with what this machine says about `launch` where a recipe says nothing: `roux config`. It holds nothing
-// else, so that no figure of a training depends on whose machine it ran on.
+// The launch file: per-machine defaults of the section `launch`, managed by `roux config`. It holds nothing else, so
+// that results do not depend on the machine.
 
-/// ROUX_CONFIG_FILE (empty: there is none), else XDG_CONFIG_HOME/roux/launch.yaml, else ~/.config/roux/launch.yaml.
+/// ROUX_CONFIG_FILE (empty: no file), else XDG_CONFIG_HOME/roux/launch.yaml, else ~/.config/roux/launch.yaml.
 std::string config_path();
 
-/// The path where there is such a file; "" where there is none. What it holds beside `launch` is told.
+/// The path if the file exists and has values, otherwise "". Reports keys other than `launch`.
 std::string config_in_use(core::Diagnostics& diagnostics);
 
-/// The `launch` mapping of a file; empty where the file is missing. Failure when it cannot be read, or holds more.
+/// The `launch` mapping of a file; empty if there is no file. Failure when it cannot be read or has other keys.
 core::Result<core::Node> read_launch_config(const std::string& path);
 
-/// The file with these values; each key that is not among them stands in a comment, with its default.
+/// The text of the file with these values; all other keys are comments with their defaults.
 std::string launch_config_text(const core::Node& launch);
 
 }  // namespace runner::cli

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 #include "runner/launch/rank_environment.h"
 
 namespace runner::cli {
@@ -19,7 +20,7 @@ constexpr const char* kGroup = "Launch";
 
 const registry::Fragment& schema() {
   const registry::Fragment* fragment = registry::Registry::builtin().find("section", "launch");
-  RUNNER_ASSERT(fragment != nullptr, "the build holds schemas/section/launch.json");
+  RUNNER_ASSERT(fragment != nullptr, "schemas/section/launch.json is built in");
   return *fragment;
 }
 
@@ -63,11 +64,7 @@ std::optional<recipe::Override> launch_change(const CLI::Option& option) {
   return change_of(*property, value, "--" + option.get_lnames().front() + " " + value);
 }
 
-std::string launch_variable(const std::string& key) {
-  std::string name = "ROUX_LAUNCH_" + key;
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
-  return name;
-}
+std::string launch_variable(const std::string& key) { return core::upper("ROUX_LAUNCH_" + key); }
 
 std::vector<recipe::Override> launch_variables() {
   std::vector<recipe::Override> changes;
@@ -77,7 +74,7 @@ std::vector<recipe::Override> launch_variables() {
     if (value == nullptr || *value == '\0') continue;
     changes.push_back(change_of(property, value, name + "=" + value));
   }
-  // Who starts processes knows how many there are.
+  // The launcher knows the number of processes.
   if (const auto size = launch::size_in_environment()) {
     changes.push_back(
         {recipe::Override::Kind::kDefault, "launch.num_processes=" + size->second, size->first + "=" + size->second});

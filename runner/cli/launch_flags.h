@@ -15,10 +15,10 @@ namespace runner::cli {
 /// writes it, is `--set launch.num_processes=2`.
 void add_launch_flags(CLI::App& command, RecipeFlags& flags);
 
-/// The change that such a flag asks for; nothing for another flag.
+/// The override for such a flag; nothing for another flag.
 std::optional<recipe::Override> launch_change(const CLI::Option& option);
 
-/// The same from the environment: ROUX_LAUNCH_NUM_PROCESSES=2. Flags win over it, it wins over the recipe.
+/// The overrides in the environment: ROUX_LAUNCH_NUM_PROCESSES=2. Flags override them, they override the recipe.
 std::vector<recipe::Override> launch_variables();
 
 /// `ROUX_LAUNCH_NUM_PROCESSES` for `num_processes`.

@@ -29,16 +29,16 @@ void line(const std::string& name, const std::string& value) { std::printf("%-16
 std::string starter() {
   const auto started = launch::rank_of_environment();
   if (!started) return started.failure().message;
-  if (!started.value()) return "nobody: roux starts the processes";
+  if (!started.value()) return "no launcher; roux starts the processes";
   const launch::StartedRank& rank = *started.value();
   const core::RankInfo& place = rank.place;
   return (rank.starter.empty() ? "RANK and WORLD_SIZE" : rank.starter) + ": process " + std::to_string(place.rank) +
          " of " + std::to_string(place.size) + ", " + std::to_string(place.local_rank) + " of " +
-         std::to_string(place.local_size) + " here; they meet at " + place.master_addr + ":" +
+         std::to_string(place.local_size) + " here; rendezvous at " + place.master_addr + ":" +
          std::to_string(place.master_port);
 }
 
-/// Those of `programs` that PATH has.
+/// The `programs` that are in PATH.
 std::string found(std::initializer_list<const char*> programs) {
   const char* path = std::getenv("PATH");
   std::string text;
@@ -70,9 +70,9 @@ std::optional<resolve::Recipe> recipe_here(Session& session, const RecipeFlags& 
 void show_launch(Session& session, const RecipeFlags& flags) {
   const std::string file = config_path();
   std::error_code ignored;
-  line("launch file", file.empty()                             ? "none: ROUX_CONFIG_FILE is empty"
+  line("launch file", file.empty()                             ? "none (ROUX_CONFIG_FILE is empty)"
                       : std::filesystem::exists(file, ignored) ? file
-                                                               : "none at " + file);
+                                                               : "none (" + file + ")");
   if (const auto recipe = recipe_here(session, flags)) {
     for (const Node::Entry& entry : recipe->at("launch").entries()) {
       const core::Location& place = entry.value.location();
@@ -82,7 +82,7 @@ void show_launch(Session& session, const RecipeFlags& flags) {
   }
   line("started by", starter());
   if (const char* job = std::getenv("SLURM_JOB_ID")) line("Slurm job", job);
-  line("starters", found({"ssh", "srun", "sbatch", "mpirun"}));
+  line("launchers", found({"ssh", "srun", "sbatch", "mpirun"}));
   line("cores", std::to_string(launch::own_cores_by_node().size()) + " for this process");
 }
 

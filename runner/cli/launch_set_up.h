@@ -4,8 +4,8 @@
 
 namespace runner::cli {
 
-/// What `launch` would be here and where that was said (flags, environment, the recipe or none, the file of this
-/// machine), who started this process, and what can start others. Prints it; what is wrong with it is told, too.
+/// Prints the settings of `launch` and where each comes from (flags, environment, recipe, launch file), which launcher
+/// started this process, and which launchers are available. Reports errors in the settings.
 void show_launch(Session& session, const RecipeFlags& flags);
 
 }  // namespace runner::cli

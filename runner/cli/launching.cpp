@@ -9,8 +9,6 @@
 #include <utility>
 
 #include "generated/section/launch.h"
-#include "generated/section/loader.h"
-#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
@@ -30,7 +28,7 @@ int processes_here(const sections::launch::Config& launch) {
   return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
 }
 
-/// What each rank finds in its environment. The cores are shared out, unless somebody has said otherwise.
+/// Additional environment of each rank. Cores are divided unless the number of threads is set.
 std::map<std::string, std::string> environment_of(const sections::launch::Config& launch) {
   std::map<std::string, std::string> variables;
   if (!launch.num_cpu_threads_per_process && std::getenv(kThreads) == nullptr) {
@@ -52,14 +50,14 @@ launch::MeetingWish meeting_wish(const sections::launch::Config& launch) {
   return wish;
 }
 
-/// Of a process that somebody else has started: cores that it alone may run on are its own, others are shared out.
+/// For a process that a launcher started: uses its own cores if it is bound to some, otherwise divides all.
 void share_out_cores(int local_size) {
   const auto own = static_cast<int>(launch::own_cores_by_node().size());
   const int threads = sysconf(_SC_NPROCESSORS_ONLN) == own ? std::max(1, own / local_size) : own;
   setenv(kThreads, std::to_string(threads).c_str(), /*overwrite=*/0);
 }
 
-/// Of a process that somebody else has started: keys that a supervisor of ours would follow.
+/// For a process that a launcher started: warns about keys that only our own supervisor follows.
 void tell_what_does_nothing(const sections::launch::Config& launch, const launch::StartedRank& rank) {
   std::string keys;
   const auto add = [&](bool given, const char* key) {
@@ -71,8 +69,8 @@ void tell_what_does_nothing(const sections::launch::Config& launch, const launch
   add(launch.enable_cpu_affinity, "enable_cpu_affinity");
   add(launch.hosts.has_value(), "hosts");
   add(launch.min_machines.has_value(), "min_machines");
-  const std::string who = rank.starter.empty() ? "who set RANK and WORLD_SIZE" : rank.starter;
-  if (!keys.empty()) core::log_warning(keys + " without effect: " + who + " looks after these processes");
+  const std::string who = rank.starter.empty() ? "the program that set RANK and WORLD_SIZE" : rank.starter;
+  if (!keys.empty()) core::log_warning(keys + " has no effect: " + who + " manages these processes");
 }
 
 std::vector<std::string> global_flags(const Session& session) {
@@ -82,7 +80,7 @@ std::vector<std::string> global_flags(const Session& session) {
   return flags;
 }
 
-/// What `ssh` runs on another machine: this command, in this folder, as that machine.
+/// The command for `ssh` to start another machine: this command, in this folder, with the rank of that machine.
 std::vector<std::string> remote_command(const Session& session, const launch::MachinesPlan& machines,
                                         const std::string& host, int rank) {
   std::vector<std::string> words = session.command_line;
@@ -97,7 +95,7 @@ std::vector<std::string> remote_command(const Session& session, const launch::Ma
           "--",  host, "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
 }
 
-/// Where the machines are and which one this is. Fails the session when the recipe does not say.
+/// The machines and the rank of this one. Fails the session when the recipe does not set them.
 std::optional<launch::MachinesPlan> machines_of(Session& session, const sections::launch::Config& launch) {
   launch::MachinesPlan plan;
   plan.count = static_cast<int>(*launch.num_machines);
@@ -116,20 +114,19 @@ std::optional<launch::MachinesPlan> machines_of(Session& session, const sections
   }
   const std::string with = "with launch.num_machines " + std::to_string(plan.count) + ", ";
   if (!launch.main_process_ip) {
-    session.fail(with + "launch.main_process_ip has to say where machine 0 is",
-                 "--main-process-ip ADDRESS, as the other machines know it, the same on all of them; or list "
-                 "launch.hosts");
+    session.fail(with + "launch.main_process_ip must be set to the address of machine 0",
+                 "add --main-process-ip ADDRESS, the same on all machines, or list them in launch.hosts");
     return std::nullopt;
   }
   plan.address = *launch.main_process_ip;
   if (plan.rank || launch.rdzv_backend == sections::launch::RdzvBackend::kC10d) return plan;
-  session.fail(with + "launch.machine_rank has to say which one this is",
-               "--machine-rank 0 on the machine with main_process_ip, 1 on the next; or --rdzv-backend c10d, which "
-               "counts them as they come");
+  session.fail(with + "launch.machine_rank must be set",
+               "add --machine-rank 0 on the machine with main_process_ip, 1 on the next; or --rdzv-backend c10d, "
+               "which assigns ranks in the order of arrival");
   return std::nullopt;
 }
 
-/// A rank of one life: this command again, or what goes on with the run that it has.
+/// The command of a rank: this command again, or after a restart one that resumes the run.
 std::vector<std::string> rank_command(const Session& session, const engine::TrainRequest& request,
                                       std::int64_t num_processes, const launch::Share& share) {
   std::vector<std::string> command;
@@ -142,7 +139,7 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
     if (!request.summary_json.empty()) command.insert(command.end(), {"--summary-json", request.summary_json});
   }
   if (share.world_size == num_processes) return command;
-  // A machine is missing: the global batch stays, and what a process makes of it follows.
+  // A machine is missing: the global batch stays, the share of each process is derived again.
   const std::string size = std::to_string(share.world_size);
   command.insert(command.end(), {"--num-processes", size, "--num-machines", std::to_string(share.machines)});
   if (share.run_dir.empty()) return command;
@@ -154,7 +151,7 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
 }  // namespace
 
 std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   if (!started) {
     session.fail(started.failure().message, started.failure().hint);
@@ -171,37 +168,38 @@ std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe&
   session.fail(rank.size_variable + " is " + size + " in the environment, but launch.num_processes is " +
                    std::to_string(launch.num_processes),
                "--num-processes " + size +
-                   (rank.starter.empty() ? ", or unset RANK and WORLD_SIZE" : ", or as many with " + rank.starter));
+                   (rank.starter.empty() ? ", or unset RANK and WORLD_SIZE"
+                                         : ", or start that many processes with " + rank.starter));
   return std::nullopt;
 }
 
 bool starts_ranks(const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const auto started = launch::rank_of_environment(meeting_wish(launch));
   return started && !started.value() && launch.num_processes > 1;
 }
 
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
-  const auto training = sections::training::parse_config(recipe.at("training"));
-  const std::int64_t processes = sections::launch::parse_config(recipe.at("launch")).num_processes;
-  const bool is_split = sections::loader::parse_config(recipe.at("loader")).split_batches;
-  const core::Location& global = recipe.at("training.global_batch_size").location();
+  const auto& training = recipe.training;
+  const std::int64_t processes = recipe.launch.num_processes;
+  const bool is_split = recipe.loader.split_batches;
+  const core::Location& global = recipe.place("training.global_batch_size");
   const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
   if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::is_spoken_for()) return;
   const std::string one = std::to_string(*training.global_batch_size / processes);
   core::Diagnostics diagnostics;
-  diagnostics.notice(recipe.at("training.micro_batch_size").location(),
+  diagnostics.notice(recipe.place("training.micro_batch_size"),
                      "the batch of a step is " + std::to_string(*training.global_batch_size) + " with " +
-                         std::to_string(processes) + " processes, and " + one + " with one",
-                     "training.global_batch_size: " + one + " keeps it, whatever the number of processes");
+                         std::to_string(processes) + " processes, but " + one + " with one",
+                     "training.global_batch_size: " + one + " keeps it independent of the number of processes");
   session.show(diagnostics);
 }
 
 std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   launch::SlurmJob job;
-  job.name = recipe.at("run_name").as_string();
+  job.name = recipe.run_name;
   job.folder = std::filesystem::current_path().string();
   job.num_machines = static_cast<int>(*launch.num_machines);
   job.num_processes = static_cast<int>(launch.num_processes);
@@ -219,13 +217,13 @@ std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
 }
 
 void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine::TrainRequest& request) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const auto machines = machines_of(session, launch);
   if (!machines) return;
   note_growing_batch(session, recipe);
   launch::LaunchPlan plan;
   plan.num_processes = static_cast<int>(launch.num_processes);
-  plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // nobody goes on with a smoke test
+  plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // a smoke test is not resumed
   plan.environment = environment_of(launch);
   plan.command = [&](const launch::Share& share) {
     return rank_command(session, request, launch.num_processes, share);

@@ -10,7 +10,7 @@
 namespace runner {
 namespace {
 
-// Beside this program: ../lib in a build folder and in an installed prefix alike.
+// ../lib beside this program, in a build folder and in an installed prefix.
 std::string library_path(const char* name) {
   std::error_code error;
   const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -20,13 +20,13 @@ std::string library_path(const char* name) {
 
 core::Failure no_engine(const std::string& what) {
   return {"cannot load the training engine: " + what,
-          "build it with ./roux (target roux_engine), or install roux again; validate, list, explain and runs work "
+          "build it with ./roux (target roux_engine) or reinstall roux; validate, list, explain and runs work "
           "without it"};
 }
 
 core::Failure no_cuda(const std::string& what) {
-  return {"cannot load what uses a GPU: " + what,
-          "ROUX_PRESET=cuda ./roux fetches CUDA's libraries; training on the CPU needs none of it"};
+  return {"cannot load GPU support: " + what,
+          "`ROUX_PRESET=cuda ./roux` fetches CUDA's libraries; training on the CPU does not need them"};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runner/core/node.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 
 namespace runner::cli {
@@ -59,7 +60,7 @@ std::string training_text(const engine::Plan& plan) {
                  plan.num_processes == 1 ? "" : "es");
   const std::int64_t all = plan.micro_batch_size * plan.gradient_accumulation_steps * plan.num_processes;
   if (plan.global_batch_size < all) {
-    text += format("  %-14s the %lld micro-batches of a step are dealt out in turn: some processes make one less\n", "",
+    text += format("  %-14s the %lld micro-batches of a step are dealt out in turn; some processes get one less\n", "",
                    static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
   }
   if (plan.steps > 0) {
@@ -80,7 +81,7 @@ std::string memory_text(const engine::Plan& plan) {
   const auto row = [&text](const char* name, std::int64_t bytes, const std::string& more = "") {
     if (bytes > 0) text += format("  %-16s %s%s\n", name, core::format_bytes(bytes).c_str(), more.c_str());
   };
-  row("tensors", memory.tensors, " at the most, " + memory.when + ":");
+  row("tensors", memory.tensors, " at peak, " + memory.when + ":");
   row("  weights", memory.weights);
   row("  optimizer", memory.optimizer);
   row("  weight average", memory.weight_average);
@@ -88,7 +89,7 @@ std::string memory_text(const engine::Plan& plan) {
   row("  activations", memory.activations);
   row("  batches", memory.batches);
   row("data sets", memory.data_sets);
-  row("checkpoints", memory.copies, " while one is written beside the training");
+  row("checkpoints", memory.copies, " while one is written during training");
   row("program", memory.program);
   return text;
 }

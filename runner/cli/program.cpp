@@ -36,7 +36,7 @@ std::string lower_first(std::string text) {
   return text;
 }
 
-/// The command that was being read: the innermost one that was named.
+/// The innermost command on the command line.
 CLI::App* chosen_command(CLI::App& app) {
   CLI::App* command = &app;
   for (;;) {
@@ -77,7 +77,7 @@ bool looks_like_recipe(const std::string& word) {
   return false;
 }
 
-/// What other programs call one of our commands; "" where there is none.
+/// Our command for one of another program; "" for none.
 std::string meant_command(const std::string& word) {
   static constexpr std::pair<const char*, const char*> kMeant[] = {{"train", "run"},      {"fit", "run"},
                                                                    {"start", "run"},      {"show", "runs show"},
@@ -91,12 +91,12 @@ std::string meant_command(const std::string& word) {
   return "";
 }
 
-/// Words that no command takes.
+/// Reports words that no command accepts.
 void refuse_extras(CLI::App& app, Session& session) {
   CLI::App* command = chosen_command(app);
   const std::vector<std::string> extras = app.remaining(true);
   const std::string word = extras.empty() ? "" : extras[0];
-  const std::string help = "`" + full_name(command) + " --help` shows what it takes";
+  const std::string help = "see `" + full_name(command) + " --help`";
   if (starts_with_dash(word)) {
     const std::string flag = word.substr(0, word.find('='));
     const std::string near = core::closest(flag, flag_names(command));
@@ -105,8 +105,8 @@ void refuse_extras(CLI::App& app, Session& session) {
   }
   const std::vector<std::string> commands = command_names(*command);
   if (commands.empty())
-    return session.fail(full_name(command) + " takes no further argument, got \"" + word + "\"", help);
-  std::string hint = "`" + full_name(command) + " --help` shows the commands";
+    return session.fail(full_name(command) + " accepts no further argument, got \"" + word + "\"", help);
+  std::string hint = "see `" + full_name(command) + " --help` for its commands";
   if (const std::string meant = command == &app ? meant_command(word) : ""; !meant.empty()) {
     hint = "did you mean `roux " + meant + "`?";
   } else if (const std::string near = core::closest(word, commands); !near.empty()) {
@@ -120,9 +120,9 @@ void refuse_extras(CLI::App& app, Session& session) {
 void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return refuse_extras(app, session);
   CLI::App* command = chosen_command(app);
-  const std::string help = "`" + full_name(command) + " --help` shows what it takes";
+  const std::string help = "see `" + full_name(command) + " --help`";
   std::string message = error.what();
-  // The library spells the largest of all numbers out.
+  // The library prints the largest double in full.
   const std::size_t endless = message.find(" not in range 0.000000 to 17976931348623157");
   if (endless != std::string::npos) message = message.substr(0, endless) + " is not above 0";
   const std::string required = " is required";
@@ -144,15 +144,15 @@ void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
 
 void add_global_flags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
-  app.add_flag("--quiet,-q", session.quiet, "Only warnings and errors");
-  app.add_flag("--verbose,-v", session.verbose, "More lines about what happens");
-  app.add_option("--log-format", session.log_format, "How lines about what happens are written: text or json")
+  app.add_flag("--quiet,-q", session.quiet, "Print only warnings and errors");
+  app.add_flag("--verbose,-v", session.verbose, "Log in more detail");
+  app.add_option("--log-format", session.log_format, "Format of the log: text or json")
       ->type_name("FORMAT")
       ->check([](const std::string& value) {
         return value == "text" || value == "json" ? std::string() : "must be text or json, got \"" + value + "\"";
       });
   app.add_option("--output-dir", session.output_dir,
-                 "Folder that holds the runs; else ROUX_OUTPUT_DIR, else the recipe's, else runs")
+                 "Folder of runs; by default ROUX_OUTPUT_DIR, the recipe's output_dir, or runs")
       ->type_name("DIR");
 }
 
@@ -165,7 +165,7 @@ void take_global_flags_everywhere(CLI::App& app) {
 }
 
 void add_own_commands(CLI::App& app, Session& session) {
-  if (session.host) {  // of which many begin each second
+  if (session.host) {  // called many times a second
     session.command_line.at(1) == "resume" ? add_resume(app, session) : add_run(app, session);
   } else {
     add_commands(app, session);
@@ -177,7 +177,7 @@ void configure(Session& session) {
   const char* no_color = std::getenv("NO_COLOR");
   session.color = isatty(STDERR_FILENO) == 1 && (no_color == nullptr || *no_color == '\0');
   if (!session.quiet && !session.verbose && session.log_format == "text" && !session.color)
-    return;  // log's own defaults
+    return;  // the default log options
   core::LogOptions options;
   const bool is_silent = session.host && session.host->errors != nullptr;
   options.level = is_silent         ? core::LogLevel::kError
@@ -190,7 +190,7 @@ void configure(Session& session) {
 }
 
 int run(Session& session) {
-  CLI::App app("roux runs machine-learning experiments from recipes.", "roux");
+  CLI::App app("Run machine-learning experiments from recipes.", "roux");
   app.footer(
       "\nExamples:\n"
       "  roux run recipes/quickstart.yaml\n"
@@ -200,7 +200,7 @@ int run(Session& session) {
   add_global_flags(app, session);
   add_own_commands(app, session);
   if (session.command_line.size() > 1 && session.command_line[1] == "complete") {
-    // What the completion scripts call; not for people. Its words are those of another command line, half written.
+    // Internal, for completion scripts. Its words are an unfinished command line.
     const std::vector<std::string> words(session.command_line.begin() + 2, session.command_line.end());
     for (const std::string& word : completions(app, session, words)) std::printf("%s\n", word.c_str());
     return core::kExitDone;
@@ -218,15 +218,15 @@ int run(Session& session) {
   }
   configure(session);
   if (!session.command) {
-    std::fputs(app.help().c_str(), stdout);  // of the innermost command that was named
+    std::fputs(app.help().c_str(), stdout);  // of the innermost command
     return core::kExitDone;
   }
   session.command();
   return session.exit_code;
 }
 
-/// With a standard stream closed (`>&-`) the next file that is opened would take its number, and what is printed would
-/// go into that file, be it a checkpoint. Opened for reading, so that printing still fails and is reported.
+/// If a standard stream is closed (`>&-`), the next file to be opened gets its number, and output would go into that
+/// file, such as a checkpoint. Opened for reading, so that printing still fails and is reported.
 void keep_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;
@@ -234,10 +234,9 @@ void keep_standard_streams() {
   }
 }
 
-/// An exception that nobody expected: our own bug, said without a stack that means nothing to its reader.
+/// Reports an unexpected exception as a bug in roux.
 int our_bug(const char* what) {
-  std::fprintf(stderr, "error: roux has a bug: %s\n  hint: please report this line and the command that led to it\n",
-               what);
+  std::fprintf(stderr, "error: bug in roux: %s\n  hint: please report this line and the command\n", what);
   return core::kExitOurBug;
 }
 
@@ -254,8 +253,7 @@ int run_program(Session& session, const std::function<int()>& work) {
     status = session.exit_code;
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
-      session.fail("the system has no further thread to give", "`ulimit -u` shows how many there may be",
-                   core::kExitFailed);
+      session.fail("cannot start another thread", "see the limit with `ulimit -u`", core::kExitFailed);
       status = session.exit_code;
     } else {
       status = our_bug(error.what());
@@ -264,7 +262,7 @@ int run_program(Session& session, const std::function<int()>& work) {
     status = our_bug(error.what());
   }
   core::flush_log();
-  // A full disk or a closed pipe shows only here.
+  // A full disk or a closed pipe is noticed only here.
   if (std::fflush(stdout) != 0 && status == core::kExitDone && !(session.outlives_readers && errno == EPIPE)) {
     session.fail("cannot write to standard output", "", core::kExitFailed);
     status = session.exit_code;

@@ -67,7 +67,7 @@ std::string Session::runs_dir() const {
 
 std::optional<resolve::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
   if (path.empty()) {
-    fail("the name of the recipe is empty");
+    fail("the path of the recipe is empty");
     return std::nullopt;
   }
   core::Diagnostics diagnostics;
@@ -105,7 +105,7 @@ std::optional<recipe::ComposeOptions> Session::changes(const RecipeFlags& flags)
   }
   const char* variable = std::getenv("ROUX_OUTPUT_DIR");
   if (!output_dir.empty() || (variable != nullptr && *variable != '\0')) {
-    // JSON text is YAML text: a folder called `no` or `12` stays text.
+    // As JSON, so that a folder called `no` or `12` stays text.
     options.overrides.push_back(
         {recipe::Override::Kind::kSet, "output_dir=" + core::to_json(core::Node::string(runs_dir()), -1)});
   }
@@ -114,23 +114,25 @@ std::optional<recipe::ComposeOptions> Session::changes(const RecipeFlags& flags)
 
 void add_override_flags(CLI::App& command, RecipeFlags& flags) {
   flags.command = &command;
-  command.add_option("--set", flags.sets, "Change a value: path=value; +path=value appends to a list, ~path deletes")
+  command
+      .add_option("--set", flags.sets,
+                  "Override a value: path=value; +path=value appends to a list, ~path deletes a key")
       ->type_name("PATH=VALUE")
       ->allow_extra_args(false);
   command.add_option("--set-file", flags.set_files, "Merge another file over the recipe")
       ->type_name("FILE")
       ->allow_extra_args(false);
-  command.add_option("--ext", flags.ext, "Give a Jsonnet recipe std.extVar(NAME)")
+  command.add_option("--ext", flags.ext, "Set std.extVar(NAME) of a Jsonnet recipe")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false);
 }
 
 void add_changes(CLI::App& command, RecipeFlags& flags) {
-  command.add_option(kChanges, flags.changes, "Changes of the recipe, as with --set: path=value")->type_name("");
+  command.add_option(kChanges, flags.changes, "Overrides, as with --set: path=value")->type_name("");
 }
 
 void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
-  command.add_option("RECIPE", flags.path, "The recipe: .yaml, .json or .jsonnet")->required();
+  command.add_option("RECIPE", flags.path, "Recipe: .yaml, .json or .jsonnet")->required();
   add_override_flags(command, flags);
 }
 
@@ -141,7 +143,7 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   std::size_t next_set = 0;
   std::size_t next_file = 0;
   std::size_t next_change = 0;
-  // Later flags win, whichever they are: the command line knows the order.
+  // Later flags override earlier ones, of any kind: the command line knows the order.
   for (const CLI::Option* option : flags.command->parse_order()) {
     if (auto change = launch_change(*option)) options.overrides.push_back(*std::move(change));
     if (option->get_name() == kChanges && next_change < flags.changes.size()) {
@@ -149,8 +151,8 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
       if (text.find('=') != std::string::npos || text.starts_with('~')) {
         options.overrides.push_back({recipe::Override::Kind::kSet, text, text});
       } else {
-        diagnostics.error(place_of_flag(text), "this is no change of the recipe",
-                          "write path=value, as with --set; a command trains one recipe");
+        diagnostics.error(place_of_flag(text), "not an override",
+                          "write path=value, as with --set; only one recipe is trained at a time");
       }
     }
     if (option->get_name() == "--set" && next_set < flags.sets.size())

@@ -24,21 +24,21 @@ class InMemoryRun;
 
 namespace runner::cli {
 
-/// The flags of a command that reads a recipe. Lives as long as the command line is parsed and run.
+/// The flags of a command that reads a recipe. Has to live until the command has run.
 struct RecipeFlags {
   std::string path;
   std::vector<std::string> sets, set_files, ext;
   std::vector<std::string> changes;           ///< `path=value` without --set
-  std::vector<std::string> sets_before;       ///< of the program's own; those of the command line win
+  std::vector<std::string> sets_before;       ///< of the program itself; the command line overrides them
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
   CLI::App* command = nullptr;
 };
 
-/// What a training finds that somebody else began in a process of theirs: a trial of a sweep.
+/// What a training shares with the process that it runs in: of a trial of a sweep, the worker.
 struct Host {
-  std::shared_future<artifact::GitState> code;  ///< of the folder, looked at before; invalid where nobody did
+  std::shared_future<artifact::GitState> code;  ///< of the folder, read before; invalid if it was not
   const std::atomic<int>* signal = nullptr;     ///< engine::TrainRequest::signal
-  std::string* errors = nullptr;                ///< takes what is wrong in place of standard error
+  std::string* errors = nullptr;                ///< gets errors instead of standard error
   std::shared_ptr<store::InMemoryRun> light;    ///< engine::TrainRequest::light
 };
 
@@ -49,28 +49,27 @@ struct Session {
   std::string log_format = "text";
   std::string output_dir;         ///< `--output-dir`; "" when not given
   bool color = false;             ///< standard error is a terminal, and NO_COLOR is unset
-  bool outlives_readers = false;  ///< a closed standard output is no failure: what the command made is on the disk
+  bool outlives_readers = false;  ///< a closed standard output is not a failure: results are on the disk
   int exit_code = 0;
   std::vector<std::string> command_line;
-  std::optional<Host> host;       ///< nothing: the process is our own
+  std::optional<Host> host;       ///< nothing: the process is ours
   std::function<void()> command;  ///< what the chosen subcommand does; set while parsing
 
-  /// Reads and checks a recipe, prints what there is to say to standard error. Nothing when there were errors; the exit
-  /// code is 2 then. `--output-dir` counts as one more `--set`.
+  /// Reads and checks a recipe, and prints diagnostics to standard error. Nothing when there were errors; the exit code
+  /// is 2 then. `--output-dir` counts as another `--set`.
   std::optional<resolve::Recipe> load(const RecipeFlags& flags);
-  /// What the flags, the environment and the file of defaults change in a recipe; fails the session when they are
-  /// wrong.
+  /// The changes of a recipe by flags, environment and launch file; fails the session when they are wrong.
   std::optional<recipe::ComposeOptions> changes(const RecipeFlags& flags);
   std::optional<resolve::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
 
-  /// Whether the environment or the file of defaults has a say in what a recipe is read as.
+  /// Whether the environment or the launch file changes recipes.
   static bool changes_recipes();
 
-  /// Prints diagnostics to standard error; notices only when not `--quiet`.
+  /// Prints diagnostics to standard error; notices only without `--quiet`.
   void show(const core::Diagnostics& diagnostics) const;
-  /// `error: message`, and the way out; the exit code becomes `status`.
+  /// Prints `error: message` and the hint; sets the exit code to `status`.
   void fail(const std::string& message, const std::string& hint = "", int status = 2);
-  /// Where runs lie: --output-dir, ROUX_OUTPUT_DIR, `runs`.
+  /// The folder of runs: --output-dir, ROUX_OUTPUT_DIR, or `runs`.
   std::string runs_dir() const;
 
  private:
@@ -83,7 +82,7 @@ void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
 void add_override_flags(CLI::App& command, RecipeFlags& flags);
 /// `path=value` without --set, after RECIPE.
 void add_changes(CLI::App& command, RecipeFlags& flags);
-/// What --set, --set-file and --ext ask for, in the order given.
+/// The changes of --set, --set-file and --ext, in their order.
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
 
 }  // namespace runner::cli

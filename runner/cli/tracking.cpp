@@ -25,15 +25,15 @@ namespace runner::cli {
 namespace {
 
 constexpr std::int64_t kForEver_ms = 24LL * 3600 * 1000;
-constexpr std::int64_t kLeave_ms = 2000;  // after it was asked to
-constexpr std::size_t kLinesMax = 1000;   // of what one of them has to say
+constexpr std::int64_t kLeave_ms = 2000;  // after SIGTERM
+constexpr std::size_t kLinesMax = 1000;   // logged per process
 constexpr int kSignalled = 128;           // and the signal, as an exit status
 
 using Clock = std::chrono::steady_clock;
 
 std::string signal_text(int signal) { return "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")"; }
 
-/// What `roux sync` says, whose lines begin as those of any program of ours: `error: `, `warning: tracker NAME: `.
+/// A line of `roux sync` without its prefix: `error: `, `warning: tracker NAME: `.
 std::string without_prefix(std::string line, const std::string& who) {
   for (const std::string& prefix : {std::string("error: "), std::string("warning: "), who + ": "}) {
     if (line.starts_with(prefix)) line.erase(0, prefix.size());
@@ -41,7 +41,7 @@ std::string without_prefix(std::string line, const std::string& who) {
   return line;
 }
 
-/// Failure where it is known beforehand that nothing can be brought to the tool.
+/// Failure when it is known beforehand that the tool cannot be reached.
 core::Result<void> check(const core::Node& tracker, const std::string& name, const std::string& run_dir) {
   const auto cursors = store::read_cursors(run_dir);
   const auto cursor = cursors.find(name);
@@ -55,7 +55,7 @@ std::int64_t ms_until(Clock::time_point time) {
 
 }  // namespace
 
-/// A process and the thread that reads what it says, which ends with it.
+/// A process and the thread that reads its output.
 struct Tracking::Follower {
   Follower(std::string called, double timeout_s, const std::vector<std::string>& command)
       : name(std::move(called)),
@@ -71,7 +71,7 @@ struct Tracking::Follower {
     });
   }
 
-  /// Its exit status once it says no more and has ended; one that only closed its output still runs.
+  /// Its exit status once it has closed its output and ended.
   std::optional<int> ended(Clock::time_point until) {
     if (reading.wait_until(until) != std::future_status::ready) return std::nullopt;
     return process.wait_for(ms_until(until));
@@ -85,7 +85,7 @@ struct Tracking::Follower {
 
 Tracking::Tracking(const Session& session, const resolve::Recipe& recipe) : session_(session), recipe_(recipe) {}
 
-// Their threads end when they do; what was not waited for goes on without us.
+// A process that was not waited for continues without us; its thread ends with it.
 Tracking::~Tracking() {
   for (auto& follower : followers_) static_cast<void>(follower.release());
 }
@@ -96,7 +96,7 @@ void Tracking::begin(const std::string& run_dir) {
     const std::string name = review::tracker_name(tracker);
     if (const auto ready = check(tracker, name, run_dir); !ready) {
       core::log_warning("tracker " + name + ": " + ready.failure().message + "; " + ready.failure().hint +
-                        ", and `roux sync " + run_dir + " --tracker " + name + "` brings the run there");
+                        ", then `roux sync " + run_dir + " --tracker " + name + "`");
       continue;
     }
     const std::vector<std::string> command = {core::own_program(), "--log-format", session_.log_format,
@@ -105,7 +105,7 @@ void Tracking::begin(const std::string& run_dir) {
     const double timeout_s = sections::tracker_common::parse_config(tracker).finish_timeout;
     const auto started =
         core::attempt([&] { followers_.push_back(std::make_unique<Follower>(name, timeout_s, command)); });
-    if (!started) core::log_warning("tracker " + name + " is left for `roux sync`: " + started.failure().message);
+    if (!started) core::log_warning("tracker " + name + " cannot be started: " + started.failure().message);
   }
 }
 
@@ -123,27 +123,28 @@ void Tracking::finish() {
       follower->process.send(SIGTERM);
       late.push_back(follower.get());
     } else if (*status != core::kExitDone) {
-      tell_rest(*follower, *status > kSignalled ? "its process was ended by " + signal_text(*status - kSignalled) : "");
+      tell_rest(*follower,
+                *status > kSignalled ? "its process was killed by " + signal_text(*status - kSignalled) : "");
     }
   }
   const auto leave = Clock::now() + std::chrono::milliseconds(kLeave_ms);
   for (Follower* follower : late) {
     const std::optional<int> status = follower->ended(leave);
     if (status && *status == core::kExitDone) continue;
-    if (!status) follower->process.send(SIGKILL);  // what it has brought so far is on record
-    tell_rest(*follower, "it did not come to an end within finish_timeout");
+    if (!status) follower->process.send(SIGKILL);  // what it has sent so far is recorded
+    tell_rest(*follower, "it did not end within finish_timeout");
   }
   for (auto& follower : followers_) {
-    // Something that it has started may keep what it says open.
+    // A process that it started may keep its output open.
     if (!follower->ended(Clock::now() + std::chrono::milliseconds(kLeave_ms))) static_cast<void>(follower.release());
   }
   followers_.clear();
-  if (!late.empty()) store::put_journal_away(run_dir_);  // one that was killed while it read has left it open
+  if (!late.empty()) store::put_journal_away(run_dir_);  // a process killed while reading leaves it open
 }
 
 void Tracking::tell_rest(const Follower& follower, const std::string& why) const {
-  core::log_warning("tracker " + follower.name + " has not everything yet" + (why.empty() ? "" : ", " + why) +
-                    ": roux sync " + run_dir_ + " --tracker " + follower.name + " brings the rest");
+  core::log_warning("tracker " + follower.name + " is incomplete" + (why.empty() ? "" : ", " + why) + ": `roux sync " +
+                    run_dir_ + " --tracker " + follower.name + "` sends the rest");
 }
 
 }  // namespace runner::cli

@@ -9,16 +9,16 @@
 
 namespace runner::cli {
 
-/// The processes that bring a run to the recipe's trackers while it trains: `roux sync RUN --tracker NAME --follow`,
-/// one a tracker. None of them can stall, stop or take down the training; each ends by itself when the run has ended,
-/// even when this process is killed. What they have to say is told as warnings.
+/// The processes that send a run to the recipe's trackers while it trains: `roux sync RUN --tracker NAME --follow`, one
+/// per tracker. None of them can block, stop or crash the training. Each ends when the run has ended, even when this
+/// process is killed. Their messages are logged as warnings.
 class Tracking {
  public:
   Tracking(const Session& session, const resolve::Recipe& recipe);
   ~Tracking();
-  /// The run is there. Does not block.
+  /// Call when the folder of the run exists. Does not block.
   void begin(const std::string& run_dir);
-  /// Waits for all at once, for each up to its `finish_timeout`, and says what is left for `roux sync`.
+  /// Waits for all of them, up to their `finish_timeout`, and warns about what is left for `roux sync`.
   void finish();
 
  private:

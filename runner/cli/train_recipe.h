@@ -1,14 +1,39 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runner/cli/session.h"
+#include "runner/engine/engine.h"
 #include "runner/resolve/load.h"
+
+// Shared by `run`, `launch` and `resume`, and by the trials of a sweep.
 
 namespace runner::cli {
 
-/// What `roux run --new` does once it has read its recipe, whose one source is what it resolves to. `run_id`: "" where
-/// one is to be made.
+struct RunFlags {
+  RecipeFlags recipe;
+  std::string run;  ///< of `resume`
+  bool start_anew = false, smoke = false;
+  std::string summary_json, checkpoint;
+  std::vector<std::string> allow_changes;
+  std::string run_id;  ///< of a new run, for a caller that has to know its folder
+};
+
+/// All flags of `run`.
+void add_run_flags(CLI::App& command, RunFlags& flags);
+/// Those that `resume` has, too: --summary-json, --checkpoint, --allow-change.
+void add_resume_flags(CLI::App& command, RunFlags& flags);
+
+engine::TrainRequest train_request(const Session& session, const RunFlags& flags);
+/// Call first in a command that trains: until training begins, a signal leaves with 75.
+void begin_training(Session& session);
+/// Trains a recipe in this process, or starts its ranks.
+void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request);
+
+/// `roux run`.
+void run(Session& session, const RunFlags& flags);
+/// `roux run --new` of a recipe that was read before; its one source is what it resolves to. `run_id`: "" makes one.
 void train_recipe(Session& session, const resolve::Recipe& recipe, const std::string& run_id);
 
 }  // namespace runner::cli

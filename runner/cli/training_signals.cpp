@@ -11,9 +11,9 @@
 namespace runner::cli {
 namespace {
 
-constexpr std::string_view kStopped = "stopped by a signal before training began; the same command starts it again\n";
+constexpr std::string_view kStopped = "stopped by a signal before training began; run the same command to start it\n";
 
-std::atomic<int> exit_status{core::kExitResumable};  // a handler can reach nothing else
+std::atomic<int> exit_status{core::kExitResumable};  // a handler can access nothing else
 std::atomic<bool> is_over{false};
 
 void leave(int) {
@@ -21,9 +21,9 @@ void leave(int) {
   _exit(exit_status);
 }
 
-void go_on(int) {}
+void ignore(int) {}
 
-/// What is ignored stays so: SIGHUP under `nohup`.
+/// A signal that is ignored stays ignored: SIGHUP under `nohup`.
 void handle(int signal, void (*handler)(int)) {
   struct sigaction action = {}, before = {};
   action.sa_handler = handler;
@@ -36,7 +36,7 @@ void handle(int signal, void (*handler)(int)) {
 
 void handle_training_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) handle(signal, leave);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, go_on);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, ignore);
 }
 
 void leave_on_signal_with(int status) {

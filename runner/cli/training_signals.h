@@ -2,12 +2,12 @@
 
 namespace runner::cli {
 
-/// For the rest of a process that trains, its own handlers of signals; they reach no program that it starts. A signal
-/// that asks for the end, before train::SignalWatch takes it, leaves with 75 at once. What reads our output may go away
-/// (SIGPIPE), and a file may meet `ulimit -f` (SIGXFSZ): then the call that wrote says so.
+/// Installs signal handlers for the rest of a process that trains; programs that it starts do not inherit them. Until
+/// the training handles signals itself (train::SignalWatch, launch::Signals), a signal to stop ends the process
+/// with 75. SIGPIPE and SIGXFSZ do nothing, so that the call that writes fails instead.
 void handle_training_signals();
 
-/// From here on, a signal that asks for the end leaves with `status`: the training is over.
+/// From here on, a signal to stop ends the process with `status`, as the training is over.
 void leave_on_signal_with(int status);
 
 }  // namespace runner::cli

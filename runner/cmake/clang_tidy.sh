@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # clang_tidy.sh BUILD [BASE]: clang-tidy over the sources that changed since HEAD left BASE (origin/main), of those that
-# BUILD compiles; on BASE itself, over those of the last commit or merge. Begins with no file after CLANG_TIDY_SECONDS
-# (300), and says how many it checked.
+# BUILD compiles; on BASE itself, over those of the last commit or merge. Those without LibTorch come first, as they are
+# read in a third of the time. Checks CLANG_TIDY_FILES (40) at most, begins with none after CLANG_TIDY_SECONDS (150),
+# and says how many it checked.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 build=$1 base=${2:-origin/main}
@@ -12,22 +13,35 @@ git rev-parse -q --verify "$since^{commit}" >/dev/null ||
   { echo "no commit to compare with: nothing is checked"; exit 0; }
 
 # Renamed without a change is not changed.
-mapfile -t files < <(comm -12 \
-  <(git diff -M --diff-filter=AMR --name-status "$since" -- runner components trackers schemas |
-    awk -F '\t' '$1 != "R100" {print $NF}' | sort) \
-  <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" "$build/compile_commands.json" | sort))
-[ ${#files[@]} -gt 0 ] || { echo "no source that $build compiles has changed since $since"; exit 0; }
+changed=$(git diff -M --diff-filter=AMR --name-status "$since" -- runner components trackers schemas |
+  awk -F '\t' '$1 != "R100" {print $NF}' | sort)
+# compiled 0|1: the changed sources that are built without LibTorch, or with it.
+compiled() {
+  comm -12 <(printf '%s\n' "$changed") \
+    <(awk -v root="$PWD/" -v torch="$1" '
+        /^ *"command": / { is_torch = / -fopenmp / ? 1 : 0 }
+        /^ *"file": / { split($0, part, "\""); file = part[4]
+                        if (is_torch == torch && index(file, root) == 1) print substr(file, length(root) + 1) }' \
+        "$build/compile_commands.json" | sort -u)
+}
+files=$(compiled 0; compiled 1)
+[ -n "$files" ] || { echo "no source that $build compiles has changed since $since"; exit 0; }
 
-checked=$(mktemp)
-trap 'rm -f "$checked"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# A header that g++ has precompiled is none for clang.
+sed -E "s|-include [^ ]*/cmake_pch\.hxx|-include $PWD/runner/cmake/torch_pch.h|
+        s/ -(Winvalid-pch|fpch-preprocess)//g" \
+  "$build/compile_commands.json" >"$work/compile_commands.json"
 check() {
   [ "$(date +%s)" -lt "$end" ] || return 0
-  echo "$1" >>"$checked"
-  clang-tidy -p "$build" --quiet --warnings-as-errors='*' "$1" 2>/dev/null
+  echo "$1" >>"$work/checked"
+  clang-tidy -p "$work" --quiet --warnings-as-errors='*' "$1" 2>/dev/null
 }
 export -f check
-export build checked end=$(($(date +%s) + ${CLANG_TIDY_SECONDS:-300}))
+touch "$work/checked"
+export work end=$(($(date +%s) + ${CLANG_TIDY_SECONDS:-150}))
 status=0
-printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -I{} bash -c 'check "$1"' check {} || status=1
-echo "clang-tidy: $(wc -l <"$checked") of ${#files[@]} changed sources checked"
+head -n "${CLANG_TIDY_FILES:-40}" <<<"$files" | xargs -P "$(nproc)" -I{} bash -c 'check "$1"' check {} || status=1
+echo "clang-tidy: $(wc -l <"$work/checked") of $(wc -l <<<"$files") changed sources checked"
 exit $status

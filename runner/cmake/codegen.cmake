@@ -9,7 +9,7 @@ function(add_codegen)
   target_include_directories(schema_gen PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(schema_gen PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry
     third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_re2
-    Threads::Threads ${CMAKE_DL_LIBS})
+    third_party_png Threads::Threads ${CMAKE_DL_LIBS})
 
   set(out "${CMAKE_BINARY_DIR}/generated")
   set(base "${out}/base/fragments.cpp" "${out}/base/configs_section.cpp")

@@ -6,6 +6,8 @@ find_package(CLI11 REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_library(ROUX_LIBXXHASH xxhash REQUIRED)
+find_package(PNG REQUIRED)
+find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
 find_library(ROUX_JEMALLOC jemalloc REQUIRED)
 find_library(ROUX_YAML_CPP yaml-cpp REQUIRED)
@@ -34,6 +36,8 @@ third_party(yaml-cpp ${ROUX_YAML_CPP})
 third_party(jsonnet ${ROUX_JSONNET})
 third_party(csv ${ROUX_CSV})
 third_party(re2 ${ROUX_RE2})  # LibTorch exports nothing of it, so the two never meet
+third_party(png PNG::PNG)
+third_party(zlib ZLIB::ZLIB)  # LibTorch keeps its own deflate to itself
 third_party(xxhash ${ROUX_LIBXXHASH})
 third_party(curl)  # headers only: trackers/server/curl.h opens the library
 target_include_directories(third_party_curl SYSTEM INTERFACE "${ROUX_CURL_INCLUDE}")

@@ -1,6 +1,5 @@
 # cmake --install PREFIX and cpack: the program, what it loads, what the author of a plugin needs, and the notices of
 # everything that is carried. Nothing in it names a folder of this machine, so that the prefix may be moved.
-set(ROUX_INCLUDE include/roux)
 install(TARGETS roux schema_gen RUNTIME DESTINATION bin)
 install(TARGETS roux_base LIBRARY DESTINATION lib)
 set(carried roux roux_base schema_gen)
@@ -14,12 +13,8 @@ if(ROUX_CUDA)
 endif()
 set_target_properties(${carried} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
 
-foreach(folder runner components trackers)
-  if(IS_DIRECTORY "${CMAKE_SOURCE_DIR}/${folder}")
-    install(DIRECTORY ${folder} DESTINATION ${ROUX_INCLUDE} FILES_MATCHING PATTERN "*.h" PATTERN cmake EXCLUDE)
-  endif()
-endforeach()
-install(DIRECTORY "${CMAKE_BINARY_DIR}/generated" DESTINATION ${ROUX_INCLUDE} FILES_MATCHING PATTERN "*.h")
+install(CODE "set(ROOT \"${CMAKE_SOURCE_DIR}\")\nset(TO include/roux)")
+install(SCRIPT "${CMAKE_SOURCE_DIR}/runner/cmake/public_headers.cmake")
 install(DIRECTORY schemas DESTINATION share/roux FILES_MATCHING PATTERN "*.json"
         PATTERN gen EXCLUDE PATTERN reference EXCLUDE)
 install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/schemas/" DESTINATION share/roux/schemas)

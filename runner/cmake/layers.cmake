@@ -1,7 +1,8 @@
 # A layer is a folder: every .cpp in it and below it, compiled once into objects that the binaries and tests share.
 # Adding a file or a sub-folder never edits a list.
 #
-#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH] [LINK third-party...])
+#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH | PRECOMPILE header]
+#             [LINK third-party...])
 set(ROUX_EMPTY "${CMAKE_BINARY_DIR}/empty.cpp")
 set(ROUX_NO_MAIN "${CMAKE_BINARY_DIR}/no_main.cpp")
 file(CONFIGURE OUTPUT "${ROUX_NO_MAIN}" CONTENT "int main() { return 70; }\n")
@@ -36,7 +37,7 @@ function(use_torch target)
 endfunction()
 
 function(add_layer name)
-  cmake_parse_arguments(L "TORCH" "FOLDER;EXCLUDE" "SOURCES;OPTIONS;LINK" ${ARGN})
+  cmake_parse_arguments(L "TORCH" "FOLDER;EXCLUDE;PRECOMPILE" "SOURCES;OPTIONS;LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${L_FOLDER}/*.cpp")
   if(L_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX "${L_EXCLUDE}")
@@ -53,18 +54,34 @@ function(add_layer name)
   endforeach()
   if(L_TORCH)
     use_torch(roux_layer_${name})
+  elseif(L_PRECOMPILE)
+    target_compile_options(roux_layer_${name} PRIVATE -fpch-preprocess)
+    target_precompile_headers(roux_layer_${name} PRIVATE "\"${L_PRECOMPILE}\"")  # in quotes, as in use_torch()
   endif()
 endfunction()
 
-# add_command_table(FOLDER): FOLDER/x.cpp defines `void add_x(CLI::App&, Session&)`; ROUX_COMMAND_TABLE is a file that
-# calls all of them, in the order of their names.
+# add_command_table(FOLDER): FOLDER/x.cpp defines `void add_x(CLI::App&, Session&)`, and FOLDER/group/x.cpp defines
+# `void add_group_x(CLI::App&, Session&)`. ROUX_COMMAND_TABLE is a file with add_commands(), which calls the first, and
+# add_group_commands(), which calls those of a group, in the order of their names.
 function(add_command_table folder)
-  file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${folder}/*.cpp")
+  file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${folder}/*.cpp" "${CMAKE_SOURCE_DIR}/${folder}/*/*.cpp")
   list(SORT files)
   foreach(file ${files})
-    get_filename_component(name "${file}" NAME_WE)
-    string(APPEND declarations "void add_${name}(CLI::App& app, Session& session);\n")
-    string(APPEND calls "  add_${name}(app, session);\n")
+    cmake_path(GET file STEM name)
+    cmake_path(GET file PARENT_PATH group)
+    cmake_path(RELATIVE_PATH group BASE_DIRECTORY "${CMAKE_SOURCE_DIR}/${folder}")
+    set(prefix "add_${group}_")
+    if(group STREQUAL ".")
+      set(prefix "add_")
+    endif()
+    list(APPEND functions "${prefix}commands")
+    string(APPEND declarations "void ${prefix}${name}(CLI::App& app, Session& session);\n")
+    string(APPEND calls_of_${prefix}commands "  ${prefix}${name}(app, session);\n")
+  endforeach()
+  list(REMOVE_DUPLICATES functions)
+  foreach(function ${functions})
+    string(APPEND definitions
+           "void ${function}(CLI::App& app, Session& session) {\n${calls_of_${function}}}\n\n")
   endforeach()
   set(table "${CMAKE_BINARY_DIR}/generated/cli/commands.cpp")
   file(CONFIGURE OUTPUT "${table}" @ONLY CONTENT [=[
@@ -74,10 +91,7 @@ function(add_command_table folder)
 namespace runner::cli {
 
 @declarations@
-void add_commands(CLI::App& app, Session& session) {
-@calls@}
-
-}  // namespace runner::cli
+@definitions@}  // namespace runner::cli
 ]=])
   set(ROUX_COMMAND_TABLE "${table}" PARENT_SCOPE)
 endfunction()
@@ -99,7 +113,7 @@ function(add_binary_base)
     PRIVATE roux_layer_core roux_layer_recipe roux_layer_registry roux_layer_resolve roux_layer_store
             roux_layer_artifact
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
-            third_party_xxhash third_party_re2
+            third_party_xxhash third_party_re2 third_party_png
             Threads::Threads ${CMAKE_DL_LIBS})
 endfunction()
 
@@ -114,7 +128,7 @@ function(add_binary_program)
   target_link_libraries(roux
     PRIVATE third_party_jemalloc roux_layer_cli roux_layer_transfer roux_layer_review roux_layer_chart
             roux_layer_terminal roux_layer_query roux_layer_trackers roux_layer_sweep roux_layer_sampler
-            roux_layer_pruner roux_layer_launch roux_base third_party_cli11
+            roux_layer_pruner roux_layer_launch roux_base third_party_cli11 third_party_zlib
             Threads::Threads ${CMAKE_DL_LIBS})
   set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
 endfunction()

@@ -1,7 +1,9 @@
 # find_package(roux): what the author of a plugin builds against.
 #
-#   roux::base        libroux_base.so and the headers of its layers: recipes, registries, store, checkpoints as files
-#   roux::engine      libroux_engine.so: components; brings no LibTorch headers, use those of its version
+# Include <roux/*.h>: one header for each kind of component, and core.h. What lies in roux/detail is theirs.
+#
+#   roux::base        libroux_base.so: the recipe's tree, diagnostics, errors, units
+#   roux::engine      libroux_engine.so: what components share; brings no LibTorch headers, use those of its version
 #   roux::schema_gen  fragments -> config structs, parsers, tables
 #   ROUX_SCHEMAS      the folder of roux's own fragments and of the schema for editors
 get_filename_component(ROUX_PREFIX "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
@@ -12,7 +14,7 @@ foreach(name base engine)
     set_target_properties(roux::${name} PROPERTIES
       IMPORTED_LOCATION "${ROUX_PREFIX}/lib/libroux_${name}.so"
       IMPORTED_NO_SONAME OFF
-      INTERFACE_INCLUDE_DIRECTORIES "${ROUX_PREFIX}/include/roux"
+      INTERFACE_INCLUDE_DIRECTORIES "${ROUX_PREFIX}/include;${ROUX_PREFIX}/include/roux/detail"
       INTERFACE_LINK_OPTIONS "-Wl,-rpath-link,${ROUX_PREFIX}/lib"
       INTERFACE_COMPILE_FEATURES cxx_std_20)
   endif()

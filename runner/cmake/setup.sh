@@ -181,7 +181,7 @@ build_jobs() {
 setup_build() {
   [ "${ROUX_SKIP_BUILD:-}" != 1 ] || return 0
   mkdir -p "$roux_build" 2>/dev/null || true
-  if [ ! -w "$roux_build" ]; then  # somebody else's checkout: what is built there is all there is
+  if [ ! -w "$roux_build" ]; then  # another user's checkout: only use what is built there
     [ -x "$roux_build/bin/roux" ] || refuse 1 "error: $roux_build cannot be written, and nothing is built there"
     return 0
   fi

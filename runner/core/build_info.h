@@ -6,7 +6,7 @@ namespace runner::core {
 const char* program_version();
 /// `Release, GNU 12.2.0`
 const char* program_build();
-/// 16 hex digits over the sources that this build was made from: the same from the same sources, wherever they lie.
+/// 16 hex digits: a hash of this build's sources, independent of their location.
 const char* source_hash();
 
 }  // namespace runner::core

@@ -5,7 +5,7 @@
 
 namespace runner::core {
 
-/// The seam for time. Tests pass a clock of their own; nothing else reads the system's.
+/// The seam for time. Tests pass their own clock; nothing else reads the system's.
 class Clock {
  public:
   virtual ~Clock() = default;

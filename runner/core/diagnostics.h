@@ -10,15 +10,15 @@ namespace runner::core {
 
 enum class Severity { kError, kWarning, kNotice };
 
-/// One thing that is wrong (or worth a word) with what the user wrote, and the way out.
+/// An error, warning or notice about the user's input, with a hint.
 struct Diagnostic {
   Severity severity = Severity::kError;
   Location place;
-  std::string message;  ///< What is there and what was wanted; lower case, no full stop.
-  std::string hint;     ///< The way out; may be empty.
+  std::string message;  ///< What was found and what was expected; lower case, no full stop.
+  std::string hint;     ///< Suggested fix; may be empty.
 };
 
-/// Collects every problem of one pass, so that all are told at once.
+/// Collects all problems of one pass, to report them together.
 class Diagnostics {
  public:
   void error(Location place, std::string message, std::string hint = "");

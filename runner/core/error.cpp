@@ -29,14 +29,14 @@ void print_frame(int number, void* address) {
 
 void assertion_failed(const char* condition, const char* why, const char* file, int line) {
   flush_log();
-  std::fprintf(stderr, "roux: a mistake of our own at %s:%d: %s (%s)\n", file, line, condition, why);
+  std::fprintf(stderr, "roux: bug in roux at %s:%d: %s (%s)\n", file, line, condition, why);
   constexpr int kFramesMax = 48;
   void* frames[kFramesMax];
   const int count = backtrace(frames, kFramesMax);
   for (int i = 1; i < count; ++i) print_frame(i, frames[i]);
   std::fprintf(stderr, "please report this with the recipe and the lines above (version " ROUX_VERSION ")\n");
   std::fflush(stderr);
-  // No destructors: whatever is inconsistent now must not be written to disk on the way out.
+  // No destructors: inconsistent state must not be written to disk.
   _exit(kExitOurBug);
 }
 

@@ -5,18 +5,18 @@
 
 namespace runner::core {
 
-/// Exit status of the program; docs/errors.md says which means what.
+/// Exit status of the program; see docs/errors.md.
 enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,
   kExitUsage = 2,
   kExitOurBug = 70,
   kExitResumable = 75,
-  kExitPeerLost = 76,  ///< of one rank among several: another one is to blame. A supervisor never hands it on.
+  kExitPeerLost = 76,  ///< of one rank among several: another one is to blame. A supervisor never passes it on.
 };
 
-/// The world did not play along: a file, a rank, a record met while training. Names paths or ranks. The only exception
-/// that crosses layers; `main` prints it as `error: message` and `  hint: ...` and leaves with `exit_code()`.
+/// An error of the environment: a file, a rank, a record met while training. Names paths or ranks. The only exception
+/// that crosses layers; `main` prints it as `error: message` and `  hint: ...` and exits with `exit_code()`.
 class RunError : public std::runtime_error {
  public:
   explicit RunError(const std::string& message, std::string hint = "", int exit_code = kExitFailed)
@@ -30,11 +30,11 @@ class RunError : public std::runtime_error {
   int exit_code_;
 };
 
-/// Prints message, stack and "please report", then leaves with kExitOurBug.
+/// Prints message, stack and "please report", then exits with kExitOurBug.
 [[noreturn]] void assertion_failed(const char* condition, const char* why, const char* file, int line);
 
 }  // namespace runner::core
 
-/// Our own mistakes only: never for what a user can write.
+/// For bugs in roux only: never for user input.
 #define RUNNER_ASSERT(condition, why) \
   ((condition) ? void(0) : ::runner::core::assertion_failed(#condition, why, __FILE__, __LINE__))

@@ -11,10 +11,10 @@ namespace runner::core {
 /// Reads the fields of a mapping that a program wrote: a manifest, a capsule, a profile.
 ///
 /// Errors    RunError `PATH has no usable "KEY"` for a field that is missing or of another kind.
-/// The node must outlive this; lists and mappings are handed out by reference.
+/// The node must outlive this; lists and mappings are returned by reference.
 class Fields {
  public:
-  /// `path` says whose fields they are in a message: a file, or "the profile's steps".
+  /// `path` names the source in messages: a file, or "the profile's steps".
   Fields(const Node& node, std::string path) : node_(node), path_(std::move(path)) {}
 
   std::int64_t integer(const char* key) const;

@@ -27,7 +27,7 @@ class Builder final : public Json::json_sax_t {
     return add(Node::integer(static_cast<std::int64_t>(value)));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    // The parser takes an integer of any length as a float; silently less exact is worse than refused.
+    // The parser reads an integer of any length as a float; an error is better than a silent loss of precision.
     if (text.find_first_of(".eE") == std::string::npos) return refuse("the integer " + text + " is beyond 64 bits");
     Node node = Node::floating(value);
     node.set_written(text);
@@ -40,12 +40,12 @@ class Builder final : public Json::json_sax_t {
   bool end_object() override { return close(); }
   bool end_array() override { return close(); }
   bool key(string_t& value) override {
-    if (!open_.back().keys.insert(value).second) return refuse("the key \"" + value + "\" stands there twice");
+    if (!open_.back().keys.insert(value).second) return refuse("the key \"" + value + "\" appears twice");
     open_.back().key = std::move(value);
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
-    return refuse("it is no JSON from byte " + std::to_string(position) + " on");
+    return refuse("it is not valid JSON from byte " + std::to_string(position) + " on");
   }
 
   Node take() { return std::move(root_); }
@@ -89,7 +89,7 @@ class Builder final : public Json::json_sax_t {
     if (level.node.is_sequence()) {
       level.node.items().push_back(std::move(node));
     } else {
-      // Not set(): that looks through the keys there are, and a model may have many thousand tensors.
+      // Not set(): that searches all keys, and a model may have thousands of tensors.
       level.node.entries().push_back({std::move(level.key), {}, std::move(node)});
     }
     return true;

@@ -8,15 +8,15 @@
 
 namespace runner::core {
 
-/// What a text may ask of its reader.
+/// Limits of a reader.
 struct JsonLimits {
   int depth_max = 256;
   std::int64_t values_max = 5'000'000;
 };
 
 /// JSON that a program wrote (a file of a checkpoint, a row of a run) into a tree without places; recipes are read by
-/// recipe::read_json. Refused, with the reason: bytes that are no JSON or no UTF-8, a key twice, an integer beyond 64
-/// bits, more than the limits allow.
+/// recipe::read_json. Refused, with the reason: invalid JSON or UTF-8, a duplicate key, an integer beyond 64 bits,
+/// anything beyond the limits.
 Result<Node> parse_json(std::string_view text, const JsonLimits& limits = {});
 
 }  // namespace runner::core

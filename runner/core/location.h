@@ -16,13 +16,13 @@ struct Source {
 
 /// Where a value or a key stands. Cheap to copy: the text is shared.
 struct Location {
-  std::shared_ptr<const Source> source;  ///< Null when the value has no place of its own.
+  std::shared_ptr<const Source> source;  ///< Null when the value has no location.
   int line = 0;                          ///< From 1; 0 means the source as a whole.
   int column = 0;                        ///< From 1, in code points.
   int width = 1;                         ///< Code points to underline, at least 1.
 
   bool known() const { return source != nullptr; }
-  /// `recipes/gpt.yaml:14:19`, or the name alone where there is no line; "" when unknown.
+  /// `recipes/gpt.yaml:14:19`, or just the name without a line; "" when unknown.
   std::string text() const;
 };
 

@@ -30,7 +30,7 @@ spdlog::level::level_enum level_of(LogLevel level) {
   return spdlog::level::info;
 }
 
-// On the terminal a line is the message alone; a warning or an error says so first, as diagnostics do.
+// On the terminal a line is just the message, with a prefix for warnings and errors, as in diagnostics.
 class LevelPrefix final : public spdlog::custom_flag_formatter {
  public:
   explicit LevelPrefix(bool color) : color_(color) {}
@@ -79,7 +79,7 @@ constexpr const char* kFilePattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 
 using Sink = std::shared_ptr<spdlog::sinks::stderr_sink_mt>;
 
-/// How lines look on standard error, and which come there.
+/// Format and level of the lines on standard error.
 void settle(const Sink& terminal, const LogOptions& options) {
   const auto utc = spdlog::pattern_time_type::utc;
   terminal->set_level(level_of(options.level));
@@ -92,13 +92,13 @@ void settle(const Sink& terminal, const LogOptions& options) {
   terminal->set_formatter(std::move(formatter));
 }
 
-/// Where lines go, and the options that it was made by.
+/// The sink of the lines, with its options.
 struct Voice {
   Voice(const LogOptions& given, const std::vector<spdlog::sink_ptr>& sinks, spdlog::level::level_enum level)
       : options(given), logger("roux", sinks.begin(), sinks.end()) {
     logger.set_level(level);
     logger.flush_on(spdlog::level::debug);
-    // A full disk: the line is lost, the run goes on.
+    // A full disk: the line is lost, the run continues.
     logger.set_error_handler([](const std::string&) {});
   }
 
@@ -108,7 +108,7 @@ struct Voice {
     if (options.format == LogFormat::kJson) {
       logger.log(spd_level, spdlog::string_view_t(json_quote(message)));
     } else {
-      logger.log(spd_level, spdlog::string_view_t(printable(message)));  // it may quote a file of anyone's
+      logger.log(spd_level, spdlog::string_view_t(printable(message)));  // it may quote untrusted files
     }
   }
 
@@ -118,11 +118,11 @@ struct Voice {
 
 thread_local std::shared_ptr<Voice> own_voice;  // OwnLog
 
-// Everything that logging needs to remember. One object, in libroux_base only, behind a mutex.
+// All state of logging. One object, in libroux_base only, guarded by a mutex.
 class Log {
  public:
   static Log& instance() {
-    static auto* log = new Log;  // never destroyed: threads may speak until the very end
+    static auto* log = new Log;  // never destroyed: threads may log until exit
     return *log;
   }
 
@@ -170,7 +170,7 @@ class Log {
       file_->set_formatter(std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::utc));
       sinks.push_back(file_);
     }
-    // A quiet run keeps what it did in its file all the same.
+    // A quiet run still logs to its file.
     const auto level = level_of(options_.level);
     voice_ = std::make_shared<Voice>(options_, sinks, file_ ? std::min(level, spdlog::level::info) : level);
   }

@@ -18,7 +18,7 @@ struct LogOptions {
 /// and stays behind this header (LibTorch carries another fmt). Thread-safe; never throws; never blocks on a full disk.
 void configure_log(const LogOptions& options);
 LogOptions log_options();
-/// Adds the file; an empty path takes it away.
+/// Adds the file; an empty path removes it.
 void set_log_file(const std::string& path);
 void log(LogLevel level, std::string_view message);
 
@@ -28,9 +28,8 @@ inline void log_warning(std::string_view message) { log(LogLevel::kWarning, mess
 inline void log_error(std::string_view message) { log(LogLevel::kError, message); }
 void flush_log();
 
-/// While it lives, lines of the thread that made it go to standard error as the options say now, and to no file,
-/// whatever others configure meanwhile: of one who watches over a training in this very process. One at a time a
-/// thread.
+/// While it lives, lines of its thread go to standard error with the current options, and to no file, regardless of
+/// later configuration: for a thread that supervises a training in this process. One at a time a thread.
 class OwnLog {
  public:
   OwnLog();

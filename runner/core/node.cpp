@@ -6,6 +6,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/path.h"
+#include "runner/core/text.h"
 
 namespace runner::core {
 namespace {
@@ -13,9 +14,7 @@ namespace {
 std::string double_text(double value) {
   if (std::isnan(value)) return ".nan";
   if (std::isinf(value)) return value > 0 ? ".inf" : "-.inf";
-  char buffer[64];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  std::string text(buffer, end);
+  std::string text = number_text(value);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   const std::size_t zero = text.find("e-0");  // 1e-04 reads better as 1e-4
   if (zero != std::string::npos) text.erase(zero + 2, 1);
@@ -57,6 +56,8 @@ Node Node::string(std::string value, Location place) {
   node.string_ = std::move(value);
   return node;
 }
+
+Node Node::sequence() { return sequence(std::vector<Node>()); }
 
 Node Node::sequence(std::vector<Node> items, Location place) {
   Node node = null(std::move(place));

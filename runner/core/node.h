@@ -11,7 +11,7 @@
 
 namespace runner::core {
 
-/// A located tree: what a recipe is from its first reading to the resolved form that the engine gets.
+/// A tree with locations: a recipe from its first reading to the resolved form for the engine.
 ///
 /// A value type: copies are deep (places share their text). Mappings keep the order in which they were written and hold
 /// each key once. Numbers follow the YAML 1.2 core schema; `scalar_text()` keeps what the user wrote, for messages.
@@ -26,7 +26,8 @@ class Node {
   static Node integer(std::int64_t value, Location place = {});
   static Node floating(double value, Location place = {});
   static Node string(std::string value, Location place = {});
-  static Node sequence(std::vector<Node> items = {}, Location place = {});
+  static Node sequence();
+  static Node sequence(std::vector<Node> items, Location place = {});
   static Node mapping(Location place = {});
 
   Kind kind() const { return kind_; }
@@ -53,7 +54,7 @@ class Node {
 
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<Entry>& entries() { return entries_; }
-  /// Null when the key is absent or this is no mapping.
+  /// Null when the key is absent or this is not a mapping.
   const Node* find(std::string_view key) const;
   Node* find(std::string_view key);
   const Entry* find_entry(std::string_view key) const;
@@ -67,13 +68,13 @@ class Node {
   const Location& location() const { return place_; }
   void set_location(Location place) { place_ = std::move(place); }
 
-  /// How the value came here, outermost first, beyond its place: "extends recipes/base.yaml", "variable vars.width",
-  /// "default of optimizer/adamw", "alias learning_rate", "settled by the batch algebra". For `explain`.
+  /// The history of the value, outermost first, in addition to its location: "extends recipes/base.yaml", "variable
+  /// vars.width", "default of optimizer/adamw", "alias learning_rate", "settled by the batch algebra". For `explain`.
   const std::vector<std::string>& history() const { return history_; }
   void add_history(std::string step) { history_.push_back(std::move(step)); }
   void set_history(std::vector<std::string> steps) { history_ = std::move(steps); }
 
-  /// Same kinds and values; places and histories do not count.
+  /// Same kinds and values; ignores locations and histories.
   bool same_value(const Node& other) const;
 
  private:
@@ -95,7 +96,7 @@ struct Node::Entry {
   Node value;
 };
 
-/// The history of a null that stands where a check has refused a value: it was given, so no rule calls it missing.
+/// The history of a null that replaces a refused value: it was given, so no rule reports it as missing.
 inline constexpr const char* kRefused = "refused";
 
 /// JSON text of the tree, one line when `indent` is negative. Non-finite numbers are written as strings ("nan", "inf").

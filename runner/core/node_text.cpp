@@ -1,4 +1,4 @@
-// A tree back to text: JSON for programs, YAML for people.
+// Writes a tree as text: JSON for programs, YAML for people.
 #include <charconv>
 #include <cmath>
 
@@ -117,7 +117,7 @@ std::string inline_text(const Node& node) {
   return out + "]";
 }
 
-// `margin` is what stands before every line but the first, which the caller has begun already.
+// `margin` is the prefix of every line but the first, which the caller has begun.
 void write_yaml(const Node& node, const std::string& margin, std::string& out) {
   bool first = true;
   const auto begin = [&] {

@@ -9,7 +9,7 @@ namespace {
 constexpr std::int64_t kIndexMax = 1'000'000;
 
 Failure bad(std::string_view text, const std::string& why) {
-  return Failure{"\"" + std::string(text) + "\" is no path: " + why,
+  return Failure{"\"" + std::string(text) + "\" is not a path: " + why,
                  "write it as training.max_steps or model.layers[2].p"};
 }
 
@@ -21,8 +21,8 @@ std::string quoted_if_needed(std::string_view key) {
   return text + "\"]";
 }
 
-/// What stands between `["` and `"]`, where a backslash makes the next character an ordinary one; nothing where that
-/// has no end. `at` is behind the opening quote, and then behind the closing bracket.
+/// The text between `["` and `"]`, with backslash escapes; nothing without an end. `at` is after the opening quote, and
+/// then after the closing bracket.
 std::optional<std::string> quoted_key(std::string_view text, std::size_t& at) {
   std::string key;
   for (; at < text.size(); ++at) {
@@ -50,11 +50,11 @@ Result<std::vector<PathStep>> parse_path(std::string_view text) {
         const std::string_view digits = text.substr(at + 1, end - at - 1);
         std::int64_t index = 0;
         for (const char c : digits) {
-          if (c < '0' || c > '9') return bad(text, "[" + std::string(digits) + "] is no position in a list");
+          if (c < '0' || c > '9') return bad(text, "[" + std::string(digits) + "] is not a position in a list");
           index = index * 10 + (c - '0');
           if (index > kIndexMax) return bad(text, "[" + std::string(digits) + "] is too large");
         }
-        if (digits.empty()) return bad(text, "[] holds no position");
+        if (digits.empty()) return bad(text, "[] has no position");
         steps.push_back({"", index});
         at = end + 1;
       }

@@ -17,11 +17,11 @@ struct PathStep {
   bool is_index() const { return index >= 0; }
 };
 
-/// Parses `training.max_steps`, `model.layers[2].p`, `data["my.set"].path`, where `\"` is a quote. Failure says what is
-/// wrong with the path.
+/// Parses `training.max_steps`, `model.layers[2].p`, `data["my.set"].path`, where `\"` is a quote. The Failure names
+/// the error in the path.
 Result<std::vector<PathStep>> parse_path(std::string_view text);
 
-/// The path as one would write it; keys with dots or brackets are quoted.
+/// The path as text; keys with dots or brackets are quoted.
 std::string path_text(const std::vector<PathStep>& steps);
 /// `path` and one more step: `a` + `b` is `a.b`, an empty path + `b` is `b`.
 std::string join_path(std::string_view path, std::string_view key);

@@ -1,4 +1,4 @@
-// Diagnostics as a person reads them: place, message, the line with carets, the way out.
+// Renders diagnostics: location, message, the line with carets, hint.
 #include <algorithm>
 #include <cstdio>
 
@@ -9,7 +9,7 @@ namespace runner::core {
 namespace {
 
 constexpr std::size_t kExcerptColumnsMax = 100;
-constexpr std::size_t kShownMax = 100;  // diagnostics of one pass; nobody reads on
+constexpr std::size_t kShownMax = 100;  // diagnostics of one pass; more are useless
 constexpr const char* kBold = "\033[1m";
 constexpr const char* kReset = "\033[0m";
 
@@ -64,7 +64,7 @@ std::vector<Cell> cells_of(std::string_view line, std::size_t skip, std::size_t 
   return cells;
 }
 
-// The line with what is wrong underlined; a long line is cut to a window around the caret.
+// The line with the error underlined; a long line is cut to a window around the caret.
 std::string excerpt(const Location& place, bool color, const char* caret_color) {
   const auto begin = static_cast<std::size_t>(std::max(place.column, 1)) - 1;
   const auto width = static_cast<std::size_t>(std::max(place.width, 1));

@@ -10,14 +10,14 @@
 
 namespace runner::core {
 
-/// What went wrong in the world outside, where the caller can act on it.
+/// An error of the environment that the caller can act on.
 struct Failure {
   std::string message;  ///< Names the path, host or key; lower case, no full stop.
   std::string hint = {};
-  int exit_code = kExitFailed;  ///< what the program leaves with when nobody acts on it
+  int exit_code = kExitFailed;  ///< exit status if not handled
 };
 
-/// A value, or why there is none. `value()` on a failure throws RunError with the failure's message.
+/// A value, or the reason why there is none. `value()` on a failure throws RunError with the failure's message.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -57,7 +57,7 @@ class [[nodiscard]] Result<void> {
   std::optional<Failure> failure_;
 };
 
-/// Runs `body` and gives its RunError back as a Failure, for callers that can act on it.
+/// Runs `body` and returns its RunError as a Failure, for callers that can act on it.
 template <typename Body>
 auto attempt(Body body) -> Result<decltype(body())> {
   try {

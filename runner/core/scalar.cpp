@@ -55,7 +55,7 @@ Result<Node> integer_node(std::string_view digits, int base, std::string_view wr
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (error == std::errc::result_out_of_range) {
     return Failure{"the integer " + std::string(written) + " does not fit into 64 bits",
-                   "write it as 1e30 if a number will do"};
+                   "write it as 1e30 for a floating-point number"};
   }
   if (error != std::errc() || end != digits.data() + digits.size()) return Node::string(std::string(written));
   Node node = Node::integer(value);

@@ -7,8 +7,8 @@
 
 namespace runner::core {
 
-/// Takes down everything of a component that decides the next step. Values go to `trainer.json`, tensors to safetensors
-/// beside it (not copied here: the caller saves before the loop goes on).
+/// Collects the state of a component that affects the next step. Values go to `trainer.json`, tensors to safetensors
+/// next to it (not copied here: the caller saves before the loop continues).
 class StateWriter {
  public:
   virtual ~StateWriter() = default;
@@ -16,17 +16,17 @@ class StateWriter {
   virtual void tensor(std::string_view name, const at::Tensor& tensor) = 0;
 };
 
-/// Gives it back. A missing name or a tensor of another shape or type is a RunError that names it.
+/// Reads it back. A missing name or a tensor of another shape or type is a RunError that names it.
 class StateReader {
  public:
   virtual ~StateReader() = default;
   virtual const Node& value(std::string_view name) const = 0;
   virtual bool has(std::string_view name) const = 0;
-  /// A tensor of its own, on the CPU, as it was saved.
+  /// A new CPU tensor, as saved.
   virtual at::Tensor tensor(std::string_view name) const = 0;
 };
 
-/// What may be asked for its state at an optimizer-step boundary. Nothing to save is a good answer.
+/// An object with state, saved at optimizer-step boundaries. It may have nothing to save.
 class Stateful {
  public:
   virtual ~Stateful() = default;

@@ -33,7 +33,7 @@ std::size_t distance(const std::string& a, const std::string& b, std::size_t lim
   return last[b.size()];
 }
 
-/// Whether leaving letters out of `whole`, a third of them at most and not the first, gives `word`.
+/// Whether `word` is `whole` with up to a third of its letters removed, but not the first.
 bool shortens(const std::string& word, const std::string& whole) {
   if (word.front() != whole.front() || 3 * word.size() < 2 * whole.size()) return false;
   std::size_t found = 0;
@@ -44,7 +44,7 @@ bool shortens(const std::string& word, const std::string& whole) {
 }  // namespace
 
 std::string closest(std::string_view word, const std::vector<std::string>& candidates) {
-  constexpr std::size_t kWordMax = 64;  // longer words are no slips of the finger
+  constexpr std::size_t kWordMax = 64;  // longer words are no typos
   if (word.empty() || word.size() > kWordMax) return "";
   const std::string wanted = folded(word);
   const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 3);
@@ -52,13 +52,13 @@ std::string closest(std::string_view word, const std::vector<std::string>& candi
   std::string answer;
   for (const std::string& candidate : candidates) {
     const std::size_t d = distance(wanted, folded(candidate), limit);
-    // A word of one or two letters is one slip away from every other.
+    // A word of one or two letters is one typo away from every other.
     if (d < best && d < std::max(wanted.size(), candidate.size())) {
       best = d;
       answer = candidate;
     }
   }
-  constexpr std::size_t kShortFormMin = 4;  // fewer letters stand in every other word
+  constexpr std::size_t kShortFormMin = 4;  // fewer letters appear in every other word
   if (!answer.empty() || wanted.size() < kShortFormMin) return answer;
   const auto whole = std::find_if(candidates.begin(), candidates.end(), [&wanted](const std::string& candidate) {
     return !candidate.empty() && shortens(wanted, folded(candidate));

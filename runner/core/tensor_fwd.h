@@ -1,6 +1,6 @@
 #pragma once
 
-/// Lets an interface speak of tensors without LibTorch's headers: 0.3 s for its users instead of 14 s.
+/// Lets an interface name tensors without LibTorch's headers: 0.3 s for its users instead of 14 s.
 namespace at {
 class Tensor;
 class Generator;

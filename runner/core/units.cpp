@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 namespace runner::core {
@@ -14,14 +15,8 @@ constexpr const char* kIntervalHint =
 constexpr const char* kDurationHint = "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min";
 constexpr const char* kBytesHint = "write 500MB, 10GB, 5GiB, or a number of bytes";
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
-
 // Takes a number off the front; false when there is none. `1e6tok` is 1e6 and `tok`: from_chars stops at the first
-// letter that cannot go on, so `2ep` is 2 and `ep`.
+// letter that cannot continue it, so `2ep` is 2 and `ep`.
 bool take_number(std::string_view& text, double& value) {
   if (!text.empty() && (text[0] == 'i' || text[0] == 'n' || text[0] == 'I' || text[0] == 'N')) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -48,13 +43,7 @@ std::optional<double> seconds_of(std::string_view unit) {
   return std::nullopt;
 }
 
-std::string number_text(double value) {
-  char buffer[32];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-  return {buffer, end};
-}
-
-// What people write for a unit, and what is meant.
+// Common spellings of units, and their meaning.
 std::string meant_unit(std::string_view unit) {
   if (unit == "m" || unit == "mins" || unit == "minute" || unit == "minutes") return "min";
   if (unit == "sec" || unit == "secs" || unit == "second" || unit == "seconds") return "s";
@@ -77,7 +66,7 @@ std::string unit_hint(double amount, std::string_view unit, const char* otherwis
 }  // namespace
 
 Result<double> parse_duration_s(std::string_view text) {
-  const Failure failure{quote(text) + " is no duration", kDurationHint};
+  const Failure failure{quote(text) + " is not a duration", kDurationHint};
   std::string_view rest = trimmed(text);
   double total = 0.0;
   double amount = 0.0;
@@ -102,7 +91,7 @@ Result<double> parse_duration_s(std::string_view text) {
 }
 
 Result<Interval> parse_interval(std::string_view text) {
-  const Failure failure{quote(text) + " is no interval", kIntervalHint};
+  const Failure failure{quote(text) + " is not an interval", kIntervalHint};
   std::string_view rest = trimmed(text);
   const std::string_view whole = rest;
   double amount = 0.0;
@@ -148,7 +137,7 @@ std::string to_text(const Interval& interval) {
 }
 
 Result<std::int64_t> parse_bytes(std::string_view text) {
-  const Failure failure{quote(text) + " is no size", kBytesHint};
+  const Failure failure{quote(text) + " is not a size", kBytesHint};
   std::string_view rest = trimmed(text);
   double amount = 0.0;
   if (!take_number(rest, amount)) return failure;
@@ -208,10 +197,6 @@ std::string format_duration(double seconds) {
     std::snprintf(buffer, sizeof buffer, "%lld d %02lld h", hours / 24, hours % 24);
   }
   return buffer;
-}
-
-std::string counted(std::int64_t count, const char* one, const char* many) {
-  return std::to_string(count) + " " + (count == 1 ? one : many);
 }
 
 std::string format_count(double count) {

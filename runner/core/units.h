@@ -26,7 +26,7 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// Parses `200`, `2ep`, `500ba`, `1e6tok`, `5000sp`, `30min`, `0.1dur`. Failure says what was read and what is
+/// Parses `200`, `2ep`, `500ba`, `1e6tok`, `5000sp`, `30min`, `0.1dur`. The Failure names what was read and what is
 /// accepted.
 Result<Interval> parse_interval(std::string_view text);
 std::string to_text(const Interval& interval);
@@ -38,13 +38,11 @@ Result<double> parse_duration_s(std::string_view text);
 /// KiB/MiB/GiB, a final lower-case b means bits). Golden topic `sizes`, kind `parse_size`.
 Result<std::int64_t> parse_bytes(std::string_view text);
 
-/// `1.5 GB`, `512 B`; for people.
+/// `1.5 GB`, `512 B`; for display.
 std::string format_bytes(std::int64_t bytes);
-/// `1 h 02 min`, `3.2 s`; for people.
+/// `1 h 02 min`, `3.2 s`; for display.
 std::string format_duration(double seconds);
-/// `1 step`, `2 steps`; for people.
-std::string counted(std::int64_t count, const char* one, const char* many);
-/// `12.3 k`, `4.56 M`; for people.
+/// `12.3 k`, `4.56 M`; for display.
 std::string format_count(double count);
 
 }  // namespace runner::core

@@ -4,6 +4,8 @@
 #include <array>
 #include <cctype>
 
+#include "runner/core/text.h"
+
 namespace runner::core {
 namespace {
 
@@ -12,9 +14,7 @@ constexpr std::array<std::string_view, 9> kParameters = {"password", "passwd", "
                                                          "api_key",  "apikey", "api-key", "secret"};
 
 bool is_parameter(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return std::find(kParameters.begin(), kParameters.end(), lower) != kParameters.end();
+  return std::find(kParameters.begin(), kParameters.end(), lower(name)) != kParameters.end();
 }
 
 /// Of `user:password@host`, which begins at `begin`.

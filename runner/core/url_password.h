@@ -7,7 +7,7 @@
 
 namespace runner::core {
 
-/// A stretch of a text.
+/// A range of a text.
 struct TextSpan {
   std::size_t begin = 0, size = 0;
 };
@@ -16,7 +16,7 @@ struct TextSpan {
 /// `https://host/?token=word`, and a user of http(s) without a password that is as long as a token.
 std::vector<TextSpan> find_url_passwords(std::string_view text);
 
-/// The text with `hidden` in the place of each of them.
+/// The text with each of them replaced by `hidden`.
 std::string hide_url_passwords(std::string_view text, std::string_view hidden);
 
 }  // namespace runner::core

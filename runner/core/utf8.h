@@ -20,7 +20,7 @@ std::size_t count_code_points(std::string_view text);
 /// Columns that `text` takes on a terminal: two a code point of the wide blocks of East Asia and of emoji, none for one
 /// that joins the code point before it.
 std::size_t terminal_columns(std::string_view text);
-/// As much of the beginning of `text` as fits into so many columns; whole code points.
+/// The longest prefix of `text` that fits into this many columns; whole code points.
 std::string_view first_columns(std::string_view text, std::size_t columns_max);
 
 /// Makes text safe for a terminal: a tab becomes one space; control characters, invalid bytes and what reverses the

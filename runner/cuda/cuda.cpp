@@ -103,7 +103,7 @@ class LoadedCuda final : public Cuda {
       cudaGetLastError();  // else the next call would meet it again
       return core::Failure{std::string("no GPU can be used: ") +
                                (status != cudaSuccess ? cudaGetErrorString(status) : "the driver sees none"),
-                           "nvidia-smi says what the driver sees; `device: cpu` trains without"};
+                           "run nvidia-smi to see what the driver sees; `device: cpu` trains without a GPU"};
     }
     std::vector<Gpu> gpus;
     for (int device = 0; device < count; ++device) {

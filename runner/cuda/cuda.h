@@ -14,13 +14,13 @@ struct Gpu {
   int major = 0, minor = 0;  ///< of its compute capability
 };
 
-/// One thing that was tried on a GPU, and what is wrong with it.
+/// One check on a GPU, with its error.
 struct Finding {
   std::string what;
-  std::string error;  ///< "" when it is as it should be
+  std::string error;  ///< "" on success
 };
 
-/// libroux_cuda.so as the torch-free program sees it: LibTorch's CUDA half and NCCL, which no CPU run loads. Only
+/// Interface of libroux_cuda.so for the torch-free program: LibTorch's CUDA half and NCCL, which no CPU run loads. Only
 /// builds of the preset `cuda` have one. Nothing here starts CUDA before it is called.
 class Cuda {
  public:
@@ -28,7 +28,7 @@ class Cuda {
   /// Of this machine, in CUDA's order. Fails when there is no driver or no GPU, in the driver's words. Takes up to some
   /// seconds the first time, and a process that did it must not fork.
   virtual core::Result<std::vector<Gpu>> gpus() = 0;
-  /// Tries GPU 0: training in bfloat16 against the same on the CPU, and a group of one NCCL rank. gpus() was seen to be
+  /// Tests GPU 0: training in bfloat16 against the same on the CPU, and a group of one NCCL rank. gpus() was seen to be
   /// good.
   virtual std::vector<Finding> check() = 0;
 };

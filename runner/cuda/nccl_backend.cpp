@@ -1,7 +1,7 @@
 #include "runner/cuda/nccl_backend.h"
 
 #include "runner/cuda/maths_declarations.h"
-// After the declarations that it cannot do without.
+// After the declarations that it needs.
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 namespace runner::cuda {

@@ -11,8 +11,8 @@ class Store;
 
 namespace runner::cuda {
 
-/// Exchanges tensors on GPUs among the processes that meet at `store`; each has chosen its GPU before. Connects with
-/// the first collective, which then has to come to its end within `timeout`.
+/// Exchanges tensors on GPUs among the processes that meet at `store`; each has chosen its GPU before. Connects in the
+/// first collective, which must finish within `timeout`.
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                     std::chrono::milliseconds timeout);
 

@@ -8,7 +8,7 @@ namespace runner::distributed {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4;
-constexpr std::int64_t kAlignedFloats = 16;  // a gradient begins where memory of its own would
+constexpr std::int64_t kAlignedFloats = 16;  // alignment of a gradient, as of its own allocation
 
 }  // namespace
 
@@ -23,7 +23,7 @@ BucketCut::BucketCut(const std::vector<at::Tensor>& parameters, std::int64_t buc
 }
 
 at::Tensor view_of(const at::Tensor& flat, const BucketCut::Part& part, const at::Tensor& parameter) {
-  RUNNER_ASSERT(parameter.is_non_overlapping_and_dense(), "a parameter takes as much memory as it has numbers");
+  RUNNER_ASSERT(parameter.is_non_overlapping_and_dense(), "a parameter is dense");
   return flat.as_strided(parameter.sizes(), parameter.strides(), part.begin);
 }
 

@@ -8,8 +8,8 @@
 
 namespace runner::distributed {
 
-/// Where each gradient lies in the buckets that they are exchanged in: memory of float32, cut from the first parameter
-/// given to the last by their sizes alone. One that is larger than a bucket has one of its own.
+/// The place of each gradient in the buckets of the exchange: float32 memory, assigned in the given order of parameters
+/// by size only. A gradient larger than a bucket gets its own.
 struct BucketCut {
   struct Part {
     std::size_t bucket = 0;
@@ -22,7 +22,7 @@ struct BucketCut {
   std::vector<std::int64_t> floats;  ///< by bucket; there is at least one
 };
 
-/// The part of a bucket's memory that is a parameter's gradient, in its shape.
+/// View of a parameter's gradient in a bucket, in its shape.
 at::Tensor view_of(const at::Tensor& flat, const BucketCut::Part& part, const at::Tensor& parameter);
 
 }  // namespace runner::distributed

@@ -10,7 +10,7 @@ std::int64_t CollectiveLog::begin(std::string what) {
   return begun_;
 }
 
-// Where one was given up before, with an exception, nobody waits for it any more.
+// After an exception an abandoned collective is no longer waited for.
 void CollectiveLog::wait_in(std::int64_t number) {
   const std::lock_guard lock(mutex_);
   while (under_way_.front().number < number) under_way_.pop_front();
@@ -28,14 +28,14 @@ void CollectiveLog::came_out(std::int64_t number) {
 
 std::string CollectiveLog::text() const {
   const std::lock_guard lock(mutex_);
-  if (begun_ == 0) return "is before its first collective";
-  std::string text = last_.number > 0 ? "computes, after " + last_.text() : "computes";
+  if (begun_ == 0) return "has not reached its first collective";
+  std::string text = last_.number > 0 ? "is computing after " + last_.text() : "computes";
   std::size_t more = under_way_.size();
   if (waits_) {
-    text = "waits in " + under_way_.front().text();
+    text = "is waiting in " + under_way_.front().text();
     --more;
   }
-  if (more > 0) text += ", with " + std::to_string(more) + " more under way up to " + under_way_.back().text();
+  if (more > 0) text += ", with " + std::to_string(more) + " more in flight up to " + under_way_.back().text();
   return text;
 }
 

@@ -7,17 +7,17 @@
 
 namespace runner::distributed {
 
-/// Where one rank is among its collectives: the one that it waits in, or the last one that it came out of, and those
-/// under way. Read by another thread when somebody asks. They are waited for in the order they began in.
+/// A rank's position among its collectives: the one it waits in, or the last one completed, and those in flight.
+/// Another thread reads it on request. Collectives are waited for in the order they began.
 class CollectiveLog {
  public:
-  std::int64_t begin(std::string what);  ///< a collective; its number, from 1
-  /// The caller blocks in it from now on.
+  std::int64_t begin(std::string what);  ///< begins a collective; returns its number, from 1
+  /// The caller starts blocking in it.
   void wait_in(std::int64_t number);
   void came_out(std::int64_t number);
 
-  /// `waits in all_reduce of gradients, float [20] (collective 12)`, `computes, after ...`, `..., with 3 more under way
-  /// up to ...`
+  /// `is waiting in all_reduce of gradients, float [20] (collective 12)`, `is computing after ...`, `..., with 3 more
+  /// in flight up to ...`
   std::string text() const;
 
  private:
@@ -31,7 +31,7 @@ class CollectiveLog {
   std::int64_t begun_ = 0;
   bool waits_ = false;  ///< in the first of `under_way_`
   std::deque<Record> under_way_;
-  Record last_;  ///< that is over
+  Record last_;  ///< last completed one
 };
 
 }  // namespace runner::distributed

@@ -18,7 +18,7 @@ namespace {
 
 using core::Node;
 
-/// Memory of its own, which a collective may write to.
+/// A copy that a collective may write to.
 at::Tensor own(const at::Tensor& tensor) { return tensor.detach().clone(at::MemoryFormat::Contiguous); }
 
 std::int64_t length_of(const Pytree& value) {
@@ -30,7 +30,7 @@ std::int64_t length_of(const Pytree& value) {
                        (node != nullptr ? core::to_json(*node, -1) : description_of(value)));
 }
 
-/// A stretch of a list, and its last item so often again that there are `length` of them.
+/// A slice of a list, padded to `length` by repeating its last item.
 template <typename Items>
 Items part_of(const Items& items, std::int64_t begin, std::int64_t end, std::int64_t length) {
   Items part(items.begin() + begin, items.begin() + end);
@@ -66,7 +66,7 @@ void check_lengths(const Pytree::Mapping& mapping) {
   for (const auto& [key, item] : mapping) {
     const auto& [first_key, first] = mapping.front();
     if (length_of(item) == length_of(first)) continue;
-    throw core::RunError("the entries of a mapping are split together, but " + first_key + " has " +
+    throw core::RunError("the entries of a mapping must have equal lengths, but " + first_key + " has " +
                          std::to_string(length_of(first)) + " items and " + key + " has " +
                          std::to_string(length_of(item)));
   }

@@ -16,10 +16,10 @@ class WholeExchange final : public CommHook {
  public:
   explicit WholeExchange(ProcessGroup& group) : group_(group) {}
   bool takes_mean() const override { return false; }
-  void set_out(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
+  void launch(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
     under_way_.push_back(group_.begin_all_reduce(flat, kSite));
   }
-  void come_back() override {
+  void wait() override {
     for (const auto& pending : under_way_) pending->wait();
     under_way_.clear();
   }
@@ -29,19 +29,19 @@ class WholeExchange final : public CommHook {
   std::vector<std::unique_ptr<Pending>> under_way_;
 };
 
-/// Divides before it adds up, so that a sum overflows no sooner than what it is a sum of.
+/// Divides before summing, so that a sum overflows no sooner than its terms.
 ///
 /// Source  torch.distributed.algorithms.ddp_comm_hooks.default_hooks, fp16_compress_hook and bf16_compress_hook
 class CastExchange final : public CommHook {
  public:
   CastExchange(ProcessGroup& group, at::ScalarType type) : group_(group), type_(type) {}
   bool takes_mean() const override { return true; }
-  void set_out(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
+  void launch(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
     Bucket bucket{flat, flat.to(type_).div_(group_.size()), nullptr};
     bucket.pending = group_.begin_all_reduce(bucket.small, kSite);
     under_way_.push_back(std::move(bucket));
   }
-  void come_back() override {
+  void wait() override {
     for (Bucket& bucket : under_way_) {
       bucket.pending->wait();
       bucket.flat.copy_(bucket.small);
@@ -60,13 +60,13 @@ class CastExchange final : public CommHook {
   std::vector<Bucket> under_way_;
 };
 
-/// Hands another exchange a copy of the bucket in a smaller number format. The copy is packed: the place in it decides
-/// in which order ranks are added up, and that shows in so few digits.
+/// Passes a copy of the bucket in a smaller number format to another hook. The copy is packed: the position in it
+/// decides the order in which ranks are summed, which is visible with so few digits.
 class WrappedExchange final : public CommHook {
  public:
   WrappedExchange(std::unique_ptr<CommHook> inner, at::ScalarType type) : inner_(std::move(inner)), type_(type) {}
   bool takes_mean() const override { return inner_->takes_mean(); }
-  void set_out(const at::Tensor&, const std::vector<at::Tensor>& gradients) override {
+  void launch(const at::Tensor&, const std::vector<at::Tensor>& gradients) override {
     std::int64_t numbers = 0;
     for (const at::Tensor& gradient : gradients) numbers += gradient.numel();
     const at::Tensor small = at::empty({numbers}, type_);
@@ -78,10 +78,10 @@ class WrappedExchange final : public CommHook {
       under_way_.emplace_back(gradient, parts.back());
       begin += gradient.numel();
     }
-    inner_->set_out(small, parts);
+    inner_->launch(small, parts);
   }
-  void come_back() override {
-    inner_->come_back();
+  void wait() override {
+    inner_->wait();
     for (const auto& [gradient, part] : under_way_) gradient.copy_(part);
     under_way_.clear();
   }

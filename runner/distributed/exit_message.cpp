@@ -22,7 +22,7 @@ bool is_of_gloo(const std::exception& error) {
 
 }  // namespace
 
-/// All that live; a process has one terminate handler. Threads of Gloo outlive what is destroyed at the end.
+/// All live instances; a process has one terminate handler. Threads of Gloo outlive objects destroyed at exit.
 class Speakers {
  public:
   static Speakers& of_process() {
@@ -57,7 +57,7 @@ class Speakers {
     std::abort();
   }
 
-  /// Comes back where nobody has anything to say. Whoever wants to leave meanwhile waits at the mutex.
+  /// Returns if there is no message. A thread that wants to exit meanwhile waits at the mutex.
   void speak(const std::exception& error) {
     std::unique_lock lock(mutex_);
     if (all_.empty()) return;

@@ -7,9 +7,9 @@
 
 namespace runner::distributed {
 
-/// What a process says when a thread of Gloo throws, where nobody can catch: more arrives than a rank waits for, as
-/// when ranks make different collectives. While one of these lives, such an exception ends the process with an error
-/// and its exit code. Without, or with anything else that nobody catches, it is ended as by std::terminate.
+/// The message of a process when a thread of Gloo throws, which cannot be caught: more data arrive than a rank expects,
+/// as when ranks make different collectives. While an instance lives, such an exception ends the process with an error
+/// and its exit status. Without one, or for any other uncaught exception, std::terminate applies.
 class ExitMessage {
  public:
   /// `words` is called on Gloo's thread, once.
@@ -18,7 +18,7 @@ class ExitMessage {
   ExitMessage(const ExitMessage&) = delete;
   ExitMessage& operator=(const ExitMessage&) = delete;
 
-  /// The process is about to say an error of its own: a thread that throws from now on waits for its end.
+  /// The process is about to report its own error: a thread that throws from now on waits for its end.
   void keep_silent();
 
  private:

@@ -1,7 +1,7 @@
 #pragma once
 
-// LibTorch holds Gloo and ships none of its headers. These declarations are what <ProcessGroupGloo.hpp> needs of them;
-// the headers that it names are empty files, made by the build (runner/cmake/dependencies.cmake).
+// LibTorch contains Gloo but ships none of its headers. These declarations are what <ProcessGroupGloo.hpp> needs; the
+// headers that it includes are empty files, made by the build (runner/cmake/dependencies.cmake).
 
 #include <chrono>
 #include <memory>

@@ -17,15 +17,15 @@ namespace runner::distributed {
 namespace {
 
 constexpr std::int64_t kFloatBytes = 4;
-constexpr std::size_t kParts = 3;  // floats that hold a double to its last bit: 3 x 24 of 53
+constexpr std::size_t kParts = 3;  // floats that represent a double exactly: 3 x 24 of 53 bits
 
-/// A double as floats that add up to it exactly, whatever its size within float's range.
+/// Splits a double into floats that sum to it exactly, at any magnitude within float's range.
 std::array<float, kParts> parts_of(double value) {
   std::array<float, kParts> parts{};
   for (float& part : parts) {
     part = static_cast<float>(value);
     value -= static_cast<double>(part);
-    if (value != value) value = 0;  // what is not finite is so in its first part
+    if (value != value) value = 0;  // a non-finite value has a non-finite first part
   }
   return parts;
 }
@@ -40,8 +40,8 @@ double whole_of(const float* parts) {
 
 struct GradientBuckets::Bucket {
   std::int64_t floats = 0;
-  std::size_t parameters = 0, missing = 0;  // that belong to it; that have yet to arrive
-  at::Tensor flat, total;                   // of the passes of this step that came back before
+  std::size_t parameters = 0, missing = 0;  // gradients in it; gradients still missing
+  at::Tensor flat, total;                   // sum of this step's completed passes
   std::vector<at::Tensor> gradients;        // parts of `flat`
 };
 
@@ -68,7 +68,7 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const 
     bucket_of_.push_back(part.bucket);
     ++buckets_[part.bucket].parameters;
   }
-  // Whether a rank has a gradient for a parameter, then each rank's notes: zeros from all ranks but one add up to them.
+  // Whether a rank has a gradient for a parameter, then each rank's notes: all other ranks contribute zeros.
   const auto tail =
       static_cast<std::int64_t>(parameters_.size() + notes_ * kParts * static_cast<std::size_t>(group.size()));
   const bool rides_along = !exchange.takes_mean();
@@ -109,8 +109,7 @@ void GradientBuckets::begin() {
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
 }
 
-// The gradient that the pass made is freed here: what the optimizer looks at later is the bucket itself, where that has
-// the parameter's type.
+// Frees the gradient that the pass made: the optimizer later reads the bucket itself, if that has the parameter's type.
 void GradientBuckets::arrived(std::size_t parameter) {
   if (!armed_) return;
   const at::NoGradGuard no_grad;
@@ -128,15 +127,15 @@ void GradientBuckets::arrived(std::size_t parameter) {
 void GradientBuckets::set_out_those_ready() {
   while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) {
     const Bucket& bucket = buckets_[next_++];
-    exchange_.set_out(bucket.flat, bucket.gradients);
+    exchange_.launch(bucket.flat, bucket.gradients);
   }
 }
 
-/// The memory of the buckets is free again when the pass before came back.
+/// The buckets are free again once the previous pass is reduced.
 void GradientBuckets::take_in_pass() {
   if (!under_way_) return;
   under_way_ = false;
-  exchange_.come_back();
+  exchange_.wait();
   for (Bucket& bucket : buckets_) {
     if (passes_ == 0) {
       bucket.total = bucket.flat.clone();
@@ -148,14 +147,14 @@ void GradientBuckets::take_in_pass() {
 }
 
 void GradientBuckets::set_out_rest() {
-  take_in_pass();  // of a rank that made no pass since
+  take_in_pass();  // of a rank without a pass since
   armed_ = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (arrived_[i]) {
       has_gradient_[i] = true;
       continue;
     }
-    // Of the passes before the last one, which is all a parameter may have.
+    // From the earlier passes, the only ones for some parameters.
     at::Tensor& gradient = parameters_[i].mutable_grad();
     if (gradient.defined()) {
       has_gradient_[i] = true;
@@ -174,20 +173,19 @@ void GradientBuckets::end_pass() {
   const at::NoGradGuard no_grad;
   set_out_rest();
   if (!exchange_.takes_mean()) tail_.front().zero_();
-  exchange_.set_out(buckets_.back().flat, buckets_.back().gradients);
+  exchange_.launch(buckets_.back().flat, buckets_.back().gradients);
   under_way_ = true;
 }
 
 std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double> notes) {
-  RUNNER_ASSERT(armed_ && notes.size() == notes_,
-                "a step begins before it ends, and its notes are as many as were said");
+  RUNNER_ASSERT(armed_ && notes.size() == notes_, "a step begins before it ends, with the announced number of notes");
   const at::NoGradGuard no_grad;
   set_out_rest();
   write_notes(notes);
   const auto travelling = exchange_.takes_mean() ? group_.begin_all_reduce(tail_.front(), "notes") : nullptr;
-  exchange_.set_out(buckets_.back().flat, buckets_.back().gradients);
+  exchange_.launch(buckets_.back().flat, buckets_.back().gradients);
   if (travelling != nullptr) travelling->wait();
-  exchange_.come_back();
+  exchange_.wait();
   for (Bucket& bucket : buckets_) {
     if (passes_ > 0) bucket.flat.add_(bucket.total);
     bucket.total.reset();

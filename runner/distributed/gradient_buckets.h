@@ -11,40 +11,39 @@
 
 namespace runner::distributed {
 
-/// Puts gradients together over all ranks, as an exchange does it (adds them up, or takes their mean), while the
-/// backward pass still runs. Parameters are cut into buckets once, from the last one to the first, as a backward pass
-/// gets to them; a bucket sets out as soon as all of its gradients are there and all buckets before it have set out, so
-/// that the order is the same on every rank. The cut depends on the parameters and `bucket_bytes` alone: the same run
-/// has the same bits each time.
+/// Reduces gradients over all ranks (sum or mean, depending on the hook) during the backward pass. Parameters are
+/// assigned to buckets once, from the last to the first, in the order of a backward pass; a bucket is launched as soon
+/// as all of its gradients are ready and all earlier buckets are launched, so the order is the same on every rank. The
+/// assignment depends on the parameters and `bucket_bytes` only: the same run has the same bits each time.
 ///
-/// Each rank also sends a few numbers of its own along, in the last bucket: they cost no collective of their own unless
-/// the gradients are compressed.
+/// Each rank also sends a few notes in the last bucket: they cost an extra collective only if the gradients are
+/// compressed.
 class GradientBuckets {
  public:
   struct Options {
     std::int64_t bucket_bytes = 25 << 20;
-    std::size_t notes = 0;  ///< numbers that each rank sends along
+    std::size_t notes = 0;  ///< number of notes per rank
   };
 
-  /// Looks at the parameters (those that need a gradient; of any floating type, summed in float32) as long as it lives.
-  /// `exchange` says how buckets travel, and lives longer.
+  /// Hooks the parameters (those that need a gradient; of any floating type, summed in float32) as long as it lives.
+  /// `exchange` moves the buckets and must outlive this.
   GradientBuckets(ProcessGroup& group, CommHook& exchange, const std::vector<at::Tensor>& parameters,
                   const Options& options);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
   GradientBuckets& operator=(const GradientBuckets&) = delete;
 
-  /// The gradients of the backward pass that follows set out: of the last one of a step, or of each. To be called by a
-  /// rank that makes none, too, and as often on every rank.
+  /// Call before a backward pass that exchanges its gradients: the last one of a step, or each. Call equally often on
+  /// every rank, also on one without a pass.
   void begin();
-  /// After such a pass, where another one of the step follows: what is exchanged adds up. What is still under way goes
-  /// on beside the next forward pass.
+  /// Call after such a pass if another one of the step follows: the results add up. What is in flight overlaps with the
+  /// next forward pass.
   void end_pass();
-  /// After the last one: blocks until the gradients of the parameters are those of all ranks together; a parameter that
-  /// no rank has a gradient for has none. Returns the notes of all ranks, by rank, to the last bit.
+  /// Call after the last one: blocks until the gradients are reduced over all ranks; a parameter without a gradient on
+  /// any rank has none. Returns the notes of all ranks, by rank, to the last bit.
   std::vector<std::vector<double>> finish(std::span<const double> notes);
 
-  std::int64_t bytes() const;  ///< that the buckets take
+  std::int64_t bytes() const;  ///< memory of the buckets
   std::size_t buckets() const;
 
  private:
@@ -66,10 +65,10 @@ class GradientBuckets {
   std::vector<at::Tensor> views_;       // by parameter: its part of the bucket, in its shape
   std::vector<bool> arrived_;           // by parameter, in this pass
   std::vector<bool> has_gradient_;      // by parameter, in this step
-  std::vector<at::Tensor> tail_;        // one: behind the last bucket, or memory of its own
-  std::size_t notes_ = 0, next_ = 0;    // the next bucket to set out
+  std::vector<at::Tensor> tail_;        // one exchange: after the last bucket, or in its own memory
+  std::size_t notes_ = 0, next_ = 0;    // the next bucket to launch
   bool armed_ = false, under_way_ = false;
-  int passes_ = 0;  // of this step that came back
+  int passes_ = 0;  // completed passes of this step
 };
 
 }  // namespace runner::distributed

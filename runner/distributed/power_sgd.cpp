@@ -24,7 +24,7 @@ constexpr const char* kSite = "gradients";
 const std::string kOwnErrors = std::string(kOwnState) + "error";
 constexpr std::int64_t kGramSchmidtRankMax = 2;  // QR is faster above, as PyTorch found
 
-/// NumPy's RandomState(seed).randint(10^9), draw by draw: what PyTorch seeds each search with.
+/// NumPy's RandomState(seed).randint(10^9), draw by draw: PyTorch's seed for each random Q.
 class SearchSeeds {
  public:
   explicit SearchSeeds(std::uint32_t seed) : seed_(seed), generator_(seed) {}
@@ -64,19 +64,19 @@ void orthogonalize(const at::Tensor& matrix, double epsilon) {
   }
 }
 
-/// One gradient, or the whole bucket, as a matrix that is compressed.
+/// One gradient, or the whole bucket, as a matrix to compress.
 struct Matrix {
   at::Tensor m_nm, p_nr, q_mr;
 };
 
-/// One bucket between set_out() and come_back().
-struct Traveller {
+/// One bucket between launch() and wait().
+struct InFlight {
   std::size_t bucket = 0;
   at::Tensor flat;
   std::vector<at::Tensor> gradients;
-  at::Tensor own_N;               ///< what this rank wants to be exchanged: its gradients and what was left out before
-  at::Tensor result_N;            ///< what comes back, piece by piece
-  std::vector<at::Tensor> whole;  ///< parts of `result_N` that travel uncompressed,
+  at::Tensor own_N;               ///< input of the exchange: this rank's gradients plus the previous error
+  at::Tensor result_N;            ///< result, piece by piece
+  std::vector<at::Tensor> whole;  ///< parts of `result_N` that are exchanged uncompressed,
   at::Tensor first;               ///< and with them, in this order, all P
   std::vector<Matrix> matrices;
   std::vector<at::Tensor> results_nm;  ///< by matrix: its part of `result_N`
@@ -92,9 +92,9 @@ class PowerSgd final : public CommHook {
 
   bool takes_mean() const override { return true; }
 
-  void set_out(const at::Tensor& flat, const std::vector<at::Tensor>& gradients) override {
-    Traveller& one = under_way_.emplace_back();
-    one.bucket = under_way_.size() - 1;
+  void launch(const at::Tensor& flat, const std::vector<at::Tensor>& gradients) override {
+    InFlight& one = in_flight_.emplace_back();
+    one.bucket = in_flight_.size() - 1;
     one.flat = flat;
     if (iteration_ < options_.start_iter) {
       flat.div_(group_.size());
@@ -103,23 +103,23 @@ class PowerSgd final : public CommHook {
     }
     one.compressed = true;
     one.gradients = gradients;
-    take_in(one);
-    cut(one);
-    search(one);
+    add_last_error(one);
+    choose_parts(one);
+    compute_p(one);
     one.pending = group_.begin_all_reduce(one.first, kSite);
   }
 
-  void come_back() override {
-    for (Traveller& one : under_way_) {
+  void wait() override {
+    for (InFlight& one : in_flight_) {
       one.pending->wait();
-      if (one.compressed) turn_round(one);
+      if (one.compressed) launch_q(one);
     }
-    for (Traveller& one : under_way_) {
+    for (InFlight& one : in_flight_) {
       if (!one.compressed) continue;
       if (one.pending != nullptr) one.pending->wait();
       unpack(one);
     }
-    under_way_.clear();
+    in_flight_.clear();
     ++iteration_;
   }
 
@@ -141,7 +141,7 @@ class PowerSgd final : public CommHook {
     seeds_.seek(reader.value("seeds_drawn").as_integer());
     const auto read = [&reader](const std::string& name) {
       std::vector<at::Tensor> tensors(static_cast<std::size_t>(reader.value("buckets").as_integer()));
-      for (std::size_t i = 0; i < tensors.size(); ++i) {  // of some there is nothing: see forget()
+      for (std::size_t i = 0; i < tensors.size(); ++i) {  // some entries are missing: see forget()
         const std::string key = name + "." + std::to_string(i);
         if (reader.has(key)) tensors[i] = reader.tensor(key);
       }
@@ -157,12 +157,12 @@ class PowerSgd final : public CommHook {
     return tensors[bucket];
   }
 
-  /// Of the smallest square that holds so many numbers.
+  /// Side of the smallest square that holds this many numbers.
   static std::int64_t side_of(std::int64_t numbers) {
     return static_cast<std::int64_t>(std::ceil(std::sqrt(static_cast<double>(numbers))));
   }
 
-  void take_in(Traveller& one) {
+  void add_last_error(InFlight& one) {
     std::vector<at::Tensor> parts;
     std::int64_t numbers = 0;
     for (const at::Tensor& gradient : one.gradients) {
@@ -187,8 +187,8 @@ class PowerSgd final : public CommHook {
     return compressed * options_.min_compression_rate < static_cast<double>(n * m);
   }
 
-  /// Says which parts are compressed: those of one shape together, shapes in order of arrival, as PyTorch does.
-  void cut(Traveller& one) const {
+  /// Selects the parts to compress: those of one shape together, shapes in order of arrival, as PyTorch does.
+  void choose_parts(InFlight& one) const {
     if (options_.batched) {
       const std::int64_t side = side_of(one.own_N.numel());
       one.matrices.push_back({one.own_N.view({side, side}), {}, {}});
@@ -221,8 +221,8 @@ class PowerSgd final : public CommHook {
     }
   }
 
-  /// P = M Q, with Q where the last search ended, or from a new place.
-  void search(Traveller& one) {
+  /// P = M Q, with the last Q (warm start) or a new one.
+  void compute_p(InFlight& one) {
     std::int64_t whole = 0, ps = 0, qs = 0;
     for (const at::Tensor& part : one.whole) whole += part.numel();
     for (const Matrix& matrix : one.matrices) {
@@ -231,8 +231,8 @@ class PowerSgd final : public CommHook {
       qs += m * rank_of(n, m);
     }
     at::Tensor& q = slot(qs_, one.bucket);
-    const bool anew = !q.defined() || !options_.warm_start;
-    if (anew) q = at::empty({qs}, one.own_N.options());
+    const bool fresh = !q.defined() || !options_.warm_start;
+    if (fresh) q = at::empty({qs}, one.own_N.options());
     one.q = q;
     one.first = at::empty({whole + ps}, one.own_N.options());
     std::int64_t begin = 0;
@@ -241,7 +241,7 @@ class PowerSgd final : public CommHook {
       begin += part.numel();
     }
     std::optional<at::Generator> generator;
-    if (anew) generator = at::detail::createCPUGenerator(seeds_.next());
+    if (fresh) generator = at::detail::createCPUGenerator(seeds_.next());
     std::int64_t q_begin = 0;
     for (Matrix& matrix : one.matrices) {
       const std::int64_t n = matrix.m_nm.size(0), m = matrix.m_nm.size(1), rank = rank_of(n, m);
@@ -249,14 +249,14 @@ class PowerSgd final : public CommHook {
       matrix.q_mr = q.narrow(0, q_begin, m * rank).view({m, rank});
       begin += n * rank;
       q_begin += m * rank;
-      if (anew) matrix.q_mr.copy_(at::randn({m, rank}, generator, q.options()));
+      if (fresh) matrix.q_mr.copy_(at::randn({m, rank}, generator, q.options()));
       orthogonalize(matrix.q_mr, options_.epsilon);
       matrix.p_nr.copy_(at::matmul(matrix.m_nm, matrix.q_mr));
     }
   }
 
-  /// The sums of P are there: Q = M^T P sets out.
-  void turn_round(Traveller& one) {
+  /// The sums of P are ready: launches Q = M^T P.
+  void launch_q(InFlight& one) {
     std::int64_t begin = 0;
     for (const at::Tensor& part : one.whole) {
       part.copy_(one.first.narrow(0, begin, part.numel()).div_(group_.size()));
@@ -269,7 +269,7 @@ class PowerSgd final : public CommHook {
     one.pending = one.matrices.empty() ? nullptr : group_.begin_all_reduce(one.q, kSite);
   }
 
-  void unpack(Traveller& one) {
+  void unpack(InFlight& one) {
     one.q.div_(group_.size());
     for (std::size_t i = 0; i < one.matrices.size(); ++i) {
       one.results_nm[i].copy_(at::matmul(one.matrices[i].p_nr, one.matrices[i].q_mr.t()));
@@ -283,7 +283,7 @@ class PowerSgd final : public CommHook {
     if (options_.use_error_feedback) slot(errors_, one.bucket) = one.own_N.sub_(one.result_N);
   }
 
-  /// After a step that was bad on some rank, which all of them see: it must not be in every step from then on.
+  /// After a step that was bad on some rank, which all ranks see: its error must not enter all later steps.
   void forget(std::size_t bucket) {
     slot(errors_, bucket) = at::Tensor();
     slot(qs_, bucket) = at::Tensor();
@@ -294,7 +294,7 @@ class PowerSgd final : public CommHook {
   SearchSeeds seeds_;
   std::int64_t iteration_ = 0;
   std::vector<at::Tensor> errors_, qs_;  // by bucket
-  std::vector<Traveller> under_way_;
+  std::vector<InFlight> in_flight_;
 };
 
 }  // namespace

@@ -27,7 +27,7 @@
 #include "runner/distributed/exit_message.h"
 #include "runner/distributed/gloo_declarations.h"
 #include "runner/distributed/pytree.h"
-// After the declarations that it cannot do without.
+// After the declarations that it needs.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
@@ -37,11 +37,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kAnswerPatience{1500};  // for all ranks together: a supervisor ends what is left soon after
-constexpr milliseconds kForEver = std::chrono::hours(24 * 20);  // as many as 31 bits hold, which it goes through
-constexpr int kFatal = 3;                                       // of LibTorch's log
+constexpr milliseconds kAnswerPatience{1500};  // for all ranks together: a supervisor kills the rest soon after
+constexpr milliseconds kForEver = std::chrono::hours(24 * 20);  // 31 bits, all of which it uses
+constexpr int kFatal = 3;                                       // level of LibTorch's log
 constexpr const char* kEnd = "end";
-constexpr const char* kAlike = "all ranks have to make the same calls in the same order, with tensors of one shape";
+constexpr const char* kAlike = "make the same calls in the same order on all ranks, with tensors of equal shape";
 
 milliseconds in_ms(double seconds) { return milliseconds(static_cast<std::int64_t>(seconds * 1e3)); }
 
@@ -50,7 +50,7 @@ std::string key(const char* what, int rank) { return std::string(what) + "/" + s
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 
-/// The first line, without what LibTorch puts in front of it.
+/// The first line, without LibTorch's prefix.
 std::string plain(const std::exception& error) {
   std::string text = error.what();
   text = text.substr(0, text.find('\n'));
@@ -71,14 +71,14 @@ core::RunError peer_lost(const std::string& message, const std::string& hint) {
   return core::RunError(message, hint, core::kExitPeerLost);
 }
 
-/// LibTorch's client has a limit for the connection, and none for the first word of who listens there, which may be
-/// no store, or one that hangs.
+/// LibTorch's client has a timeout for the connection, but none for the first response of the listener, which may be no
+/// store, or one that hangs.
 c10::intrusive_ptr<c10d::TCPStore> opened_within(milliseconds limit, const std::string& address,
                                                  const c10d::TCPStoreOptions& options) {
   auto opening = core::run_async([=] { return c10::make_intrusive<c10d::TCPStore>(address, options); });
   if (opening.wait_for(limit) != std::future_status::timeout) return opening.get();
-  new auto(std::move(opening));  // its thread waits for ever; the process is about to end
-  throw std::runtime_error("what listens there says nothing");
+  new auto(std::move(opening));  // its thread waits for ever; the process is about to exit
+  throw std::runtime_error("the listener does not respond");
 }
 
 c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankInfo& place, milliseconds timeout, bool hosts) {
@@ -94,12 +94,12 @@ c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankInfo& place, milli
     const std::string holder = hosts ? core::holder_of_port(place.master_port) : "";
     if (!holder.empty()) {
       throw core::RunError(
-          "rank 0 cannot host the store that all meet at: " + holder + " has port " + std::to_string(place.master_port),
-          "end that, or take another MASTER_PORT, the same for all");
+          "rank 0 cannot host the rendezvous store: " + holder + " has port " + std::to_string(place.master_port),
+          "stop that process, or use another MASTER_PORT on all ranks");
     }
     throw peer_lost(
-        "rank " + std::to_string(place.rank) + " finds no store to meet the others at " + where + ": " + plain(error),
-        "MASTER_ADDR and MASTER_PORT have to be those of rank 0, and its port has to be free");
+        "rank " + std::to_string(place.rank) + " cannot reach the rendezvous store at " + where + ": " + plain(error),
+        "MASTER_ADDR and MASTER_PORT must be those of rank 0, and the port must be free");
   }
 }
 
@@ -108,7 +108,7 @@ core::RankInfo at_port(core::RankInfo place, std::uint16_t port) {
   return place;
 }
 
-/// Everything a rank tells the others about itself, and learns about them when something is wrong.
+/// What a rank tells the others about itself, and learns about them on a failure.
 class Registry {
  public:
   Registry(const core::RankInfo& place, milliseconds timeout)
@@ -130,41 +130,41 @@ class Registry {
       for (const auto& name : store_->multiGet(keys)) names_.push_back(text_of(name));
     } catch (const std::exception& error) {
       throw peer_lost(absent_text(keys, timeout, error),
-                      "each of them has to be started with the same MASTER_ADDR, "
-                      "MASTER_PORT and WORLD_SIZE, and a RANK of its own");
+                      "start each rank with the same MASTER_ADDR, "
+                      "MASTER_PORT and WORLD_SIZE, and its own RANK");
     }
     begin_to_answer();
   }
 
-  /// Why a collective did not come to its end, as far as the others can tell.
+  /// Why a collective did not finish, as far as the other ranks can tell.
   core::RunError lost(const std::string& what, double timeout_s, const std::exception& error) {
     const std::string reason = plain(error);
     const bool timed_out = reason.find("imed out") != std::string::npos || reason.find("imeout") != std::string::npos;
     std::string text = "rank " + std::to_string(place_.rank) + ": " + what +
-                       (timed_out ? " waited " + core::format_duration(timeout_s) : " came to no end");
+                       (timed_out ? " waited " + core::format_duration(timeout_s) : " did not finish");
     text += where_others_are();
     if (!timed_out) text += " (" + reason + ")";
-    return peer_lost(text, timed_out ? "a rank that is only slow needs a longer launch.timeout"
-                                     : "a rank that died says why in its own output");
+    return peer_lost(text, timed_out ? "if a rank is just slow, increase launch.timeout"
+                                     : "see the output of the rank that died for the reason");
   }
 
-  /// Why something else arrived than this rank waits for. To be called on any thread.
+  /// Why other data arrived than this rank expects. Call on any thread.
   core::RunError mismatch(const std::exception& error) {
-    return peer_lost("rank " + std::to_string(place_.rank) + " " + trail_->text() +
-                         ", and another rank sends more than that" + where_others_are() + " (" + plain(error) + ")",
-                     "the ranks do not make the same collectives; launch.debug: true compares them before each");
+    return peer_lost("rank " + std::to_string(place_.rank) + " " + trail_->text() + ", but another rank sends more" +
+                         where_others_are() + " (" + plain(error) + ")",
+                     "the ranks make different collectives; set launch.debug: true to compare them before each");
   }
 
-  /// The thread that answers waits for the store and for nothing else; the group is gone after that.
+  /// The answering thread waits only for the store; the group is destroyed after it.
   void end_answering() {
     try {
       store_->set(key("ask", place_.rank), bytes_of(kEnd));
-    } catch (const std::exception&) {  // without a store it has ended by itself
+    } catch (const std::exception&) {  // without a store it ended by itself
     }
     if (answering_) answering_->wait();
   }
 
-  /// After a loss threads of LibTorch may wait for ever; the process is about to end, and they with it.
+  /// After a lost peer threads of LibTorch may wait for ever; the process is about to exit anyway.
   void abandon() {
     new std::optional<std::future<void>>(std::move(answering_));
     store_.release();
@@ -192,12 +192,12 @@ class Registry {
       try {
         store->wait({key("ask", rank)}, kForEver);
         if (text_of(store->get(key("ask", rank))) != kEnd) store->set(key("where", rank), bytes_of(trail->text()));
-      } catch (const std::exception&) {  // nobody is left who could ask
+      } catch (const std::exception&) {  // no rank is left to ask
       }
     });
   }
 
-  /// `: rank 2 (process 17 on a) does not answer; rank 1 waits in ...`
+  /// `: rank 2 (process 17 on a) does not respond; rank 1 is waiting in ...`
   std::string where_others_are() {
     std::vector<int> silent;
     std::string text, others;
@@ -205,7 +205,7 @@ class Registry {
     for (std::size_t i = 0; i < silent.size(); ++i) {
       text += (i == 0 ? ": " + ranks_text(silent) + " (" : ", ") + names_[static_cast<std::size_t>(silent[i])];
     }
-    return text + (silent.empty() ? "" : ") does not answer") + others;
+    return text + (silent.empty() ? "" : ") does not respond") + others;
   }
 
   void ask(std::vector<int>& silent, std::string& others) {
@@ -238,12 +238,12 @@ class Registry {
 };
 
 std::shared_ptr<gloo::transport::Device> device_for(const core::RankInfo& place) {
-  // As PyTorch: whoever knows better names the interface.
+  // As in PyTorch: the user can name the interface.
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
   }
   const std::string own = core::own_address_towards(place.master_addr, place.master_port);
-  // A name that stands for the loopback here means nothing to other machines.
+  // A name that resolves to loopback here is useless to other machines.
   const bool reachable = !own.empty() && (!own.starts_with("127.") || place.local_size == place.size);
   return reachable ? c10d::ProcessGroupGloo::createDeviceForHostname(own, false)
                    : c10d::ProcessGroupGloo::createDefaultDevice(false);
@@ -266,8 +266,7 @@ std::vector<std::string> texts_of_ranks(const std::string& mine, Gather gather) 
   return all;
 }
 
-/// RunError, the same on every rank, unless all of them are at the same collective. Where most agree, the others are to
-/// blame.
+/// RunError, the same on every rank, unless all are at the same collective. If most agree, the others are to blame.
 void refuse_unlike(const std::vector<std::string>& by_rank) {
   std::map<std::string, std::vector<int>> ranks;
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) ranks[by_rank[rank]].push_back(static_cast<int>(rank));
@@ -277,7 +276,7 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
     if (2 * those.size() < by_rank.size()) odd.insert(odd.end(), those.begin(), those.end());
   }
   std::sort(odd.begin(), odd.end());
-  std::string message = "the ranks do not make the same collective";
+  std::string message = "the ranks make different collectives";
   if (!odd.empty() && odd.size() < by_rank.size()) message = ranks_text(odd) + " differs from the others";
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     message += (rank == 0 ? ": rank " : "; rank ") + std::to_string(rank) + ": " + by_rank[rank];
@@ -287,7 +286,7 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
 
 class GlooGroup final : public ProcessGroup {
  public:
-  GlooGroup(const core::RankInfo& place, const MeetOptions& meeting)
+  GlooGroup(const core::RankInfo& place, const ProcessGroupOptions& meeting)
       : place_(place),
         timeout_s_(meeting.timeout_s),
         debug_(meeting.debug),
@@ -298,8 +297,8 @@ class GlooGroup final : public ProcessGroup {
       options->devices.push_back(device_for(place));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
           c10::make_intrusive<c10d::PrefixStore>("gloo", registry_.store()), place.rank, place.size, options);
-      // A rank's connections are there for it before the others have taken theirs up. One with nothing to do could
-      // leave meanwhile, and a slower one would find its connection closed.
+      // A rank is connected before the others have accepted. One without work could exit meanwhile, and a slower one
+      // would find its connection closed.
       gloo_->barrier()->wait();
     } catch (const std::exception& error) {
       throw abandoned(registry_.lost("connecting with the others", timeout_s_, error));
@@ -334,7 +333,7 @@ class GlooGroup final : public ProcessGroup {
     begin("broadcast", site, flat, [&] { return gloo_->broadcast(tensors, options); })->wait();
   }
 
-  // Made of what is not checked itself; two gathers, for a text of each rank has a length of its own.
+  // Uses collectives that are not checked themselves; two gathers, as the texts differ in length.
   void check_alike(const char* operation, const char* site, const std::string& shape) override {
     if (!debug_) return;
     const std::string mine = std::string(operation) + " of " + site + ", " + shape;
@@ -383,7 +382,7 @@ class GlooGroup final : public ProcessGroup {
     return std::move(outputs.front());
   }
 
-  /// Where less arrives than a rank waits for, Gloo leaves the rest as it was; a broadcast has nobody who gets more.
+  /// If less arrives than a rank expects, Gloo leaves the rest unchanged; in a broadcast no rank gets more.
   void check_length(const at::Tensor& flat, int from, const char* site) {
     const at::Tensor bytes = at::scalar_tensor(static_cast<std::int64_t>(flat.nbytes()), at::kLong);
     std::vector<at::Tensor> tensors{bytes};
@@ -393,15 +392,14 @@ class GlooGroup final : public ProcessGroup {
     begin("broadcast", length.c_str(), bytes, [&] { return gloo_->broadcast(tensors, options); })->wait();
     if (const auto sent = bytes.item<std::int64_t>(); sent != static_cast<std::int64_t>(flat.nbytes())) {
       throw core::RunError("rank " + std::to_string(place_.rank) + ": broadcast of " + site + ": rank " +
-                               std::to_string(from) + " sends " + std::to_string(sent) +
-                               " bytes, and there is room for " + std::to_string(flat.nbytes()) + ", " +
-                               description_of(flat),
+                               std::to_string(from) + " sends " + std::to_string(sent) + " bytes, but the buffer has " +
+                               std::to_string(flat.nbytes()) + ", " + description_of(flat),
                            kAlike);
     }
   }
 
   core::RunError abandoned(core::RunError error) {
-    if (std::exchange(lost_, true)) return error;  // another collective was under way, too
+    if (std::exchange(lost_, true)) return error;  // another collective was in flight, too
     last_words_->keep_silent();
     static_cast<void>(last_words_.release());
     registry_.abandon();
@@ -429,8 +427,8 @@ std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site
   return all_gather(rank() == 0 ? bytes : "", site).front();
 }
 
-std::unique_ptr<ProcessGroup> meet(const core::RankInfo& place, const MeetOptions& options) {
-  FLAGS_caffe2_log_level = kFatal;  // c10d prints pages about each socket that our own messages are about
+std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& place, const ProcessGroupOptions& options) {
+  FLAGS_caffe2_log_level = kFatal;  // c10d logs pages about each socket error that our own messages report
   return std::make_unique<GlooGroup>(place, options);
 }
 

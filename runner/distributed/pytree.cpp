@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 
 namespace runner::distributed {
 
@@ -27,9 +28,7 @@ Pytree map_tensors(const Pytree& value, const char* operation,
 }
 
 std::string description_of(const at::Tensor& tensor) {
-  std::string text = c10::toString(tensor.scalar_type());
-  for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  text += " [";
+  std::string text = core::lower(c10::toString(tensor.scalar_type())) + " [";
   for (std::int64_t dim = 0; dim < tensor.dim(); ++dim) {
     text += (dim == 0 ? "" : ", ") + std::to_string(tensor.size(dim));
   }

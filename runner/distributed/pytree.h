@@ -12,7 +12,7 @@
 
 namespace runner::distributed {
 
-/// A tensor, plain data, or a list or mapping of such: what a batch may be made of.
+/// A tensor, plain data, or a list or mapping of such, as in a batch.
 struct Pytree {
   using List = std::vector<Pytree>;
   using Mapping = std::vector<std::pair<std::string, Pytree>>;  ///< in order of arrival
@@ -25,7 +25,7 @@ struct Pytree {
   const Mapping* mapping() const { return std::get_if<Mapping>(&value); }
 };
 
-/// The same structure with `change` of each tensor. RunError naming `operation` where there is plain data.
+/// Applies `change` to each tensor. RunError naming `operation` for plain data.
 Pytree map_tensors(const Pytree& value, const char* operation,
                    const std::function<at::Tensor(const at::Tensor&)>& change);
 

@@ -28,7 +28,7 @@ std::unique_ptr<StoreHost> host_store(int listening, std::uint16_t port) {
   try {
     return std::make_unique<TcpStoreHost>(c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options));
   } catch (const std::exception& error) {
-    throw core::RunError(std::string("cannot host the store that the ranks meet at: ") + error.what());
+    throw core::RunError(std::string("cannot host the rendezvous store: ") + error.what());
   }
 }
 

@@ -27,9 +27,9 @@ std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& parameters, const 
 
 struct StreamingReducer::Bucket {
   std::vector<std::size_t> members;   // among parameters_
-  std::size_t missing = 0;            // of them, in this pass
-  at::Tensor flat;                    // only from the first arrival until all is handed on
-  std::vector<at::Tensor> gradients;  // parts of it, by member; then how many ranks have one for each of them
+  std::size_t missing = 0;            // gradients missing in this pass
+  at::Tensor flat;                    // allocated from the first arrival until all are delivered
+  std::vector<at::Tensor> gradients;  // parts of it, by member; then the number of ranks with a gradient for each
 };
 
 StreamingReducer::StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters,
@@ -54,7 +54,7 @@ void StreamingReducer::begin(Receive receive) {
   used_.assign(index_of_.size(), false);
   for (Bucket& bucket : buckets_) {
     bucket.missing = bucket.members.size();
-    bucket.gradients.clear();  // of a pass that failed
+    bucket.gradients.clear();  // of a failed pass
     bucket.flat.reset();
   }
 }
@@ -80,22 +80,22 @@ void StreamingReducer::arrived(std::size_t parameter) {
   gradient.reset();
   bucket.gradients.back().mutable_data_ptr<float>()[member] = 1.0F;
   --bucket.missing;
-  while (next_ < buckets_.size() && buckets_[next_].missing == 0) set_out();
+  while (next_ < buckets_.size() && buckets_[next_].missing == 0) launch_next();
 }
 
-/// The next bucket, after the one before it is done with: no more than one travels.
-void StreamingReducer::set_out() {
+/// The next bucket, once the previous one is delivered: only one is in flight.
+void StreamingReducer::launch_next() {
   hand_on();
   Bucket& bucket = buckets_[next_];
   open(bucket, next_);
-  exchange_.set_out(bucket.flat, bucket.gradients);
+  exchange_.launch(bucket.flat, bucket.gradients);
   travels_ = true;
   ++next_;
 }
 
 void StreamingReducer::hand_on() {
   if (!travels_) return;
-  exchange_.come_back();
+  exchange_.wait();
   travels_ = false;
   Bucket& bucket = buckets_[next_ - 1];
   const float* ranks_with_gradient = bucket.gradients.back().const_data_ptr<float>();
@@ -111,7 +111,7 @@ void StreamingReducer::hand_on() {
 
 std::vector<bool> StreamingReducer::finish() {
   const at::NoGradGuard no_grad;
-  while (next_ < buckets_.size()) set_out();
+  while (next_ < buckets_.size()) launch_next();
   hand_on();
   return used_;
 }

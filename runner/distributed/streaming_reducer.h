@@ -11,43 +11,44 @@
 
 namespace runner::distributed {
 
-/// Puts gradients together over all ranks while a backward pass makes them, hands each on once it is that of all, and
-/// forgets it: for an optimizer that steps in the backward pass. Buckets are those of GradientBuckets and set out in
-/// the same order on every rank; one travels while the pass fills the next. So there are no more gradients than those
-/// of two buckets, and those that came before their turn.
+/// Reduces gradients over all ranks during a backward pass, delivers each one once reduced, and frees it: for an
+/// optimizer that steps in the backward pass. Buckets are those of GradientBuckets, launched in the same order on every
+/// rank; one is in flight while the pass fills the next. So only the gradients of two buckets, and those ahead of their
+/// turn, are in memory.
 class StreamingReducer {
  public:
-  /// Gets a parameter's place among those given and its gradient over all ranks.
+  /// Gets a parameter's index and its gradient over all ranks.
   using Receive = std::function<void(std::size_t parameter, at::Tensor gradient)>;
 
-  /// `exchange` lives longer, and remembers nothing of a bucket.
+  /// `exchange` outlives this and keeps no state of a bucket.
   StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
   ~StreamingReducer();
 
-  /// Before a backward pass, or instead of one where this rank has no samples: as often on every rank.
+  /// Call before a backward pass, or instead of one if this rank has no samples: equally often on every rank.
   void begin(Receive receive);
-  /// Takes the gradient that the pass has just made out of the parameter.
+  /// Takes the gradient that the pass just made out of the parameter.
   void arrived(std::size_t parameter);
-  /// After it. Blocks until all gradients are handed on; those that no rank has are not. By parameter, whether one has.
+  /// Call after it. Blocks until all gradients are delivered, except those that no rank has. By parameter, whether any
+  /// rank has one.
   std::vector<bool> finish();
 
  private:
   struct Bucket;
 
   void open(Bucket& bucket, std::size_t number);
-  void set_out();
+  void launch_next();
   void hand_on();
 
   CommHook& exchange_;
   std::vector<at::Tensor> parameters_;  // that need a gradient, from the last one to the first
-  std::vector<std::size_t> places_;     // by those: among the ones given
-  std::vector<std::size_t> index_of_;   // by place: among those
+  std::vector<std::size_t> places_;     // by member: index among the given parameters
+  std::vector<std::size_t> index_of_;   // by index: position among those
   const BucketCut cut_;
   std::vector<Bucket> buckets_;
-  std::size_t next_ = 0;  // the next bucket to set out; the one before it is under way
+  std::size_t next_ = 0;  // the next bucket to launch; the previous one is in flight
   bool travels_ = false;
   Receive receive_;
-  std::vector<bool> used_;  // by place
+  std::vector<bool> used_;  // by index
 };
 
 }  // namespace runner::distributed

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "components/tensor/cpu_capability.h"
-#include "generated/section/precision.h"
 #include "runner/core/error.h"
 #include "runner/distributed/rendezvous_host.h"
 #include "runner/engine/inspect.h"
@@ -55,7 +54,7 @@ class LibTorchEngine final : public Engine {
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
-    for (;;) pause();  // a signal that does not end us changes nothing
+    for (;;) pause();  // a signal that does not end the process changes nothing
   }
   std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) override {
     return guarded([&] { return engine::self_test(place, timeout_s); });
@@ -83,8 +82,7 @@ class LibTorchEngine final : public Engine {
   static double peak_flops(const resolve::Recipe& recipe) {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
-    const auto precision = sections::precision::parse_config(recipe.at("precision"));
-    switch (precision.mode) {
+    switch (recipe.precision.mode) {
       case sections::precision::Mode::k32True: return limits->matmul_fp32_flops;
       case sections::precision::Mode::kBf16Mixed:
       case sections::precision::Mode::kBf16True: return limits->matmul_bf16_flops;
@@ -97,7 +95,7 @@ class LibTorchEngine final : public Engine {
 }  // namespace
 }  // namespace runner::engine
 
-/// What load_engine() looks for in libroux_engine.so.
+/// The symbol that load_engine() looks up in libroux_engine.so.
 extern "C" runner::engine::Engine* roux_engine() {
   static runner::engine::LibTorchEngine engine;
   return &engine;

@@ -22,20 +22,20 @@ struct BlockPlan {
 struct DataPlan {
   std::string name, description;
   std::int64_t samples = 0, tokens_per_sample = 0;
-  double unigram_entropy = 0;  ///< nats per token; NaN where it makes no sense
+  double unigram_entropy = 0;  ///< nats per token; NaN if undefined
 };
 
-/// Bytes of a training at its peak; train/memory_estimate.h.
+/// Bytes of a training at its peak; see train/experiment/memory_estimate.h.
 struct MemoryPlan {
   std::int64_t weights = 0, optimizer = 0, gradients = 0, batches = 0, activations = 0;
   std::int64_t weight_average = 0;  ///< 0: none is kept
-  std::int64_t tensors = 0;         ///< those six
+  std::int64_t tensors = 0;         ///< sum of those six
   std::int64_t data_sets = 0, copies = 0, program = 0;
-  std::int64_t process = 0;  ///< all of it
-  std::string when;          ///< where the peak of the tensors is: `in the backward pass of h.3`
+  std::int64_t process = 0;  ///< the whole process
+  std::string when;          ///< where the tensors peak: `in the backward pass of h.3`
 };
 
-/// What `plan` says before anything runs: from the meta device and the data's headers.
+/// The result of `plan`: from the meta device and the data's headers, without running anything.
 struct Plan {
   std::vector<BlockPlan> blocks;
   std::vector<DataPlan> data;
@@ -47,11 +47,11 @@ struct Plan {
   std::int64_t num_processes = 1;
   MemoryPlan memory;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
-  std::int64_t checkpoints_at_once = 0;  ///< while one is written
-  std::int64_t disk_free_bytes = 0;      ///< where output_dir is
-  std::string saved, kept;               ///< when checkpoints are saved and which stay, in words
+  std::int64_t checkpoints_at_once = 0;  ///< peak while one is written
+  std::int64_t disk_free_bytes = 0;      ///< free space of output_dir's disk
+  std::string saved, kept;               ///< schedule and retention of checkpoints, in words
   double flops_per_step = 0;
-  std::string init_from;  ///< which weights it begins with, in one line; "" when they are drawn
+  std::string init_from;  ///< source of the initial weights, in one line; "" when they are drawn
 };
 
 using TrainRequest = train::TrainRequest;
@@ -61,7 +61,7 @@ using train::LrSweep;
 
 struct EvalRequest {
   std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
-  std::string run;         ///< which run; "" is the newest one that has checkpoints
+  std::string run;         ///< run; "" is the newest one with checkpoints
   std::string data = "val";
   std::string output;  ///< predict: JSONL file; "" is standard output
   bool json = false;
@@ -74,32 +74,34 @@ struct MachineLimits {
   double memory_bytes_per_s = 0, disk_write_bytes_per_s = 0;
 };
 
-/// The engine as the torch-free program sees it. Every call reports wrong shapes, vocabulary and data as diagnostics.
+/// The engine's interface for the torch-free program. Every call reports wrong shapes, vocabulary and data as
+/// diagnostics.
 class Engine {
  public:
   virtual ~Engine() = default;
   virtual std::optional<Plan> plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
-  /// Trains; returns the exit status. `diagnostics` gets what is wrong before the first step.
+  /// Trains; returns the exit status. `diagnostics` gets errors before the first step.
   virtual int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
-  /// Does once what each training of this process and of its forks would begin with, on one thread and without a
-  /// gradient: a fork has none of the threads that LibTorch starts for more.
+  /// Runs the one-time initialization for all trainings of this process and its forks, on one thread and without
+  /// gradients: a fork has none of LibTorch's threads.
   virtual void warm_up() = 0;
-  /// Tries rates that climb; touches no run. Nothing when `diagnostics` got errors.
+  /// Runs the learning-rate range test; touches no run. Nothing when `diagnostics` got errors.
   virtual std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                          core::Diagnostics& diagnostics) = 0;
   virtual int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
-  /// Serves the store at which ranks meet, on a socket that listens, until this process is ended.
+  /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
-  /// Goes through what a training does with the other ranks; engine/self_test.h.
+  /// Tests everything that training does with other ranks; see engine/self_test.h.
   virtual std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
-  /// What training this recipe here would run on.
+  /// The environment in which this recipe would be trained here.
   virtual train::Surroundings surroundings(const resolve::Recipe& recipe) = 0;
   virtual std::string versions() const = 0;  ///< LibTorch, oneDNN, threads: for `env`
 };
 
-/// Loads libroux_engine.so (beside this program: ../lib) on first use; 0.15 s. Failure says what could not be loaded.
+/// Loads libroux_engine.so (beside this program: ../lib) on first use; 0.15 s. The failure names what could not be
+/// loaded.
 core::Result<Engine*> load_engine();
 
 }  // namespace runner::engine

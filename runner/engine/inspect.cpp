@@ -3,18 +3,19 @@
 #include <ATen/ops/max.h>
 #include <ATen/ops/softmax.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/eval.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -26,17 +27,16 @@ namespace {
 
 using core::Node;
 
-/// The runs that a checkpoint's short name may mean, newest first.
+/// The runs that a checkpoint's short name may refer to, newest first.
 std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, const EvalRequest& request) {
-  const std::string output_dir = recipe.at("output_dir").as_string();
   const core::Clock& clock = core::system_clock();
   if (!request.run.empty()) {
-    auto run = store::find_run(output_dir, request.run, clock);
+    auto run = store::find_run(recipe.output_dir, request.run, clock);
     return {std::move(run).value()};
   }
   std::vector<store::RunSummary> runs;
-  for (auto& run : store::list_runs(output_dir, clock)) {
-    if (run.name == recipe.at("run_name").as_string()) runs.push_back(std::move(run));
+  for (auto& run : store::list_runs(recipe.output_dir, clock)) {
+    if (run.name == recipe.run_name) runs.push_back(std::move(run));
   }
   return runs;
 }
@@ -47,14 +47,13 @@ std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& re
   for (const auto& run : candidate_runs(recipe, request)) {
     const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, recipe.root);
     if (artifact::list_checkpoints(checkpoints.folder).empty()) continue;
-    // The newest run that has checkpoints is meant; an older one would be a surprise.
+    // Uses the newest run with checkpoints; an older one would be a surprise.
     std::vector<std::string> skipped;
     const auto found = artifact::find_checkpoint(checkpoints, request.checkpoint, skipped);
     for (const std::string& line : skipped) core::log_warning("skipped " + line);
     return found.value();
   }
-  throw core::RunError("no run of run_name " + recipe.at("run_name").as_string() + " in " +
-                           recipe.at("output_dir").as_string() + " has a checkpoint",
+  throw core::RunError("no run of run_name " + recipe.run_name + " in " + recipe.output_dir + " has a checkpoint",
                        "train it first with roux run, or give the path of a checkpoint folder", core::kExitUsage);
 }
 
@@ -66,15 +65,13 @@ struct Loaded {
 };
 
 std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
-  const Node& sets = recipe.at("data");
-  if (sets.find(request.data) == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& entry : sets.entries()) names.push_back(entry.key);
-    std::string all;
-    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  std::vector<std::string> names;
+  for (const auto& [name, block] : recipe.data) names.push_back(name);
+  if (std::find(names.begin(), names.end(), request.data) == names.end()) {
     const std::string near = core::closest(request.data, names);
-    diagnostics.error(sets.location(), "no data set is called \"" + request.data + "\"",
-                      (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + all));
+    diagnostics.error(
+        recipe.place("data"), "no data set is called \"" + request.data + "\"",
+        (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + core::joined(names)));
     return std::nullopt;
   }
   Loaded loaded;
@@ -89,8 +86,8 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   const auto manifest = artifact::verify_checkpoint(loaded.checkpoint);
   manifest.value();
   checkpoint::load_weights(loaded.checkpoint, *loaded.experiment->model);
-  const auto stepper = train::stepper_options(recipe.root);
-  const auto eval = sections::eval::parse_config(recipe.at("eval"));
+  const auto stepper = train::stepper_options(recipe);
+  const auto& eval = recipe.eval;
   loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
   loaded.options.max_batches = eval.max_batches;
   loaded.options.autocast = stepper.autocast;
@@ -99,7 +96,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   return loaded;
 }
 
-/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` where only a part was looked at.
+/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` if only a part was evaluated.
 std::string samples_text(const Loaded& loaded, std::int64_t samples) {
   const std::int64_t all = loaded.data->size();
   if (samples >= all) return std::to_string(samples) + " samples";
@@ -178,7 +175,7 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
                  });
   if (std::fflush(file) != 0 || std::ferror(file) != 0) {
     throw core::RunError("cannot write " + (request.output.empty() ? "to standard output" : request.output) +
-                         ": it refused");
+                         ": write failed");
   }
   if (!request.output.empty()) core::log_info("wrote " + request.output);
   if (samples < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, samples));

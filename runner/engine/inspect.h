@@ -8,7 +8,7 @@ namespace runner::engine {
 /// `roux eval`: loss and metrics of one named data set under a checkpoint's weights, as text or one JSON line.
 int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
 
-/// `roux predict`: one JSON line a sample: classes with their probability, values, or the mean loss of a text.
+/// `roux predict`: one JSON line per sample: classes with their probability, values, or the mean loss of a text.
 int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics);
 
 }  // namespace runner::engine

@@ -6,8 +6,8 @@
 
 namespace runner::engine {
 
-/// What `roux env --measure` found on this processor with this many threads; one JSON file a machine below
-/// core::cache_dir(). Nothing when it was never measured.
+/// The result of `roux env --measure` on this CPU with this many threads; one JSON file per machine below
+/// core::cache_dir(). Nothing when never measured.
 std::optional<MachineLimits> read_limits(int threads);
 void write_limits(const MachineLimits& limits);
 

@@ -25,7 +25,7 @@ double seconds_since(std::int64_t begin_ns) {
   return static_cast<double>(core::system_clock().monotonic_ns() - begin_ns) * 1e-9;
 }
 
-/// Best rate of several rounds: a limit is what the machine did when nothing disturbed it.
+/// Best rate of several rounds: the limit is the undisturbed rate.
 template <typename Work>
 double best_rate(double amount, Work work) {
   work();

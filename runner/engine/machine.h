@@ -6,8 +6,8 @@
 
 namespace runner::engine {
 
-/// Measures what this machine can do at most: matrix products, memory copies, disk writes. Takes about three seconds,
-/// all of it on the present number of threads.
+/// Measures the peak rates of this machine: matrix products, memory copies, disk writes. Takes about three seconds,
+/// with the current number of threads.
 MachineLimits measure_machine(const std::string& scratch_dir);
 
 }  // namespace runner::engine

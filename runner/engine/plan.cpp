@@ -4,13 +4,11 @@
 #include <limits>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/checkpoint.h"
-#include "generated/section/launch.h"
-#include "generated/section/training.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory_estimate.h"
@@ -28,9 +26,7 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;
     row.name = block->name();
-    for (const auto& output : block->outputs()) {
-      row.output += (row.output.empty() ? "" : ", ") + components::to_text(output);
-    }
+    row.output = core::joined(block->outputs(), ", ", [](const auto& output) { return components::to_text(output); });
     for (const auto& parameter : block->parameters()) row.parameters += parameter.tensor.numel();
     plan.blocks.push_back(std::move(row));
   }
@@ -41,18 +37,18 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
 
 std::string shown(double bytes) { return core::format_bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
 
-// An estimate may be wrong by a tenth: beyond that it cannot work, and before it may not.
+// The estimate may be off by a tenth: above that training cannot fit, below it may not fit.
 void judge_memory(const train::Experiment& experiment, const train::MemoryEstimate& estimate,
                   core::Diagnostics& diagnostics) {
   constexpr double kDoubt = 0.1;
   constexpr const char* kHint =
-      "take a smaller training.micro_batch_size (auto_micro_batch finds one that fits), or activation_checkpointing";
-  const auto training = sections::training::parse_config(*experiment.recipe.find("training"));
+      "use a smaller training.micro_batch_size (auto_micro_batch finds one that fits), or activation_checkpointing";
+  const auto& training = experiment.recipe.training;
   const double tensors = estimate.tensors();
   if (training.max_memory && tensors > (1.0 - kDoubt) * static_cast<double>(*training.max_memory)) {
-    const Node& max_memory = *experiment.recipe.at_path("training.max_memory");
-    const std::string what = "max_memory is " + max_memory.scalar_text() + ", and training takes about " +
-                             shown(tensors) + " for tensors at the most, " + estimate.when;
+    const Node& max_memory = experiment.recipe.at("training.max_memory");
+    const std::string what = "max_memory is " + max_memory.scalar_text() + ", but training needs about " +
+                             shown(tensors) + " for tensors at its peak, " + estimate.when;
     const bool hopeless = tensors > (1.0 + kDoubt) * static_cast<double>(*training.max_memory);
     if (hopeless && !training.auto_micro_batch) {
       diagnostics.error(max_memory.location(), what, kHint);
@@ -63,8 +59,8 @@ void judge_memory(const train::Experiment& experiment, const train::MemoryEstima
   // The recipe may be meant for another machine.
   if (const auto there = static_cast<double>(core::memory_limit()); estimate.process() > (1.0 - kDoubt) * there) {
     diagnostics.warning(
-        experiment.recipe.find("model")->location(),
-        "training takes about " + shown(estimate.process()) + ", and this machine has " + shown(there) + " of memory",
+        experiment.recipe.model.location(),
+        "training needs about " + shown(estimate.process()) + ", but this machine has " + shown(there) + " of memory",
         kHint);
   }
 }
@@ -104,12 +100,12 @@ void describe_saves(const sections::checkpoint::Config& config, Plan& plan) {
     const std::string interval = core::to_text(*config.save_steps);
     append(plan.saved, "every " + interval + (config.save_steps->unit == core::Interval::Unit::kSteps ? " steps" : ""));
   }
-  if (config.save_best) append(plan.saved, "when " + *config.monitor + " is better than ever");
+  if (config.save_best) append(plan.saved, "when " + *config.monitor + " improves");
   if (config.save_at_end) append(plan.saved, "at the end");
-  append(plan.saved, "when told to stop");
+  append(plan.saved, "when stopped");
 }
 
-/// The words of artifact/retention.h.
+/// The terms of artifact/retention.h.
 void describe_retention(const sections::checkpoint::Config& config, Plan& plan) {
   if (!config.save_total_limit && !config.keep_bytes && !config.keep_age) {
     plan.kept = "all";
@@ -126,41 +122,39 @@ void describe_retention(const sections::checkpoint::Config& config, Plan& plan) 
 }
 
 void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
-  const Node& section = *experiment.recipe.find("checkpoint");
-  const auto config = sections::checkpoint::parse_config(section);
+  const auto& config = experiment.recipe.checkpoint;
   const train::SavePlan saves = train::plan_saves(experiment);
   plan.checkpoint_bytes = saves.checkpoint_bytes;
   plan.checkpoints_kept = saves.kept;
   plan.checkpoints_at_once = saves.at_once;
-  plan.disk_free_bytes = artifact::free_bytes_at(experiment.recipe.find("output_dir")->as_string());
+  plan.disk_free_bytes = artifact::free_bytes_at(experiment.recipe.output_dir);
   describe_saves(config, plan);
   describe_retention(config, plan);
   if (config.keep_bytes && *config.keep_bytes < plan.checkpoint_bytes) {
-    diagnostics.warning(section.find("keep_bytes")->location(),
+    diagnostics.warning(experiment.recipe.place("checkpoint.keep_bytes"),
                         "keep_bytes is " + core::format_bytes(*config.keep_bytes) + ", but one checkpoint takes " +
                             core::format_bytes(plan.checkpoint_bytes),
-                        "the newest one stays all the same; leave room for at least two");
+                        "the newest one is kept anyway; leave room for at least two");
   }
 }
 
 }  // namespace
 
 std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
-  train::configure_torch(recipe);  // what is fused, and in how many threads, says what is held
+  train::configure_torch(recipe);  // memory depends on what is fused, and on the number of threads
   train::BuildOptions options;
   options.meta = true;
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
   if (experiment == nullptr) return std::nullopt;
-  const auto training = sections::training::parse_config(*experiment->recipe.find("training"));
-  const auto init = checkpoint::plan_init_from(*experiment->recipe.find("init_from"), *experiment->model,
-                                               experiment->recipe.find("output_dir")->as_string(), diagnostics);
+  const auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment->model,
+                                               recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   Plan plan;
   if (init) plan.init_from = init->text();
-  plan.micro_batch_size = train::rank_micro_batch(experiment->recipe);
-  plan.gradient_accumulation_steps = training.gradient_accumulation_steps.value_or(1);
-  plan.num_processes = sections::launch::parse_config(*experiment->recipe.find("launch")).num_processes;
-  plan.global_batch_size = plan.micro_batch_size * train::window_batches(experiment->recipe);
+  plan.micro_batch_size = train::rank_micro_batch(recipe);
+  plan.gradient_accumulation_steps = recipe.training.gradient_accumulation_steps.value_or(1);
+  plan.num_processes = recipe.launch.num_processes;
+  plan.global_batch_size = plan.micro_batch_size * train::window_batches(recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {
     plan.data.push_back({name, data.describe(), data.size(), data.tokens_per_sample(), data.unigram_entropy()});
   };

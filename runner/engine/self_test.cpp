@@ -28,13 +28,13 @@ using distributed::Pytree;
 
 constexpr const char* kSite = "self-test";
 
-/// RunError on all ranks where `holds` is not so on one of them.
+/// RunError on all ranks if `holds` is false on one of them.
 void expect(ProcessGroup& ranks, bool holds, const std::string& what) {
   const std::vector<std::string> all = ranks.all_gather(std::string(holds ? "1" : "0"), kSite);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == "1") continue;
     throw core::RunError(what + " is wrong on rank " + std::to_string(rank),
-                         "please report this with what `roux env` says on each machine");
+                         "please report this with the output of `roux env` on each machine");
   }
 }
 
@@ -95,7 +95,7 @@ void triggers(ProcessGroup& ranks) {
   expect(ranks, !trigger.check(ranks, kSite), "a trigger that was cleared");
 }
 
-/// Every sample of an epoch is read by one rank and once, and the order is the same for all.
+/// Every sample of an epoch is read once, by one rank, and the order is the same on all ranks.
 void shards(ProcessGroup& ranks) {
   constexpr std::int64_t kSamples = 101, kBatch = 4;
   train::EpochOrder::Options options;
@@ -137,8 +137,8 @@ void random_numbers(ProcessGroup& ranks) {
 }  // namespace
 
 std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) {
-  const auto ranks = distributed::meet(place, {timeout_s, /*debug=*/true});
-  std::vector<std::string> lines = {std::to_string(ranks->size()) + " processes meet: " + hosts(*ranks)};
+  const auto ranks = distributed::init_process_group(place, {timeout_s, /*debug=*/true});
+  std::vector<std::string> lines = {std::to_string(ranks->size()) + " processes connected: " + hosts(*ranks)};
   struct Check {
     const char* what;
     void (*run)(ProcessGroup&);
@@ -150,7 +150,7 @@ std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s
       {"pad_across_processes, split_between_processes", pads_and_splits},
       {"triggers", triggers},
       {"samples: each is read once, by one process", shards},
-      {"random numbers: the same seed gives the same ones", random_numbers},
+      {"random numbers: the same seed gives the same numbers", random_numbers},
   };
   for (const Check& check : kChecks) {
     check.run(*ranks);

@@ -7,8 +7,8 @@
 
 namespace runner::engine {
 
-/// Meets the other ranks and goes through everything that a training does with them. One line for each thing that
-/// holds, the same on all ranks; RunError saying what does not, and on which rank.
+/// Connects with the other ranks and tests everything that training does with them. One line per passed check, the same
+/// on all ranks; RunError naming a failed check and its rank.
 std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s);
 
 }  // namespace runner::engine

@@ -29,7 +29,7 @@ void warm_up() {
       std::make_shared<const core::Source>(core::Source{"warm_up.yaml", kRecipe, core::Source::Kind::kFile});
   core::Diagnostics diagnostics;
   const auto recipe = resolve::load_recipe_text(source, {}, registry::Registry::builtin(), diagnostics);
-  RUNNER_ASSERT(recipe, "the recipe above is right");
+  RUNNER_ASSERT(recipe, "the recipe above is valid");
   const auto experiment = train::build_experiment(*recipe, {}, diagnostics);
   RUNNER_ASSERT(experiment != nullptr, "the recipe above can be trained");
   train::EvalOptions options;

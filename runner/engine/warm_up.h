@@ -2,8 +2,8 @@
 
 namespace runner::engine {
 
-/// Builds and evaluates the smallest of models, so that what LibTorch and its libraries do at their first call is done.
-/// Leaves one thread behind, the caller's; draws no random number that anybody sees.
+/// Builds and evaluates a tiny model, to run the one-time initialization of LibTorch and its libraries. Leaves only the
+/// caller's thread; does not affect any visible random numbers.
 void warm_up();
 
 }  // namespace runner::engine

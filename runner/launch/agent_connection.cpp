@@ -19,7 +19,7 @@ namespace runner::launch {
 namespace {
 
 constexpr std::size_t kMessageBytesMax = 1 << 20;
-constexpr int kQuestions = 3;  // without an answer, and the other end is lost
+constexpr int kQuestions = 3;  // unanswered, then the other end is lost
 
 std::string system_text(int error) { return std::strerror(error); }
 
@@ -41,8 +41,8 @@ core::Result<sockaddr_in> resolved(const std::string& name, std::uint16_t port) 
   wanted.ai_socktype = SOCK_STREAM;
   const int error = getaddrinfo(name.c_str(), nullptr, &wanted, &found);
   if (error != 0) {
-    return core::Failure{"there is no IPv4 address for " + name + ": " + gai_strerror(error),
-                         "launch.main_process_ip has to be an address or a name of machine 0"};
+    return core::Failure{"no IPv4 address for " + name + ": " + gai_strerror(error),
+                         "set launch.main_process_ip to the address or host name of machine 0"};
   }
   sockaddr_in address = {};
   std::memcpy(&address, found->ai_addr, sizeof address);
@@ -87,10 +87,10 @@ void AgentConnection::end(const std::string& why) {
 void AgentConnection::send(const core::Node& message) {
   if (!is_open()) return;
   const std::string line = core::to_json(message, -1) + "\n";
-  // Messages are few and short: one that does not fit into the kernel's buffer has met a machine that reads nothing.
+  // Messages are few and short: if one does not fit into the kernel's buffer, the other end does not read.
   const ssize_t sent = ::send(descriptor_, line.data(), line.size(), MSG_NOSIGNAL);
   if (sent == static_cast<ssize_t>(line.size())) return;
-  end(sent < 0 ? system_text(errno) : "it reads nothing");
+  end(sent < 0 ? system_text(errno) : "it does not read messages");
 }
 
 std::vector<core::Node> AgentConnection::receive() {
@@ -101,7 +101,7 @@ std::vector<core::Node> AgentConnection::receive() {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) break;
     if (got <= 0) {
-      end(got == 0 ? "its connection ended" : system_text(errno));
+      end(got == 0 ? "it closed the connection" : system_text(errno));
       break;
     }
     begun_.append(bytes, static_cast<std::size_t>(got));
@@ -111,11 +111,11 @@ std::vector<core::Node> AgentConnection::receive() {
       if (message && message.value().is_mapping()) {
         messages.push_back(std::move(message).value());
       } else {
-        end("it speaks another language");
+        end("it sent an invalid message");
         return messages;
       }
     }
-    if (begun_.size() > kMessageBytesMax) end("it speaks another language");
+    if (begun_.size() > kMessageBytesMax) end("it sent an invalid message");
   }
   return messages;
 }

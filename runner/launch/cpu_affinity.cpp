@@ -40,7 +40,7 @@ std::vector<int> own_cores_by_node() {
   };
   for (const std::string& node : core::glob("/sys/devices/system/node/node*/cpulist")) {
     const auto list = core::read_file(node, kListBytesMax);
-    if (!list) continue;  // a kernel that does not tell: the cores come in their own order
+    if (!list) continue;  // unknown to this kernel: keep the order of the cores
     for (const int core : cores_of_list(list.value())) add(core);
   }
   for (int core = 0; core < CPU_SETSIZE; ++core) add(core);

@@ -5,13 +5,13 @@
 
 namespace runner::launch {
 
-/// The cores that this process may run on, those of one memory node together.
+/// The cores that this process may run on, ordered by memory node.
 std::vector<int> own_cores_by_node();
 
-/// Those of one of `size` processes: as many for each, and none for two; one core for several where there are too few.
+/// The share of one of `size` processes: equal and disjoint; processes share a core if there are too few.
 std::vector<int> core_share(const std::vector<int>& cores, int rank, int size);
 
-/// `0-3,8` as the kernel writes lists.
+/// Parses the list format of the kernel: `0-3,8`.
 std::vector<int> cores_of_list(const std::string& text);
 
 }  // namespace runner::launch

@@ -9,9 +9,9 @@ namespace runner::launch {
 namespace {
 
 constexpr std::size_t kLastLinesShown = 5;
-constexpr std::string_view kError = "error: ", kSaidLast = "it said last:";
+constexpr std::string_view kError = "error: ", kSaidLast = "last output:";
 
-/// The message in a line that tells an error, at its place (`recipe.yaml:3:8: error: ...`) or without one.
+/// The message in an error line, with a location (`recipe.yaml:3:8: error: ...`) or without.
 std::optional<std::string> error_in(const std::string& line) {
   if (line.starts_with(kError)) return line.substr(kError.size());
   const std::string at_place = ": " + std::string(kError);

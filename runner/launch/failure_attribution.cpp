@@ -16,7 +16,7 @@ using core::Node;
 constexpr const char *kRank = "rank", *kWho = "who", *kStatus = "status", *kSignal = "signal", *kHandedOn = "handed_on",
                      *kGivenUp = "given_up", *kWords = "words", *kText = "text";
 
-constexpr int kExitAtOnce = 128 + SIGINT;  // of a second SIGINT, which waits for no save
+constexpr int kExitAtOnce = 128 + SIGINT;  // after a second SIGINT, without saving
 
 int integer(const Node& node, const char* key) { return static_cast<int>(node.find(key)->as_integer()); }
 
@@ -31,7 +31,7 @@ bool RankEnd::failed() const { return !given_up && status != core::kExitDone && 
 
 std::string RankEnd::message() const {
   if (!text.empty()) return text;
-  // Who only lost another rank says best himself which one that is.
+  // A rank that lost another names it in its own message.
   if (status == core::kExitPeerLost && !words.empty()) return words;
   const std::string after = words.empty() ? "" : ": " + words;
   if (signal == 0) return who + " failed with exit status " + std::to_string(status) + after;
@@ -78,14 +78,14 @@ const RankEnd* FailureAttribution::culprit() const {
     stopped = stopped || end.status == core::kExitResumable;
     if (!end.failed() || end.obeyed()) continue;
     if (end.status == core::kExitPeerLost) {
-      if (lost == nullptr || end.rank == 0) lost = &end;  // what rank 0 says was seen already
+      if (lost == nullptr || end.rank == 0) lost = &end;  // the output of rank 0 was shown already
       continue;
     }
     const auto first = std::find_if(ends_.begin(), ends_.end(), [](const RankEnd& other) { return other.rank == 0; });
     const bool same = end.signal == 0 && first != ends_.end() && first->signal == 0 && first->status == end.status;
     return same ? &*first : &end;
   }
-  // Nor who was left by one that can be resumed, as on a full disk.
+  // A rank is not to blame for losing one that stopped resumable, as on a full disk.
   return stopped ? nullptr : lost;
 }
 

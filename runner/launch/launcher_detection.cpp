@@ -10,16 +10,16 @@
 namespace runner::launch {
 namespace {
 
-/// The words of one program that starts processes.
+/// The variables of a launcher.
 struct Launcher {
   const char* name;
-  const char* is_there;  ///< a variable that only its processes have
+  const char* is_there;  ///< variable that only its processes have
   const char *rank, *size, *local_rank, *local_size;
-  const char *job, *step;  ///< that tell this group from any other one; null where it says nothing
+  const char *job, *step;  ///< identify this group; null if the launcher has none
 };
 
-// In this order: processes of srun may have the variables of PMI as well. A batch script has SLURM_PROCID, too, but is
-// no step; each restart of a job is a step of its own.
+// In this order: processes of srun may have the variables of PMI, too. A batch script has SLURM_PROCID, but is not a
+// step; each restart of a job is its own step.
 constexpr Launcher kStarters[] = {
     {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID",
      "SLURM_RESTART_COUNT"},
@@ -27,9 +27,9 @@ constexpr Launcher kStarters[] = {
      "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", nullptr},
     {"mpiexec", "PMI_RANK", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS", nullptr, nullptr},
 };
-constexpr const char* kHint = "it is set by what started this process";
+constexpr const char* kHint = "the launcher of this process sets it";
 
-// Below the ports that systems hand out by themselves.
+// Below the ephemeral ports.
 constexpr std::uint32_t kFirstPort = 20'000, kPorts = 10'000;
 constexpr std::uint16_t kPortWithoutJob = 29'500;
 
@@ -66,7 +66,7 @@ int local_size_of(const Launcher& starter, int size) {
   const int here = tasks_of_node(counts, number_in("SLURM_NODEID", 0, kRanksMax, kHint)).value_or(size);
   if (here >= 1 && here <= size) return here;
   throw core::RunError(std::string("SLURM_STEP_TASKS_PER_NODE is \"") + counts +
-                           "\" in the environment, which does not count " + std::to_string(size) + " processes",
+                           "\" in the environment, which does not match " + std::to_string(size) + " processes",
                        kHint, core::kExitUsage);
 }
 
@@ -77,9 +77,8 @@ std::string address_of(const MeetingWish& wish, const core::RankInfo& place, con
   for (const char* hosts : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
     if (const char* list = set_variable(hosts)) return first_host(list);
   }
-  throw core::RunError(
-      std::string(starter.name) + " started processes on several hosts, and does not say where rank 0 is",
-      "--main-process-ip ADDRESS, or MASTER_ADDR, the same for all", core::kExitUsage);
+  throw core::RunError(std::string(starter.name) + " started processes on several hosts without the address of rank 0",
+                       "add --main-process-ip ADDRESS or set MASTER_ADDR, the same on all hosts", core::kExitUsage);
 }
 
 }  // namespace

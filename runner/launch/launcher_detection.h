@@ -8,11 +8,11 @@
 
 namespace runner::launch {
 
-// Programs that start processes in their own words: Slurm's srun (a step of a job), Open MPI's mpirun, and those of
-// MPICH and Intel. One that starts a single process has started no rank: such a process is on its own.
+// Launchers with their own environment variables: Slurm's srun (a step of a job), Open MPI's mpirun, and those of MPICH
+// and Intel. A single process is not a rank: it trains alone.
 
-/// Rank 0 hosts the store; on several hosts at the wish, MASTER_ADDR, or the first host that Slurm lists, on one at
-/// 127.0.0.1; at MASTER_PORT, the wish, or a port that follows from the job's number, so that all compute the same one.
+/// Rank 0 hosts the store. Its address is MASTER_ADDR, the wish, 127.0.0.1 on one host, or the first host that Slurm
+/// lists. Its port is MASTER_PORT, the wish, or derived from the job's id, so that all ranks compute the same.
 core::Result<std::optional<StartedRank>> rank_of_starter(const MeetingWish& wish);
 
 std::optional<std::pair<std::string, std::string>> size_of_starter();
@@ -20,7 +20,7 @@ std::optional<std::pair<std::string, std::string>> size_of_starter();
 /// `node07` of `node[07-09,12],login1`.
 std::string first_host(const std::string& slurm_list);
 
-/// Tasks of one node in `2(x3),1`, as Slurm counts them; nothing where the list is shorter.
+/// Tasks of one node in Slurm's format `2(x3),1`; nothing if the list is shorter.
 std::optional<int> tasks_of_node(const std::string& slurm_counts, int node);
 
 }  // namespace runner::launch

@@ -13,12 +13,13 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 
 namespace runner::launch {
 
-/// Where rank 0 tells the folder of its run.
+/// The pipe on which rank 0 reports the folder of its run.
 class LocalRanks::Report {
  public:
   Report() {
@@ -78,7 +79,7 @@ std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Sha
     options.environment[kReportDescriptor] = std::to_string(report_->descriptor());
   }
   if (!plan.log_dir.empty()) options.log_file = plan.log_dir + "/rank-" + number + ".log";
-  // Other machines are told what rank 0 said last.
+  // The last output of rank 0 is sent to other machines.
   const bool keep = place.rank > 0 || !plan.log_dir.empty() || share.machines > 1;
   if (keep) options.output = RankProcess::Output::kKept;
   if (place.rank == 0) {
@@ -128,7 +129,7 @@ std::vector<RankEnd> LocalRanks::look() {
 bool LocalRanks::over() const { return std::find(told_.begin(), told_.end(), false) == told_.end(); }
 
 void LocalRanks::hand_on(int signal) {
-  if (signal == SIGINT && handed_on_ == SIGINT) begin_grace();  // who asks twice does not wait for one that hangs
+  if (signal == SIGINT && handed_on_ == SIGINT) begin_grace();  // a second Ctrl-C does not wait for a rank that hangs
   handed_on_ = signal;
   for (const auto& rank : ranks_) rank->send(signal);
 }
@@ -146,9 +147,7 @@ int LocalRanks::timeout_ms() const {
 std::string LocalRanks::run_dir() { return report_->run_dir(); }
 
 std::string LocalRanks::pids() const {
-  std::string text;
-  for (const auto& rank : ranks_) text += (text.empty() ? "" : ", ") + std::to_string(rank->pid());
-  return text;
+  return core::joined(ranks_, ", ", [](const auto& rank) { return rank->pid(); });
 }
 
 }  // namespace runner::launch

@@ -13,29 +13,29 @@
 
 namespace runner::launch {
 
-/// Where ranks meet, as they are told.
+/// Where the ranks meet.
 struct MeetingPoint {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;
 };
 
-/// The ranks of this machine in one life of the group, from their start to their end.
+/// The ranks of this machine, from a start of the group to its end.
 class LocalRanks {
  public:
   LocalRanks(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting);
   ~LocalRanks();
 
-  /// What is to be polled for news of them.
+  /// Adds the descriptors to poll.
   void add_to(std::vector<pollfd>& waiting) const;
-  /// Those that ended since this was asked last. Kills what is left when its time is up.
+  /// The ranks that ended since the last call. Kills the others when their grace period is over.
   std::vector<RankEnd> look();
-  bool over() const;  ///< all have ended, as look() told
+  bool over() const;  ///< look() has reported all ends
   void hand_on(int signal);
-  /// The ranks have `grace_ms` from now on, once.
+  /// Starts the grace period of `grace_ms`, once.
   void begin_grace();
-  /// Until their time is up; -1 when they have all there is.
+  /// Until the end of the grace period; -1 without one.
   int timeout_ms() const;
-  /// The folder of the run, once rank 0 of this machine has told it; "" before.
+  /// The folder of the run, once rank 0 has reported it; "" before.
   std::string run_dir();
   std::string pids() const;  ///< `12, 13`
 

@@ -10,16 +10,16 @@
 
 namespace runner::launch {
 
-// What supervisors say to each other: one mapping a message, told apart by its only key.
+// Messages between supervisors: each is a mapping whose only key is its type.
 
-/// The first word of a machine to the one that leads.
+/// The first message of a machine to the leader.
 struct Hello {
   std::string program;  ///< version and source
   std::string host;
-  std::optional<int> rank;  ///< of the machine; nothing: whichever is free
+  std::optional<int> rank;  ///< of the machine; nothing: any free one
   int num_processes = 1, num_machines = 1;
 };
-/// From the one that leads: the next life begins.
+/// From the leader: start the ranks.
 struct Start {
   Share share;
   std::uint16_t store_port = 0;
@@ -27,11 +27,11 @@ struct Start {
 
 core::Node message(const Hello& hello);
 core::Node message(const Start& start);
-core::Node message(const RankEnd& end);    ///< to the one that leads
-core::Node message(const LaunchEnd& end);  ///< from the one that leads: that was all
-core::Node stop_message();                 ///< from the one that leads: somewhere a rank has failed
+core::Node message(const RankEnd& end);    ///< to the leader
+core::Node message(const LaunchEnd& end);  ///< from the leader: the launch has ended
+core::Node stop_message();                 ///< from the leader: a rank has failed
 
-/// Nothing when it is another message.
+/// Nothing for another type of message.
 std::optional<Hello> hello_of(const core::Node& message);
 std::optional<Start> start_of(const core::Node& message);
 std::optional<RankEnd> rank_end_in(const core::Node& message);

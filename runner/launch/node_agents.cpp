@@ -37,9 +37,10 @@ Hello own_hello(const LaunchPlan& plan) {
 NodeAgents::NodeAgents(const LaunchPlan& plan) : plan_(plan) {
   if (plan.machines.count == 1) return;
   socket_ = std::make_unique<core::ListeningSocket>(plan.machines.port);
-  // Its own ranks meet there, too; an address that a router translates may lead here all the same.
+  // Its own ranks use the address, too. A warning only: a router may translate it to this machine.
   if (is_own_address(plan.machines.address).value()) return;
-  plan.say(plan.machines.address + " is no address of this machine: main_process_ip has to be that of machine 0");
+  plan.say(plan.machines.address +
+           " is not an address of this machine; set main_process_ip to the address of machine 0");
 }
 
 NodeAgents::~NodeAgents() = default;
@@ -57,7 +58,7 @@ std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double patie
   const std::int64_t deadline_ns = clock.monotonic_ns() + static_cast<std::int64_t>(patience_s * 1e9);
   forget_lost();
   start_missing();
-  if (!complete()) plan_.say("waiting for the other machines at port " + std::to_string(socket_->port()));
+  if (!complete()) plan_.say("waiting for the other machines on port " + std::to_string(socket_->port()));
   while (!complete()) {
     const std::int64_t left_ms = (deadline_ns - clock.monotonic_ns()) / 1'000'000;
     if (left_ms <= 0) {
@@ -87,11 +88,12 @@ LaunchEnd NodeAgents::absent(double patience_s) const {
   const auto own = is_own_address(plan_.machines.address);
   const std::string hint =
       own.value_or(true)
-          ? "each of them runs the same command with a --machine-rank of its own, and reaches that address"
-          : plan_.machines.address + " is no address of this machine: main_process_ip has to be that of machine 0";
+          ? "run the same command on each with its own --machine-rank; that address must be reachable from there"
+          : plan_.machines.address +
+                " is not an address of this machine; set main_process_ip to the address of machine 0";
   return {core::kExitFailed,
           (count == 1 ? "machine " : "machines ") + who + " of " + std::to_string(plan_.machines.count) +
-              " did not come to " + plan_.machines.address + ":" + std::to_string(socket_->port()) + " within " +
+              " did not connect to " + plan_.machines.address + ":" + std::to_string(socket_->port()) + " within " +
               core::format_duration(patience_s),
           hint};
 }
@@ -117,7 +119,7 @@ std::optional<LaunchEnd> NodeAgents::look_at_remote_starts() {
                      "machine " + std::to_string(rank) + " (" + plan_.machines.hosts[static_cast<std::size_t>(rank)] +
                          ") could not be started: ssh ended with exit status " + std::to_string(process->status()) +
                          (words.empty() ? "" : ": " + words),
-                     "`ssh HOST true` has to work without a question, and roux lie at the same path there"};
+                     "`ssh HOST true` must work without a prompt, and roux must be at the same path there"};
   }
   return std::nullopt;
 }
@@ -137,7 +139,7 @@ std::optional<LaunchEnd> NodeAgents::hear_newcomers() {
       end = welcome(std::move(link), *hello);
     } else if (link.is_open() && messages.empty()) {
       silent.push_back(std::move(link));
-    }  // else it was no machine of ours
+    }  // else it is not a machine of this launch
   }
   newcomers_ = std::move(silent);
   return end;
@@ -148,14 +150,14 @@ std::optional<LaunchEnd> NodeAgents::welcome(AgentConnection link, const Hello& 
   int rank = hello.rank.value_or(1);
   while (!hello.rank && machines_.contains(rank)) ++rank;
   const std::string both = "machines 0 (" + own.host + ") and " + std::to_string(rank) + " (" + hello.host + ")";
-  LaunchEnd refusal{core::kExitUsage, "", "machines that train together have to be the same in that"};
+  LaunchEnd refusal{core::kExitUsage, "", "all machines of a launch must use the same"};
   if (hello.program != own.program) {
-    refusal.message = both + " differ in the program: " + own.program + " and " + hello.program;
+    refusal.message = both + " run different programs: " + own.program + " and " + hello.program;
   } else if (count_text(hello) != count_text(own)) {
-    refusal.message = both + " differ in what they wait for: " + count_text(own) + " and " + count_text(hello);
+    refusal.message = both + " expect different launches: " + count_text(own) + " and " + count_text(hello);
   } else if (rank == 0 || rank >= plan_.machines.count || machines_.contains(rank)) {
     refusal.message = "two machines have machine_rank " + std::to_string(rank) + ": one of them is " + hello.host;
-    refusal.hint = "machine_rank is a number of its own for each machine, from 0 to num_machines - 1";
+    refusal.hint = "give each machine its own machine_rank, from 0 to num_machines - 1";
   }
   if (!refusal.message.empty()) {
     link.send(message(refusal));
@@ -213,13 +215,13 @@ std::vector<RankEnd> NodeAgents::look() {
       }
     }
     if (machine.ended >= machine.share.local_size) continue;
-    if (late && machine.link.is_open()) machine.link.end("it does not say how its ranks ended");
+    if (late && machine.link.is_open()) machine.link.end("it does not report how its ranks ended");
     if (machine.link.is_open()) continue;
     machine.ended = machine.share.local_size;
     RankEnd lost;
     lost.who = machine.name(rank);
     lost.status = core::kExitFailed;
-    lost.text = machine.name(rank) + " at " + machine.link.peer() + " is lost: " + machine.link.why_it_ended();
+    lost.text = "lost " + machine.name(rank) + " at " + machine.link.peer() + ": " + machine.link.why_it_ended();
     ends.push_back(lost);
   }
   return ends;

@@ -17,27 +17,27 @@
 
 namespace runner::launch {
 
-/// The other machines of a launch, as the one that leads sees them; none where there is one machine.
+/// The other machines of a launch, as the leader sees them; empty for one machine.
 class NodeAgents {
  public:
-  /// Listens where they are to come. RunError when the port is taken, naming by whom.
+  /// Listens for them. RunError when the port is in use, naming the process.
   explicit NodeAgents(const LaunchPlan& plan);
   ~NodeAgents();
 
-  /// Waits for those that are not there, starting them where the plan lists hosts; with the plan's patience. The end of
-  /// the launch when too few came, when one of them does not fit, or when a signal came.
+  /// Waits up to `patience_s` for missing machines; starts them if the plan lists hosts. Returns the end of the launch
+  /// when too few joined, when one does not fit, or on a signal.
   std::optional<LaunchEnd> gather(const Signals& signals, double patience_s);
-  /// The share of this machine among those that are there.
+  /// Assigns ranks to the machines that joined; returns the share of this one.
   Share deal(int life, const std::string& run_dir);
-  /// Tells each of the others its share.
+  /// Sends each of the others its share.
   void start(std::uint16_t store_port);
 
   void add_to(std::vector<pollfd>& waiting) const;
-  std::vector<RankEnd> look();  ///< ends of ranks and losses of machines that were heard of since this was asked last
-  bool over() const;            ///< all ranks of the others have ended, as look() told
-  /// A rank failed somewhere: theirs have a few seconds to end. A machine that does not say so soon after is lost.
+  std::vector<RankEnd> look();  ///< ends of ranks and losses of machines since the last call
+  bool over() const;            ///< look() has reported all ends
+  /// After a failure: asks for the end of their ranks. A machine that does not report it within seconds is lost.
   void stop();
-  int timeout_ms() const;  ///< until then; -1 when there is no hurry
+  int timeout_ms() const;  ///< until that limit; -1 without one
   void end(const LaunchEnd& end);
 
  private:
@@ -60,13 +60,13 @@ class NodeAgents {
 
   const LaunchPlan& plan_;
   std::unique_ptr<core::ListeningSocket> socket_;
-  std::vector<AgentConnection> newcomers_;              ///< that have said nothing yet
-  std::map<int, Machine> machines_;                     ///< by their rank
-  std::int64_t deadline_ns_ = 0;                        ///< for their word about how their ranks ended; 0: none
-  std::map<int, std::unique_ptr<RankProcess>> remote_;  ///< ssh to them, by their rank
+  std::vector<AgentConnection> newcomers_;              ///< that have not sent a message yet
+  std::map<int, Machine> machines_;                     ///< by rank
+  std::int64_t deadline_ns_ = 0;                        ///< for the report of how their ranks ended; 0: none
+  std::map<int, std::unique_ptr<RankProcess>> remote_;  ///< ssh processes, by rank
 };
 
-/// What this machine says of itself.
+/// The message with which this machine joins.
 Hello own_hello(const LaunchPlan& plan);
 
 }  // namespace runner::launch

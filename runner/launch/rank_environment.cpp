@@ -11,11 +11,11 @@ namespace runner::launch {
 namespace {
 
 constexpr const char* kHint =
-    "RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT belong together; unset RANK and WORLD_SIZE to train in one process";
+    "set all of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT; unset RANK and WORLD_SIZE to train in one process";
 
 const char* variable(const char* name) { return set_variable(name); }
 
-/// A whole number from `least` to `most`; `otherwise` where the variable is not set.
+/// An integer from `least` to `most`; `otherwise` if the variable is not set.
 int number(const char* name, std::int64_t least, std::int64_t most, std::optional<int> otherwise) {
   if (variable(name) == nullptr && otherwise) return *otherwise;
   if (variable(name) == nullptr)
@@ -23,15 +23,14 @@ int number(const char* name, std::int64_t least, std::int64_t most, std::optiona
   return number_in(name, least, most, kHint);
 }
 
-/// RANK or WORLD_SIZE without the other one: forgotten, or left behind by another job. It does no harm where it says
-/// what holds anyhow.
+/// RANK or WORLD_SIZE without the other one: forgotten, or left from another job. Harmless if the value is right.
 void check_half(const char* name, const char* other, int holds, const std::string& starter) {
   const char* said = variable(name);
   if (said == nullptr || said == std::to_string(holds)) return;
   const std::string text = std::string(name) + " is \"" + said + "\" in the environment, but ";
-  throw core::RunError(text + (starter.empty() ? other + std::string(" is not set")
-                                               : starter + " has set " + std::to_string(holds) + " for it"),
-                       kHint, core::kExitUsage);
+  throw core::RunError(
+      text + (starter.empty() ? other + std::string(" is not set") : starter + " sets " + std::to_string(holds)), kHint,
+      core::kExitUsage);
 }
 
 core::RankInfo place_in_variables() {
@@ -77,7 +76,7 @@ std::optional<std::pair<std::string, std::string>> size_in_environment() {
 
 bool is_spoken_for() {
   if (variable(kSupervised) != nullptr) return true;
-  const auto started = rank_of_environment({"127.0.0.1", std::uint16_t{1}});  // where they meet is not asked here
+  const auto started = rank_of_environment({"127.0.0.1", std::uint16_t{1}});  // the rendezvous does not matter here
   return started && started.value() && started.value()->place.rank > 0;
 }
 
@@ -95,7 +94,7 @@ void report_run(const std::string& run_dir) {
   const char* descriptor = variable(kReportDescriptor);
   if (descriptor == nullptr) return;
   const std::string line = run_dir + "\n";
-  // A supervisor that is gone has ended this process, too.
+  // If the supervisor is gone, this process ends, too.
   [[maybe_unused]] const ssize_t written = write(std::atoi(descriptor), line.data(), line.size());
 }
 

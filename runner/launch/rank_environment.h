@@ -9,39 +9,39 @@
 
 namespace runner::launch {
 
-/// What this process was told by who started it.
+/// The rank that a launcher gave this process.
 struct StartedRank {
   core::RankInfo place;
-  std::string starter;        ///< `mpirun`, for messages; "" for torchrun's variables, which have many authors
-  std::string size_variable;  ///< that says how many there are: `OMPI_COMM_WORLD_SIZE`
+  std::string starter;        ///< `mpirun`, for messages; "" for torchrun's variables, which many programs set
+  std::string size_variable;  ///< variable with the world size: `OMPI_COMM_WORLD_SIZE`
 };
 
-/// Where such processes are to meet if the starter does not say: `launch.main_process_ip` and `main_process_port`.
+/// The rendezvous if the launcher sets none: `launch.main_process_ip` and `main_process_port`.
 struct MeetingWish {
   std::optional<std::string> address;
   std::optional<std::uint16_t> port;
 };
 
-/// In the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
-/// TORCHELASTIC_USE_AGENT_STORE; else in those of mpirun or srun (starters.h). Nothing where nobody said anything.
-/// Failure (exit status 2) names the variable that is missing or wrong, or that contradicts who started this process.
+/// Reads the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
+/// TORCHELASTIC_USE_AGENT_STORE; otherwise those of mpirun or srun (launcher_detection.h). Nothing if none are set.
+/// Failure (exit status 2) names the variable that is missing, wrong, or contradicts the launcher.
 core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish = {});
 
-/// How many processes the starter says there are, and in which variable; nothing where nobody said anything.
+/// The variable with the number of processes, and its value; nothing if none is set.
 std::optional<std::pair<std::string, std::string>> size_in_environment();
 
-/// Whether this is one of several processes of which another one says what concerns all of them: a rank above 0 that
-/// somebody else started, or any that our own supervisor did.
+/// Whether another process reports what concerns all ranks: true for ranks above 0 of a launcher, and for all ranks of
+/// our own supervisor.
 bool is_spoken_for();
 
-/// The same variables, for a process that is to be started.
+/// The same variables, for starting a process.
 std::map<std::string, std::string> environment_of(const core::RankInfo& place);
 
-/// Set for processes that our own supervisor started: it has said already what there is to say about the recipe.
+/// Set for ranks of our own supervisor, which has already printed the diagnostics of the recipe.
 inline constexpr const char* kSupervised = "ROUX_SUPERVISED";
 
-/// The descriptor on which rank 0 tells its supervisor the folder of the run: report_run().
+/// The descriptor on which rank 0 reports the folder of the run to its supervisor: report_run().
 inline constexpr const char* kReportDescriptor = "ROUX_REPORT_DESCRIPTOR";
-void report_run(const std::string& run_dir);  ///< nothing where nobody asked
+void report_run(const std::string& run_dir);  ///< does nothing without that variable
 
 }  // namespace runner::launch

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kLinesKept = 200;
 
-/// The ends of a pipe. Ours does not wait, and is its taker's to close.
+/// The ends of a pipe. Ours is non-blocking, and closed by its user.
 struct Pipe {
   int theirs = -1;
 
@@ -34,7 +34,7 @@ struct Pipe {
   Pipe(const Pipe&) = delete;
   Pipe& operator=(const Pipe&) = delete;
 
-  /// Returns our end. -1 when there is none, and `errno` says why.
+  /// Returns our end; -1 on failure, with `errno`.
   int open() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return -1;
@@ -48,7 +48,7 @@ void write_all(int descriptor, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(descriptor, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // a closed terminal or a full disk ends no training
+    if (written <= 0) return;  // a closed terminal or a full disk does not end training
     done += static_cast<std::size_t>(written);
   }
 }
@@ -72,8 +72,8 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }  // namespace
 
-/// What the new process finds. It must not allocate before it is somebody else: of several threads that its parent may
-/// have, one may hold the allocator's lock.
+/// The state of the new process. It must not allocate before exec: another thread of its parent may hold the
+/// allocator's lock.
 struct RankProcess::Beginning {
   pid_t parent;
   int output, error;  ///< -1: ours
@@ -82,7 +82,7 @@ struct RankProcess::Beginning {
 
   void settle_in() const {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);  // it died before that
+    if (getppid() != parent) _exit(127);  // it died before prctl()
     setpgid(0, 0);
     sigset_t none;
     sigemptyset(&none);
@@ -98,7 +98,7 @@ RankProcess::RankProcess(std::string name, std::string prefix) : name_(std::move
 
 RankProcess::RankProcess(std::string name, const std::vector<std::string>& command, const Options& options)
     : RankProcess(std::move(name), options.prefix) {
-  // What allocates happens before the fork.
+  // Allocate before the fork.
   std::vector<std::string> words = command, variables = joined_environment(options.environment);
   const std::vector<char*> arguments = pointers(words), environment = pointers(variables);
   begin(options, [&](const Beginning& beginning) {
@@ -110,7 +110,7 @@ RankProcess::RankProcess(std::string name, const std::vector<std::string>& comma
 
 RankProcess::RankProcess(std::string name, const std::function<int()>& work, const Options& options)
     : RankProcess(std::move(name), options.prefix) {
-  begin(options, [&](const Beginning& beginning) noexcept {  // nothing gets from there into what we do next
+  begin(options, [&](const Beginning& beginning) noexcept {  // must not return into our code
     beginning.settle_in();
     for (const auto& [variable, value] : options.environment) setenv(variable.c_str(), value.c_str(), 1);
     _exit(work());

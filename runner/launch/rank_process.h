@@ -10,45 +10,44 @@
 
 namespace runner::launch {
 
-/// One process that a supervisor started: in a process group of its own, so that a signal from the terminal reaches it
-/// through the supervisor alone; it dies with the thread that started it.
+/// A process that a supervisor started: in its own process group, so that a signal from the terminal reaches it only
+/// through the supervisor. It dies with the thread that started it.
 class RankProcess {
  public:
   enum class Output {
-    kOurs,  ///< it has our standard output and error
-    kKept,  ///< its last lines are kept for who asks, and shown or filed where that is asked for
+    kOurs,  ///< uses our standard output and error
+    kKept,  ///< its last lines are kept, and optionally shown or written to a file
   };
   struct Options {
-    std::map<std::string, std::string> environment;  ///< beside our own
+    std::map<std::string, std::string> environment;  ///< added to our own
     Output output = Output::kOurs;
-    bool show_output = false, show_error = false;  ///< lines that are kept are passed on to our own streams
-    std::string prefix;                            ///< in front of each line that is passed on
-    std::string log_file;                          ///< lines that are kept are appended to it; "" for none
-    std::vector<int> descriptors;                  ///< that it inherits under their numbers, beside the standard ones
-    std::vector<int> cores;                        ///< that it may run on; all of ours when empty
+    bool show_output = false, show_error = false;  ///< copies lines to our own streams
+    std::string prefix;                            ///< of each copied line
+    std::string log_file;                          ///< lines are appended to it; "" for none
+    std::vector<int> descriptors;                  ///< that it inherits in addition to the standard ones
+    std::vector<int> cores;                        ///< that it may run on; empty: all of ours
   };
 
   /// RunError when it cannot be started, or its file cannot be written.
   RankProcess(std::string name, const std::vector<std::string>& command, const Options& options);
-  /// The same without another program: does `work` in a fork of this process, which must have one thread only. What
-  /// `work` returns is its exit status, and nothing of this process is taken apart there.
+  /// The same without another program: runs `work` in a fork of this process, which must be single-threaded. `work`
+  /// returns the exit status; no destructors of this process run there.
   RankProcess(std::string name, const std::function<int()>& work, const Options& options);
-  ~RankProcess();  ///< kills it where it still runs, and waits
+  ~RankProcess();  ///< kills it if it still runs, and waits
   RankProcess(const RankProcess&) = delete;
   RankProcess& operator=(const RankProcess&) = delete;
 
   const std::string& name() const { return name_; }  ///< `rank 1`
   pid_t pid() const { return pid_; }
   void send(int signal) const;
-  /// Looks whether it has ended; true when it has, now or before.
+  /// Whether it has ended.
   bool has_ended();
-  bool was_killed() const { return has_died_ && signal_ != 0; }
   int signal() const { return signal_; }
-  /// The exit status, or 128 + the signal that ended it. Of one that has ended.
+  /// The exit status, or 128 + the signal that ended it. Call after it has ended.
   int status() const { return signal_ != 0 ? 128 + signal_ : status_; }
 
-  std::vector<int> outputs() const;  ///< to be polled
-  void read_output();                ///< what there is, without waiting for more
+  std::vector<int> outputs() const;  ///< for poll()
+  void read_output();                ///< without blocking
   std::string exit_message() const;  ///< launch/exit_message.h
 
  private:
@@ -56,10 +55,10 @@ class RankProcess {
   struct Stream {
     int descriptor = -1;
     int passed_on_to = -1;  ///< our own stream; -1: to none
-    std::string begun;      ///< a line without its end
+    std::string begun;      ///< an unfinished line
   };
   struct Beginning;
-  /// None yet: what follows may throw, and leave nothing open.
+  /// Without a process yet, so that nothing leaks when begin() throws.
   RankProcess(std::string name, std::string prefix);
   void begin(const Options& options, const std::function<void(const Beginning&)>& become);
   void read(Stream& stream);

@@ -20,7 +20,7 @@ Signals::Signals() {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : kForwarded) sigaddset(&set, signal);
-  sigaddset(&set, SIGCHLD);  // wakes who polls
+  sigaddset(&set, SIGCHLD);  // wakes poll()
   sigprocmask(SIG_BLOCK, &set, &before_);
   descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
   if (descriptor_ < 0) throw core::RunError(std::string("cannot watch for signals: ") + std::strerror(errno));

@@ -6,7 +6,7 @@
 
 namespace runner::launch {
 
-/// Our signals, as something to be polled while this lives; what they did before is so again when it goes.
+/// Blocks our signals and makes them readable from a descriptor; the destructor restores the signal mask.
 class Signals {
  public:
   Signals();  ///< RunError when the system has no descriptor left
@@ -15,7 +15,7 @@ class Signals {
   Signals& operator=(const Signals&) = delete;
 
   int descriptor() const { return descriptor_; }
-  /// The next one that a person or a scheduler sent; nothing when there is none. Children that ended are passed over.
+  /// The next signal from a user or scheduler; nothing when there is none. Skips SIGCHLD.
   std::optional<int> next() const;
 
  private:

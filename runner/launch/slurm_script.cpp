@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "runner/core/text.h"
+
 namespace runner::launch {
 namespace {
 
@@ -27,11 +29,7 @@ std::string shell_word(const std::string& word) {
   return text + "'";
 }
 
-std::string shell_line(const std::vector<std::string>& words) {
-  std::string line;
-  for (const std::string& word : words) line += (line.empty() ? "" : " ") + shell_word(word);
-  return line;
-}
+std::string shell_line(const std::vector<std::string>& words) { return core::joined(words, " ", shell_word); }
 
 std::string slurm_script(const SlurmJob& job) {
   std::string text = "#!/bin/bash\n";
@@ -53,10 +51,10 @@ std::string slurm_script(const SlurmJob& job) {
   text += "srun " + shell_line(job.command) +
           " &\n"
           "step=$!\n"
-          "# Before the time limit: finish the step, save, and leave with 75. srun hands the signal on.\n"
+          "# Before the time limit: finish the step, save, and exit with 75. srun forwards the signal.\n"
           "trap 'kill -USR1 $step' USR1\n"
           "trap 'kill -TERM $step' TERM\n"
-          "# A trap ends a wait; the step goes on.\n"
+          "# A trap ends a wait; the step continues.\n"
           "while kill -0 $step 2> /dev/null; do wait $step; done\n"
           "wait $step; status=$?\n"
           "if [ $status = 75 ]; then\n"

@@ -7,21 +7,21 @@
 
 namespace runner::launch {
 
-/// What a batch job of Slurm is asked for.
+/// The settings of a Slurm batch job.
 struct SlurmJob {
-  std::string name, folder;          ///< folder: where the command is run
-  std::vector<std::string> command;  ///< `roux run recipe.yaml`, of each process
+  std::string name, folder;          ///< folder: working directory
+  std::vector<std::string> command;  ///< of each process: `roux run recipe.yaml`
   int num_machines = 1, num_processes = 1;
-  std::optional<std::int64_t> threads;  ///< of a process
-  std::optional<double> time_limit_s;   ///< of the job; else the partition's
-  double margin_s = 120;                ///< before that, training is asked to save and stop
+  std::optional<std::int64_t> threads;  ///< per process
+  std::optional<double> time_limit_s;   ///< of the job; by default the partition's
+  double margin_s = 120;                ///< time before the limit at which training is asked to save and stop
 };
 
-/// A script for `sbatch`: starts the processes, hands the warning before the time limit on to them, and puts the job
-/// back into the queue when they have stopped resumable.
+/// A script for `sbatch`: starts the processes, forwards the warning before the time limit to them, and requeues the
+/// job when they have stopped resumable.
 std::string slurm_script(const SlurmJob& job);
 
-/// `word`, as a POSIX shell reads it back; as it is where it is plain.
+/// `word` quoted for a POSIX shell, if necessary.
 std::string shell_word(const std::string& word);
 /// The words of one command.
 std::string shell_line(const std::vector<std::string>& words);

@@ -22,8 +22,8 @@
 namespace runner::launch {
 namespace {
 
-constexpr int kAttemptMs = 1'000;  // to connect; between two of them our signals are looked at
-constexpr int kPauseMs = 100;      // after a connection that was refused
+constexpr int kAttemptMs = 1'000;  // to connect; signals are checked in between
+constexpr int kPauseMs = 100;      // after a refused connection
 
 std::string at(const MachinesPlan& machines) { return machines.address + ":" + std::to_string(machines.port); }
 
@@ -36,14 +36,14 @@ std::string ranks_text(const Share& share) {
          " of " + std::to_string(share.world_size);
 }
 
-/// Of two times to wait, of which -1 is for ever.
+/// The shorter of two timeouts, where -1 is infinite.
 int sooner(int a_ms, int b_ms) { return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms; }
 
 void say_started(const LaunchPlan& plan, const Share& share, const LocalRanks& ranks) {
   plan.say("started " + ranks_text(share) + " as processes " + ranks.pids());
 }
 
-/// The process at whose store the ranks of all machines meet.
+/// The process with the rendezvous store of all ranks.
 class Store {
  public:
   explicit Store(const LaunchPlan& plan)
@@ -52,7 +52,7 @@ class Store {
     RankProcess::Options options;
     options.output = RankProcess::Output::kKept;
     options.descriptors = {socket_->descriptor()};
-    process_ = std::make_unique<RankProcess>("the store of the ranks",
+    process_ = std::make_unique<RankProcess>("the rendezvous store",
                                              plan.store_command(socket_->descriptor(), socket_->port()), options);
   }
 
@@ -60,7 +60,7 @@ class Store {
   void add_to(std::vector<pollfd>& waiting) const {
     for (const int output : process_->outputs()) waiting.push_back({output, POLLIN, 0});
   }
-  /// Its end, once; nobody asked it to.
+  /// Its unexpected end, once.
   std::optional<RankEnd> look() {
     process_->read_output();
     if (told_ || !process_->has_ended()) return std::nullopt;
@@ -79,7 +79,7 @@ class Store {
   bool told_ = false;
 };
 
-/// One life of the group, as the machine that leads sees it.
+/// One life of the group, on the leader.
 class Life {
  public:
   Life(const LaunchPlan& plan, const Share& share, NodeAgents& followers, const Signals& signals)
@@ -117,7 +117,7 @@ class Life {
     followers_.stop();
   }
 
-  /// Ranks that came to their end without the store needed it no more.
+  /// If all ranks are done, the end of the store does not matter.
   FailureAttribution verdict() const {
     FailureAttribution all = verdict_;
     if (store_end_ && !all.is_done()) all.add(*store_end_);
@@ -150,22 +150,23 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& follo
       followers.end({status, "", ""});
       return {status, "", ""};
     }
-    // What is wrong with the recipe, or with us, is so again; and who wants it to end does not want it back.
+    // A wrong recipe or a bug fails again, and a user who stopped the run does not want a restart.
     const bool lasting = status == core::kExitUsage || status == core::kExitOurBug || verdict.was_asked_to_end();
     if (lasting || restarts >= plan.max_restarts) {
       const std::string hint =
-          restarts > 0 ? "launch.max_restarts " + std::to_string(plan.max_restarts) + " is spent" : "";
+          restarts > 0 ? "all restarts are used up (launch.max_restarts: " + std::to_string(plan.max_restarts) + ")"
+                       : "";
       const LaunchEnd end{status, culprit->message(), hint};
       followers.end(end);
-      const bool told = culprit->rank == 0 && culprit->signal == 0;  // what rank 0 prints is seen here
+      const bool told = culprit->rank == 0 && culprit->signal == 0;  // rank 0 prints to this terminal
       return told ? LaunchEnd{status, "", ""} : end;
     }
-    plan.say(culprit->message() + "; starting all ranks again, restart " + std::to_string(restarts + 1) + " of " +
+    plan.say(culprit->message() + "; restarting all ranks, restart " + std::to_string(restarts + 1) + " of " +
              std::to_string(plan.max_restarts));
   }
 }
 
-/// A connection with the machine that leads; the end of the launch where there is none to be had.
+/// Connects to the leader; returns the end of the launch when that fails.
 std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, std::int64_t deadline_ns,
                               std::optional<AgentConnection>& link) {
   const core::Clock& clock = core::system_clock();
@@ -179,7 +180,7 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
       return std::nullopt;
     }
     if (!told && left_ms > 0) {
-      plan.say("no machine 0 yet: " + connected.failure().message + "; trying for " +
+      plan.say("cannot reach machine 0 yet: " + connected.failure().message + "; retrying for " +
                core::format_duration(static_cast<double>(left_ms) * 1e-3));
     }
     pollfd waiting = {signals.descriptor(), POLLIN, 0};
@@ -187,14 +188,14 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
     if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
     if (left_ms > 0) continue;
     return LaunchEnd{core::kExitFailed,
-                     "this machine finds no machine 0 at " + at(plan.machines) + " within " +
+                     "cannot reach machine 0 at " + at(plan.machines) + " within " +
                          core::format_duration(plan.machines.timeout_s) + ": " + connected.failure().message,
-                     "launch.main_process_ip and main_process_port have to be those of machine 0, which has to run the "
-                     "same command and be reachable from here"};
+                     "launch.main_process_ip and main_process_port must be those of machine 0, which must run the same "
+                     "command and be reachable from here"};
   }
 }
 
-/// The ranks of this machine in one life; `end` is set where the one that leads has said it, or is lost.
+/// Runs the ranks of this machine for one life; sets `end` when the leader ends the launch or is lost.
 void follow_life(const LaunchPlan& plan, const Start& start, const Signals& signals, AgentConnection& link,
                  std::optional<LaunchEnd>& end) {
   LocalRanks ranks(plan, start.share, {plan.machines.address, start.store_port});
@@ -207,7 +208,7 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
     }
     if (ranks.over() || end) return;
     if (!link.is_open()) {
-      end = LaunchEnd{core::kExitFailed, "machine 0 at " + at(plan.machines) + " is lost: " + link.why_it_ended(), ""};
+      end = LaunchEnd{core::kExitFailed, "lost machine 0 at " + at(plan.machines) + ": " + link.why_it_ended(), ""};
       return;
     }
     std::vector<pollfd> waiting = {{signals.descriptor(), POLLIN, 0}, {link.descriptor(), POLLIN, 0}};
@@ -217,7 +218,7 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
   }
 }
 
-/// Who leads is told what went wrong here before it is said here.
+/// Sends a failure to the leader before it is reported here.
 void follow_or_tell(const LaunchPlan& plan, const Start& start, const Signals& signals, AgentConnection& link,
                     std::optional<LaunchEnd>& end) {
   try {
@@ -234,7 +235,7 @@ void follow_or_tell(const LaunchPlan& plan, const Start& start, const Signals& s
 LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
   const std::int64_t deadline_ns =
       core::system_clock().monotonic_ns() + static_cast<std::int64_t>(plan.machines.timeout_s * 1e9);
-  plan.say("looking for machine 0 at " + at(plan.machines));
+  plan.say("connecting to machine 0 at " + at(plan.machines));
   std::optional<AgentConnection> link;
   if (auto end = join(plan, signals, deadline_ns, link)) return *std::move(end);
   std::optional<LaunchEnd> end;
@@ -246,14 +247,14 @@ LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
       if (!end) end = end_of(message);
     }
     if (end) return *end;
-    if (!link->is_open() && !heard) {  // it was the end of another launch that listened there
+    if (!link->is_open() && !heard) {  // another launch was just ending there
       pollfd pause = {signals.descriptor(), POLLIN, 0};
       poll(&pause, 1, kPauseMs);
       if (auto none = join(plan, signals, deadline_ns, link)) return *std::move(none);
     }
     if (!link->is_open()) {
-      return {core::kExitFailed, "machine 0 at " + at(plan.machines) + " is lost: " + link->why_it_ended(),
-              "what it printed says why"};
+      return {core::kExitFailed, "lost machine 0 at " + at(plan.machines) + ": " + link->why_it_ended(),
+              "see its output for the reason"};
     }
     pollfd waiting[] = {{signals.descriptor(), POLLIN, 0}, {link->descriptor(), POLLIN, 0}};
     poll(waiting, 2, -1);
@@ -273,7 +274,7 @@ LaunchEnd supervise(const LaunchPlan& plan) {
   try {
     followers = std::make_unique<NodeAgents>(plan);
   } catch (const core::RunError&) {
-    if (counts_as_they_come) return follow(plan, signals);  // another process of this machine leads
+    if (counts_as_they_come) return follow(plan, signals);  // another process on this machine leads
     throw;
   }
   try {

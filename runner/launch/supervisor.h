@@ -9,59 +9,59 @@
 
 namespace runner::launch {
 
-/// The ranks of one machine in one life of the group; a restart is the next life.
+/// The ranks of one machine. A restart is the next life of the group.
 struct Share {
   int first_rank = 0, local_size = 1;
   int world_size = 1, machines = 1;
   int life = 0;         ///< counted from 0
-  std::string run_dir;  ///< of the run to go on with; "" to begin
+  std::string run_dir;  ///< of the run to resume; "" for a new one
 };
 
-/// Of a launch over several machines; `launch` in the recipe says what each of these is.
+/// The machines of a launch; see the section `launch` of a recipe.
 struct MachinesPlan {
   int count = 1;
-  int least = 1;            ///< that a restart goes on with
-  std::optional<int> rank;  ///< of this one; nothing: whose address `address` is leads, the others count as they come
-  std::string address;      ///< of the one that leads
+  int least = 1;            ///< minimum to restart with
+  std::optional<int> rank;  ///< of this one; nothing: the owner of `address` leads, the others are numbered on arrival
+  std::string address;      ///< of the leader
   std::uint16_t port = 29'500;
-  double timeout_s = 1800;     ///< for all of them to come
-  double join_timeout_s = 30;  ///< for those that a restart lacks
+  double timeout_s = 1800;     ///< for all of them to join
+  double join_timeout_s = 30;  ///< for missing ones at a restart
   int monitor_interval_s = 1;
-  std::vector<std::string> hosts;  ///< that the one that leads starts itself, itself first; none: somebody else does
-  /// What is given to ssh to start machine `rank`.
+  std::vector<std::string> hosts;  ///< that the leader starts, itself first; empty: they are started otherwise
+  /// The command that starts machine `rank`.
   std::function<std::vector<std::string>(const std::string& host, int rank)> remote_command;
 };
 
-/// What to start, how often, and with what.
+/// What to start, how often, and how.
 struct LaunchPlan {
-  int num_processes = 1;  ///< of all machines together
+  int num_processes = 1;  ///< on all machines
   std::int64_t max_restarts = 0;
-  std::map<std::string, std::string> environment;  ///< of each rank, beside what tells it which one it is
-  /// Of a rank: the same program again, or what goes on with the run.
+  std::map<std::string, std::string> environment;  ///< of each rank, in addition to its rank variables
+  /// The command of a rank: the same command again, or one that resumes the run.
   std::function<std::vector<std::string>(const Share&)> command;
-  /// Of the process at whose store the ranks meet; it serves the socket that listens at this descriptor and port.
+  /// The command of the process with the rendezvous store; it serves the listening socket at this descriptor and port.
   std::function<std::vector<std::string>(int descriptor, int port)> store_command;
-  std::function<void(const std::string& line)> say;  ///< what a person should know
-  std::int64_t grace_ms = 1'500;                     ///< for the others, after one has failed: all end within 2 s
-  std::int64_t answer_ms = 5'000;                    ///< for other machines to say after that how theirs have ended
+  std::function<void(const std::string& line)> say;  ///< logs a line
+  std::int64_t grace_ms = 1'500;                     ///< grace period of the others after a failure: all end within 2 s
+  std::int64_t answer_ms = 5'000;                    ///< then for other machines to report how their ranks ended
   MachinesPlan machines;
-  std::string log_dir;           ///< folder of rank-K.log with all that a rank prints; "" for none
+  std::string log_dir;           ///< folder of rank-K.log with the output of each rank; "" for none
   int tee = 0;                   ///< of the other ranks: 1 standard output, 2 standard error, 3 both are shown
-  std::string role = "default";  ///< in front of what is shown
+  std::string role = "default";  ///< prefix of shown lines
   bool pin_cores = false;
 };
 
-/// How it ended, for a person; nothing to say where the ranks have said it themselves.
+/// How a launch ended; no message if the ranks have printed it themselves.
 struct LaunchEnd {
   int status = 0;
   std::string message, hint;
 };
 
-/// Starts the ranks of this machine, and on the machine that leads the store that all of them meet at, and looks after
-/// them until all have ended: a signal that we get is handed on to each of them once; when one fails the others, on all
-/// machines, have a few seconds to end, and are killed then; what failed first is what is told. After a failure all are
-/// started again, as often as the plan allows; who leads decides. A machine that is lost counts as failed, and one that
-/// loses the leader ends. Nothing that was started outlives this process. RunError when one cannot be started.
+/// Starts the ranks of this machine, and on the leader the rendezvous store, and supervises them until all have ended.
+/// Each signal is forwarded to each rank once. When a rank fails, the others on all machines have a grace period to
+/// end, and are then killed; the first failure is reported. After a failure the leader restarts all ranks, as often as
+/// the plan allows. A lost machine counts as failed, and a machine that loses the leader ends. No process that was
+/// started outlives this one. RunError when one cannot be started.
 LaunchEnd supervise(const LaunchPlan& plan);
 
 }  // namespace runner::launch

@@ -19,7 +19,7 @@ int number_in(const char* name, std::int64_t least, std::int64_t most, const std
   char* end = nullptr;
   const long long value = std::strtoll(text, &end, 10);
   if (*end == '\0' && value >= least && value <= most) return static_cast<int>(value);
-  throw core::RunError(std::string(name) + " is \"" + text + "\" in the environment, and must be a whole number from " +
+  throw core::RunError(std::string(name) + " is \"" + text + "\" in the environment, but must be an integer from " +
                            std::to_string(least) + " to " + std::to_string(most),
                        hint, core::kExitUsage);
 }

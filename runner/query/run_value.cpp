@@ -3,7 +3,9 @@
 #include <string_view>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/query/filter.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/text.h"
 
 namespace runner::query {
@@ -14,12 +16,6 @@ using core::Node;
 std::optional<Node> text_or_nothing(const std::string& text) {
   if (text.empty()) return std::nullopt;
   return Node::string(text);
-}
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
 }
 
 std::int64_t end_ms(const store::RunSummary& run, const core::Clock& clock) {
@@ -35,8 +31,10 @@ constexpr Builtin kBuiltins[] = {
     {"id", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.id); }},
     {"name", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.name); }},
     {"label", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.label); }},
-    {"tags", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.tags)); }},
-    {"notes", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(joined(run.notes)); }},
+    {"tags",
+     [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(core::joined(run.tags, " ")); }},
+    {"notes",
+     [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(core::joined(run.notes, " ")); }},
     {"archived",
      [](const store::RunSummary& run, const core::Clock&) { return std::optional(Node::boolean(run.archived)); }},
     {"status", [](const store::RunSummary& run,
@@ -116,7 +114,7 @@ const std::vector<std::string>& builtin_names() {
 
 std::optional<Node> run_value(const store::RunSummary& run, const std::string& name, const core::Clock& clock) {
   if (auto own = own_value(run, name, clock)) return own;
-  return is_builtin(name) ? std::nullopt : leaf(run.resolved.at_path(name));
+  return is_builtin(name) ? std::nullopt : leaf(run.resolved.at_path(recipe::renamed_path(name)));
 }
 
 std::vector<std::string> known_names(const std::vector<store::RunSummary>& runs) {
@@ -139,8 +137,8 @@ bool check_name(const std::string& name, const core::Location& place, const std:
                 const core::Clock& clock, core::Diagnostics& diagnostics) {
   if (runs.empty() || is_builtin(name)) return true;
   const auto has = [&](const store::RunSummary& run) {
-    // A key that is there but null, as an optional one often is, is no unknown key.
-    return run_value(run, name, clock).has_value() || run.resolved.at_path(name) != nullptr;
+    // A key with the value null, as optional ones often have, is not unknown.
+    return run_value(run, name, clock).has_value() || run.resolved.at_path(recipe::renamed_path(name)) != nullptr;
   };
   if (std::any_of(runs.begin(), runs.end(), has)) return true;
   const std::string near = core::closest(name, known_names(runs));

@@ -10,6 +10,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/merge.h"
 #include "runner/recipe/override.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::recipe {
 namespace {
@@ -28,7 +29,7 @@ std::string relative_to(const std::string& file, const std::string& named) {
   return folder_of(file) + named;
 }
 
-// One name for one file, whichever way it is written.
+// A canonical name for each file.
 std::string identity_of(const std::string& path) {
   char* real = ::realpath(path.c_str(), nullptr);
   const std::string identity = real ? real : path;
@@ -58,7 +59,8 @@ class Composer {
     if (!root) return std::nullopt;
     if (!options_.below.empty()) lay_below(*root, options_.below);
     for (const Override& change : options_.overrides) apply(*root, change);
-    // Without a file that it extends, a recipe would be blamed for keys that stand there.
+    rename_keys(*root, &diagnostics_);
+    // Without an extended file, its keys would be reported as missing.
     if (broken_base_) return std::nullopt;
     const std::string folder = folder_of(source->name);
     const std::string recipe_dir = folder.empty()       ? "."
@@ -87,7 +89,7 @@ class Composer {
     std::string identity;
   };
 
-  // What stands in the folder and is written nearly the same.
+  // A file in the folder with a similar name.
   static std::string similar_file(const std::string& path) {
     const std::string folder = folder_of(path);
     const auto stem_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
@@ -113,6 +115,9 @@ class Composer {
     chain.push_back({source->name, identity_of(source->name)});
     auto own = read_document(source, options_, sources_, diagnostics_);
     if (!own) return std::nullopt;
+    // Before it is merged: the base may have the old word and the recipe the new one. A recorded recipe cannot be
+    // edited.
+    rename_keys(*own, source->name.ends_with("resolved.json") ? nullptr : &diagnostics_);
     if (chain.size() > 1) {
       std::vector<std::string> steps;
       for (std::size_t i = 1; i < chain.size(); ++i) steps.push_back("extends " + chain[i].path);
@@ -137,7 +142,7 @@ class Composer {
       if (is_path) return false;
       if (name.is_string() && !name.as_string().empty()) {
         diagnostics_.error(name.location(), "extends is read before ${...} is replaced",
-                           "write the path out, relative to this file");
+                           "write the full path, relative to this file");
       } else {
         diagnostics_.error(name.location(),
                            "extends must be a path or a list of paths, got " + (name.is_string()    ? core::quote("")
@@ -159,7 +164,7 @@ class Composer {
       if (chain[i].identity != identity) continue;
       std::string circle;
       for (std::size_t j = i; j < chain.size(); ++j) circle += chain[j].path + " -> ";
-      diagnostics_.error(name.location(), "extends goes round in a circle: " + circle + chain[i].path,
+      diagnostics_.error(name.location(), "extends has a cycle: " + circle + chain[i].path,
                          "one of these files must not extend the next");
       return false;
     }

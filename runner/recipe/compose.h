@@ -16,16 +16,16 @@ namespace runner::recipe {
 struct Override {
   enum class Kind {
     kSet,      ///< `--set a.b[2].c=value`; `--set +a.list=value` appends; `--set ~a.key` deletes
-    kDefault,  ///< the same where the recipe says nothing
+    kDefault,  ///< the same, only where the recipe has no value
     kSetFile,  ///< `--set-file FILE`: a mapping merged like one more `extends`
   };
   Kind kind = Kind::kSet;
   std::string text;
-  std::string shown_as = {};  ///< in messages, of a change by another flag or a variable; "" is `--set TEXT`
+  std::string shown_as = {};  ///< name in messages, for another flag or a variable; "" is `--set TEXT`
 };
 
 struct ComposeOptions {
-  std::string below = {};  ///< a file with what holds where the recipe says nothing; "" for none
+  std::string below = {};  ///< a file with defaults for the recipe; "" for none
   std::vector<Override> overrides;
   std::map<std::string, std::string> ext;  ///< `--ext name=value` for Jsonnet's std.extVar
   Limits limits;
@@ -35,7 +35,7 @@ struct ComposeOptions {
 struct Composed {
   core::Node root;                                           ///< `extends` removed; `vars` kept
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< every file that took part, the recipe first
-  std::string recipe_dir;                                    ///< what `${recipe_dir}` stands for
+  std::string recipe_dir;                                    ///< value of `${recipe_dir}`
 };
 
 /// Reads FILE (.yaml, .yml, .json, .jsonnet), what it extends (relative to the file that names it; cycles refused;
@@ -44,7 +44,7 @@ struct Composed {
 /// `${`. A reference that is the whole value keeps its type; unknown names are errors with a suggestion.
 std::optional<Composed> compose(const std::string& path, const ComposeOptions& options, core::Diagnostics& diagnostics);
 
-/// The same up to the overrides: `${...}` still stands, so that one reading serves many variants. interpolate() and
+/// The same up to the overrides: `${...}` stays, so that one reading serves many variants. interpolate() and
 /// set_value() do the rest.
 std::optional<Composed> compose_open(const std::string& path, const ComposeOptions& options,
                                      core::Diagnostics& diagnostics);

@@ -13,20 +13,20 @@ namespace runner::recipe {
 
 using Sources = std::vector<std::shared_ptr<const core::Source>>;
 
-/// Like read_yaml, but a tree comes back whenever the rest can still be judged: duplicate keys, tags and the like are
-/// told and left out.
+/// Like read_yaml, but returns a tree whenever the rest can still be checked: reports and omits duplicate keys, tags
+/// and the like.
 std::optional<core::Node> read_yaml_leniently(std::shared_ptr<const core::Source> source, const Limits& limits,
                                               core::Diagnostics& diagnostics);
 
-/// Evaluates Jsonnet in a process of its own, with limits on time and memory: the language is complete, so a file may
-/// loop for ever. Imports are relative to the file that names them and join `imported`. Blocks for at most 6 s.
+/// Evaluates Jsonnet in a separate process, with limits on time and memory: the language is Turing-complete, so a file
+/// may loop for ever. Imports are relative to the file that names them and join `imported`. Blocks for at most 6 s.
 std::optional<core::Node> read_jsonnet(std::shared_ptr<const core::Source> source, const ComposeOptions& options,
                                        Sources& imported, core::Diagnostics& diagnostics);
 
 /// Whether a file of that name is read as a recipe: .yaml, .yml, .json, .jsonnet, .libsonnet or no ending at all.
 bool has_recipe_ending(const std::string& name);
 
-/// Reads one file by the ending of its name; what it holds must be a mapping. `sources` gains what it imports.
+/// Reads one file by its extension; its content must be a mapping. Adds imported files to `sources`.
 std::optional<core::Node> read_document(std::shared_ptr<const core::Source> source, const ComposeOptions& options,
                                         Sources& sources, core::Diagnostics& diagnostics);
 

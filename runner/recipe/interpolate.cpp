@@ -10,6 +10,7 @@
 #include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::recipe {
 namespace {
@@ -40,7 +41,7 @@ Size measure(const Node& node) {
   return size;
 }
 
-// Where the `}` stands that closes the `${` at `begin`; npos when it is not there. References may nest in defaults.
+// Position of the `}` that closes the `${` at `begin`; npos if missing. References may nest in defaults.
 std::size_t find_end(std::string_view text, std::size_t begin) {
   int depth = 0;
   for (std::size_t at = begin; at < text.size(); ++at) {
@@ -75,7 +76,7 @@ class Interpolation {
     for (auto& entry : node.entries()) {
       if (entry.key.find("${") != std::string::npos && keys_told_.insert(&entry.key).second) {
         diagnostics_.error(entry.key_location, "a key cannot hold a reference, got " + core::quote(entry.key),
-                           "references stand in values only");
+                           "use references in values only");
       }
       resolve_tree(entry.value, core::join_path(path, entry.key));
     }
@@ -90,7 +91,7 @@ class Interpolation {
     for (const auto& entry : node.entries()) settle_texts(entry.value);
   }
 
-  // Replaces the text of `node` by what its references stand for.
+  // Replaces the references in the text of `node` by their values.
   void resolve_text(Node& node, const std::string& path) {
     const auto self = [&](const Following& f) { return f.node == &node; };
     const auto again = std::find_if(chain_.begin(), chain_.end(), self);
@@ -176,7 +177,7 @@ class Interpolation {
     if (name.empty())
       return fail(place, written_reference, written, "${} names nothing",
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");
-    const auto steps = core::parse_path(name);
+    const auto steps = core::parse_path(renamed_path(name));
     if (!steps) {
       return fail(place, written_reference, written, steps.failure().message,
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");
@@ -191,7 +192,7 @@ class Interpolation {
     const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(),
                                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     if (!is_name) {
-      return fail(place, reference_text, written, core::quote(name) + " is no name of an environment variable",
+      return fail(place, reference_text, written, core::quote(name) + " is not a name of an environment variable",
                   "write ${env:NAME} or ${env:NAME:-default}");
     }
     const char* value = std::getenv(name.c_str());
@@ -318,7 +319,7 @@ class Interpolation {
       if (vars && vars->find(step.key)) hint = "did you mean ${vars." + step.key + "}?";
       if (std::getenv(step.key.c_str())) hint = "did you mean ${env:" + step.key + "}?";
     } else if (parent_path == "vars" && !keys.empty()) {
-      hint = "vars holds ";
+      hint = "vars has ";
       for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 12); ++i) hint += (i ? ", " : "") + keys[i];
     }
     return fail(place, reference_text, written,
@@ -329,7 +330,7 @@ class Interpolation {
     std::string circle;
     for (std::size_t i = static_cast<std::size_t>(begin); i < chain_.size(); ++i) circle += chain_[i].path + " -> ";
     refuse(node, node.as_string(),
-           "the references go round in a circle: " + circle + chain_[static_cast<std::size_t>(begin)].path,
+           "the references have a cycle: " + circle + chain_[static_cast<std::size_t>(begin)].path,
            "give one of them a value");
   }
 
@@ -366,7 +367,7 @@ class Interpolation {
   }
 
   static constexpr std::size_t kStepsMax = 32;  // of one text's history
-  static constexpr int kErrorsMax = 100;        // after that the rest is left alone
+  static constexpr int kErrorsMax = 100;        // the rest is omitted after that
 
   Node& root_;
   const std::string& recipe_dir_;

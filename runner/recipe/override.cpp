@@ -6,6 +6,7 @@
 #include "runner/core/suggest.h"
 #include "runner/core/utf8.h"
 #include "runner/recipe/merge.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::recipe {
 namespace {
@@ -27,7 +28,7 @@ std::string what_it_is(const Node& node) {
   }
 }
 
-// One change on its way through the tree; knows how to complain about the way.
+// One change, applied along a path; reports errors of the path.
 class Change {
  public:
   Change(Node& root, Location place, Steps steps, core::Diagnostics& diagnostics)
@@ -43,7 +44,7 @@ class Change {
     }
     if (!accept_key(*parent, steps_.size() - 1)) return;
     if (last.key == "type" && value.is_string()) {
-      // As in `extends`: the keys of one component say nothing to another.
+      // As in `extends`: keys of one component mean nothing to another.
       const Node* old = parent->find("type");
       if (old && !old->same_value(value)) parent->entries().clear();
     }
@@ -127,7 +128,7 @@ class Change {
     expand_short_form(node);
     if (node.is_mapping()) return true;
     const std::string way_out = node.is_sequence() ? "name its entry first: " + path_to(at) + "[0]" : "";
-    error(path_to(at) + " is " + what_it_is(node) + ", it holds no key " + core::quote(steps_[at].key), way_out);
+    error(path_to(at) + " is " + what_it_is(node) + ", it has no key " + core::quote(steps_[at].key), way_out);
     return false;
   }
 
@@ -178,7 +179,10 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   if (mode != '~' && equals >= text.size())
     return diagnostics.error(place, "there is no \"=\" between path and value", kUsage);
 
-  const auto steps = core::parse_path(std::string_view(text).substr(begin, equals - begin));
+  const std::string_view written = std::string_view(text).substr(begin, equals - begin);
+  const std::string path = renamed_path(written);
+  if (path != written) diagnostics.notice(place, std::string(written) + " is read as " + path);
+  const auto steps = core::parse_path(path);
   if (!steps) return diagnostics.error(place, steps.failure().message, steps.failure().hint);
   if (steps.value().size() > static_cast<std::size_t>(limits.nesting_depth_max)) {
     return diagnostics.error(place,
@@ -186,7 +190,7 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   }
   if (steps.value().front().key == "extends") {
     return diagnostics.error(place, "extends is settled before --set is applied",
-                             "lay a file upon the recipe with --set-file FILE");
+                             "merge a file into the recipe with --set-file FILE");
   }
   if (steps.value().front().is_index()) return diagnostics.error(place, "a path begins with a key", kUsage);
   Change change(root, place, steps.value(), diagnostics);

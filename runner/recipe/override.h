@@ -9,13 +9,12 @@
 
 namespace runner::recipe {
 
-/// Applies one `--set` to the tree: `a.b[2].c=value`, `+a.list=value`, `~a.key`. A key that is not there yet is made
-/// (the schema judges it later), a list item is not. What cannot be done is told at `shown_as`, the flag or the
-/// variable that asked for it.
+/// Applies one `--set` to the tree: `a.b[2].c=value`, `+a.list=value`, `~a.key`. Creates missing keys (the schema
+/// checks them later), but not list items. Reports errors at `shown_as`, the flag or variable.
 void apply_set(core::Node& root, const std::string& text, const std::string& shown_as, const Limits& limits,
                core::Diagnostics& diagnostics);
 
-/// `path=value` with a value that has been read; it is told at the value's place what cannot be done.
+/// `path=value` with a parsed value; reports errors at the value's location.
 void set_value(core::Node& root, const std::string& path, core::Node value, core::Diagnostics& diagnostics);
 
 }  // namespace runner::recipe

@@ -11,7 +11,7 @@
 
 namespace runner::recipe {
 
-/// Limits against hostile input; each is named in the message of what exceeds it.
+/// Limits against hostile input; the message names the exceeded one.
 struct Limits {
   std::int64_t file_bytes_max = 4 << 20;
   int nesting_depth_max = 64;
@@ -24,8 +24,7 @@ struct Limits {
 };
 
 /// YAML text (1.2 core schema scalars, anchors, no tags, duplicate keys refused) to a located tree. Nothing when there
-/// were errors. Never throws, never crashes, whatever the bytes are: the fuzz target drives this function and
-/// `compose`.
+/// were errors. Never throws or crashes on any bytes: the fuzz target drives this function and `compose`.
 std::optional<core::Node> read_yaml(std::shared_ptr<const core::Source> source, const Limits& limits,
                                     core::Diagnostics& diagnostics);
 

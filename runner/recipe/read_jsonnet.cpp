@@ -31,7 +31,7 @@ using core::Source;
 constexpr int kEvaluationSecondsMax = 5;
 constexpr rlim_t kEvaluationBytesMax = 2ULL << 30;
 
-// What the child tells: `ok` and the JSON text, or the library's complaint; and the files it has read.
+// The child's result: `ok` and the JSON text, or the library's error; and the files it has read.
 struct Outcome {
   bool ok = false;
   std::string text;
@@ -87,13 +87,13 @@ std::string framed(const std::string& text) {
 [[noreturn]] void evaluate_in_child(int fd, const Source& source, const ComposeOptions& options) {
   const rlimit seconds{kEvaluationSecondsMax, kEvaluationSecondsMax};
   ::setrlimit(RLIMIT_CPU, &seconds);
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // their shadow alone is larger
   const rlimit bytes{kEvaluationBytesMax, kEvaluationBytesMax};
   ::setrlimit(RLIMIT_AS, &bytes);
 #endif
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  // The library aborts when memory is gone; its last words are not for the user.
+  // The library aborts when out of memory; its output is not for the user.
   const int null = ::open("/dev/null", O_WRONLY);
   if (null >= 0) ::dup2(null, STDERR_FILENO);
 
@@ -141,7 +141,7 @@ std::optional<Outcome> parse_answer(std::string_view answer) {
   return outcome;
 }
 
-// Nothing when the child gave no whole answer; `why` says what became of it.
+// Nothing when the child's result is incomplete; `why` has the reason.
 std::optional<Outcome> evaluate(const Source& source, const ComposeOptions& options, std::string& why) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -265,11 +265,10 @@ std::string hint_for(const std::string& message) {
   const std::string_view undefined = "undefined external variable: ";
   if (message.starts_with(undefined)) {
     const std::string name = message.substr(undefined.size());
-    return "give it with --ext " + name + "=VALUE";
+    return "define it with --ext " + name + "=VALUE";
   }
   if (message.starts_with("couldn't open import")) return "imports are relative to the file that names them";
-  if (message.starts_with("max stack frames exceeded"))
-    return "a function calls itself without end, or two values name each other";
+  if (message.starts_with("max stack frames exceeded")) return "infinite recursion of a function, or of two values";
   return "";
 }
 
@@ -354,7 +353,7 @@ class Locator {
   std::map<std::string, Key> keys_;
 };
 
-/// Jsonnet prints 17 digits of a number that it computed; nobody has written them.
+/// Jsonnet prints 17 digits of a computed number, which are not in the file.
 void forget_digits(Node& node) {
   if (node.kind() == Node::Kind::kFloat) node.set_written("");
   for (Node& item : node.items()) forget_digits(item);
@@ -371,8 +370,7 @@ std::optional<Node> read_jsonnet(std::shared_ptr<const Source> source, const Com
   const auto outcome = evaluate(*source, options, why);
   const Location whole{source, 0, 0, 1};
   if (!outcome) {
-    diagnostics.error(whole, "the file cannot be evaluated: " + why,
-                      "look for a function that calls itself without end");
+    diagnostics.error(whole, "the file cannot be evaluated: " + why, "look for infinite recursion");
     return std::nullopt;
   }
   Sources files{source};

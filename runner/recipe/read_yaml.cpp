@@ -46,10 +46,10 @@ class Builder final : public YAML::EventHandler {
     if (documents_++ == 0) return;
     const std::size_t at = offset(mark);
     if (text_.text().substr(at, 3) == "---") {
-      diagnostics_.error(place_at(at, 3), "a second document begins here, a recipe is one",
-                         "remove the line ---, or put the rest into a file of its own");
+      diagnostics_.error(place_at(at, 3), "a second document begins here, but a recipe is a single document",
+                         "remove the line ---, or put the rest into another file");
     } else {
-      diagnostics_.error(place_at(at, block_width(at)), "this line does not belong to what stands above it",
+      diagnostics_.error(place_at(at, block_width(at)), "this line does not continue the text above it",
                          "a recipe is a mapping: every line at its margin is \"key: value\"");
     }
     throw Stop{};
@@ -65,7 +65,7 @@ class Builder final : public YAML::EventHandler {
     }
     const bool is_value = !open_.empty() && open_.back().has_key;
     if (width == 0 && is_value && open_.back().key_plain && open_.back().key.find(':') != std::string::npos) {
-      // `{lr:0.1}` is one key to YAML, and nobody's wish.
+      // `{lr:0.1}` is one key in YAML, but never meant so.
       const Open& top = open_.back();
       diagnostics_.error(top.key_location, "no space after \":\" in " + core::quote(top.key), "write key: value");
       open_.back().drop_value = true;
@@ -201,10 +201,10 @@ class Builder final : public YAML::EventHandler {
     const std::size_t mark = text.substr(start, at - start).find('!');
     if (mark != std::string_view::npos) {
       const std::size_t end = std::min(text.find_first_of(" \t\r\n,[]{}", start + mark), text.size());
-      diagnostics_.error(
-          place_at(start + mark, end - start - mark),
-          "the tag " + core::quote(text.substr(start + mark, end - start - mark)) + ": a recipe takes no tags",
-          "remove it; put text that begins with ! in quotes");
+      diagnostics_.error(place_at(start + mark, end - start - mark),
+                         "the tag " + core::quote(text.substr(start + mark, end - start - mark)) +
+                             ": tags are not allowed in a recipe",
+                         "remove it; put text that begins with ! in quotes");
     }
     return at;
   }
@@ -293,7 +293,7 @@ class Builder final : public YAML::EventHandler {
     }
     if (tag == "?" && key == "<<") {
       diagnostics_.error(place, "the merge key << is not part of YAML 1.2",
-                         "use extends, or name the alias under a key of its own");
+                         "use extends, or put the alias under its own key");
       top.drop_value = true;
       return;
     }
@@ -309,7 +309,7 @@ class Builder final : public YAML::EventHandler {
     nodes_ += nodes;
     if (nodes_ <= limits_.nodes_max) return;
     diagnostics_.error(place, "more than " + std::to_string(limits_.nodes_max) + " values in one file",
-                       "data belongs into a file of its own, named by its path");
+                       "put the data into a separate file and refer to it by path");
     throw Stop{};
   }
 

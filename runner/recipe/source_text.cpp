@@ -19,7 +19,7 @@ std::string hex(unsigned char byte) {
 
 bool is_utf16(std::string_view text) { return text.substr(0, 2) == "\xFF\xFE" || text.substr(0, 2) == "\xFE\xFF"; }
 
-// One strange byte is a slip, many of them are another kind of file.
+// One invalid byte is a mistake, many mean another kind of file.
 bool is_binary(std::string_view text) {
   constexpr std::size_t kLookedAt = 4096;
   text = text.substr(0, kLookedAt);
@@ -54,7 +54,7 @@ core::Location SourceText::place(std::size_t begin, std::size_t end) {
       offset_ += std::max<std::size_t>(core::utf8_length(text, offset_), 1);
     }
   }
-  // Nobody is helped by a longer underline, and one line may be megabytes.
+  // A longer underline does not help, and a line may have megabytes.
   constexpr std::size_t kWidthBytesMax = 400;
   end = std::clamp(end, begin, std::min(text.size(), begin + kWidthBytesMax));
   end = begin + std::min(text.substr(begin, end - begin).find_first_of("\r\n"), end - begin);
@@ -66,8 +66,8 @@ bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagn
   const std::string_view bytes = text.text();
   const core::Location whole{text.place(0, 0).source, 0, 0, 1};
   if (static_cast<std::int64_t>(bytes.size()) > limits.file_bytes_max) {
-    diagnostics.error(whole, "the file holds " + core::format_bytes(static_cast<std::int64_t>(bytes.size())) +
-                                 ", a recipe holds at most " + core::format_bytes(limits.file_bytes_max));
+    diagnostics.error(whole, "the file has " + core::format_bytes(static_cast<std::int64_t>(bytes.size())) +
+                                 ", a recipe has at most " + core::format_bytes(limits.file_bytes_max));
     return false;
   }
   if (is_utf16(bytes)) {
@@ -91,7 +91,7 @@ bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagn
       const bool binary = byte == 0;
       diagnostics.error(text.place(at, at + 1),
                         binary ? "a NUL byte: this is a binary file, not a recipe"
-                               : "the control byte " + hex(byte) + " has no place in a recipe",
+                               : "the control byte " + hex(byte) + " is not allowed in a recipe",
                         binary ? "a recipe is text: .yaml, .json or .jsonnet"
                                : "remove it, or write it as \"\\x" + hex(byte).substr(2) + "\" in double quotes");
       return false;

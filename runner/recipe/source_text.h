@@ -10,7 +10,7 @@
 
 namespace runner::recipe {
 
-/// Turns byte offsets of one text into places. Quick when asked in rising order: it goes on from the last answer.
+/// Converts byte offsets of a text into locations. Fast in ascending order: continues from the last one.
 class SourceText {
  public:
   explicit SourceText(std::shared_ptr<const core::Source> source);
@@ -18,7 +18,7 @@ class SourceText {
   /// The place of the bytes [begin, end), underlined up to the end of their first line.
   core::Location place(std::size_t begin, std::size_t end);
 
-  /// The text without a byte-order mark; offsets count from the start of the file all the same.
+  /// The text without a byte-order mark; offsets still count from the start of the file.
   std::string_view text() const { return source_->text; }
   std::size_t begin() const { return begin_; }
 

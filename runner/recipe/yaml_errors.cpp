@@ -35,26 +35,25 @@ constexpr Row kRows[] = {
     {"bad character found while scanning hex number", "the escape is not followed by enough hexadecimal digits",
      "write \\\\ for a backslash, or use single quotes"},
     {"invalid unicode", "the escape names no Unicode character", "write \\\\ for a backslash, or use single quotes"},
-    {"alias not found after *", "a value that begins with * names an alias, and no name follows",
+    {"alias not found after *", "a value that begins with * is an alias, but no name follows",
      "put the text in quotes"},
     {"illegal character found while scanning alias", "a value that begins with * names an alias",
      "put the text in quotes"},
-    {"anchor not found after &", "a value that begins with & names an anchor, and no name follows",
+    {"anchor not found after &", "a value that begins with & is an anchor, but no name follows",
      "put the text in quotes"},
     {"illegal character found while scanning anchor", "a value that begins with & names an anchor",
      "put the text in quotes"},
     {"cannot assign multiple anchors", "two anchors on one value", "keep one of them"},
     {"cannot assign multiple tags", "tags (!) have no place in a recipe", "remove them"},
     {"aliases can't have any content", "an alias (*) followed by a value of its own", "remove one of them"},
-    {"cannot set zero indentation", "the number after | or > must be 1 to 9", "leave it away"},
-    {"unexpected character in block scalar", "after | or > comes the end of the line",
-     "begin the text on the next line"},
+    {"cannot set zero indentation", "the number after | or > must be 1 to 9", "remove it"},
+    {"unexpected character in block scalar", "| or > must end the line", "begin the text on the next line"},
     {"illegal character in scalar", "a character that is not allowed here", "put the text in quotes"},
     {"illegal character found while scanning tag", "tags (!) have no place in a recipe", "put the text in quotes"},
     {"tag handle", "tags (!) have no place in a recipe", "put the text in quotes"},
     {"end of verbatim tag", "tags (!) have no place in a recipe", "put the text in quotes"},
-    {"YAML directives", "a %YAML line takes one version", "remove the line"},
-    {"bad YAML version", "a %YAML line takes a version such as 1.2", "remove the line"},
+    {"YAML directives", "a %YAML line has one version", "remove the line"},
+    {"bad YAML version", "a %YAML line needs a version such as 1.2", "remove the line"},
     {"YAML major version too large", "the %YAML line asks for a newer YAML", "remove the line"},
     {"repeated YAML directive", "a second %YAML line", "remove the line"},
     {"TAG directives", "tags have no place in a recipe", "remove the line"},
@@ -76,8 +75,8 @@ YamlComplaint explain_yaml_error(std::string_view library_message, std::string_v
   }
   if (library_message.starts_with("the referenced anchor is not defined")) {
     const std::string_view alias = rest.substr(0, rest.find_first_of(" \t\r\n,]}"));
-    return {"no anchor stands behind the alias " + core::quote(alias),
-            "an anchor (&name) stands above its aliases; put text that begins with * in quotes", false};
+    return {"no anchor for the alias " + core::quote(alias),
+            "an anchor (&name) must precede its aliases; put text that begins with * in quotes", false};
   }
   if (library_message.starts_with("unknown token") && !rest.empty()) {
     const std::size_t length = std::max<std::size_t>(core::utf8_length(rest, 0), 1);

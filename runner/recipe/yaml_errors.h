@@ -6,7 +6,7 @@
 
 namespace runner::recipe {
 
-/// A complaint of yaml-cpp in plain words.
+/// An error of yaml-cpp in plain words.
 struct YamlComplaint {
   std::string message;
   std::string hint;

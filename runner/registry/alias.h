@@ -19,7 +19,7 @@ struct Alias {
   std::vector<std::pair<std::string, std::string>> values;  ///< written -> ours; empty: taken as it is
 };
 
-/// A word of other frameworks that has no equal here: what to write instead, or that there is nothing yet.
+/// A word of other frameworks without an equivalent: what to write instead, or that it does not exist yet.
 struct ForeignWord {
   std::string word;
   std::vector<std::string> at;  ///< sections where the hint applies; empty: anywhere
@@ -39,7 +39,7 @@ struct AliasTable {
   const ForeignWord* find_foreign(std::string_view section, std::string_view word) const;
 };
 
-/// Errors in the table are our own: they are reported with the line of the file (schema_gen stops on them).
+/// Errors in the table are bugs in roux: they are reported with the line of the file (schema_gen stops on them).
 AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics);
 
 }  // namespace runner::registry

@@ -9,8 +9,8 @@
 #include "runner/core/node.h"
 #include "runner/core/units.h"
 
-// What the generated parsers are made of (generated/base/configs_*.cpp). All of them take validated values: a wrong one
-// is our own mistake, so they assert and never report. Only the file of a secret can fail.
+// Building blocks of the generated parsers (generated/base/configs_*.cpp). All take validated values: a wrong one is a
+// bug in roux, so they assert. Only the file of a secret can fail.
 
 namespace runner::registry {
 

@@ -6,25 +6,21 @@
 #include <string_view>
 #include <vector>
 
+#include "runner/core/language/expression.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 
 namespace runner::registry {
 
-/// A rule of `x-checks`: `warmup_steps < total_steps`, `n_embd % n_head == 0`, `momentum > 0 or not nesterov`.
+/// A rule of `x-checks`, a condition or a constraint of a sweep: `warmup_steps < total_steps`, `n_embd % n_head == 0`,
+/// `momentum > 0 or not nesterov`, in the language of core/language/expression.h. Names are keys of the component;
+/// `betas[0]` and `schedule.wait` go inside.
 ///
-///   or, and, not       < <= > >= == !=       in [a, b]   not in [a, b]       is null   is not null
-///   + - * / %          (...)   -x            numbers, "text", true, false, null
-///   len(key), rises(key): of a list, the latter whether each number is larger than the one before
-///   keys of the component; `betas[0]` and `schedule.wait` go inside
-///
-/// A value that is not there (null, or settled only later) makes what is computed from it unknown, `x is null`
-/// excepted; so does a value of the wrong type, which is reported where its type is checked. An unknown rule holds.
+/// A missing value (null, or settled only later) makes expressions of it unknown, except `x is null`; so does a value
+/// of the wrong type, which is reported where its type is checked. An unknown rule holds.
 class Expression {
  public:
-  struct Term;
-
-  explicit Expression(std::shared_ptr<const Term> root) : root_(std::move(root)) {}
+  explicit Expression(std::shared_ptr<const core::Term> root) : root_(std::move(root)) {}
 
   /// False only when the values of `block` (a mapping) contradict the rule.
   bool holds(const core::Node& block) const { return decide(block).value_or(true); }
@@ -36,10 +32,10 @@ class Expression {
   std::vector<std::string> keys() const;
 
  private:
-  std::shared_ptr<const Term> root_;
+  std::shared_ptr<const core::Term> root_;
 };
 
-/// Failure says what was expected and at which column of the rule.
+/// The Failure names what was expected and at which column of the rule.
 core::Result<Expression> parse_expression(std::string_view rule);
 
 /// `message` with each `{key}` replaced by the value as the user wrote it; `{a.b[0]}` goes inside.

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/expression.h"
@@ -48,14 +49,6 @@ const std::vector<std::string> kPropertyKeywords = {"description",
 const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
 const std::vector<std::string> kCheckKeywords = {"rule", "at", "message", "hint"};
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
-
 /// A key must do as a C++ member and as part of a dotted path.
 bool is_key(const std::string& text) {
   if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
@@ -66,7 +59,7 @@ bool is_key(const std::string& text) {
 std::string shown(const Node& node) {
   if (node.is_mapping()) return "a mapping";
   if (node.is_sequence()) return "a list";
-  return node.is_string() ? quoted(node.as_string()) : node.scalar_text();
+  return node.is_string() ? core::in_quotes(node.as_string()) : node.scalar_text();
 }
 
 /// Why `value` cannot stand for `property`; "" when it can. The schema's own defaults only: what a recipe holds is
@@ -90,7 +83,7 @@ std::string misfit(const Property& property, const Node& value) {
       if (!value.is_string()) return wanted("text");
       const auto& names = property.enum_values;
       if (names.empty() || std::find(names.begin(), names.end(), value.as_string()) != names.end()) return "";
-      return wanted(("one of " + joined(names)).c_str());
+      return wanted(("one of " + core::joined(names)).c_str());
     }
     case Type::kInterval: return core::parse_interval(value.scalar_text()).ok() ? "" : wanted("an interval");
     case Type::kDuration: return core::parse_duration_s(value.scalar_text()).ok() ? "" : wanted("a duration");
@@ -118,7 +111,7 @@ std::string misfit(const Property& property, const Node& value) {
   return "";
 }
 
-/// Reads one fragment; every complaint names the line, so that an author of a component mends them all in one go.
+/// Reads one fragment; every error names the line, so that an author can fix all at once.
 class Reader {
  public:
   Reader(Fragment& fragment, core::Diagnostics& diagnostics) : fragment_(fragment), diagnostics_(diagnostics) {}
@@ -137,7 +130,7 @@ class Reader {
       error(root, "the key type of a component is reserved for its name");
     if (!fragment_.short_form.empty() && !fragment_.find(fragment_.short_form))
       error(*root.find("x-short-form"),
-            "x-short-form names " + quoted(fragment_.short_form) + ", which is no property");
+            "x-short-form names " + core::in_quotes(fragment_.short_form) + ", which is not a property");
     read_holds(root);
     read_tool(root);
     read_checks(root);
@@ -154,8 +147,9 @@ class Reader {
     for (const Node::Entry& entry : node.entries()) {
       if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
       const std::string near = core::closest(entry.key, known);
-      diagnostics_.error(entry.key_location, where + " knows no keyword " + quoted(entry.key),
-                         near.empty() ? "known are " + joined(known) : "did you mean " + quoted(near) + "?");
+      diagnostics_.error(
+          entry.key_location, where + " has no keyword " + core::in_quotes(entry.key),
+          near.empty() ? "known are " + core::joined(known) : "did you mean " + core::in_quotes(near) + "?");
     }
   }
 
@@ -201,7 +195,7 @@ class Reader {
       if (!item.is_string()) {
         error(item, std::string(keyword) + " must be a list of texts, got " + shown(item) + " in it");
       } else if (std::find(values.begin(), values.end(), item.as_string()) != values.end()) {
-        error(item, std::string(keyword) + " names " + quoted(item.as_string()) + " twice");
+        error(item, std::string(keyword) + " names " + core::in_quotes(item.as_string()) + " twice");
       } else {
         values.push_back(item.as_string());
       }
@@ -219,12 +213,12 @@ class Reader {
     }
     for (const Node::Entry& entry : mapping->entries()) {
       if (!is_key(entry.key))
-        diagnostics_.error(entry.key_location, quoted(entry.key) + " cannot be a key of a recipe",
+        diagnostics_.error(entry.key_location, core::in_quotes(entry.key) + " cannot be a key of a recipe",
                            "use lower-case letters, digits and underscores, with a letter first");
       Property property = read_property(entry.key, entry.value);
       property.place = entry.key_location;
       if (property.description.empty() && entry.value.is_mapping())
-        diagnostics_.error(entry.key_location, "the key " + quoted(entry.key) + " has no description");
+        diagnostics_.error(entry.key_location, "the key " + core::in_quotes(entry.key) + " has no description");
       properties.push_back(std::move(property));
     }
     return properties;
@@ -284,7 +278,7 @@ class Reader {
       for (const auto& [word, value] : kSpecial)
         if (special == word) return value;
       error(*node.find("x-type"),
-            "x-type must be one of interval, duration, bytes, path, secret, any, got " + quoted(special));
+            "x-type must be one of interval, duration, bytes, path, secret, any, got " + core::in_quotes(special));
       return Type::kAny;
     }
     if (type == "boolean") return Type::kBoolean;
@@ -307,7 +301,7 @@ class Reader {
       error(node, "the value has no type", "give type, x-type or x-kind");
     } else {
       error(*node.find("type"),
-            "type must be one of boolean, integer, number, string, array, object, got " + quoted(type));
+            "type must be one of boolean, integer, number, string, array, object, got " + core::in_quotes(type));
     }
     return Type::kAny;
   }
@@ -315,14 +309,14 @@ class Reader {
   bool read_element(const Node& node, const char* keyword, Property& property) {
     const Node* element = node.find(keyword);
     if (!element) {
-      error(node, std::string("the keyword ") + keyword + " is missing, so nothing says what the values are");
+      error(node, std::string("the keyword ") + keyword + " is missing, so the type of the values is unknown");
       return false;
     }
     property.element = std::make_shared<Property>(read_property("", *element));
     return true;
   }
 
-  /// A keyword that says nothing about the type is a mistake of the author, not something to skip.
+  /// A keyword that does not apply to the type is an error of the author and not skipped.
   void applies(const Node& node, const Property& property) {
     const bool numeric = property.type == Type::kInteger || property.type == Type::kNumber ||
                          property.type == Type::kBytes || property.type == Type::kDuration;
@@ -342,9 +336,9 @@ class Reader {
       error(*node.find("x-single"), "x-single does not work for a list of lists: one scalar could mean either");
     if (!property.pattern.empty()) {
       if (!is_pattern(property.pattern))
-        error(*node.find("pattern"), "pattern is no regular expression: " + quoted(property.pattern));
+        error(*node.find("pattern"), "pattern is not a regular expression: " + core::in_quotes(property.pattern));
       if (property.pattern_hint.empty())
-        error(*node.find("pattern"), "pattern needs an x-pattern-hint that says in words what is wanted");
+        error(*node.find("pattern"), "pattern needs an x-pattern-hint that describes it in words");
     }
   }
 
@@ -362,10 +356,11 @@ class Reader {
     fragment_.holds = texts(root, "x-holds");
     const bool tracks = fragment_.kind == "tracker";
     if (tracks != (root.find("x-holds") != nullptr))
-      error(root, tracks ? "a tracker says in x-holds what it keeps" : "x-holds applies to trackers only");
+      error(root, tracks ? "a tracker lists in x-holds what it keeps" : "x-holds applies to trackers only");
     for (const std::string& word : fragment_.holds)
       if (std::find(holdable().begin(), holdable().end(), word) == holdable().end())
-        error(*root.find("x-holds"), "x-holds must name some of " + joined(holdable()) + ", got " + quoted(word));
+        error(*root.find("x-holds"),
+              "x-holds must name some of " + core::joined(holdable()) + ", got " + core::in_quotes(word));
   }
 
   void read_tool(const Node& root) {
@@ -384,7 +379,7 @@ class Reader {
       const ToolSign sign = {text(node, "variable"), text(node, "pattern"), text(node, "file"), text(node, "holds")};
       if (sign.variable.empty() == sign.file.empty()) error(node, "a sign is a variable or a file");
       if (!sign.pattern.empty() && !is_pattern(sign.pattern))
-        error(*node.find("pattern"), "pattern is no regular expression: " + quoted(sign.pattern));
+        error(*node.find("pattern"), "pattern is not a regular expression: " + core::in_quotes(sign.pattern));
       fragment_.configured_by->push_back(sign);
     }
   }
@@ -403,7 +398,7 @@ class Reader {
                   text(item, "hint")};
       check_rule(item, check.rule);
       if (!check.at.empty() && !fragment_.find(check.at))
-        error(*item.find("at"), "at names " + quoted(check.at) + ", which is no property");
+        error(*item.find("at"), "at names " + core::in_quotes(check.at) + ", which is not a property");
       for (const char* keyword : {"message", "hint"}) check_braces(item, keyword);
       fragment_.checks.push_back(std::move(check));
     }
@@ -414,7 +409,8 @@ class Reader {
     const core::Result<Expression> expression = parse_expression(rule);
     if (!expression.ok()) return error(*check.find("rule"), expression.failure().message, expression.failure().hint);
     for (const std::string& key : expression.value().keys())
-      if (!fragment_.find(key)) error(*check.find("rule"), "the rule uses " + quoted(key) + ", which is no property");
+      if (!fragment_.find(key))
+        error(*check.find("rule"), "the rule uses " + core::in_quotes(key) + ", which is no key");
   }
 
   void check_braces(const Node& check, const char* keyword) {
@@ -423,7 +419,7 @@ class Reader {
       const std::string path = message.substr(open + 1, message.find('}', open) - open - 1);
       const std::string key = path.substr(0, path.find_first_of(".["));
       if (!fragment_.find(key))
-        error(*check.find(keyword), std::string(keyword) + " uses {" + key + "}, which is no property");
+        error(*check.find(keyword), std::string(keyword) + " uses {" + key + "}, which is not a property");
     }
   }
 
@@ -438,7 +434,7 @@ class Reader {
       const Node* type = example.find("type");
       const bool named = example.is_string() || (type && type->is_string() && type->as_string() == fragment_.name);
       if (fragment_.kind != "section" && !named)
-        error(example, "an example of this component must have type " + quoted(fragment_.name));
+        error(example, "an example of this component must have type " + core::in_quotes(fragment_.name));
       fragment_.examples.push_back(example);
     }
   }
@@ -449,12 +445,13 @@ class Reader {
     for (const Property& property : properties) {
       for (const std::string& other : property.exclusive_with)
         if (!names.count(other) || other == property.name)
-          diagnostics_.error(property.place, "x-exclusive of " + quoted(property.name) + " names " + quoted(other) +
-                                                 ", which is no other key beside it");
+          diagnostics_.error(property.place, "x-exclusive of " + core::in_quotes(property.name) + " names " +
+                                                 core::in_quotes(other) +
+                                                 ", which is not another key of the same block");
       for (const std::string& alias : property.aliases)
         if (!names.insert(alias).second)
-          diagnostics_.error(property.place, "the alias " + quoted(alias) + " of " + quoted(property.name) +
-                                                 " is taken by another key");
+          diagnostics_.error(property.place, "the alias " + core::in_quotes(alias) + " of " +
+                                                 core::in_quotes(property.name) + " is taken by another key");
     }
   }
 

@@ -59,9 +59,9 @@ struct Check {
   std::string rule, at, message, hint;  ///< message and hint may use {key}
 };
 
-/// What shows that somebody uses a tool here (x-configured-by).
+/// A sign that a tool is in use here (x-configured-by).
 struct ToolSign {
-  std::string variable, pattern;  ///< of the environment: set, and as the pattern wants it where there is one
+  std::string variable, pattern;  ///< environment variable: set, and matching the pattern if there is one
   std::string file, holds;        ///< `~/...`, or in the working folder or one above it; with this text in it
 };
 
@@ -72,9 +72,9 @@ struct Fragment {
   std::vector<Property> properties;
   std::vector<Check> checks;
   std::vector<core::Node> examples;
-  std::vector<std::string> holds;  ///< x-holds: of the things that a run tells a tracker, those that it keeps
-  std::string resync;              ///< x-resync: what sending everything again does there, of a tracker
-  /// Of a tracker: one of them will do, and where there is none nothing is needed; no list: it has to be named.
+  std::vector<std::string> holds;  ///< x-holds: the kinds of run data that a tracker keeps
+  std::string resync;              ///< x-resync: the effect of sending everything to a tracker again
+  /// Of a tracker: one of them suffices; an empty list needs none; no list: it must be named explicitly.
   std::optional<std::vector<ToolSign>> configured_by;
   std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)
   std::string text;        ///< The JSON as written.
@@ -87,7 +87,7 @@ struct Fragment {
 std::optional<Fragment> parse_fragment(const std::string& kind, const std::string& name, const std::string& file_name,
                                        const std::string& json_text, core::Diagnostics& diagnostics);
 
-/// Everything that x-holds may name, in the order it is told.
+/// All values of x-holds, in display order.
 const std::vector<std::string>& holdable();
 
 /// A kind of component, from schemas/kinds.json.

@@ -9,10 +9,10 @@
 
 namespace runner::registry {
 
-/// What the schemas say of one place in a recipe.
+/// The schema of one place in a recipe.
 struct Described {
-  const Property* property = nullptr;  ///< null when no schema describes the place (inside `vars`)
-  const Fragment* fragment = nullptr;  ///< of the component or section that stands there, if it is one
+  const Property* property = nullptr;  ///< null without a schema (inside `vars`)
+  const Fragment* fragment = nullptr;  ///< of the component or section at that place, if any
 };
 
 /// `root` is a validated recipe: which component stands in a block decides what its keys are.

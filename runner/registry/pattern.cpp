@@ -4,7 +4,7 @@
 #include <mutex>
 
 #include "runner/core/error.h"
-#include "runner/core/pattern.h"
+#include "runner/core/language/pattern.h"
 
 namespace runner::registry {
 

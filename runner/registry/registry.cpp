@@ -15,7 +15,7 @@ std::string file_name_of(std::string_view kind, std::string_view name) {
   return "schemas/" + std::string(kind) + "/" + std::string(name) + ".json";
 }
 
-/// The build's own tables passed schema_gen; what is wrong with them now is our mistake.
+/// The build's own tables passed schema_gen; an error now is a bug in roux.
 core::Node read_embedded(const char* file_name, std::string_view json) {
   auto source = std::make_shared<core::Source>(core::Source{file_name, std::string(json), core::Source::Kind::kFile});
   core::Diagnostics diagnostics;
@@ -28,7 +28,7 @@ core::Node read_embedded(const char* file_name, std::string_view json) {
 
 struct Registry::Slot {
   std::string file_name;
-  std::string_view embedded;           ///< what is parsed when somebody asks
+  std::string_view embedded;           ///< parsed on demand
   std::unique_ptr<Fragment> fragment;  ///< null until then
 };
 
@@ -136,7 +136,7 @@ bool Registry::add(const std::string& kind, const std::string& name, const std::
   const auto [taken, added] = slots_[kind].emplace(name, std::move(slot));
   if (added) return true;
   const std::string owner = taken->second->file_name.empty() ? "roux itself" : taken->second->file_name;
-  diagnostics.error(place, kind + "/" + name + " is already there, from " + owner, "give the component another name");
+  diagnostics.error(place, kind + "/" + name + " is already there, from " + owner, "use another component name");
   return false;
 }
 

@@ -36,12 +36,12 @@ class Registry {
   std::vector<std::string> names(std::string_view kind) const;
   /// Null when unknown. The pointer stays valid.
   const Fragment* find(std::string_view kind, std::string_view name) const;
-  /// The keys that every component of the kind takes beside its own (schemas/section/<kind>_common.json); null when
-  /// none.
+  /// The keys that every component of the kind accepts in addition to its own (schemas/section/<kind>_common.json);
+  /// null when none.
   const Fragment* common(std::string_view kind) const;
   /// schemas/aliases.json as it was given; registry/alias.h reads it.
   std::string_view aliases_json() const { return aliases_json_; }
-  /// The name a user most likely meant, "" when nothing is near; looks through other kinds' names and aliases as well.
+  /// The name a user most likely meant, "" when nothing is close; looks through other kinds' names and aliases as well.
   std::string suggest(std::string_view kind, std::string_view name) const;
 
   /// Joins a plugin's fragment. Failures (unknown kind, name taken, bad fragment) go to `diagnostics`.

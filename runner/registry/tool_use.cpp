@@ -40,7 +40,7 @@ bool is_there(const ToolSign& sign) {
 }  // namespace
 
 ToolUse tool_use(const Fragment& tracker) {
-  if (!tracker.configured_by) return {false, "it has to be named"};
+  if (!tracker.configured_by) return {false, "it must be listed by name"};
   if (tracker.configured_by->empty()) return {true, ""};
   std::string why;
   for (const ToolSign& sign : *tracker.configured_by) {

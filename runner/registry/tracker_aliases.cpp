@@ -87,7 +87,7 @@ class TrackerList {
     if (!without_sign.empty()) text += "; no sign of " + enumerated(without_sign, "or");
     if (!to_name.empty())
       text += "; " + enumerated(to_name) + (to_name.size() == 1 ? " has" : " have") + " to be named";
-    diagnostics_.notice(all.location(), text, "`roux explain tracker/NAME` says what shows that a tool is in use");
+    diagnostics_.notice(all.location(), text, "`roux explain tracker/NAME` shows how a tool is detected");
   }
 
   void give_init_kwargs() {
@@ -113,7 +113,7 @@ class TrackerList {
         blocks != nullptr ? std::find_if(blocks->begin(), blocks->end(), same_type) : std::vector<Node>::iterator();
     if (blocks == nullptr || block == blocks->end()) {
       const bool known = registry_.find(kKind, given.key) != nullptr;
-      if (known && all_) return diagnostics_.notice(given.key_location, written + " is left out: all does not take it");
+      if (known && all_) return diagnostics_.notice(given.key_location, written + " is ignored: all excludes it");
       return diagnostics_.error(given.key_location, written + " is for a tracker that `trackers` does not name",
                                 known ? "add " + given.key + " to trackers" : "`roux list tracker` shows all");
     }
@@ -166,8 +166,8 @@ void take_init_trackers(Node& recipe, core::Diagnostics& diagnostics) {
   for (const Node::Entry& entry : given.value.entries()) {
     const std::string written = "init_trackers." + entry.key;
     if (entry.key == "config") {
-      diagnostics.error(entry.key_location, "init_trackers.config is not needed: trackers are told the whole recipe",
-                        "what is of your own stands under vars:, and is told with it");
+      diagnostics.error(entry.key_location, "init_trackers.config is not needed: trackers receive the whole recipe",
+                        "put your own values under vars:, which are sent with it");
     } else if (entry.key != "project_name" && entry.key != "init_kwargs") {
       diagnostics.error(entry.key_location, "init_trackers has no key \"" + entry.key + "\"",
                         "it takes project_name and init_kwargs");

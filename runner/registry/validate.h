@@ -16,8 +16,8 @@ core::Node validate_recipe(const core::Node& composed, const Registry& registry,
 core::Node validate_component(const core::Node& block, const std::string& kind, const std::string& path,
                               const Registry& registry, core::Diagnostics& diagnostics);
 
-/// The x-checks alone, on a validated recipe: once more after a value was settled that they had to wait for
-/// (`lr_scheduler.total_steps`). Repeats of what was said before go with Diagnostics::sort().
+/// Only the x-checks, on a validated recipe: repeated after settling a value that they depend on
+/// (`lr_scheduler.total_steps`). Diagnostics::sort() removes duplicates.
 void check_settled(const core::Node& recipe, const Registry& registry, core::Diagnostics& diagnostics);
 
 }  // namespace runner::registry

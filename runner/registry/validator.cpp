@@ -323,15 +323,15 @@ Node Validator::recipe(Node composed) {
     const std::int64_t number = version->as_integer();
     if (number > kRecipeVersion) {
       diagnostics_.error(version->location(),
-                         "recipe_version is " + version->scalar_text() + ", but this roux reads version " +
+                         "recipe_version is " + version->scalar_text() + ", but this version of roux reads version " +
                              std::to_string(kRecipeVersion),
-                         "take a newer roux, or write the recipe for version " + std::to_string(kRecipeVersion));
+                         "use a newer roux, or write the recipe for version " + std::to_string(kRecipeVersion));
       return refused(composed.location());
     }
     if (number < kRecipeVersion) {
       diagnostics_.error(version->location(),
                          "recipe_version is " + version->scalar_text() +
-                             ", but the oldest that there is, and the one this "
+                             ", but the oldest one, and the one this version of "
                              "roux reads, is " +
                              std::to_string(kRecipeVersion),
                          "write recipe_version: " + std::to_string(kRecipeVersion));
@@ -356,7 +356,7 @@ void Validator::run_checks(const Fragment& fragment, const Node& block) {
       const Node* node = block.at_path(key);
       return node != nullptr && is_refused(*node);
     };
-    // What a refused value would have said, nobody knows.
+    // The intended value of a refused one is unknown.
     if (std::any_of(read.begin(), read.end(), unknown) || rule.holds(block)) continue;
     // Point at what the author wrote: the key the rule names, else another key of the rule, else the block.
     core::Location place = block.location();

@@ -11,7 +11,7 @@
 namespace runner::registry {
 
 /// One pass over a recipe, or a part of it, against the fragments. What does not fit becomes a null with the history
-/// `core::kRefused`, so that later rules do not speak of it again.
+/// `core::kRefused`, so that later rules do not report it again.
 class Validator {
  public:
   Validator(const Registry& registry, const AliasTable& aliases, core::Diagnostics& diagnostics)

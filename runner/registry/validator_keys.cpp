@@ -3,11 +3,12 @@
 
 #include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/registry/validator.h"
 #include "runner/registry/value_check.h"
 #include "runner/registry/wording.h"
 
-// The half of the validator that speaks of keys: missing, unknown, renamed, too many.
+// The part of the validator for keys: missing, unknown, renamed, too many.
 
 namespace runner::registry {
 
@@ -160,7 +161,7 @@ std::string Validator::unknown_key(const Node::Entry& entry, const Block& block)
   const bool secret = check_plain_secrets(entry, joined_path(block.path, entry.key), diagnostics_);
   diagnostics_.error(secret ? without_text(entry.key_location) : entry.key_location,
                      block.title + " has no key " + quoted(entry.key),
-                     is_cut_number(entry) ? "a comma ends the value before it: a number has a decimal point"
+                     is_cut_number(entry) ? "a comma ends the previous value: use a decimal point in numbers"
                                           : unknown_key_hint(entry.key, block));
   return core::closest(entry.key, names_of(block.properties));
 }
@@ -192,8 +193,7 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
   const std::string near = core::closest(key, names);
   const auto same_letters = [](std::string text) {
     std::erase_if(text, [](char c) { return c == '_' || c == '-'; });
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
+    return core::lower(text);
   };
   if (!near.empty() && same_letters(near) == same_letters(key)) return "did you mean " + quoted(near) + "?";
   // Only the first word of the path: `optimizer` for `optimizer.param_groups[0]`.
@@ -220,7 +220,7 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
   if (const std::size_t dot = key.find('.'); dot != std::string::npos && block.path.empty()) {
     const std::string outer = key.substr(0, dot);
     if (find_property(block.properties, outer) != nullptr)
-      return "a key holds no dots: write " + outer + ":, and below it, indented, " + key.substr(dot + 1) + ":";
+      return "a key has no dots: write " + outer + ":, and below it, indented, " + key.substr(dot + 1) + ":";
   }
   if (names.empty()) return "it takes no keys";
   if (names.size() <= kKeysShownMax) return "it takes " + enumerated(names, "and", kKeysShownMax);

@@ -8,6 +8,7 @@
 
 #include "runner/core/scalar.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/url_password.h"
 #include "runner/registry/pattern.h"
@@ -16,16 +17,13 @@
 namespace runner::registry {
 namespace {
 
+using core::lower;
 using core::Node;
 using Type = Property::Type;
 
 constexpr double kIntegerMax = 9.2e18;  // of 64 bits, with room for rounding
 
-std::string number_text(double number) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.12g", number);
-  return buffer;
-}
+std::string number_text(double number) { return core::short_number(number, 12); }
 
 /// The number that `text` was meant to be: `10` in quotes, `1,000`, `1_000`, `0,5`; "" when it is none.
 std::string meant_number(std::string text) {
@@ -40,11 +38,6 @@ std::string meant_number(std::string text) {
   double number = 0.0;
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() && std::isfinite(number) ? text : "";
-}
-
-std::string lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
 }
 
 std::string meant_boolean(const Node& value) {
@@ -90,7 +83,7 @@ std::string limit_in_unit(const std::string& text, const std::string& path) {
   return !unit.empty() && core::parse_duration_s(text).ok() ? "write max_time: " + text : "";
 }
 
-/// The way out of a wrong type, from what is there.
+/// The hint for a wrong type, from the given value.
 std::string type_hint(const Node& value, const Property& property, const std::string& path) {
   if (value.is_null()) {
     if (property.default_value && !property.default_value->is_null())

@@ -23,16 +23,16 @@ std::string bounds_text(const Property& property);
 /// are copied into runs, logs and repositories.
 void check_plain_secrets(const core::Node& root, core::Diagnostics& diagnostics);
 
-/// The same for a key that no schema knows: true when there was one, so that nobody quotes it.
+/// The same for a key without a schema: true when there was one, so that it is not quoted.
 bool check_plain_secrets(const core::Node::Entry& entry, const std::string& path, core::Diagnostics& diagnostics);
 
 /// A text that came from the environment, as a recipe says it again: what a variable holds is its reference.
 std::string with_environment_references(const core::Node& value);
 
-/// The excerpt of a message would print a secret once more, so the place keeps its numbers and loses its text.
+/// The excerpt of a message would print a secret again, so the location keeps its numbers but not its text.
 core::Location without_text(const core::Location& place);
 
-/// A step of history that says the value came from the environment.
+/// A history step for a value from the environment.
 bool came_from_environment(const core::Node& value, std::string* reference = nullptr);
 
 }  // namespace runner::registry

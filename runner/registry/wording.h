@@ -9,7 +9,7 @@
 
 namespace runner::registry {
 
-/// What a message says is there: `"ten"`, `2.5`, `true`, `a list`, `an empty mapping`, `nothing`. Long text is cut.
+/// Describes a value in a message: `"ten"`, `2.5`, `true`, `a list`, `an empty mapping`, `nothing`. Long text is cut.
 std::string described(const core::Node& value);
 
 /// `"text"`, cut after 60 characters.
@@ -27,7 +27,7 @@ std::string a_kind(std::string_view kind);
 /// `training.max_steps`; `key` alone at the top level.
 std::string joined_path(std::string_view block, std::string_view key);
 
-/// What a tracker keeps of a run and what not: `scalars and texts; no images, tables and artifacts`.
+/// The kinds of data that a tracker keeps, and those it does not: `scalars and texts; no images, tables and artifacts`.
 std::string kept_text(const Fragment& tracker);
 
 /// When `trackers: all` includes a tracker: `includes it if this is found: COMET_API_KEY`.

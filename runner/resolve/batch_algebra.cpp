@@ -32,7 +32,7 @@ void divide(SettledTree& tree, const char* divisor_path, const char* quotient_pa
   const std::optional<std::int64_t> divisor = product(*tree.integer(divisor_path), processes);
   if (divisor && global % *divisor == 0) return tree.fill(quotient_path, Node::integer(global / *divisor), kWhy);
   const std::string name = std::string(quotient_path).substr(std::string(quotient_path).rfind('.') + 1);
-  std::string hint = "leave global_batch_size out, or make it a multiple";
+  std::string hint = "remove global_batch_size, or make it a multiple";
   if (divisor) {
     const std::int64_t below = global / *divisor * *divisor;
     const std::optional<std::int64_t> above = product(global / *divisor + 1, *divisor);
@@ -41,7 +41,7 @@ void divide(SettledTree& tree, const char* divisor_path, const char* quotient_pa
     if (below == 0 && above) hint = "the smallest that does is " + std::to_string(*above);
   }
   tree.error(kGlobal,
-             "global_batch_size is " + std::to_string(global) + ", which is no multiple of " +
+             "global_batch_size is " + std::to_string(global) + ", which is not a multiple of " +
                  tree.with_line(divisor_path) + processes_text(processes) + ", so there is no whole " + name,
              hint);
 }
@@ -63,8 +63,8 @@ void check_split(SettledTree& tree) {
   if (!micro || !tree.is_true(kSplit) || *micro % processes == 0) return;
   tree.error(kSplit,
              "split_batches cuts each micro-batch into num_processes " + std::to_string(processes) + " parts, but " +
-                 tree.with_line(kMicro) + " is no multiple of that",
-             "take a micro_batch_size that the number of processes divides, or leave split_batches out");
+                 tree.with_line(kMicro) + " is not a multiple of that",
+             "use a micro_batch_size divisible by the number of processes, or remove split_batches");
 }
 
 void settle(SettledTree& tree) {
@@ -81,7 +81,7 @@ void settle(SettledTree& tree) {
     return tree.error(
         "training", "training needs micro_batch_size or global_batch_size",
         accumulation
-            ? "gradient_accumulation_steps alone does not say how many samples a step has"
+            ? "gradient_accumulation_steps alone does not determine the samples of a step"
             : "micro_batch_size: samples of one forward pass; global_batch_size: samples of one optimizer step");
   if (global && micro && !accumulation) return deal(tree, processes);
   if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
@@ -93,8 +93,7 @@ void settle(SettledTree& tree) {
   const std::optional<std::int64_t> pass = product(*micro, accumulation.value_or(1));
   const std::optional<std::int64_t> total = pass ? product(*pass, processes) : std::nullopt;
   if (!total)
-    return tree.error(kMicro,
-                      tree.with_line(kMicro) + " x " + tree.with_line(kAccumulation) + " is too large a number");
+    return tree.error(kMicro, tree.with_line(kMicro) + " x " + tree.with_line(kAccumulation) + " is too large");
   if (!global) return tree.fill(kGlobal, Node::integer(*total), kWhy);
   const bool dealt = *global % *micro == 0 && largest_share(*global / *micro, processes) == accumulation.value_or(1);
   if (*global == *total || dealt) return;

@@ -8,6 +8,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
+#include "runner/recipe/renamed_keys.h"
 
 namespace runner::resolve {
 namespace {
@@ -93,7 +94,9 @@ std::optional<Node> read_located(const std::string& path, bool yaml) {
   if (!text) return std::nullopt;
   auto source = std::make_shared<core::Source>(core::Source{path, std::move(text).value(), core::Source::Kind::kFile});
   core::Diagnostics ignored;
-  return yaml ? recipe::read_yaml(source, limits, ignored) : recipe::read_json(source, limits, ignored);
+  auto node = yaml ? recipe::read_yaml(source, limits, ignored) : recipe::read_json(source, limits, ignored);
+  if (node) recipe::rename_keys(*node);
+  return node;
 }
 
 /// The recipe as it was written and what it extends, the recipe last: its places count most.
@@ -133,7 +136,7 @@ core::Result<Node> read_recorded_recipe(const std::string& run_dir, const std::s
   auto settled = read_located(resolved_path, false);
   if (!settled) {
     return core::Failure{"the recorded recipe " + resolved_path + " is missing or damaged",
-                         "start anew with --new; its checkpoints can still be named by their path"};
+                         "start a new run with --new; its checkpoints can still be named by path"};
   }
   for (const std::string& file : written_files(run_dir)) {
     const auto written = read_located(file, !file.ends_with(".json"));

@@ -26,7 +26,7 @@ std::vector<Change> list_changes(const core::Node& before, const core::Node& aft
 
 /// The settled recipe `resolved_path` of the run in `run_dir`. Each value has its place in the recipe as it was
 /// written, where the run folder has that and it says the same (a later `--set` may have changed it); else its line in
-/// the resolved one.
+/// the resolved one. Keys have today's words.
 core::Result<core::Node> read_recorded_recipe(const std::string& run_dir, const std::string& resolved_path);
 
 }  // namespace runner::resolve

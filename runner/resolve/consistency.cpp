@@ -9,9 +9,11 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
+#include "runner/registry/wording.h"
 #include "runner/resolve/batch_algebra.h"
 #include "runner/resolve/machines.h"
 #include "runner/resolve/settled_tree.h"
@@ -20,15 +22,7 @@ namespace runner::resolve {
 namespace {
 
 using core::Node;
-
-std::string quoted(const std::string& text) { return "\"" + text + "\""; }
-
-std::string joined(const std::vector<std::string>& words, const std::string& last) {
-  std::string text;
-  for (std::size_t i = 0; i < words.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == words.size() ? " " + last + " " : ", ") + words[i];
-  return text;
-}
+using registry::enumerated;
 
 std::vector<std::string> evaluated_sets(SettledTree& tree) {
   std::vector<std::string> names;
@@ -58,10 +52,10 @@ void sweep_isolation(SettledTree& tree) {
   const std::int64_t count = tree.integer("launch.num_processes").value_or(1);
   if (tree.text("sweep.isolation") != "none" || count == 1) return;
   tree.error("sweep.isolation", "isolation is none, but launch.num_processes is " + std::to_string(count),
-             "take isolation: fork, or one process");
+             "use isolation: fork, or one process");
 }
 
-/// Where a recipe names a metric to go by: checkpoint.monitor, a plateau's, and those of callbacks.
+/// The keys that name a metric to monitor: checkpoint.monitor, a plateau's, and those of callbacks.
 std::vector<std::string> monitor_paths(SettledTree& tree) {
   std::vector<std::string> paths;
   for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor"}) {
@@ -89,7 +83,7 @@ void sweep_metric(SettledTree& tree) {
   if (tree.value("sweep") == nullptr || tree.was_refused("sweep.metric")) return;
   if (const auto first = tree.text("sweep.objectives[0].name")) {
     if (tree.text("sweep.metric.name").value_or(*first) != *first) {
-      tree.error("sweep.metric", "a sweep compares either one metric or several objectives", "keep one of the two");
+      tree.error("sweep.metric", "a sweep has either one metric or several objectives", "keep one of the two");
     }
     tree.fill("sweep.metric.name", Node::string(*first), "the first of sweep.objectives");
     tree.fill("sweep.metric.goal", Node::string(*tree.text("sweep.objectives[0].goal")),
@@ -107,7 +101,7 @@ void sweep_metric(SettledTree& tree) {
   const bool larger = by_monitor && tree.text("checkpoint.mode") == "max";
   tree.fill("sweep.metric.goal", Node::string(larger ? "maximize" : "minimize"), "what is compared");
   if (tree.text("sweep.metric.name") || tree.value("data") == nullptr) return;
-  tree.error("sweep", "a sweep compares an evaluation, but train is the only data set",
+  tree.error("sweep", "a sweep needs an evaluation, but train is the only data set",
              "add a data set, such as data.val");
 }
 
@@ -123,9 +117,8 @@ void train_set(SettledTree& tree) {
   for (const char* word : {"training", "train_set", "train_data", "train_dataset"}) {
     if (near.empty() && std::find(names.begin(), names.end(), word) != names.end()) near = word;
   }
-  tree.error(
-      "data", "data needs a data set called train, it has " + joined(names, "and"),
-      near.empty() ? "the others are evaluated; train is what the model learns" : "rename " + near + " to train");
+  tree.error("data", "data needs a data set called train, it has " + enumerated(names, "and", names.size()),
+             near.empty() ? "train is the training set; all others are evaluated" : "rename " + near + " to train");
 }
 
 void data_set_names(SettledTree& tree) {
@@ -137,7 +130,7 @@ void data_set_names(SettledTree& tree) {
     });
     if (!fits)
       tree.error_at(entry.key_location,
-                    "the name of a data set must be letters, digits, '_' and '-', got " + quoted(entry.key),
+                    "the name of a data set must be letters, digits, '_' and '-', got " + core::in_quotes(entry.key),
                     "metrics are called NAME/loss after it");
   }
 }
@@ -157,7 +150,7 @@ void compat(SettledTree& tree) {
   tree.fill("lr_scheduler.step_with_optimizer", Node::boolean(true), "compat accelerate");
   tree.fill("lr_scheduler.step_per_process", Node::boolean(true), "compat accelerate");
   tree.fill("accumulation.mean", Node::string("micro_batches"), "compat accelerate");
-  tree.fill("loader.pad_in_loss", Node::boolean(true), "compat accelerate");
+  tree.fill("loader.count_repeated_samples", Node::boolean(true), "compat accelerate");
   tree.fill("ddp.broadcast_buffers", Node::boolean(true), "compat accelerate");
 }
 
@@ -183,8 +176,8 @@ void total_steps(SettledTree& tree) {
   if (!needed && !tree.given("lr_scheduler.warmup_ratio")) return;
   tree.error("lr_scheduler",
              "lr_scheduler (" + tree.text("lr_scheduler.type").value_or("") +
-                 ") needs total_steps: training has max_time only, which does not say how many steps there are",
-             "write lr_scheduler.total_steps, or training.max_steps beside max_time");
+                 ") needs total_steps: training has max_time only, which does not determine the number of steps",
+             "write lr_scheduler.total_steps, or training.max_steps in addition to max_time");
 }
 
 bool contains(const std::vector<std::string>& words, const std::string& word) {
@@ -224,7 +217,7 @@ std::string metric_hint(const SettledTree& tree, const std::string& set, const s
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
   for (const std::string& name : measured) names.push_back(set + "/" + name);
-  return "it can be " + joined(names, "or") + "; `roux list metric` shows what eval.metrics takes";
+  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics takes";
 }
 
 void monitored_metric(SettledTree& tree) {
@@ -237,7 +230,8 @@ void monitored_metric(SettledTree& tree) {
     const std::size_t slash = monitor.find('/');
     const std::string example = (sets.empty() ? std::string("val") : sets[0]) + "/loss";
     if (slash == std::string::npos) {
-      tree.error(path, path + " must be a data set and a metric, as in " + example + ", got " + quoted(monitor),
+      tree.error(path,
+                 path + " must be a data set and a metric, as in " + example + ", got " + core::in_quotes(monitor),
                  sets.empty() ? "" : monitor_hint(tree, monitor, sets, metrics.value_or(loss_only)));
       continue;
     }
@@ -250,15 +244,15 @@ void monitored_metric(SettledTree& tree) {
         continue;
       }
       const std::string near = core::closest(set, sets);
-      tree.error(path, path + " is " + monitor + ", but there is no data set called " + quoted(set),
+      tree.error(path, path + " is " + monitor + ", but there is no data set called " + core::in_quotes(set),
                  sets.empty()   ? "add data." + set
-                 : near.empty() ? "there is " + joined(sets, "and")
+                 : near.empty() ? "there is " + enumerated(sets, "and", sets.size())
                                 : "did you mean " + near + "/" + metric + "?");
       continue;
     }
     if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
     tree.error(path,
-               path + " is " + monitor + ", but only " + joined(*metrics, "and") +
+               path + " is " + monitor + ", but only " + enumerated(*metrics, "and", metrics->size()) +
                    (metrics->size() > 1 ? " are" : " is") + " measured",
                metric_hint(tree, set, metric, *metrics));
   }
@@ -270,7 +264,7 @@ void monitor_needs_evaluation(SettledTree& tree) {
     if (path == "checkpoint.monitor" && !tree.is_true("checkpoint.save_best")) continue;
     if (path.starts_with("sweep.") && !tree.text("sweep.pruner.type")) continue;  // the evaluation at the end will do
     tree.error(path, path + " is " + *tree.text(path) + ", but nothing is evaluated before the end",
-               "say how often with eval.eval_steps");
+               "set the interval with eval.eval_steps");
   }
 }
 
@@ -302,9 +296,9 @@ void time_for_the_save(SettledTree& tree) {
   const core::Result<double> margin_s = core::parse_duration_s(margin->scalar_text());
   if (!limit_s || !margin_s || margin_s.value() < limit_s.value()) return;
   tree.error("launch.save_margin",
-             "time_limit is " + limit->scalar_text() + ", of which save_margin keeps " + margin->scalar_text() +
-                 " free: nothing is left to train in",
-             "a longer time_limit, or a shorter save_margin");
+             "time_limit is " + limit->scalar_text() + ", of which save_margin reserves " + margin->scalar_text() +
+                 ": no time is left for training",
+             "use a longer time_limit, or a shorter save_margin");
 }
 
 void micro_batch_can_shrink(SettledTree& tree) {
@@ -316,7 +310,7 @@ void micro_batch_can_shrink(SettledTree& tree) {
   if (by < *size) return;
   tree.error("training.auto_micro_batch",
              "auto_micro_batch is " + *policy + ", but micro_batch_size is " + std::to_string(*size) +
-                 ": nothing would be left of it",
+                 ": nothing would be left",
              "auto_micro_batch: halve fits every size");
 }
 
@@ -326,8 +320,8 @@ void somewhere_to_roll_back_to(SettledTree& tree) {
   }
   for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
     if (tree.text(path) != "rollback") continue;
-    tree.error(path, std::string(path) + " is rollback, but nothing is saved on the way to go back to",
-               "say how often with checkpoint.save_steps");
+    tree.error(path, std::string(path) + " is rollback, but no checkpoint is saved during training",
+               "set the interval with checkpoint.save_steps");
   }
 }
 
@@ -341,7 +335,7 @@ void init_from_source(SettledTree& tree) {
     // A resolved recipe writes the defaults down, and has to be taken again.
     if ((value->is_mapping() && value->entries().empty()) || (value->is_sequence() && value->items().empty())) continue;
     if (value->is_bool() && value->as_bool()) continue;
-    return tree.error(path, path + " says how to take weights, but init_from.path does not say from where",
+    return tree.error(path, path + " is set, but init_from.path is not",
                       "add path: a checkpoint folder, a safetensors file, or RUN:best");
   }
 }
@@ -376,7 +370,7 @@ void precision_keys(SettledTree& tree) {
     return (node->is_bool() ? (node->as_bool() ? 1.0 : 0.0) : node->as_double()) != value;
   };
   const auto unused = [&](const std::string& path, const std::string& what, const std::string& hint) {
-    tree.warning(path, path + " does nothing: " + what + ", and the mode is " + *mode, hint);
+    tree.warning(path, path + " has no effect: " + what + ", but the mode is " + *mode, hint);
   };
   if (*mode != "16-mixed") {
     static constexpr std::pair<const char*, double> kDefaults[] = {{"enabled", 1},
@@ -389,7 +383,7 @@ void precision_keys(SettledTree& tree) {
       if (!differs(path, value)) continue;
       unused(path, "only 16-mixed scales the loss",
              *mode == "32-true" ? "write precision.mode: 16-mixed, or leave it out"
-                                : "bfloat16 has the range of float32 and needs no scale: leave it out");
+                                : "bfloat16 has the range of float32 and needs no scale: remove it");
     }
   }
   if (!is_used("-mixed")) {
@@ -406,18 +400,18 @@ void precision_keys(SettledTree& tree) {
 /// Keys for whoever looks after several processes, and for several readers.
 void one_process(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
-  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.pad_in_loss",
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.count_repeated_samples",
                            "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
     if (!tree.is_true(path) || !tree.written(path)) continue;
-    tree.warning(path, std::string(path) + " does nothing: there is one process", "leave it out");
+    tree.warning(path, std::string(path) + " has no effect: there is one process", "leave it out");
   }
   if (tree.integer("launch.max_restarts").value_or(0) > 0) {
-    tree.warning("launch.max_restarts", "launch.max_restarts does nothing: one process has no supervisor",
-                 "start the same command again, it goes on; or train with several processes");
+    tree.warning("launch.max_restarts", "launch.max_restarts has no effect: one process has no supervisor",
+                 "run the same command again to resume, or train with several processes");
   }
   const auto unused = [&](const char* path) {
-    tree.warning(path, std::string(path) + " does nothing: one process has no supervisor",
-                 "leave it out, or train with several processes");
+    tree.warning(path, std::string(path) + " has no effect: one process has no supervisor",
+                 "remove it, or train with several processes");
   };
   if (tree.integer("launch.tee").value_or(0) > 0) unused("launch.tee");
   if (tree.given("launch.log_dir")) unused("launch.log_dir");
@@ -433,18 +427,18 @@ void error_feedback(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) == 1 || !hook.ends_with("power_sgd")) return;
   if (!tree.is_true("ddp.comm_state_option.use_error_feedback")) return;
   const auto refuse = [&](const char* path) {
-    tree.error(path, std::string(path) + " takes steps back, and " + hook + " would remember what was wrong with them",
-               "use_error_feedback: false, another comm_hook, or leave it out");
+    tree.error(path, std::string(path) + " undoes steps, but " + hook + " would keep their errors",
+               "set use_error_feedback: false, use another comm_hook, or remove it");
   };
   if (tree.text("faults.on_spike") == "skip") refuse("faults.on_spike");
   if (tree.text("training.auto_micro_batch")) refuse("training.auto_micro_batch");
 }
 
-/// How gradients are exchanged, where nobody is there to exchange them with.
+/// Settings of the gradient exchange with a single process.
 void exchanges(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
   const auto unused = [&](const std::string& path) {
-    tree.warning(path, path + " does nothing: there is one process, which exchanges no gradients", "leave it out");
+    tree.warning(path, path + " has no effect: one process exchanges no gradients", "leave it out");
   };
   if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
   if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
@@ -455,7 +449,7 @@ void exchanges(SettledTree& tree) {
 void local_sgd(SettledTree& tree) {
   if (!tree.given("local_sgd.local_sgd_steps") || tree.integer("launch.num_processes").value_or(1) == 1) return;
   const auto refuse = [&](const std::string& path, const std::string& why) {
-    tree.error(path, path + " cannot go with local_sgd: " + why, "leave one of the two out");
+    tree.error(path, path + " cannot be combined with local_sgd: " + why, "leave one of the two out");
   };
   for (const char* path : {"accumulation.sync_each_batch", "ddp.static_graph", "ddp.check_reduction"}) {
     if (tree.is_true(path)) refuse(path, "no gradients are exchanged");
@@ -467,11 +461,11 @@ void local_sgd(SettledTree& tree) {
   }
   for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
     const std::string action = tree.text(path).value_or("");
-    if (action == "skip" || action == "rollback") refuse(path, "processes would leave out different steps");
+    if (action == "skip" || action == "rollback") refuse(path, "processes would skip different steps");
   }
   const std::string mode = tree.text("precision.mode").value_or("");
   if (mode == "16-mixed") refuse("precision.mode", "processes would overflow at different steps");
-  if (mode == "bf16-true") refuse("precision.mode", "the mean of weights of so few bits is none of them");
+  if (mode == "bf16-true") refuse("precision.mode", "the mean of bfloat16 weights is not representable");
   if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
 }
 
@@ -479,7 +473,7 @@ void local_sgd(SettledTree& tree) {
 void run_name_words(SettledTree& tree) {
   const std::string name = tree.text("run_name").value_or("");
   if (name != "last" && name != "best") return;
-  tree.error("run_name", "run_name is " + name + ", a word that stands for another run or checkpoint in every command",
+  tree.error("run_name", "run_name is " + name + ", which means another run or checkpoint in every command",
              "write " + name + "-1 or the like");
 }
 
@@ -489,7 +483,7 @@ void one_average(SettledTree& tree) {
   if (!tree.text("weight_averaging.type") || !optimizer.ends_with("_schedule_free")) return;
   tree.error("weight_averaging",
              "weight_averaging averages the weights, and so does optimizer " + optimizer + " itself",
-             "leave weight_averaging out, or use adamw or sgd");
+             "remove weight_averaging, or use adamw or sgd");
 }
 
 /// Where a tracker writes files, as the recipe has it. Two of a kind that write to one place would undo each other's
@@ -512,9 +506,10 @@ void tracker_places(SettledTree& tree) {
     if (!place) continue;
     const auto [at, is_new] = first.emplace(std::filesystem::path(*place).lexically_normal().string(), i);
     if (is_new) continue;
-    tree.error(where,
-               path + " writes to " + quoted(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
-               "give each of them a place of its own");
+    tree.error(
+        where,
+        path + " writes to " + core::in_quotes(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
+        "give each its own path");
   }
 }
 
@@ -529,13 +524,14 @@ void tracker_names(SettledTree& tree) {
     if (!type) continue;
     const auto [at, is_new] = first.emplace(given.value_or(*type), i);
     if (is_new) continue;
-    tree.error(given ? path + ".name" : path,
-               path + " is called " + quoted(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
-               "give each of them a `name` of its own");
+    tree.error(
+        given ? path + ".name" : path,
+        path + " is called " + core::in_quotes(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
+        "give each its own `name`");
   }
 }
 
-/// Who says what a profile is to hold wants one.
+/// Any setting of a profile enables it.
 void profiler_activities(SettledTree& tree) {
   const auto record = [&tree](const std::string& path) {
     tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "settled by " + path);

@@ -8,6 +8,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/url_password.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
@@ -30,8 +31,8 @@ Node escaped(const Node& node) {
   return result;
 }
 
-/// The values as a recipe that can be read again. Secrets become their reference; under `vars` nobody knows what a
-/// value is for, so all that came from the environment counts as secret there.
+/// The values as a recipe that can be read again. Secrets become their reference; under `vars` the purpose of a value
+/// is unknown, so all values from the environment count as secret there.
 void make_readable(Node& node, bool in_vars) {
   bool secret = in_vars;
   for (const std::string& step : node.history()) secret = secret || step == "secret";
@@ -50,7 +51,7 @@ void make_readable(Node& node, bool in_vars) {
   for (Node::Entry& entry : node.entries()) make_readable(entry.value, in_vars);
 }
 
-/// FNV-1a: the hash tells recipes apart, it guards nothing.
+/// FNV-1a: the hash distinguishes recipes; it is not for security.
 std::uint64_t fnv1a(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ULL;
   for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;
@@ -72,7 +73,7 @@ Node Recipe::resolved() const {
 }
 
 std::string Recipe::hash() const {
-  // What says where and how a run lies, and what has gone into the values already.
+  // Keys of a run's location and launch, and those already reflected in other values.
   static constexpr std::array<std::string_view, 10> kLeftOut = {"launch",      "trackers", "capture", "system_metrics",
                                                                 "output_dir",  "run_name", "vars",    "extends",
                                                                 "description", "sweep"};
@@ -81,6 +82,7 @@ std::string Recipe::hash() const {
     if (std::find(kLeftOut.begin(), kLeftOut.end(), entry.key) != kLeftOut.end()) continue;
     make_readable(values.set(entry.key, entry.value), false);
   }
+  recipe::restore_former_keys(values);  // hashes of all versions can be compared
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
   return text;
@@ -113,6 +115,10 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
     return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
   });
   registry::check_settled(settled.root, registry, diagnostics);
+  if (!diagnostics.has_errors()) {
+    static_cast<sections::recipe::Config&>(settled) = sections::recipe::parse_config(settled.root);
+    settled.lr_scheduler_common = sections::lr_scheduler_common::parse_config(settled.lr_scheduler);
+  }
   diagnostics.sort();
   return settled;
 }

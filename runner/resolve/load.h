@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "generated/section/lr_scheduler_common.h"
+#include "generated/section/recipe.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/recipe/compose.h"
@@ -12,13 +14,18 @@
 
 namespace runner::resolve {
 
-/// A recipe that has passed everything that needs neither data nor LibTorch.
-struct Recipe {
-  std::string path;                                          ///< as the user gave it
-  core::Node root;                                           ///< normalised, defaults filled in, batch algebra settled
+/// A recipe that has passed all checks that need neither data nor LibTorch. Its values are members, read once:
+/// `recipe.training.max_steps`; a component is its block. If the recipe has errors, they are the defaults.
+struct Recipe : sections::recipe::Config {
+  sections::lr_scheduler_common::Config lr_scheduler_common;  ///< keys of every schedule
+  std::string path;                                           ///< as the user gave it
+  /// The tree of these values, normalised, defaults filled in and batch algebra settled: to print, hash and compare,
+  /// and for the location of a value in a message.
+  core::Node root;
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< the recipe file first, then what it extends
 
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
+  const core::Location& place(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;
   /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a
@@ -28,17 +35,16 @@ struct Recipe {
   std::string resolved_json() const;
 };
 
-/// compose -> validate_recipe -> settle, all problems of all stages that can still be judged in one go. Nothing when
+/// compose -> validate_recipe -> settle; reports the errors of all stages at once, as far as possible. Nothing when
 /// there were errors.
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const registry::Registry& registry, core::Diagnostics& diagnostics);
 
-/// The same, but a recipe with mistakes comes back too, for whoever has more to say about it. Nothing where the text
-/// itself could not be read.
+/// The same, but also returns a recipe with errors, for further checks. Nothing when the text itself could not be read.
 std::optional<Recipe> read_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const registry::Registry& registry, core::Diagnostics& diagnostics);
 
-/// The stages after composing; there were mistakes where `diagnostics` has errors.
+/// The stages after composing; on errors `diagnostics` has some.
 Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
                      core::Diagnostics& diagnostics);
 

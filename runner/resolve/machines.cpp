@@ -21,10 +21,10 @@ std::optional<std::int64_t> settled_number(SettledTree& tree) {
   const auto listed = static_cast<std::int64_t>(hosts != nullptr ? hosts->items().size() : 1);
   if (hosts != nullptr && written && *written != listed) {
     tree.error(kMachines, "num_machines is " + std::to_string(*written) + ", but hosts lists " + std::to_string(listed),
-               "leave num_machines out");
+               "remove num_machines");
     return std::nullopt;
   }
-  if (!written) tree.fill(kMachines, Node::integer(listed), hosts != nullptr ? "as many as launch.hosts" : "one");
+  if (!written) tree.fill(kMachines, Node::integer(listed), hosts != nullptr ? "the number of launch.hosts" : "one");
   return written.value_or(listed);
 }
 
@@ -32,7 +32,7 @@ std::optional<std::int64_t> settled_number(SettledTree& tree) {
 void one_machine(SettledTree& tree) {
   if (tree.integer(kRank).value_or(0) > 0) {
     tree.error(kRank, "machine_rank is " + std::to_string(*tree.integer(kRank)) + ", but num_machines is 1",
-               "give num_machines, the same on all of them");
+               "set num_machines, the same on all machines");
   }
   if (tree.given("launch.min_machines") && tree.integer("launch.min_machines") != 1) {
     tree.error("launch.min_machines", "min_machines is given, but num_machines is 1", "give num_machines");
@@ -44,7 +44,7 @@ void address_of_machine(SettledTree& tree, const char* path, const std::string& 
   const std::size_t colons = static_cast<std::size_t>(std::count(address.begin(), address.end(), ':'));
   if (colons == 0) return;
   if (colons == 1) {
-    tree.error(path, address + " is more than an address", "the port is a key of its own: main_process_port");
+    tree.error(path, address + " is more than an address", "set the port with main_process_port");
   } else {
     tree.error(path, address + " is an address of IPv6: machines meet over IPv4",
                "give an IPv4 address, or a name that has one");
@@ -59,8 +59,8 @@ void addresses(SettledTree& tree) {
   for (const Node& host : hosts->items()) {
     address_of_machine(tree, kHosts, host.as_string());
     if (host.as_string().starts_with("-")) {
-      tree.error(kHosts, host.as_string() + " is no host: ssh takes what begins with - for an option",
-                 "name the machine as `ssh NAME` does");
+      tree.error(kHosts, host.as_string() + " is not a host: ssh reads a leading - as an option",
+                 "use the name of the machine for `ssh NAME`");
     }
     if (seen.insert(host.as_string()).second) continue;
     tree.error(kHosts, "hosts lists " + host.as_string() + " twice", "num_processes may be more than the hosts");
@@ -75,13 +75,13 @@ void several_machines(SettledTree& tree, std::int64_t number) {
   }
   if (const auto least = tree.integer("launch.min_machines"); least && *least > number) {
     tree.error("launch.min_machines", "min_machines is " + std::to_string(*least) + ", but num_machines is " + count,
-               "no restart could have as many");
+               "no restart could have that many");
   }
   if (const auto processes = tree.integer("launch.num_processes"); processes.value_or(1) < number) {
     tree.error("launch.num_processes",
                "num_processes is " + std::to_string(processes.value_or(1)) + ", but num_machines is " + count +
                    ": num_processes counts the processes of all machines",
-               "at least one process a machine");
+               "use at least one process per machine");
   }
   addresses(tree);
 }
@@ -104,7 +104,7 @@ void gpus(SettledTree& tree) {
     tree.error("device", std::string("device is cuda, but ") + kOnlyCpu, "use `device: cpu` or `device: auto`");
   }
   if (tree.value("launch.gpu_ids") == nullptr) return;
-  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "leave gpu_ids out");
+  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "remove gpu_ids");
 }
 
 }  // namespace runner::resolve

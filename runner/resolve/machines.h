@@ -4,8 +4,8 @@
 
 namespace runner::resolve {
 
-/// The rule about several machines: what `launch` says about them has to fit together, and `launch.num_machines`
-/// follows from `launch.hosts`.
+/// The rules about several machines: their `launch` settings must be consistent, and `launch.num_machines` follows from
+/// `launch.hosts`.
 void machines(SettledTree& tree);
 
 /// Training on a GPU does not work yet: `device: cuda` and `launch.gpu_ids` are refused.

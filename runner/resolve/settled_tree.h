@@ -11,8 +11,8 @@
 
 namespace runner::resolve {
 
-/// A validated recipe as the rules between sections see it: values by path, what was written and what is a default, and
-/// errors that point at what the author wrote.
+/// A validated recipe for the rules between sections: values by path, written or default, and errors that point at what
+/// the author wrote.
 class SettledTree {
  public:
   using MeantMetric = std::function<std::string(const std::string&)>;
@@ -31,18 +31,18 @@ class SettledTree {
   bool written(const std::string& path) const;
   bool was_refused(const std::string& path) const;
 
-  /// Sets a value that the author left open; what is written stays.
+  /// Sets a value that the author left open; written values stay.
   void fill(const std::string& path, core::Node value, const std::string& why);
 
-  /// At the value of `path`, or at the nearest block around it that somebody wrote; else at the recipe as a whole.
+  /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.
   void error(const std::string& path, std::string message, std::string hint = "");
   void warning(const std::string& path, std::string message, std::string hint = "");
   void error_at(const core::Location& place, std::string message, std::string hint = "");
 
-  /// The metric that there is by this name, or the one most likely meant by it: `accuracy` for `acc`. "" for none.
+  /// The metric of this name, or the one most likely meant: `accuracy` for `acc`. "" for none.
   std::string meant_metric(const std::string& word) const { return meant_metric_ ? meant_metric_(word) : word; }
 
-  /// `micro_batch_size 8 (line 12)`, or without the line where there is none.
+  /// `micro_batch_size 8 (line 12)`, or without the line if unknown.
   std::string with_line(const std::string& path) const;
 
  private:

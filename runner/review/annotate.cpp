@@ -1,4 +1,5 @@
 #include "runner/review/annotate.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/annotations.h"
 
@@ -20,9 +21,10 @@ bool can_be_kept(const std::string& what, const std::string& text, std::size_t b
     return false;
   };
   if (text.size() > bytes_max) {
-    return refuse("has " + std::to_string(text.size()) + " bytes, and may have " + std::to_string(bytes_max));
+    return refuse("has " + std::to_string(text.size()) + " bytes, but at most " + std::to_string(bytes_max) +
+                  " are allowed");
   }
-  if (core::find_invalid_utf8(text) != std::string::npos) return refuse("is no UTF-8");
+  if (core::find_invalid_utf8(text) != std::string::npos) return refuse("is not UTF-8");
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if (lines == Lines::kSeveral && (c == '\n' || c == '\t')) continue;
@@ -44,10 +46,7 @@ std::string line_of(const RunSummary& run, const std::string& said) {
 }
 
 std::string tags_line(const RunSummary& run) {
-  std::string list;
-  for (const std::string& tag : store::read_annotations(run.run_dir).tags) {
-    list += (list.empty() ? "" : ", ") + core::escape_for_terminal(tag);
-  }
+  const std::string list = core::joined(store::read_annotations(run.run_dir).tags, ", ", core::escape_for_terminal);
   return line_of(run, list.empty() ? "no tags" : "tags " + list);
 }
 
@@ -58,7 +57,7 @@ std::optional<std::string> archive(const RunsContext& context, const RunsSetRequ
   std::string text;
   for (const RunSummary& run : *runs) {
     store::set_archived(run.run_dir, archived);
-    text += line_of(run, archived ? "archived; `roux runs list --all` shows it" : "back in the lists");
+    text += line_of(run, archived ? "archived; `roux runs list --all` shows it" : "no longer archived");
   }
   return text;
 }
@@ -79,10 +78,9 @@ std::optional<std::string> runs_untag(const RunsContext& context, const RunsTagR
   if (!run) return std::nullopt;
   const std::string missing = store::remove_tags(run->run_dir, request.tags);
   if (missing.empty()) return tags_line(*run);
-  std::string list;
-  for (const std::string& tag : run->tags) list += (list.empty() ? "" : ", ") + core::quote(tag);
+  const std::string list = core::joined(run->tags, ", ", [](const std::string& tag) { return core::quote(tag); });
   diagnostics.error({}, run->id + " has no tag " + core::quote(missing),
-                    list.empty() ? "it has none" : "it has " + list);
+                    list.empty() ? "it has no tags" : "its tags are " + list);
   return std::nullopt;
 }
 
@@ -95,7 +93,7 @@ std::optional<std::string> runs_note(const RunsContext& context, const RunsSayRe
     return std::nullopt;
   }
   store::add_note(run->run_dir, context.clock.wall_ms(), request.text);
-  return line_of(*run, "noted; `roux runs show " + run->id + "` shows it");
+  return line_of(*run, "note added; `roux runs show " + run->id + "` shows it");
 }
 
 std::optional<std::string> runs_rename(const RunsContext& context, const RunsSayRequest& request,
@@ -103,12 +101,12 @@ std::optional<std::string> runs_rename(const RunsContext& context, const RunsSay
   const auto run = find_run(context, request.run, diagnostics);
   if (!run || !can_be_kept("name", request.text, kTagBytesMax, Lines::kOne, diagnostics)) return std::nullopt;
   if (request.text == "last") {
-    diagnostics.error({}, "no run can be called \"last\"", "that is the newest one, whatever its name");
+    diagnostics.error({}, "a run cannot be called \"last\"", "`last` means the newest run");
     return std::nullopt;
   }
   store::set_label(run->run_dir, request.text);
-  if (request.text.empty()) return line_of(*run, "has the name of its recipe again, " + core::printable(run->name));
-  return line_of(*run, "is called " + core::escape_for_terminal(request.text) + " now");
+  if (request.text.empty()) return line_of(*run, "renamed to that of its recipe, " + core::printable(run->name));
+  return line_of(*run, "renamed to " + core::escape_for_terminal(request.text));
 }
 
 std::optional<std::string> runs_archive(const RunsContext& context, const RunsSetRequest& request,

@@ -13,7 +13,7 @@ struct RunsTagRequest {
   std::vector<std::string> tags = {};
 };
 
-/// A note, or a name; "" of a name goes back to the recipe's.
+/// A note or a name; the name "" restores the recipe's.
 struct RunsSayRequest {
   std::string run = "";
   std::string text = "";
@@ -26,10 +26,10 @@ struct RunsSetRequest {
 struct RunsRemoveRequest {
   std::vector<std::string> runs = {};
   bool empty_trash = false;
-  bool yes = false;  ///< goes ahead without asking
+  bool yes = false;  ///< without asking
 };
 
-/// Each says what was done, or nothing when `diagnostics` has the reason; then nothing was done.
+/// Each returns what to print, or nothing when `diagnostics` has the reason; then nothing was changed.
 std::optional<std::string> runs_tag(const RunsContext& context, const RunsTagRequest& request,
                                     core::Diagnostics& diagnostics);
 std::optional<std::string> runs_untag(const RunsContext& context, const RunsTagRequest& request,
@@ -43,12 +43,10 @@ std::optional<std::string> runs_archive(const RunsContext& context, const RunsSe
 std::optional<std::string> runs_unarchive(const RunsContext& context, const RunsSetRequest& request,
                                           core::Diagnostics& diagnostics);
 
-/// Whether to go ahead with what takes something away: asks where there is a terminal, and is refused by `command`
-/// without one, unless told to go ahead (`yes`).
+/// Asks for confirmation on the terminal. Without a terminal an error in the name of `command`. True with `yes`.
 bool go_ahead(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics);
 
-/// Moves runs to the trash of their folder; asks first where there is a terminal, and is refused without one unless
-/// told to go ahead. A run that somebody writes stays.
+/// Moves runs to the trash of their folder, after go_ahead(). A run in use by a process stays.
 std::optional<std::string> runs_remove(const RunsContext& context, const RunsRemoveRequest& request,
                                        core::Diagnostics& diagnostics);
 std::optional<std::string> runs_restore(const RunsContext& context, const RunsSetRequest& request,

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <set>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/utf8.h"
 
 namespace runner::review {
@@ -111,8 +111,8 @@ std::optional<Curves> load_curves(const std::vector<RunSummary>& runs, const Cur
       };
       const auto scale = per_step(run, request.x);
       if (!scale) {
-        leave_out(run.id + " does not say how many " + unit_of(request.x) + " its steps took",
-                  "--x step and --x time are known of every run");
+        leave_out(run.id + " has no record of the " + unit_of(request.x) + " per step",
+                  "--x step and --x time work for every run");
         continue;
       }
       const auto series = store::read_series(run.run_dir, name);

@@ -10,13 +10,13 @@
 
 namespace runner::review {
 
-/// What a curve is drawn over. All but steps and time are steps times what the run's summary says of a step.
+/// The x axis. All but steps and time are steps times a factor from the run's summary.
 enum class XAxis { kStep, kTime, kEpoch, kTokens, kSamples };
 
 struct CurvesRequest {
-  std::vector<std::string> metrics = {};  ///< names, in which `*` stands for any text
+  std::vector<std::string> metrics = {};  ///< names; `*` matches any text
   XAxis x = XAxis::kStep;
-  double smoothing = 0;  ///< 0 to 1: the share of what was before in a moving average
+  double smoothing = 0;  ///< 0 to 1: weight of earlier values in a moving average
 };
 
 struct Curves {
@@ -24,13 +24,11 @@ struct Curves {
   std::string x_title;
 };
 
-/// A curve for each metric of each run. A run that lacks a metric which others have is left out with a word; nothing
-/// when `diagnostics` says that none has it.
+/// A curve for each metric of each run. Skips runs that lack a metric, with a notice; nothing when no run has it.
 std::optional<Curves> load_curves(const std::vector<store::RunSummary>& runs, const CurvesRequest& request,
                                   core::Diagnostics& diagnostics);
 
-/// An exponential moving average that gives the first values as little weight as they had, as TensorBoard has it
-/// (debiased). What is not finite stays, and does not count.
+/// A debiased exponential moving average, as in TensorBoard. Values that are not finite stay and do not count.
 void smooth(std::vector<std::pair<double, double>>& points, double weight);
 
 }  // namespace runner::review

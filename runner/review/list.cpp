@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/query/filter.h"
@@ -175,8 +176,7 @@ std::string as_grouped_table(const std::vector<Group>& groups, const RunsListReq
 std::string as_csv(const Runs& runs, const std::vector<std::string>& names, const RunsContext& context) {
   std::string text;
   const auto add_line = [&](const auto& field_of) {
-    for (std::size_t i = 0; i < names.size(); ++i)
-      text += (i == 0 ? "" : ",") + terminal::csv_field(field_of(names[i]));
+    for (std::size_t i = 0; i < names.size(); ++i) text += (i == 0 ? "" : ",") + core::csv_field(field_of(names[i]));
     text += "\n";
   };
   add_line([](const std::string& name) { return name; });
@@ -224,8 +224,8 @@ core::Location flag(const std::string& text) {
 }
 
 std::string nothing_to_show(const RunsContext& context, const RunsListRequest& request, std::size_t hidden) {
-  if (!request.filter.empty()) return "no run fits the filter\n";
-  if (hidden > 0) return "only smoke runs and archived ones in " + context.output_dir + "; --all shows them\n";
+  if (!request.filter.empty()) return "no run matches the filter\n";
+  if (hidden > 0) return "only smoke and archived runs in " + context.output_dir + "; --all shows them\n";
   if (request.trash) return "the trash of " + context.output_dir + " is empty\n";
   return "no runs in " + context.output_dir + " yet\n";
 }

@@ -1,4 +1,5 @@
 #include "runner/review/media.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 #include <algorithm>

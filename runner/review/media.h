@@ -9,13 +9,13 @@
 
 namespace runner::review {
 
-/// The last table of each name: where it lies and how it begins. `run_dir`: what paths are relative to.
+/// The last table of each name: its path and first rows. Paths are relative to `run_dir`.
 std::string tables_text(const std::string& run_dir, const std::vector<store::ArtefactRow>& artefacts,
                         const terminal::Terminal& terminal);
-/// The last picture of each name: its size and where it lies.
+/// The last picture of each name: its size and path.
 std::string pictures_text(const std::vector<store::ArtefactRow>& artefacts, const terminal::Terminal& terminal);
 
-/// The same on a page, with the pictures. Nothing where a run has neither.
+/// Adds both to a page; nothing for a run without any.
 void add_media(const store::RunSummary& run, chart::Document& document);
 
 }  // namespace runner::review

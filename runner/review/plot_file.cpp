@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/review/terminal_plot.h"
 
@@ -17,9 +18,7 @@ namespace {
 constexpr int kPixelsMin = 240;
 
 std::string title_of(const std::vector<std::string>& metrics) {
-  std::string title;
-  for (const std::string& metric : metrics) title += (title.empty() ? "" : ", ") + core::escape_for_terminal(metric);
-  return title;
+  return core::joined(metrics, ", ", core::escape_for_terminal);
 }
 
 void write(const std::string& path, const std::string& content, std::string& said, core::Diagnostics& diagnostics) {
@@ -44,7 +43,18 @@ std::string as_characters(const Picture& picture, const PictureRequest& request,
   return text;
 }
 
-/// Shares out the size that was asked for.
+/// For `plot RUN METRIC`: the command with its arguments in the right order. "" if they may be right.
+std::string swapped_arguments_hint(const RunsContext& context, const RunsPlotRequest& request) {
+  if (request.runs.size() != 1 || request.curves.metrics.empty()) return "";
+  const std::string &metric = request.curves.metrics.front(), &run = request.runs.front();
+  const auto is_run = [&context](const std::string& text) {
+    return store::find_run(context.output_dir, text, context.clock).ok();
+  };
+  if (is_run(run) || !is_run(metric)) return "";
+  return "the metric comes first: `roux runs plot " + run + " " + metric + "`";
+}
+
+/// Divides the requested size among the charts.
 void set_size(Picture& picture, const PictureRequest& request) {
   const int columns = std::min(picture.columns, static_cast<int>(picture.charts.size()));
   const int rows = (static_cast<int>(picture.charts.size()) + columns - 1) / columns;
@@ -57,12 +67,12 @@ void set_size(Picture& picture, const PictureRequest& request) {
 }  // namespace
 
 void add_picture_flags(CLI::App& command, PictureRequest& request) {
-  command.add_option("--svg", request.svg, "Into this file")->type_name("FILE");
-  command.add_option("--png", request.png, "Into this file")->type_name("FILE");
-  command.add_option("--width", request.width, "Columns, or pixels of a file")
+  command.add_option("--svg", request.svg, "Write an SVG file")->type_name("FILE");
+  command.add_option("--png", request.png, "Write a PNG file")->type_name("FILE");
+  command.add_option("--width", request.width, "Width in columns, or in pixels of a file")
       ->type_name("N")
       ->check(CLI::Range(20, 4000));
-  command.add_option("--height", request.height, "Lines, or pixels of a file")
+  command.add_option("--height", request.height, "Height in lines, or in pixels of a file")
       ->type_name("N")
       ->check(CLI::Range(5, 4000));
 }
@@ -72,7 +82,7 @@ std::optional<std::string> put_picture(Picture picture, const PictureRequest& re
   if (request.svg.empty() && request.png.empty()) return as_characters(picture, request, terminal);
   for (const auto& [flag, size] : {std::pair("--width", request.width), std::pair("--height", request.height)}) {
     if (size == 0 || size >= kPixelsMin) continue;
-    diagnostics.error({}, std::string(flag) + " is " + std::to_string(size) + " pixels, and a picture needs " +
+    diagnostics.error({}, std::string(flag) + " is " + std::to_string(size) + " pixels, but must be at least " +
                               std::to_string(kPixelsMin));
     return std::nullopt;
   }
@@ -85,6 +95,10 @@ std::optional<std::string> put_picture(Picture picture, const PictureRequest& re
 
 std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotRequest& request,
                                      core::Diagnostics& diagnostics) {
+  if (const std::string hint = swapped_arguments_hint(context, request); !hint.empty()) {
+    diagnostics.error({}, "\"" + request.runs.front() + "\" is not a run", hint);
+    return std::nullopt;
+  }
   const bool newest = request.runs.empty() && request.filter.empty();
   const auto runs =
       choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs, request.filter, diagnostics);

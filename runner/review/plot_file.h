@@ -14,34 +14,34 @@ class App;
 
 namespace runner::review {
 
-/// Where a picture goes.
+/// The output of a plot.
 struct PictureRequest {
-  std::string svg = "", png = "";  ///< files; both empty: characters on the terminal
-  int width = 0, height = 0;       ///< of the whole; 0: as it fits
+  std::string svg = "", png = "";  ///< files; both empty: the terminal
+  int width = 0, height = 0;       ///< in total; 0: automatic
 };
 
-/// Charts that belong together.
+/// A plot of one or more charts.
 struct Picture {
   std::vector<chart::Chart> charts;
-  int columns = 1;  ///< so many beside each other in a file; the terminal has them one under the other
+  int columns = 1;  ///< columns of charts in a file; the terminal has one
 };
 
 /// --svg, --png, --width, --height.
 void add_picture_flags(CLI::App& command, PictureRequest& request);
 
-/// The picture itself where it is characters, else what was written. Nothing when `diagnostics` has the reason.
+/// Returns the plot as text, or which files were written. Nothing when `diagnostics` has the reason.
 std::optional<std::string> put_picture(Picture picture, const PictureRequest& request,
                                        const terminal::Terminal& terminal, core::Diagnostics& diagnostics);
 
 struct RunsPlotRequest {
   CurvesRequest curves = {};
-  std::vector<std::string> runs = {};  ///< with `filter` empty too: the newest
+  std::vector<std::string> runs = {};  ///< empty, with an empty `filter`: the newest
   std::string filter = "";
   PictureRequest picture = {};
   bool log_x = false, log_y = false;
 };
 
-/// Draws metrics of runs, as characters or into files.
+/// Plots metrics of runs.
 std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotRequest& request,
                                      core::Diagnostics& diagnostics);
 

@@ -8,6 +8,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/review/annotate.h"
@@ -47,7 +48,7 @@ void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
 
 fs::path folder_of(const RunSummary& run) { return fs::absolute(run.run_dir).lexically_normal(); }
 
-/// A link to a run is moved as a link: what it leads to stays where it is, so a relative one is made anew.
+/// A link to a run is moved as a link: what it leads to stays where it is, so a relative one is rewritten.
 int move_folder(const fs::path& from, const fs::path& to) {
   if (!fs::is_symlink(from)) return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
   std::error_code error;
@@ -57,7 +58,7 @@ int move_folder(const fs::path& from, const fs::path& to) {
   return error.value();
 }
 
-/// The lease is held meanwhile, so that nobody goes on with the run just now; on a full disk nobody else gets it, too.
+/// Holds the lease meanwhile, so that no process resumes the run; on a full disk no other process can take it either.
 core::Result<void> move_run(const RunSummary& run, const fs::path& to, const core::Clock& clock) {
   auto lease = store::Lease::acquire(run.run_dir, clock);
   if (!lease && lease.failure().exit_code != core::kExitResumable) return lease.failure();
@@ -65,8 +66,8 @@ core::Result<void> move_run(const RunSummary& run, const fs::path& to, const cor
   if (const int error = move_folder(folder_of(run), to); error != 0) {
     const bool taken = error == ENOTEMPTY || error == EEXIST;
     moved = core::Failure{"cannot move " + run.run_dir + " to " + to.string() + ": " +
-                              (taken ? "something is there already" : std::strerror(error)),
-                          taken ? "move that away first" : ""};
+                              (taken ? "it already exists" : std::strerror(error)),
+                          taken ? "move it away first" : ""};
   }
   if (lease) lease.value()->release();
   return moved;
@@ -136,7 +137,7 @@ std::error_code delete_for_good(const Runs& runs, const fs::path& trash) {
 std::optional<std::string> empty_trash(const RunsContext& context, const RunsRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (!request.runs.empty()) {
-    diagnostics.error({}, "--empty-trash takes no run: it deletes all that are in the trash");
+    diagnostics.error({}, "--empty-trash takes no RUN: it deletes everything in the trash");
     return std::nullopt;
   }
   const std::string trash = trash_dir(context.output_dir);
@@ -146,8 +147,8 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
   if (diagnostics.has_errors()) return std::nullopt;
   const std::string what =
       core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") + ", " + core::format_bytes(bytes_of(runs));
-  if (!go_ahead("delete for good what is in the trash of " + context.output_dir + " (" + what + ")?", request.yes,
-                kCommand, diagnostics)) {
+  if (!go_ahead("permanently delete the trash of " + context.output_dir + " (" + what + ")?", request.yes, kCommand,
+                diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   }
   if (const std::error_code error = delete_for_good(runs, trash)) {
@@ -163,8 +164,7 @@ bool go_ahead(const std::string& question, bool yes, const std::string& command,
   if (yes) return true;
   const Answer answer = ask(question);
   if (answer == Answer::kNobodyToAsk) {
-    diagnostics.error({}, "`" + command + "` asks before it does anything, and there is no terminal to ask on",
-                      "--yes goes ahead without asking");
+    diagnostics.error({}, "`" + command + "` asks for confirmation, but there is no terminal", "add --yes");
   }
   return answer == Answer::kYes;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runner/query/filter.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/review/runs.h"
 #include "runner/store/run_files.h"
 #include "runner/store/system_metrics.h"
@@ -68,8 +69,9 @@ void read_recipes_for(std::vector<store::RunSummary>& runs, const std::string& o
   if (wanted.empty()) return;
   store::read_recipe_values(output_dir, wanted, runs);
   const bool all_known = std::all_of(wanted.begin(), wanted.end(), [&runs](const std::string& name) {
+    const std::string path = recipe::renamed_path(name);
     return std::any_of(runs.begin(), runs.end(),
-                       [&name](const store::RunSummary& run) { return run.resolved.at_path(name) != nullptr; });
+                       [&](const store::RunSummary& run) { return run.resolved.at_path(path) != nullptr; });
   });
   // What no run has is a slip of the pen, or lies in a list: both take the whole of them.
   if (!all_known) std::for_each(runs.begin(), runs.end(), store::read_resolved);
@@ -95,7 +97,7 @@ std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& con
     store::read_resolved(chosen->back());
   }
   if (!chosen->empty()) return chosen;
-  diagnostics.error({}, "no run in " + context.output_dir + " fits the filter", "`roux runs list` shows what there is");
+  diagnostics.error({}, "no run in " + context.output_dir + " matches the filter", "`roux runs list` lists all runs");
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/provenance.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/review/branches.h"
@@ -61,12 +62,6 @@ std::string value_text(const Node& value) {
   return core::printable(value.scalar_text());
 }
 
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
 std::string times_text(const RunSummary& run, const core::Clock& clock) {
   std::string text = store::utc_text(run.created_ms) + " (" + terminal::ago_text(run.created_ms, clock.wall_ms()) + ")";
   const std::int64_t end_ms = run.owner ? clock.wall_ms() : run.ended_ms;
@@ -107,7 +102,7 @@ std::string code_text(const Node& code) {
     parts.push_back(std::to_string(untracked) + " untracked");
   }
   if (const std::string note = field(code, "note"); !note.empty()) parts.push_back(note);
-  return joined(parts, ", ");
+  return core::joined(parts, ", ");
 }
 
 /// Where it came from and where it was made.
@@ -133,11 +128,11 @@ std::string head_text(const Page& page, const RunsContext& context) {
   Lines lines;
   lines.add("id", run.id);
   if (!run.label.empty()) lines.add("label", core::printable(run.label));
-  if (!run.tags.empty()) lines.add("tags", core::printable(joined(run.tags, ", ")));
+  if (!run.tags.empty()) lines.add("tags", core::printable(core::joined(run.tags, ", ")));
   if (run.archived) lines.add("archived", "yes; `roux runs list --all` shows it");
   if (run.owner) {
-    lines.add("held by", "pid " + std::to_string(run.owner->pid) + " on " + core::printable(run.owner->host) +
-                             " since " + store::utc_text(run.owner->since_ms));
+    lines.add("in use by", "pid " + std::to_string(run.owner->pid) + " on " + core::printable(run.owner->host) +
+                               " since " + store::utc_text(run.owner->since_ms));
   }
   lines.add("began", times_text(run, context.clock));
   lines.add("step", std::to_string(run.step) + (run.branch > 0 ? " (branch " + std::to_string(run.branch) + ")" : ""));
@@ -146,7 +141,8 @@ std::string head_text(const Page& page, const RunsContext& context) {
       lines.add(core::printable(entry.key), value_text(entry.value));
     }
   }
-  if (!page.details.command_line.empty()) lines.add("command", core::printable(joined(page.details.command_line, " ")));
+  if (!page.details.command_line.empty())
+    lines.add("command", core::printable(core::joined(page.details.command_line, " ")));
   if (page.capsule) add_origin(*page.capsule, lines);
   lines.add("folder", run.run_dir);
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
@@ -406,8 +402,7 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
   auto found = find_run(context, request.run, diagnostics);
   if (!found) return std::nullopt;
   if (request.branch == "all" && request.metric.empty()) {
-    diagnostics.error({}, "--branch all draws a metric, but --metric names none",
-                      "add --metric NAME; without it, the page lists the branches");
+    diagnostics.error({}, "--branch all needs --metric", "add --metric NAME; without it the page lists the branches");
     return std::nullopt;
   }
   Page page;

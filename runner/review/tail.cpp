@@ -7,8 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/feed.h"
 #include "runner/store/run_files.h"
@@ -162,8 +163,7 @@ std::unique_ptr<Source> open_log(const RunSummary& run, std::int64_t rank, core:
   if (there && std::find(there.value().begin(), there.value().end(), name) != there.value().end()) {
     return std::make_unique<Log>(folder + "/" + name);
   }
-  std::string list;
-  for (const std::string& file : there.value_or({})) list += (list.empty() ? "" : ", ") + file;
+  const std::string list = core::joined(there.value_or({}));
   diagnostics.error({}, folder + " has no " + name,
                     list.empty() ? "the run keeps no logs of its processes" : "it has " + list);
   return nullptr;

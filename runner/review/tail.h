@@ -11,14 +11,13 @@ namespace runner::review {
 
 struct RunsTailRequest {
   std::string run = "last";
-  int lines = 10;                         ///< of what there is already
-  std::vector<std::string> metrics = {};  ///< names, in which `*` stands for any text; empty: all of the loop's
-  std::int64_t rank = -1;                 ///< the log of this process instead of metrics
+  int lines = 10;                         ///< existing lines to show first
+  std::vector<std::string> metrics = {};  ///< names; `*` matches any text; empty: all of the training loop
+  std::int64_t rank = -1;                 ///< shows the log of this rank instead; -1: metrics
 };
 
-/// Gives `write` a line for each step that is logged and each event, or the lines of a log; first the last ones that
-/// are there already, then what comes. Blocks until the run has ended, or `waiter` says to leave. RunError when the
-/// run cannot be read.
+/// Calls `write` with a line for each logged step and each event, or with the lines of a log: first the last existing
+/// ones, then new ones. Blocks until the run has ended or `waiter` returns false. RunError when the run cannot be read.
 void runs_tail(const RunsContext& context, const RunsTailRequest& request,
                const std::function<void(const std::string&)>& write, trackers::Waiter& waiter,
                core::Diagnostics& diagnostics);

@@ -1,11 +1,11 @@
 #include "runner/review/tracker_status.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "runner/core/units.h"
 #include "runner/store/cursors.h"
 #include "runner/store/feed.h"
 

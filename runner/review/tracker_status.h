@@ -8,12 +8,12 @@
 
 namespace runner::review {
 
-/// What `roux sync --tracker` calls it: its `name`, or its type.
+/// The name for `roux sync --tracker`: its `name`, or its type.
 std::string tracker_name(const core::Node& tracker);
 
-/// How far each tracker of a run has come, one line each; "" for a run without trackers.
+/// The progress of each tracker of a run, one line each; "" without trackers.
 std::string trackers_lines(const store::RunSummary& run, const core::Clock& clock);
-/// The same for a program.
+/// The same as JSON.
 core::Node trackers_json(const store::RunSummary& run);
 
 }  // namespace runner::review

@@ -6,7 +6,7 @@
 namespace runner::store {
 namespace {
 
-// Persons and trackers write here, and none of them tries again.
+// Users and trackers write here, and neither retries.
 constexpr int kPatienceMs = 30'000;
 
 std::string info(const Database& database, const char* key) {
@@ -14,7 +14,7 @@ std::string info(const Database& database, const char* key) {
   return row.bind(1, std::string_view(key)).step() ? row.text(0) : "";
 }
 
-/// "" takes the entry away.
+/// "" removes the entry.
 void set_info(Database& database, const char* key, const std::string& value) {
   if (value.empty()) {
     database.prepare("DELETE FROM info WHERE key = ?").bind(1, std::string_view(key)).run();

@@ -6,10 +6,10 @@
 
 namespace runner::store {
 
-/// A line that a run said, without its end.
+/// A line of a run's log, without its end.
 struct ConsoleRow {
   std::string text;
-  std::int64_t time_ms = 0;  ///< 0 where the line does not say
+  std::int64_t time_ms = 0;  ///< 0 if the line has none
   bool is_warning = false;   ///< or an error
 };
 

@@ -82,7 +82,7 @@ bool has_between(const Database& database, const char* table, const Stretches& t
   return false;
 }
 
-/// Reads all three tables from where somebody stands, side by side.
+/// Reads all three tables from a position, in parallel.
 class PieceReader {
  public:
   enum class Verdict { kTake, kPassOver, kStop };
@@ -92,13 +92,13 @@ class PieceReader {
   PieceReader(const Database& database, const FeedRows& last, std::int64_t rows_max, Judge judge)
       : database_(database), last_(last), rows_max_(rows_max), judge_(std::move(judge)) {}
 
-  /// Moves `at` behind what it gives. True when it has come to the end of all three.
+  /// Moves `at` past what it returns. True at the end of all three.
   bool read(FeedRows& at, FeedBatch& batch) const {
     const std::int64_t until_ms =
         std::min({first_left_ms(kPoints, at.metrics, last_.metrics), first_left_ms(kEvents, at.events, last_.events),
                   first_left_ms(kArtefacts, at.artefacts, last_.artefacts)});
     const bool whole = read_until(until_ms, at, batch);
-    // A clock that went back hides what is next from the others.
+    // With a clock that went backwards the order between tables is unknown.
     return whole || !batch.empty() ? whole : read_until(kNone, at, batch);
   }
 
@@ -142,8 +142,8 @@ class PieceReader {
 
 using Verdict = PieceReader::Verdict;
 
-/// Goes on with what comes once more, in the order of its rows: older branches were written before newer ones. Not the
-/// whole of it at once, which may be all that a long run has logged.
+/// Continues the repetition in row order: older branches were written before newer ones. Piecewise, as it may be all of
+/// a long run.
 void replay(const Database& database, std::int64_t rows_max, FeedBatch& batch) {
   Cursor::Replay& at = *batch.end.replay;
   const Stretches lineage_now = lineage(database, batch.end.branch).value();
@@ -256,7 +256,7 @@ std::int64_t last_metric_row(const std::string& run_dir) {
 void put_journal_away(const std::string& run_dir) {
   try {
     const Database last(run_db_path(run_dir), Database::Mode::kWrite);
-    last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it when nobody else reads
+    last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it without readers
   } catch (const SqliteError& error) {
     core::log_debug(error.what());
   }

@@ -10,17 +10,17 @@
 
 namespace runner::store {
 
-/// The last row of each table that somebody has read.
+/// The last row read of each table.
 struct FeedRows {
   std::int64_t metrics = 0, events = 0, artefacts = 0;
 };
 
-/// How far somebody has read a run, and the branch that it belongs to (-1: what was read does not count; everything up
-/// to here that does count comes once more).
+/// A reader's position in a run, and its branch (-1: what was read does not count; everything up to here that does
+/// count is repeated).
 struct Cursor {
   FeedRows rows;
   std::int64_t branch = 0;
-  /// While what lies up to `rows` comes once more, piece by piece: how far that is, and beyond which step it counts.
+  /// While rows up to `rows` are repeated, piece by piece: the position, and the step after which they count.
   struct Replay {
     FeedRows rows;
     std::int64_t fork_step = -1;
@@ -36,7 +36,7 @@ struct FeedSeries {
 struct FeedPoint {
   std::int64_t series;  ///< of Feed::series()
   std::int64_t step, time_ms;
-  double value;  ///< NaN and infinity are kept
+  double value;  ///< may be NaN or infinite
 };
 
 struct FeedEvent {
@@ -48,11 +48,11 @@ struct FeedEvent {
 struct FeedArtefact {
   std::int64_t step, time_ms;
   std::string kind;
-  std::string path;  ///< absolute, or below the run's folder; it may be gone by now
+  std::string path;  ///< absolute, or below the run's folder; may no longer exist
   core::Node data;
 };
 
-/// How a run stands. `status` is kRunning's text while nobody has ended it.
+/// The state of a run. `status` is kRunning's text until it ends.
 struct FeedEnd {
   std::string status, reason;
   std::int64_t time_ms = 0;
@@ -61,7 +61,7 @@ struct FeedEnd {
 
 /// A piece of what a run wrote, all of it on one branch.
 struct FeedBatch {
-  /// The branch leaves what was read before at this step (-1: at once), and what was read beyond it is not the run's.
+  /// The branch leaves the earlier one at this step (-1: from the start); later rows read before do not count.
   std::optional<std::int64_t> rewind_to;
   std::vector<FeedPoint> points;  ///< in the order they were logged
   std::vector<FeedEvent> events;
@@ -70,17 +70,17 @@ struct FeedBatch {
   bool empty() const { return points.empty() && events.empty() && artefacts.empty() && !rewind_to; }
 };
 
-/// Reads a run in the order it was written, while it is written: what trackers are made from. A point that was logged
-/// once more at the same step comes once more. Used by one thread. Errors: SqliteError; may_pass() where the file is
-/// held or not there yet.
+/// Reads a run in the order it was written, also while it is written: the source of trackers. A point logged again at
+/// the same step is repeated. Used by one thread. Errors: SqliteError; may_pass() when the file is locked or does not
+/// exist yet.
 class Feed {
  public:
   explicit Feed(const std::string& run_dir);
 
-  /// Up to `rows_max` points, and as many events and artefacts, after `cursor`, of the first branch that has any. Where
-  /// there are more of one, the others wait with what was written later.
+  /// Up to `rows_max` points, and as many events and artefacts, after `cursor`, of the first branch that has any. If
+  /// there are more of one kind, later rows of the others wait.
   FeedBatch next(const Cursor& cursor, std::int64_t rows_max);
-  /// Grows with what next() gives.
+  /// Grows with next().
   const FeedSeries& series(std::int64_t id);
   FeedEnd end() const;
 
@@ -91,11 +91,11 @@ class Feed {
   std::vector<std::optional<FeedSeries>> series_;
 };
 
-/// Of all that is in run.db; 0 where nothing is, or nothing can be read.
+/// Of all rows in run.db; 0 if empty or unreadable.
 std::int64_t last_metric_row(const std::string& run_dir);
 
-/// After the end of a run: a reader that closes last leaves SQLite's journal behind, which this puts into run.db.
-/// Nothing where that cannot be done.
+/// Call after the end of a run: checkpoints SQLite's journal, left by a reader that closed last, into run.db, if
+/// possible.
 void put_journal_away(const std::string& run_dir);
 
 }  // namespace runner::store

@@ -9,17 +9,17 @@
 
 namespace runner::store {
 
-/// The values of a recipe as lines `"path":value`, from which one is taken without reading all: what an index keeps of
-/// it. Lists are one value each, a path into one is not found.
+/// The values of a recipe as lines `"path":value` for an index, so that one can be found without parsing all. A list is
+/// one value; paths into it are not found.
 std::string pack_leaves(const core::Node& recipe);
 
 /// Where to look in such lines: made once, for many recipes.
 class LeafPath {
  public:
-  /// `optimizer.lr`; of a block that is there, its `type`. What is no path is found nowhere.
+  /// `optimizer.lr`; for a block its `type`. Text that is not a path matches nothing.
   explicit LeafPath(std::string_view path);
 
-  /// Copies what is there to the same path of `recipe`. False where nothing is.
+  /// Copies the value to the same path of `recipe`. False if absent.
   bool copy(std::string_view leaves, core::Node& recipe) const;
 
  private:

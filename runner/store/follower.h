@@ -8,7 +8,7 @@
 
 namespace runner::store {
 
-/// A writer that keeps nothing: for the processes that train beside the one which writes the run.
+/// A writer that discards everything: for the other ranks than the one that writes the run.
 std::unique_ptr<RunWriter> follow_run(const std::string& run_dir, const std::string& run_id, std::int64_t branch);
 
 }  // namespace runner::store

@@ -194,7 +194,7 @@ std::vector<BranchRow> all_branches(const Database& database, const std::vector<
 core::Result<Database> open_run(const std::string& run_dir) {
   try {
     Database database(run_db_path(run_dir), Database::Mode::kRead);
-    if (is_empty(database)) return core::Failure{database.path() + " holds nothing", "the run ended while it started"};
+    if (is_empty(database)) return core::Failure{database.path() + " holds nothing", "the run ended during its start"};
     if (const auto format = check_format(database, kRunFormat); !format) return format.failure();
     return database;
   } catch (const SqliteError& error) {

@@ -30,7 +30,7 @@ struct NamedSeries {
   std::string name;  ///< as last_values() calls it
   std::vector<SeriesPoint> points;
 };
-/// Every metric of the newest branch that is `wanted`, by name, in one look at the run: it may have a million.
+/// All `wanted` metrics of the newest branch, by name, in one pass over the run: it may have a million.
 core::Result<std::vector<NamedSeries>> read_all_series(const std::string& run_dir,
                                                        const std::function<bool(const std::string&)>& wanted);
 

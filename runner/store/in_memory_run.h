@@ -9,17 +9,16 @@
 
 namespace runner::store {
 
-/// The tables of run.db in memory, for light runs of one process, one after the other: what a run has to say goes in,
-/// and is written as a whole. To empty them costs a tenth of making them.
+/// The tables of run.db in memory, for consecutive light runs of one process: a run's data are collected and written as
+/// a whole. Clearing them costs a tenth of creating them.
 class InMemoryRun {
  public:
-  /// Nothing stays open: processes may be forked from one that has made this.
+  /// Keeps nothing open: a process with this may fork.
   InMemoryRun();
 
-  /// For the run of that folder, as they are before its first word. Valid until the next call.
+  /// Empty tables for the run of that folder. Valid until the next call.
   Database& begin(const std::string& run_dir);
-  /// What the file of a run that has ended says, from where it was written. Nothing where the last run was another one,
-  /// or went on in its file.
+  /// The content of an ended run's file, from memory. Nothing if the last run was another one, or moved to its file.
   std::optional<RunRecord> record_of(const std::string& run_dir, const std::vector<std::string>& metrics);
 
  private:

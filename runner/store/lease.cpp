@@ -102,8 +102,8 @@ Lock look_at_lock(int descriptor) {
   return lock.l_type == F_UNLCK ? Lock::kTaken : Lock::kHeld;
 }
 
-/// What the text says, for where the lock itself did not answer. Under the same kernel the lock counts, or the process
-/// where the file system has no locks; elsewhere (another host, or this one before it was started again) the heartbeat.
+/// Judges by the text when the lock gives no answer. On the same host the lock counts, or the process if the file
+/// system has no locks; elsewhere (another host, or this one before a reboot) the heartbeat.
 bool alive_by_text(const Content& content, Lock lock, const core::Clock& clock) {
   if (content.boot == boot_id()) {
     if (lock == Lock::kTaken) return false;
@@ -114,14 +114,14 @@ bool alive_by_text(const Content& content, Lock lock, const core::Clock& clock) 
 }
 
 core::Failure held(const std::string& run_dir, const std::optional<Content>& content) {
-  std::string message = run_dir + " is held by ";
+  std::string message = run_dir + " is in use by ";
   if (content) {
     message += "pid " + std::to_string(content->owner.pid) + " on " + content->owner.host + " since " +
                utc_text(content->owner.since_ms);
   } else {
     message += "another process";
   }
-  return {message, "wait for it or stop it; `--new` starts another run beside it"};
+  return {message, "wait for it, stop it, or start another run with `--new`"};
 }
 
 class Descriptor {
@@ -142,7 +142,7 @@ class Descriptor {
 core::Failure cannot_write(const std::string& run_dir, int error) {
   const bool is_full = error == ENOSPC || error == EDQUOT;
   return {"cannot write " + path_of(run_dir) + ": " + std::strerror(error),
-          is_full ? "make room there; the same command then goes on" : "",
+          is_full ? "free some space; the same command then resumes" : "",
           is_full ? core::kExitResumable : core::kExitFailed};
 }
 

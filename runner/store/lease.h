@@ -21,8 +21,7 @@ struct LeaseOwner {
   std::int64_t heartbeat_ms = 0;
 };
 
-/// The right to write a run: the file `lease` in its folder, locked as long as the holder lives and telling who that
-/// is.
+/// The right to write a run: the file `lease` in its folder, locked as long as the holder lives and naming the is.
 ///
 /// The lock is a lock of the open file (F_OFD_SETLK): the kernel drops it with the process, so a crash frees the run at
 /// once on the same host, and readers can ask for it without taking it. Hosts that do not share locks see the
@@ -31,13 +30,13 @@ class Lease {
  public:
   /// Failure names the live owner: host, pid, since when.
   static core::Result<std::unique_ptr<Lease>> acquire(const std::string& run_dir, const core::Clock& clock);
-  ~Lease();  ///< drops the lock, leaves the text as it is: who sees it knows that the holder went without a word
+  ~Lease();  ///< drops the lock, keeps the text: a sign that the holder exited uncleanly
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  /// Writes the time; false when somebody else took the run over meanwhile (this host slept longer than kLeaseMs).
+  /// Writes the time; false when another process took the run over meanwhile (this host slept longer than kLeaseMs).
   bool heartbeat(const core::Clock& clock);
-  /// Gives the run back in good order.
+  /// Releases the run cleanly.
   void release();
 
  private:
@@ -49,7 +48,7 @@ class Lease {
   std::string token_;
 };
 
-/// Who holds the run, when that is a live process; nothing when it was given back, or its holder is dead.
+/// The live holder of the run; nothing when it was released, or its holder is dead.
 std::optional<LeaseOwner> live_owner(const std::string& run_dir, const core::Clock& clock);
 bool has_lease_file(const std::string& run_dir);
 

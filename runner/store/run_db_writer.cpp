@@ -23,8 +23,8 @@ namespace {
 
 constexpr std::int64_t kNsPerMs = 1'000'000;
 
-/// SqliteError as for run.db itself, so that it is waited for in the same way. What is gone needs no sync, and some
-/// network file systems refuse one of a folder.
+/// SqliteError as for run.db itself, to be retried in the same way. A deleted file needs no sync, and some network file
+/// systems refuse to sync a folder.
 void sync_path(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   int error_number = descriptor < 0 || fsync(descriptor) == 0 ? 0 : errno;
@@ -47,7 +47,7 @@ constexpr const char* kFromCheckpoint =
     " `roux run RECIPE --new --checkpoint FOLDER` continues from one of its checkpoints";
 
 core::RunError overwritten(const std::string& path) {
-  return core::RunError("another program has overwritten or cut " + path + " while the run went on",
+  return core::RunError("another program has overwritten or cut " + path + " during the run",
                         std::string("its metrics are lost;") + kFromCheckpoint);
 }
 
@@ -69,7 +69,7 @@ RunDbWriter::RunDbWriter(Start start, Lease& lease, const core::Clock& clock)
 
 void RunDbWriter::begin_thread() {
   std::call_once(thread_begun_, [this] {
-    // Signals are the loop's to answer.
+    // Signals are handled by the loop.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -91,7 +91,7 @@ void RunDbWriter::begin_thread_if_due() {
 }
 
 RunDbWriter::~RunDbWriter() {
-  if (thread_.joinable() || !(has_thread_ || ended_)) finish(RunStatus::kFailed, "the program left without saying why");
+  if (thread_.joinable() || !(has_thread_ || ended_)) finish(RunStatus::kFailed, "the process exited without a status");
 }
 
 MetricId RunDbWriter::metric(const std::string& name, const std::string& context) {
@@ -138,9 +138,8 @@ void RunDbWriter::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t 
   while (!room_.wait_for(lock, std::chrono::milliseconds(kRetryMs), has_room)) {
     throw_if_full_for_too_long_locked();
     if (full_since_ns_ < 0 || !patience_.give_up || !patience_.give_up()) continue;
-    throw core::RunError(
-        "the disk does not take " + run_db_path(start_.run_dir) + ", and no more metrics fit into memory",
-        "free some space; the same command then goes on", core::kExitResumable);
+    throw core::RunError("the disk does not accept " + run_db_path(start_.run_dir) + ", and the metrics buffer is full",
+                         "free some space; the same command then resumes", core::kExitResumable);
   }
   throw_if_failed_locked();
 }
@@ -149,11 +148,11 @@ void RunDbWriter::throw_if_full_for_too_long_locked() const {
   if (full_since_ns_ < 0) return;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - full_since_ns_) / kNsPerMs;
   if (waited_ms < patience_.ms) return;
-  throw core::RunError("the disk has not taken " + run_db_path(start_.run_dir) + " for " +
+  throw core::RunError("the disk has not accepted " + run_db_path(start_.run_dir) + " for " +
                            core::format_duration(static_cast<double>(waited_ms) / 1000.0),
                        std::string(patience_.ms > 0 ? "free some space, or raise checkpoint.full_disk_timeout"
                                                     : "free some space, or set checkpoint.on_full_disk: wait") +
-                           "; the same command then goes on",
+                           "; the same command then resumes",
                        core::kExitResumable);
 }
 
@@ -201,10 +200,11 @@ std::int64_t RunDbWriter::flush_durable(std::int64_t patience_ms) {
       const std::string path = run_db_path(start_.run_dir);
       if (full_since_ns_ < 0) {
         throw core::RunError("another program holds a lock on " + path,
-                             "end it; the same command then resumes from the newest checkpoint", core::kExitResumable);
+                             "stop it; the same command then resumes from the newest checkpoint", core::kExitResumable);
       }
-      throw core::RunError("the disk does not take " + path,
-                           "make room; the same command then goes on from the newest checkpoint", core::kExitResumable);
+      throw core::RunError("the disk does not accept " + path,
+                           "free some space; the same command then resumes from the newest checkpoint",
+                           core::kExitResumable);
     }
   }
   return durable_row_;
@@ -269,7 +269,7 @@ void RunDbWriter::run() {
   ended_ = true;
 }
 
-/// One file again, readable where nothing may be written. Not while somebody reads; everything is in, in either form.
+/// Back to one file, readable without write access. Not while there are readers; complete either way.
 void RunDbWriter::join_files() {
   if (!database_) return;  // it was written as one
   try {
@@ -284,20 +284,20 @@ void RunDbWriter::check_record() {
   const std::string path = run_db_path(start_.run_dir);
   struct stat there {};
   const int error = stat(path.c_str(), &there) == 0 ? 0 : errno;
-  if (error != 0 && error != ENOENT && error != ENOTDIR) return;  // a disk that does not answer says nothing
+  if (error != 0 && error != ENOENT && error != ENOTDIR) return;  // a disk that does not respond proves nothing
   if (error != 0 || database_->has_moved()) {
     std::error_code ignored;
     if (!std::filesystem::exists(start_.run_dir, ignored)) {
-      throw core::RunError("the run's folder " + start_.run_dir + " was moved or removed while the run went on",
+      throw core::RunError("the run's folder " + start_.run_dir + " was moved or removed during the run",
                            "where it was moved, `roux resume PATH` continues from its last checkpoint");
     }
-    throw core::RunError(path + " was moved, removed or replaced while the run went on",
+    throw core::RunError(path + " was moved, removed or replaced during the run",
                          "move it back for `roux resume`; else" + std::string(kFromCheckpoint));
   }
   if (!database_->is_whole(record_bytes_)) throw overwritten(path);
 }
 
-/// What the disk holds in the end: parts that this process remembers may be overwritten there.
+/// Checks the disk at the end: parts cached by this process may be overwritten there.
 void RunDbWriter::verify_record() const {
   if (record_bytes_ == 0 || record_bytes_ > kVerifyBytesMax) return;
   const std::string path = run_db_path(start_.run_dir);
@@ -334,18 +334,20 @@ bool RunDbWriter::commit_with_patience(Batch& batch) {
         write_whole(batch);
         break;
       }
-      if (!database_) {
+      const bool is_new = !database_;
+      if (is_new) {
         database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
         database_->keep_statements();
       }
       opened_ = true;
-      if (!batch.empty() || batch.flush_ticket > 0) commit(batch);
-      check_record();
+      const bool writes = !batch.empty() || batch.flush_ticket > 0;
+      if (writes) commit(batch);
+      if (writes || !is_new) check_record();  // a record that was opened this moment is in its place
       break;
     } catch (const SqliteError& error) {
       if (!error.may_pass()) throw;
       refuses = error.is_of_disk();
-      if (!told) core::log_warning(std::string(error.what()) + "; metrics wait in memory until it takes them");
+      if (!told) core::log_warning(std::string(error.what()) + "; metrics are kept in memory meanwhile");
       told = true;
       // A refused unlock leaves a connection that waits for itself; a new one starts clean.
       if (!error.is_full()) database_.reset();
@@ -357,7 +359,7 @@ bool RunDbWriter::commit_with_patience(Batch& batch) {
     if (give_up(batch, since_ns)) return false;
     work_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
   }
-  if (told) core::log_info(run_db_path(start_.run_dir) + " takes metrics again, nothing was lost");
+  if (told) core::log_info(run_db_path(start_.run_dir) + " accepts metrics again, nothing was lost");
   const std::lock_guard lock(mutex_);
   stuck_since_ns_ = full_since_ns_ = -1;
   if (batch.flush_ticket > 0) {
@@ -374,7 +376,7 @@ bool RunDbWriter::give_up(const Batch& batch, std::int64_t since_ns) const {
   if (!ending) return false;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - since_ns) / kNsPerMs;
   const bool waits_longer = ending->status == RunStatus::kFinished && full_since_ns_ >= 0 &&
-                            patience_.ms != DiskPatience{}.ms;  // else nobody said how long
+                            patience_.ms != DiskPatience{}.ms;  // else the timeout is unknown
   return waited_ms >= (waits_longer ? std::max(patience_.ms, kFinishPatienceMs) : kFinishPatienceMs);
 }
 
@@ -401,7 +403,7 @@ void RunDbWriter::commit(Batch& batch) {
     row_ = row;
   }
   if (!durable) return;
-  // What is in must not go in once more when the rest has to be tried again.
+  // Written rows must not be written again when the rest is retried.
   batch.points.clear();
   batch.events.clear();
   batch.artefacts.clear();
@@ -493,8 +495,8 @@ bool RunDbWriter::beat() {
   if (now_ns - beaten_ns_ < kHeartbeatMs * kNsPerMs) return true;
   beaten_ns_ = now_ns;
   if (lease_.heartbeat(clock_)) return true;
-  fail(start_.run_dir + " was taken over by another process while this one did not answer",
-       "the run goes on there; nothing more is written here", core::kExitFailed);
+  fail(start_.run_dir + " was taken over by another process while this one did not respond",
+       "the run continues there; this process stops writing", core::kExitFailed);
   return false;
 }
 

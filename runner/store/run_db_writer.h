@@ -66,12 +66,12 @@ struct Batch {
 
 /// The queue between the loop and run.db, and the thread that empties it twice a second. Owns the connection.
 ///
-/// A light run that is over within the first interval has no thread: its one commit is made by who ends it. After that
-/// the thread begins with the next call.
+/// A light run that ends within the first interval has no thread: finish makes its only commit. Later the thread starts
+/// with the next call.
 ///
-/// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other refusal ends the
-/// thread; the next call then throws it as RunError. So does a run folder that was moved or removed, and a run.db that
-/// another program has replaced, cut or overwritten, which is looked for after each interval, and once more at the end.
+/// A full or busy disk is waited for: the data stay in memory, the user is told once. Any other error ends the thread;
+/// the next call then throws it as RunError. So does a run folder that was moved or removed, and a run.db that another
+/// program replaced, truncated or overwrote, checked after each interval and at the end.
 class RunDbWriter {
  public:
   static constexpr std::size_t kQueuePointsMax = 1'000'000;
@@ -79,7 +79,7 @@ class RunDbWriter {
   static constexpr std::int64_t kCommitIntervalMs = 500;
   static constexpr std::int64_t kRetryMs = 100;
   static constexpr std::int64_t kVerifyBytesMax = 256 << 20;  ///< a larger run.db is not read through at the end
-  static constexpr std::int64_t kFinishPatienceMs = 10'000;   ///< how long the end waits for a full disk at least
+  static constexpr std::int64_t kFinishPatienceMs = 10'000;   ///< minimum time that the end waits for a full disk
 
   struct Start {
     std::string run_dir;
@@ -88,7 +88,7 @@ class RunDbWriter {
     std::vector<Batch::Series> series;          ///< known from before, numbered from 0
     std::function<Database()> open_database;    ///< called on the thread, again after it threw
     std::function<Database()> reopen_database;  ///< the same, once it has been open
-    /// Of a light run: what it begins with, to be written as a whole where it ends soon. Null of others.
+    /// For a light run: its initial data, to be written as a whole if it ends soon. Null for others.
     std::function<Database&()> begin_in_memory;
   };
 
@@ -105,7 +105,7 @@ class RunDbWriter {
   std::int64_t last_row() const;
   std::int64_t flush_durable(std::int64_t patience_ms);
   void set_patience(DiskPatience patience);
-  /// Writes what is left and ends the thread. False when the disk did not take it.
+  /// Writes the rest and ends the thread. False when the disk did not accept it.
   bool finish(RunStatus status, const std::string& reason);
   void throw_if_failed() const;
   std::int64_t points_waited() const { return waited_.load(std::memory_order_relaxed); }

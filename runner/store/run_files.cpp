@@ -8,6 +8,7 @@
 
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/annotations.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/text.h"
@@ -135,12 +136,13 @@ void settle_status(RunSummary& run, const core::Clock& clock) {
     return;
   }
   run.status = RunStatus::kCrashed;
-  run.reason = "its process ended without a word";
+  run.reason = "its process ended without a status";
 }
 
 void read_resolved(RunSummary& run) {
   const auto text = core::read_file(run.run_dir + "/resolved.json", kResolvedBytesMax);
   run.resolved = text ? core::parse_json(text.value()).value_or(core::Node::null()) : core::Node::null();
+  recipe::rename_keys(run.resolved);
 }
 
 }  // namespace runner::store

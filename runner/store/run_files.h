@@ -13,7 +13,7 @@ namespace runner::store {
 /// One run read from its own files, without the index; `resolved` is left empty. Never fails: what cannot be read is
 /// kUnreadable. The status is the one that run.db holds; settle_status() asks the lease.
 RunSummary read_run(const std::string& run_dir);
-/// The same without what people have said about it.
+/// The same without annotations.
 RunSummary read_record(const std::string& run_dir);
 
 /// A run, and some of its metrics.
@@ -26,11 +26,11 @@ RunRecord read_record(const std::string& run_dir, const std::vector<std::string>
 /// The same where run.db is open already, wherever it lies.
 RunRecord read_record(Database& database, const std::string& run_dir, const std::vector<std::string>& metrics);
 
-/// For a run that says running: is there somebody? Sets `owner`, or kCrashed and the reason. `ended_ms` holds the time
-/// of the last write before, and stays only where nobody writes any more.
+/// For a run with status running: sets `owner` if it is alive, else kCrashed and the reason. `ended_ms` holds the time
+/// of the last write, and is kept only if the run is dead.
 void settle_status(RunSummary& run, const core::Clock& clock);
 
-/// Reads resolved.json; leaves a null node where it is missing or damaged.
+/// Reads resolved.json, with renamed keys under their new names; a null node if missing or damaged.
 void read_resolved(RunSummary& run);
 
 /// Whether the folder was made by a RunWriter.

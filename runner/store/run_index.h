@@ -10,8 +10,8 @@
 
 namespace runner::store {
 
-/// `<output_dir>/index.db`: what read_run() found in folders that have not changed since. Only a cache: every call puts
-/// up with a file that is missing, damaged, of another format, or in a folder where nothing can be written.
+/// `<output_dir>/index.db`: what read_run() found in folders that have not changed since. Only a cache: every call
+/// tolerates a file that is missing, damaged, of another format, or in a read-only folder.
 class RunIndex {
  public:
   struct Row {
@@ -24,10 +24,10 @@ class RunIndex {
 
   /// By folder name.
   std::unordered_map<std::string, Row> load() const;
-  /// Gives the folder name of each run and the pack_leaves() of its recipe, which are gone afterwards.
+  /// Passes the folder name of each run and the pack_leaves() of its recipe, valid only during the call.
   void each_recipe(const std::function<void(std::string_view folder, std::string_view leaves)>& give) const;
   void store(const std::vector<std::pair<std::string, Row>>& changed, const std::vector<std::string>& gone) const;
-  /// Takes the file away, from a folder that is to go.
+  /// Removes the file from a folder to be deleted.
   void remove() const;
 
  private:

@@ -16,6 +16,7 @@
 
 #include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/text.h"
 #include "runner/store/flat_params.h"
@@ -25,7 +26,7 @@
 namespace runner::store {
 namespace {
 
-// A file may change again within the tick of its time stamp; what was written this recently is not taken as settled.
+// A file may change again within the tick of its time stamp; recent writes do not count as final.
 constexpr std::int64_t kUnsettledMs = 2000;
 constexpr std::size_t kCandidatesShown = 8;
 
@@ -43,7 +44,7 @@ std::vector<std::string> folder_names(const Directory& directory) {
   return names;
 }
 
-/// What tells a changed run from an unchanged one.
+/// Fingerprint of a run's files.
 struct Look {
   bool is_run = false;
   /// Of one that has ended: whoever writes to it again makes a journal, which changes the time of its folder. So two
@@ -97,7 +98,7 @@ core::Failure ambiguous(const std::string& text, const std::string& output_dir,
           "write more of the id"};
 }
 
-/// A run's folder was copied: which one is meant matters to who removes, resumes or annotates it.
+/// A run's folder was copied: commands that remove, resume or annotate need to know which one.
 core::Failure copied(const std::string& text, const std::vector<std::string>& folders) {
   std::string list;
   for (std::size_t i = 0; i < folders.size() && i < kCandidatesShown; ++i) list += (i == 0 ? "" : ", ") + folders[i];
@@ -109,7 +110,7 @@ core::Failure copied(const std::string& text, const std::vector<std::string>& fo
 core::Failure no_such_run(const std::string& text, const std::string& output_dir, const std::vector<RunSummary>& runs) {
   if (runs.empty()) {
     return {"there are no runs in " + output_dir,
-            "`roux run RECIPE` makes one; --output-dir or ROUX_OUTPUT_DIR says where to look"};
+            "`roux run RECIPE` makes one; --output-dir or ROUX_OUTPUT_DIR selects the folder"};
   }
   std::vector<std::string> names;
   for (const RunSummary& run : runs) {
@@ -123,7 +124,7 @@ core::Failure no_such_run(const std::string& text, const std::string& output_dir
               ("`roux runs list` shows all " + std::to_string(runs.size()))};
 }
 
-/// Without a database there is nothing to go on with: the run ended within its first milliseconds.
+/// Without a database there is nothing to resume: the run ended within its first milliseconds.
 bool has_begun(const RunSummary& run) {
   struct stat info {};
   return stat(run_db_path(run.run_dir).c_str(), &info) == 0 && info.st_size > 0;
@@ -134,7 +135,7 @@ std::string way_out(const RunSummary& run) {
   const std::string checkpoints = run.run_dir + "/checkpoints";
   const auto names = core::list_folder(checkpoints);
   if (!names || names.value().empty()) return "";
-  return "; `--new --checkpoint " + checkpoints + "/STEP` goes on from what it saved";
+  return "; `--new --checkpoint " + checkpoints + "/STEP` resumes from what it saved";
 }
 
 RunSummary complete(RunSummary run) {
@@ -188,16 +189,22 @@ std::vector<RunSummary> list_runs(const std::string& output_dir, const core::Clo
 
 void read_recipe_values(const std::string& output_dir, const std::vector<std::string>& names,
                         std::vector<RunSummary>& runs) {
-  const std::vector<LeafPath> paths(names.begin(), names.end());
+  std::vector<LeafPath> paths;
+  for (const std::string& name : names) {
+    const std::string path = recipe::renamed_path(name), former = recipe::former_path(path);
+    paths.emplace_back(path);
+    if (!former.empty()) paths.emplace_back(former);
+  }
   std::unordered_map<std::string_view, RunSummary*> unread;
   for (RunSummary& run : runs) {
     unread.emplace(std::string_view(run.run_dir).substr(run.run_dir.rfind('/') + 1), &run);
   }
   RunIndex(output_dir).each_recipe([&](std::string_view folder, std::string_view leaves) {
     const auto run = unread.find(folder);
-    if (run == unread.end() || run->second->owner) return;  // one that goes on may have another recipe by now
+    if (run == unread.end() || run->second->owner) return;  // an active run may have another recipe by now
     run->second->resolved = core::Node::mapping();
     for (const LeafPath& path : paths) path.copy(leaves, run->second->resolved);
+    recipe::rename_keys(run->second->resolved);
     unread.erase(run);
   });
   for (const auto& [folder, run] : unread) read_resolved(*run);
@@ -263,12 +270,12 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
     if (run.smoke || (run.archived && !run.owner) || run.summary.find(kImportedFrom) != nullptr) continue;
     if (run.owner) return complete(std::move(run));
     if (run.status == RunStatus::kUnreadable) {
-      note("passing over " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));
+      note("skipping " + run.run_dir + ", which cannot be read: " + run.reason + way_out(run));
       continue;
     }
     if (!has_begun(run)) {
       const std::string way = way_out(run);
-      if (!way.empty()) note("passing over " + run.run_dir + ", whose run.db is missing or empty" + way);
+      if (!way.empty()) note("skipping " + run.run_dir + ", whose run.db is missing or empty" + way);
       continue;
     }
     if (run.status == RunStatus::kFinished || run.status == RunStatus::kFailed) return std::nullopt;
@@ -281,7 +288,7 @@ StartLock::StartLock(const std::string& output_dir) {
   std::error_code ignored;
   std::filesystem::create_directories(output_dir, ignored);
   descriptor_ = open((output_dir + "/.start.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) return;  // what cannot be written here is told by RunWriter::create
+  if (descriptor_ < 0) return;  // RunWriter::create reports errors of writing here
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;

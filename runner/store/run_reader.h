@@ -22,17 +22,17 @@ struct RunSummary {
   bool smoke = false;
   std::int64_t created_ms = 0, ended_ms = 0;
   std::int64_t branch = 0, step = 0;
-  std::optional<LeaseOwner> owner;  ///< only while it is held by a live process
+  std::optional<LeaseOwner> owner;  ///< only while in use by a live process
   /// Last value of each series of the newest branch's lineage, by `name`, or `context/name` where that is not "train".
   std::map<std::string, double> metrics;
-  core::Node resolved;  ///< resolved.json
+  core::Node resolved;  ///< resolved.json, with today's words for its keys
   core::Node summary;
-  std::string label;  ///< the name it was given later; from annotations.db
+  std::string label;  ///< the label; from annotations.db
   std::vector<std::string> tags, notes;
   bool archived = false;  ///< lists leave it out
 };
 
-/// Key of the summary of a run that another tool has made: where it came from. Nobody goes on with such a run.
+/// Summary key of an imported run: its origin. Such a run cannot be resumed.
 inline constexpr const char* kImportedFrom = "imported_from";
 
 struct SeriesPoint {
@@ -59,8 +59,8 @@ void read_recipe_values(const std::string& output_dir, const std::vector<std::st
 /// is not archived); in this order. Failure says what there is.
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock);
 
-/// Held between newest_unfinished() and create() or resume(), so that of two programs started at once the second one
-/// sees the first one's run. Blocks while another program is between the two, which takes milliseconds.
+/// Held between newest_unfinished() and create() or resume(), so that of two programs started at once the second sees
+/// the first one's run. Blocks while another program holds it, for milliseconds.
 class StartLock {
  public:
   explicit StartLock(const std::string& output_dir);
@@ -72,9 +72,9 @@ class StartLock {
   int descriptor_;
 };
 
-/// The newest run of that name which `resume_from_checkpoint: auto` has to look at: nothing when there is none or the
-/// newest non-smoke one finished or failed. A live one is returned too (its `owner` is set).
-/// `passed_over` gets a line for each that has lost its record, and how to go on from what it saved.
+/// The newest run of that name for `resume_from_checkpoint: auto`: nothing when there is none or the newest non-smoke
+/// one finished or failed. A live one is returned too (its `owner` is set).
+/// `passed_over` gets a line for each run without a readable record, and how to resume from its checkpoints.
 std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const std::string& run_name,
                                             const core::Clock& clock, std::vector<std::string>* passed_over = nullptr);
 
@@ -94,14 +94,14 @@ struct EventRow {
 
 /// What lies in a file or folder: a picture, a table, a checkpoint.
 struct ArtefactRow : EventRow {
-  std::string path;  ///< absolute, or below the run's folder; it may be gone by now
+  std::string path;  ///< absolute, or below the run's folder; may no longer exist
 };
 
-/// A branch leaves its parent at a step and goes on by itself; what the parent logged after that step was abandoned.
+/// A branch leaves its parent at a step; what the parent logged after that step is abandoned.
 struct BranchRow {
   std::int64_t id = 0, parent = -1, step = 0, time_ms = 0;  ///< parent -1: the first one
   std::int64_t points = 0, last_step = 0;                   ///< of its own: points, and the furthest one or event
-  std::string why;                      ///< `resumed after stopped: SIGTERM`; "" where nothing was written down
+  std::string why;                                          ///< `resumed after stopped: SIGTERM`; "" if not recorded
   std::optional<std::int64_t> kept_to;  ///< in the newest one's lineage: up to which step; nothing: none of it
 };
 
@@ -125,7 +125,7 @@ struct Stretch {
 /// The branch (-1: the newest) first, then what it grew from. Failure: no such run or branch.
 core::Result<std::vector<Stretch>> read_lineage(const std::string& run_dir, std::int64_t branch = -1);
 
-/// Where a branch keeps what it was made from: the run folder for the first one, `branches/2` in it for others.
+/// The folder of a branch's own files: the run folder for the first one, `branches/2` in it for others.
 std::string branch_folder(const std::string& run_dir, std::int64_t branch);
 /// The path of `name` (resolved.json, capsule.json) as it held for a branch (-1: the newest): its own, or that of the
 /// nearest branch it grew from which has one; "" when none has.
@@ -137,11 +137,11 @@ std::string branch_file(const std::string& run_dir, const std::string& name, std
 core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, const std::string& name,
                                                    const std::string& context = "train", std::int64_t branch = -1);
 
-/// What happened along the lineage of a branch (-1: the newest), oldest step first. What a killed run wrote after the
-/// checkpoint that it went on from is left out, and what it then wrote a second time at that very step is there once:
-/// of the same kind and `name`, the newer branch's.
+/// Events along the lineage of a branch (-1: the newest), oldest step first. Omits what a killed run wrote after the
+/// checkpoint that it resumed from, and lists what it then wrote again at that very step once: of the same kind and
+/// `name`, the newer branch's.
 core::Result<std::vector<EventRow>> read_events(const std::string& run_dir, std::int64_t branch = -1);
-/// The same of what lies in files.
+/// The same for artifacts.
 core::Result<std::vector<ArtefactRow>> read_artefacts(const std::string& run_dir, std::int64_t branch = -1);
 
 }  // namespace runner::store

@@ -28,10 +28,9 @@ constexpr std::array<std::string_view, 6> kStatusTexts = {"running", "finished",
                                                           "stopped", "crashed",  "unreadable"};
 
 constexpr const char* kFolderHint =
-    "write access and room are needed there; output_dir or --output-dir names another place";
+    "needs write access and free space; choose another folder with output_dir or --output-dir";
 
-constexpr const char* kRecordHint =
-    "`--new --checkpoint FOLDER` goes on from one of its checkpoints, in a run of its own";
+constexpr const char* kRecordHint = "`--new --checkpoint FOLDER` continues from one of its checkpoints in a new run";
 
 core::Failure cannot_make(const std::string& path) {
   return {"cannot make the folder " + path + ": " + std::strerror(errno), kFolderHint};
@@ -53,7 +52,7 @@ class Writer final : public RunWriter {
         committer_(std::move(start), *lease_, clock) {}
 
   ~Writer() override {
-    if (!finished_) finish(RunStatus::kFailed, "the program left without saying why");
+    if (!finished_) finish(RunStatus::kFailed, "the process exited without a status");
   }
 
   const std::string& run_dir() const override { return run_dir_; }
@@ -123,7 +122,7 @@ void write_recipe_files(const NewRun& run, const std::string& run_dir) {
     const fs::path path = fs::path(run_dir) / relative;
     std::error_code ignored;
     fs::create_directories(path.parent_path(), ignored);
-    // A recipe that was written down whole is the same text: then one file has both names, where it can.
+    // A fully written recipe is the same text: then one file has both names, if possible.
     const bool is_same = run.light && content == run.resolved_json;
     if (!is_same || link(resolved.c_str(), path.c_str()) != 0) write_text(path, content);
   }
@@ -156,7 +155,7 @@ void put_beginning(Database& database, const NewRun& run, const std::string& run
 Database make_databases(const NewRun& run, const std::string& run_dir, const std::string& run_id, std::int64_t now_ms) {
   write_recipe_files(run, run_dir);
   Database database(run_db_path(run_dir), Database::Mode::kCreate);
-  // Nothing is promised to be on disk before the first flush_durable, which syncs the folder and the file as a whole.
+  // Nothing is guaranteed on disk before the first flush_durable, which syncs folder and file as a whole.
   database.execute("PRAGMA synchronous=OFF");
   {
     Transaction transaction(database);
@@ -205,7 +204,7 @@ std::function<Database()> opener(const std::string& run_dir) {
   };
 }
 
-/// What a resume finds in run.db and leaves there: a branch of its own, and the word that the run goes on.
+/// What a resume reads from run.db and writes there: a new branch, and the status running.
 struct Reopened {
   std::string run_id;
   RunDbWriter::Start start;
@@ -234,7 +233,7 @@ Reopened open_branch(const ResumePoint& point, std::int64_t now_ms) {
       .bind(3, point.step)
       .bind(4, now_ms)
       .run();
-  // What the run was when it was left says why there is a branch; of one that was killed nobody wrote anything else.
+  // The run's last status is the reason of the branch; a killed run has no other record.
   const auto info = [&database](const char* key) {
     Statement row = database.prepare("SELECT value FROM info WHERE key = ?");
     return row.bind(1, std::string(key)).step() ? row.text(0) : std::string();
@@ -282,14 +281,14 @@ core::Result<std::unique_ptr<RunWriter>> RunWriter::create(const NewRun& run, co
     if (mkdir(run_dir.c_str(), 0777) == 0) break;
     if (errno != EEXIST || attempt == kTries || !run.id.empty()) return cannot_make(run_dir);
   }
-  // What never became a run is none that crashed.
+  // A run that was never created did not crash.
   const auto give_up = [&](core::Failure failure) {
     std::error_code ignored;
     fs::remove_all(run_dir, ignored);
     return failure;
   };
   for (const char* folder : {"/checkpoints", "/logs"}) {
-    if (run.light) break;  // made by whoever has something for them
+    if (run.light) break;  // made on demand
     if (mkdir((run_dir + folder).c_str(), 0777) != 0) return give_up(cannot_make(run_dir + folder));
   }
   auto lease = Lease::acquire(run_dir, clock);

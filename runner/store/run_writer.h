@@ -23,7 +23,7 @@ std::string_view to_text(RunStatus status);
 /// All of them, in the order of the enumeration.
 std::vector<std::string> status_texts();
 
-/// What a new run is made from.
+/// Arguments of a new run.
 struct NewRun {
   std::string output_dir;
   std::string run_name;
@@ -33,81 +33,80 @@ struct NewRun {
   /// File name inside the run folder -> content: `recipe.yaml` as written, and what it extends under `recipe/`.
   std::vector<std::pair<std::string, std::string>> recipe_files;
   std::vector<std::string> command_line;
-  std::int64_t created_ms = 0;  ///< of a run that was made elsewhere; 0: now
-  std::string id;               ///< from new_run_id(); "": one is made
-  /// A light run costs the disk little, for one of many that are short: run.db is made with what is logged first after
-  /// half a second, with a checkpoint or at the end, whichever comes first, and what is written reaches the disk itself
-  /// with flush_durable() alone. Until then the lease tells that it runs, and a kill leaves a crashed run without a
-  /// record, which begins anew; after that a kill costs it no more than another run. A power cut may cost what it has
-  /// written since the last flush_durable(). Null: not a light one.
+  std::int64_t created_ms = 0;  ///< of an imported run; 0: now
+  std::string id;               ///< from new_run_id(); "": generate one
+  /// A light run, for many short ones, uses the disk little: run.db is created half a second after the first log, with
+  /// a checkpoint or at the end, whichever comes first, and only flush_durable() syncs. Until then the lease shows that
+  /// it runs, and a kill leaves a crashed run without a record, which restarts from scratch; after that a kill costs no
+  /// more than for another run. A power cut may lose what was written since the last flush_durable(). Null: not light.
   std::shared_ptr<InMemoryRun> light;
 };
 
-/// Where a resume goes on from.
+/// The starting point of a resume.
 struct ResumePoint {
   std::string run_dir;
   std::int64_t step = 0;    ///< of the checkpoint; 0: from the start
   std::int64_t branch = 0;  ///< that the checkpoint was written on
 };
 
-/// How long a full disk is waited for. Meanwhile what is logged waits in memory.
+/// Timeout for a full disk. Logged data wait in memory meanwhile.
 struct DiskPatience {
   std::int64_t ms = std::numeric_limits<std::int64_t>::max();
-  std::function<bool()> give_up = {};  ///< asked by whoever waits for room in the queue; true ends the waiting
+  std::function<bool()> give_up = {};  ///< polled while waiting for room in the queue; true ends the wait
 };
 
 using MetricId = std::int32_t;
 struct MetricValue {
   MetricId id;
-  double value;  ///< NaN and infinity are kept
+  double value;  ///< may be NaN or infinite
 };
 
-/// The one writer of a run: holds its lease, owns run.db. The loop hands over points and goes on; a thread of its own
-/// commits them within a second. SQLite stays behind this header.
+/// The only writer of a run: holds its lease, owns run.db. The loop queues points without waiting; a thread commits
+/// them within a second. Hides SQLite.
 class RunWriter {
  public:
   /// Makes the run folder with its files and run.db, takes the lease. The folder and the database are made durable by
   /// the writer's thread, not by the caller: returning costs well under a millisecond of disk time.
   static core::Result<std::unique_ptr<RunWriter>> create(const NewRun& run, const core::Clock& clock);
-  /// Takes over a run that nobody holds, and opens a new branch at the point's step. Failure (exit code 2 at the
-  /// caller) names the live owner: host, pid, since when.
+  /// Takes over a run without a live owner, and opens a new branch at the point's step. The Failure (exit status 2 at
+  /// the caller) names the live owner: host, pid, since when.
   static core::Result<std::unique_ptr<RunWriter>> resume(const ResumePoint& point, const core::Clock& clock);
   virtual ~RunWriter() = default;  ///< finishes as kFailed when finish() was not called
 
   virtual const std::string& run_dir() const = 0;
   virtual const std::string& run_id() const = 0;  ///< short, unique, sorts by time
   virtual std::int64_t branch() const = 0;
-  /// Goes back to a step of the present branch: what is logged from now on belongs to a new branch that grows from
-  /// there, and everything beyond that step stays apart with the old one. Only the thread that logs may call it.
+  /// Rewinds to a step of the current branch: later logs belong to a new branch from there; everything beyond that step
+  /// stays with the old one. Only for the logging thread.
   virtual void go_back(std::int64_t step) = 0;
 
   /// Registers a series; the same name and context give the same id. Not for the hot path.
   virtual MetricId metric(const std::string& name, const std::string& context = "train") = 0;
   /// One row of metrics at a step. Copies into a bounded queue (1,000,000 points) and returns; blocks only when it is
   /// full, and counts that. Unique by (branch, name, step, context): the last one wins.
-  /// RunError (exit code 75) when the disk has been full for longer than its patience.
+  /// RunError (exit status 75) when the disk has been full for longer than its timeout.
   virtual void log(std::int64_t step, std::span<const MetricValue> values) = 0;
   /// `kind`: start, resume, eval, checkpoint, text, stop, nan, skip, rollback, finish, ...; `data` is free JSON.
   virtual void event(const std::string& kind, std::int64_t step, core::Node data) = 0;
-  /// Something that lies in a file or folder, whole by now. `kind`: image (a PNG), table, checkpoint, profile, ...
-  /// (trackers/tracker.h says what they make of them). `path`: kept relative to the run's folder where it lies within.
+  /// A complete file or folder. `kind`: image (a PNG), table, checkpoint, profile, ... (see trackers/tracker.h).
+  /// `path`: stored relative to the run's folder if inside.
   virtual void artefact(const std::string& kind, std::int64_t step, const std::string& path, core::Node data) = 0;
 
-  /// Number of the last metric row handed over so far; it need not be on disk yet.
+  /// Number of the last queued metric row; it may not be on disk yet.
   virtual std::int64_t last_row() const = 0;
-  /// Blocks until everything handed over so far is on disk (synchronous=EXTRA). Returns the last metric row's id.
-  /// RunError (exit code 75) when a full disk has refused for `patience_ms`.
+  /// Blocks until everything queued so far is on disk (synchronous=EXTRA). Returns the last metric row's id. RunError
+  /// (exit status 75) when the disk was full for `patience_ms`.
   virtual std::int64_t flush_durable(std::int64_t patience_ms = kFlushPatienceMs) = 0;
   static constexpr std::int64_t kFlushPatienceMs = 60'000;
   /// Key figures for lists: final metrics, steps, seconds. May be called more than once.
   virtual void set_summary(core::Node summary) = 0;
   virtual void set_patience(DiskPatience patience) = 0;
-  /// Drains, writes the status, gives the lease back. `reason` is shown by `runs show`. A full disk is waited for:
-  /// where the run has finished as long as its patience says, else ten seconds. False when it took nothing, which is
-  /// told; the run then shows as crashed.
+  /// Drains, writes the status, releases the lease. `reason` is shown by `runs show`. Waits for a full disk: for the
+  /// timeout if the run has finished, else ten seconds. False when that failed, which is reported; the run then shows
+  /// as crashed.
   virtual bool finish(RunStatus status, const std::string& reason) = 0;
 
-  /// Throws what ended the writing before finish(), if anything did: the run's folder is gone, run.db is damaged, ...
+  /// Throws the error that ended writing before finish(), if any: the run's folder is gone, run.db is damaged, ...
   virtual void throw_if_failed() const = 0;
 
   virtual std::int64_t points_waited() const = 0;  ///< points that met a full queue

@@ -23,7 +23,7 @@ void SystemMetrics::begin() {
   reader_.emplace(run_.run_dir(), clock_);
   if (interval_s_ <= 0) return;
   watching_ = core::try_run_async([this] { watch(); });
-  if (!watching_) core::log_warning("the system has no thread to give: what the machine does is not recorded");
+  if (!watching_) core::log_warning("cannot start a thread: system metrics are not recorded");
 }
 
 void SystemMetrics::begin_if_late() {
@@ -54,7 +54,7 @@ void SystemMetrics::watch() {
       if (step_.load(std::memory_order_relaxed) >= 0) log();  // not while a checkpoint is still being read
     }
   } catch (const core::RunError&) {
-    // run.db is not written any more: the loop meets the same and says it.
+    // run.db is no longer written: the loop gets the same error and reports it.
   }
 }
 

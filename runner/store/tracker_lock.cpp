@@ -17,8 +17,8 @@ core::Failure held(int descriptor) {
   std::array<char, kHolderBytesMax> text{};
   const ssize_t size = pread(descriptor, text.data(), text.size(), 0);
   const std::string holder(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
-  return {(holder.empty() ? "another process" : "process " + holder) + " is bringing this run to it",
-          "wait until that has ended, it leaves nothing out; what a run that trains has started goes on until its end"};
+  return {(holder.empty() ? "another process" : "process " + holder) + " is already syncing this run to it",
+          "wait for it to end, it syncs everything; one started by a running training continues until the run ends"};
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ core::Result<std::unique_ptr<TrackerLock>> TrackerLock::take(const std::string& 
   whole.l_whence = SEEK_SET;
   const bool taken = fcntl(descriptor, F_OFD_SETLK, &whole) == 0;
   if (!taken && (errno == EAGAIN || errno == EACCES)) return held(descriptor);
-  // A file system that has no locks, and a disk too full for the number, are no reason to bring nothing.
+  // Sync even if the file system has no locks, or the disk is too full for the number.
   const std::string number = std::to_string(getpid());
   if (ftruncate(descriptor, 0) == 0 && pwrite(descriptor, number.data(), number.size(), 0) < 0) errno = 0;
   return lock;

@@ -44,13 +44,13 @@ std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters&
     return used_up("max_tokens", spent.tokens, *stop.max_tokens);
   }
   if (stop.patience && tally.without_improvement() >= *stop.patience) {
-    return "patience " + std::to_string(*stop.patience) + " is at its end: no better variant since";
+    return "patience " + std::to_string(*stop.patience) + " is used up: no better variant since";
   }
   if (stop.regret_bound) {
     const Regret& now = regret.look_at(study.variants(), study.trials());
     if (now.is_small()) {
       return "regret_bound is down to " + short_number(*now.bound) + ", below " + short_number(*now.threshold) + ": " +
-             "no variant is likely to be better by more";
+             "no variant is likely to improve by more";
     }
   }
   return "";

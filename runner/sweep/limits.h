@@ -13,8 +13,8 @@ namespace runner::sweep {
 /// Whether `sweep.stop` names one.
 bool has_limits(const Sweep& sweep);
 
-/// Which limit of `sweep.stop` is reached, in words; "" where none is. `worked_ms`: for how long there were workers.
-/// `tally` and `regret`: of this study, the same ones each time.
+/// The limit of `sweep.stop` that is reached, as text; "" if none. `worked_ms`: total time with active workers. `tally`
+/// and `regret`: of this study, the same ones each time.
 std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t worked_ms,
                           RegretMonitor& regret);
 

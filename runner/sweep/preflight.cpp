@@ -9,6 +9,7 @@
 
 #include "components/sampler/math/counter_rng.h"
 #include "components/sampler/math/grid_points.h"
+#include "runner/core/text.h"
 
 namespace runner::sweep {
 namespace {
@@ -30,7 +31,7 @@ constexpr double kLow = 1e-3, kHigh = 1 - 1e-3;  // of what has no end
 struct Walked {
   std::vector<Point> points;
   bool all = false;
-  bool sparse = false;  ///< there are so few among those that constraints exclude that nobody knows when the next comes
+  bool sparse = false;  ///< allowed variants are so rare that finding the next one may take arbitrarily long
 };
 
 Walked first_points(const RecipeSpace& space) {
@@ -53,8 +54,7 @@ double end_of(const Dimension& dimension, bool high) {
   return high ? dimension.max : dimension.min;
 }
 
-/// A point in which the dimension plays a part and has this value, of those that conditions and constraints allow: near
-/// the corner if that is one.
+/// An allowed point in which the dimension is active and has this value, near the corner if possible.
 std::optional<Point> point_with(const RecipeSpace& space, std::size_t varied, double value, CounterRng& draws) {
   const std::vector<Dimension>& dimensions = space.dimensions();
   const auto fits = [&](const Point& point) { return !std::isnan(point[varied]) && space.allows(point); };
@@ -165,7 +165,7 @@ void find_idle_variables(const Sweep& sweep, const std::vector<Point>& points, c
     std::erase_if(examples, [i](const Point& point) { return std::isnan(point[i]); });
     const auto matters_here = [&](const Point& point) { return matters(sweep, i, point); };
     if (examples.empty() || std::any_of(examples.begin(), examples.end(), matters_here)) continue;
-    diagnostics.warning(parts[i].place, parts[i].dimension.name + " changes nothing that is trained",
+    diagnostics.warning(parts[i].place, parts[i].dimension.name + " has no effect on training",
                         "refer to it as in ${" + parts[i].paths.front() + "}");
   }
 }
@@ -179,23 +179,23 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve:
   Walked walked = first_points(space);
   result.all = walked.all;
   const std::vector<Point> points = walked.all ? std::move(walked.points) : chosen_points(space);
-  if (points.empty() || (walked.sparse && sweep.is_grid())) {
+  if (points.empty() || (walked.sparse && sweep.sampler().is_exhaustive())) {
     const std::int64_t looked_at = points.empty() ? components::sampler::kDrawsMax : kWalkedMax;
     diagnostics.error(sweep.base().at("sweep").find("constraints")->location(),
                       walked.all ? "no variant meets the constraints"
                                  : "of " + std::to_string(looked_at) + " variants " +
                                        std::to_string(points.empty() ? 0 : walked.points.size()) +
-                                       " meet the constraints: the next one may take hours to find",
-                      walked.all ? "" : "let values follow from each other, by ${vars.NAME} or paired");
+                                       " meet the constraints: finding the next one may take hours",
+                      walked.all ? "" : "derive values from each other with ${vars.NAME} or paired");
     return result;
   }
   const auto wanted = sweep.config().n_trials;
-  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.is_grid()) {
+  if (walked.all && wanted && *wanted > static_cast<std::int64_t>(points.size()) && !sweep.sampler().is_exhaustive()) {
     diagnostics.warning(sweep.base().at("sweep.n_trials").location(),
                         "n_trials is " + std::to_string(*wanted) + ", but the space has " +
                             core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
-                            ": some train again, to the same value",
-                        "leave n_trials out to try each once; replicates gives each several seeds");
+                            ": some repeat, with the same result",
+                        "remove n_trials to try each once; use replicates for several seeds");
   }
   space.find_idle(points, diagnostics);
   find_idle_variables(sweep, points, diagnostics);

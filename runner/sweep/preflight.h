@@ -8,18 +8,17 @@
 
 namespace runner::sweep {
 
-/// What was looked at before the first trial.
+/// The checks before the first trial.
 struct Preflight {
   std::int64_t checked = 0;
-  bool all = false;  ///< every variant that there is
+  bool all = false;  ///< all variants were checked
 };
 
 inline constexpr std::int64_t kVariantsMax = 1000;
 
-/// Checks and plans variants: all of a space that has at most kVariantsMax, else the corners, each choice and
-/// both ends of the rest wherever a condition lets them play a part, and a sample that is the same each time. What the
-/// sweep varies or demands in vain is a warning. What is wrong is told once, at its place, with the first variant that
-/// has it and how many more do.
+/// Checks and plans variants: all of a space with at most kVariantsMax, else the corners, each choice and both ends of
+/// the rest wherever they are active, and a fixed sample. Parameters and constraints without effect are warnings. Each
+/// error is reported once, at its location, with the first variant and the number of others that have it.
 Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
                      core::Diagnostics& diagnostics);
 

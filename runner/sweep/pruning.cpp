@@ -55,7 +55,7 @@ std::optional<store::SeriesPoint> Pruning::pruned_at(std::int64_t number,
   std::optional<store::SeriesPoint> at;
   Curve mine{number, Curve::State::kOpen, {}};
   for (const store::SeriesPoint& point : curve) {
-    // At its last step a trial is complete, whoever looks first.
+    // At its last step a trial is complete, in any order of checks.
     if (total_steps && point.step >= *total_steps) break;
     mine.reports.push_back({point.step, sweep_.signed_value(point.value)});
     if (point.step <= trial.promoted || !pruner_->gives_up(mine)) continue;
@@ -69,7 +69,7 @@ std::optional<store::SeriesPoint> Pruning::pruned_at(std::int64_t number,
 
 std::optional<std::int64_t> Pruning::promoted() {
   if (pruner_ == nullptr || !pruner_->promotes()) return std::nullopt;
-  see({});  // only what is on record says who goes on
+  see({});  // only recorded trials decide which one resumes
   read_changes();
   const auto first = pruner_->promoted();
   return first ? std::optional(first->trial) : std::nullopt;

@@ -13,22 +13,21 @@
 
 namespace runner::sweep {
 
-/// What trials that run have reported so far, by their numbers.
+/// Reports of running trials, by number.
 using LiveCurves = std::map<std::int64_t, std::vector<store::SeriesPoint>>;
 
-/// Which trials of a study are given up, and which of these go on: a function of what is on record and of what trials
-/// that run have reported, whoever asks and however often. What has changed since the last question is all that it
-/// reads. Borrows the sweep and the study.
+/// Which trials of a study are pruned, and which of these resume: a function of the records and the reports of running
+/// trials, in any order of queries. Reads only what changed since the last query. Borrows the sweep and the study.
 class Pruning {
  public:
   Pruning(const Sweep& sweep, Study& study);
 
-  /// What trials that run have reported by now, in place of what they had at the last look.
+  /// Replaces the reports of running trials.
   void see(const LiveCurves& live);
-  /// Where a trial with this curve is given up; nothing where it is not.
+  /// Where a trial with this curve is pruned; nothing if it is not.
   std::optional<store::SeriesPoint> pruned_at(std::int64_t trial, const std::vector<store::SeriesPoint>& curve);
-  /// Of the trials that were given up, the one that goes on next: by what is on record now it would not be given up
-  /// where it was. The one that came furthest, then the best one. Nothing where there is none.
+  /// The pruned trial to resume next: by the present records it would no longer be pruned. The furthest first, then the
+  /// best. Nothing if there is none.
   std::optional<std::int64_t> promoted();
 
  private:
@@ -38,7 +37,7 @@ class Pruning {
 
   const Sweep& sweep_;
   Study& study_;
-  std::shared_ptr<components::pruner::Pruner> pruner_;  ///< null where no trial is given up
+  std::shared_ptr<components::pruner::Pruner> pruner_;  ///< null without pruning
   std::size_t changes_seen_ = 0;
   LiveCurves live_;
 };

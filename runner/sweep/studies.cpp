@@ -10,6 +10,7 @@
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
@@ -52,8 +53,8 @@ core::Result<std::unique_ptr<Study>> open_study(const std::string& output_dir, c
   return Study::open(folder);
 }
 
-/// Of each trial's process, where the recipe leaves it open: what makes its results does not depend on who goes on with
-/// the sweep, and where.
+/// Threads of each trial's process, if the recipe does not set them: results must not depend on where and by which
+/// worker the sweep is resumed.
 std::int64_t threads_of(const Sweep& sweep) {
   if (!sweep.base().at("launch.num_cpu_threads_per_process").is_null()) return 0;
   const std::int64_t cores = std::thread::hardware_concurrency();
@@ -97,8 +98,8 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   StudyInfo info;
   const std::string& run_name = sweep.base().at("run_name").as_string();
   if (run_name.size() > kRunNameMax) {
-    return core::Failure{"run_name has " + std::to_string(run_name.size()) +
-                             " characters, and of a sweep it has at most " + std::to_string(kRunNameMax),
+    return core::Failure{"run_name has " + std::to_string(run_name.size()) + " characters, but a sweep's has at most " +
+                             std::to_string(kRunNameMax),
                          "each trial adds an id and a number to it", core::kExitUsage};
   }
   info.created_ms = clock.wall_ms();
@@ -136,7 +137,7 @@ core::Result<std::unique_ptr<Study>> find_study(const std::string& output_dir, c
   const auto names = study_names(output_dir, address.store);
   if (!names) return names.failure();
   if (names.value().empty()) {
-    return core::Failure{"there is no sweep in " + where, "roux sweep run RECIPE begins one", core::kExitUsage};
+    return core::Failure{"there is no sweep in " + where, "roux sweep run RECIPE starts one", core::kExitUsage};
   }
   if (const std::string name = named_by(names.value(), address.sweep); !name.empty())
     return open_study(output_dir, address.store, name);
@@ -166,6 +167,7 @@ std::optional<recipe::Composed> as_written(const core::Node& recipe, const std::
       std::make_shared<const core::Source>(core::Source{name, core::to_json(recipe), core::Source::Kind::kFile});
   auto root = recipe::read_json(source, {}, diagnostics);
   if (!root) return std::nullopt;
+  recipe::rename_keys(*root);
   return recipe::Composed{*std::move(root), {source}, recipe_dir};
 }
 

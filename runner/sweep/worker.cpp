@@ -38,7 +38,7 @@ constexpr std::int64_t kSyncMs = 500;           // what a power cut may take bac
 
 using sections::sweep::to_text;
 
-/// Whether there is something to go on with; not where it was killed in its first moments.
+/// Whether there is something to resume; not if it was killed in its first moments.
 bool has_something(const store::RunSummary& run) {
   std::error_code ignored;
   return run.status != store::RunStatus::kUnreadable && !store::branch_file(run.run_dir, "resolved.json").empty() &&
@@ -67,7 +67,7 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
   if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
     crash_note_.emplace(study_.folder(),
                         "a trial has ended this worker, in whose own process it trained: roux sweep resume " +
-                            study_.info().name + " goes on, by sweep.failures");
+                            study_.info().name + " continues, by sweep.failures");
   }
   study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());
@@ -77,10 +77,10 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
 Worker::~Worker() {
   study_.set_patience({});
   if (has_left_) return;
-  // In the middle of an error: its trials are for others now, who need not wait until they have not heard of it.
+  // During an error: releases its trials to the others, without waiting for the lease to expire.
   options_.trainings.reset();
   const auto left = core::attempt([this] { study_.leave(); });
-  static_cast<void>(left);  // who cannot say so is missed in the end
+  static_cast<void>(left);  // without that the lease expires
 }
 
 Worker::End Worker::run() {
@@ -98,7 +98,7 @@ Worker::End Worker::run() {
   }
   study_.see_worker(id_, study_.now_ms());
   const bool over = complete_ || is_over(sweep_, study_);
-  // One that a limit has ended may go on with other limits, from any of its trials.
+  // A sweep ended by a limit may resume with other limits, from any of its trials.
   const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
   if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
@@ -137,11 +137,14 @@ bool Worker::start_next() {
   auto trial = study_.claim(demand);
   complete_ = !trial && !waits_ && study_.running().empty();
   if (trial && trial->promoted > 0) {
-    options_.say("trial " + std::to_string(trial->number) + " goes on from step " + std::to_string(trial->promoted) +
+    options_.say("trial " + std::to_string(trial->number) + " resumes from step " + std::to_string(trial->promoted) +
                  ": it is among the best after all");
   }
-  if (trial && start(*std::move(trial))) return true;
-  if (!trial) pause_ms_ = 0;
+  if (!trial) {
+    pause_ms_ = 0;
+  } else if (start(*std::move(trial))) {
+    return true;
+  }
   looks_again_ns_ = clock_.monotonic_ns() + std::max(kLookAgainMs, pause_ms_) * 1'000'000;
   return false;
 }
@@ -150,12 +153,12 @@ bool Worker::start_next() {
 bool Worker::start(Trial trial) {
   if (signals_heard_ > 0) return put_back(trial), false;  // while the study did not answer
   const std::string run_name = trial_run_name(study_, trial.number);
-  const bool is_new = trial.claims == 1;  // nobody has begun it before
+  const bool is_new = trial.claims == 1;  // it was never started
   const auto run = is_new ? std::nullopt : newest_run_of(trial);
   const bool unjudged = run && run->id != trial.run;
   // Of a run that has ended: its worker went before it could write down how the trial came out.
   const std::optional<int> status = unjudged ? status_of(*run) : std::nullopt;
-  // It was taken back from a worker, which counts as one claim, and given to this one.
+  // It was taken from a worker, which counts as one claim, and given to this one.
   const auto crashed =
       is_new || status ? std::nullopt : CrashNote::status_of(study_.folder(), trial.number, trial.claims - 2);
   // A training dies with its worker, in a moment; the news that it lives travel slowly from another machine.
@@ -186,8 +189,8 @@ bool Worker::start(Trial trial) {
   return true;
 }
 
-/// Of a trial that was begun before. Of one that this worker itself gave up, and that nobody else had since, no folder
-/// of thousands is looked through.
+/// For a trial that was started before. Skips the search through thousands of folders if this worker pruned it and no
+/// other had it since.
 std::optional<store::RunSummary> Worker::newest_run_of(const Trial& trial) const {
   const auto own = given_up_.find(trial.number);
   if (own != given_up_.end() && own->second.claims + 1 == trial.claims) return look_at_run(own->second.run_dir, clock_);
@@ -209,19 +212,19 @@ void Worker::defer(const Trial& trial, const std::string& why) {
   if (crash_note_) crash_note_->end();
   put_back(trial);
   if (running_.empty() && pause_ms_ >= kLongestPauseMs) return void(failure_ = why);
-  if (clock_.monotonic_ns() < looks_again_ns_) return;  // another one was refused just now
+  if (clock_.monotonic_ns() < looks_again_ns_) return;  // another one was just refused
   pause_ms_ = std::clamp(2 * pause_ms_, kFirstPauseMs, kLongestPauseMs);
   looks_again_ns_ = clock_.monotonic_ns() + pause_ms_ * 1'000'000;
-  if (std::exchange(put_off_for_, why) != why) options_.warn(why + "; it is tried again");
+  if (std::exchange(put_off_for_, why) != why) options_.warn(why + "; retrying");
 }
 
-/// A run that was interrupted goes on; any other begins, from nothing or from the checkpoint of another trial.
+/// An interrupted run resumes; any other starts, from scratch or from the checkpoint of another trial.
 core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::string& run_name,
                                               const store::RunSummary* interrupted) {
   auto recipe = trial_recipe(sweep_, study_, trial, run_name);
   if (!recipe) return recipe.failure();
   const std::int64_t parent = study_.variants().at(static_cast<std::size_t>(trial.variant)).parent;
-  // Before its first save a run knows nothing of the checkpoint that it was begun from.
+  // Before its first save a run has no record of its parent checkpoint.
   const bool goes_on = interrupted != nullptr && has_something(*interrupted) &&
                        (parent < 0 || !artifact::list_checkpoints(interrupted->run_dir + "/checkpoints").empty());
   if (goes_on) return Beginning{{{"resume", interrupted->run_dir, "--quiet"}, "", nullptr}, interrupted->run_dir};
@@ -249,9 +252,9 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   if (!before) return before.failure();
   const std::string model_dir = trial_run_dir(study_, output_dir_, model);
   if (!study_.info().store.empty() && !store::is_run_folder(model_dir)) {
-    failure_ = "trial " + std::to_string(trial.number) + " goes on from a checkpoint of trial " +
+    failure_ = "trial " + std::to_string(trial.number) + " resumes from a checkpoint of trial " +
                std::to_string(parent) + ", which was trained on " + study_.host_of(model.worker) + ", and " +
-               model_dir + " is not on this machine: workers of a population need one output_dir that all of them see";
+               model_dir + " is not on this machine: workers of a population need a shared output_dir";
     return core::Failure{failure_};
   }
   const auto checkpoint = checkpoint_at(model_dir, first_step_of(trial));
@@ -262,7 +265,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   return beginning;
 }
 
-/// At which its run begins: that of the checkpoint which it goes on from.
+/// First step of its run: that of the checkpoint that it resumes from.
 std::int64_t Worker::first_step_of(const Trial& trial) {
   const std::vector<Variant>& variants = study_.variants();
   const std::int64_t parent = variants.at(static_cast<std::size_t>(trial.variant)).parent;
@@ -280,7 +283,7 @@ void Worker::on_signal(int signal) {
   const bool at_once = ++signals_heard_ > 1 && signal == SIGINT;
   leaves_at_once_ = leaves_at_once_ || at_once;
   if (signals_heard_ == 1 && !running_.empty()) {
-    options_.say("the running trials save and leave; SIGINT (Ctrl-C) once more ends them at once");
+    options_.say("saving the running trials; press Ctrl-C (SIGINT) again to kill them");
   }
   for (const Running& running : running_) options_.trainings->send(running.trial.number, at_once ? SIGKILL : SIGTERM);
 }
@@ -298,7 +301,7 @@ void Worker::look_at_trainings() {
     }
     pause_ms_ = 0;
     const auto run = look_at_curves(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
-    // It may have gone on beyond the point at which it is given up, or may have reported it just before its end.
+    // It may have run beyond the point at which it is pruned, or reported it just before its end.
     if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
     if (run && ended->pruned_at && !is_last_step(run->run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
@@ -323,7 +326,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunRecord>&
   end.step = outcome.step;
   end.curve = outcome.curve;
   end.reason = outcome.reason;
-  // A run that goes on is still to be judged.
+  // A running trial is still to be judged.
   const bool goes_on = outcome.kind == Outcome::Kind::kInterrupted || outcome.kind == Outcome::Kind::kCrash ||
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->run.id : trial.run;
@@ -338,7 +341,7 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     tell(trial, end);
   } else {
     options_.warn("trial " + std::to_string(trial.number) +
-                  " went to another worker while this one was not heard of; what it came to here does not count");
+                  " went to another worker while this one sent no heartbeat; its result here does not count");
   }
   remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
 }
@@ -359,7 +362,7 @@ LiveCurves Worker::live_curves() {
   return curves;
 }
 
-/// Where it is given up by what it has on record, and by what all others have reported by now.
+/// Where it is pruned by its own record and the present reports of all others.
 std::optional<store::SeriesPoint> Worker::pruned_at(std::int64_t trial, const store::RunRecord& run) {
   const auto curve = run.curves.find(sweep_.metric());
   if (sweep_.pruner() == nullptr || curve == run.curves.end()) return std::nullopt;
@@ -376,12 +379,12 @@ void Worker::prune() {
     const auto curve = live.find(running.trial.number);
     if (curve == live.end()) continue;
     running.pruned_at = pruning_.pruned_at(running.trial.number, curve->second);
-    // It saves, so that somebody can go on with it.
+    // It saves, so that it can be resumed.
     if (running.pruned_at) options_.trainings->send(running.trial.number, SIGTERM);
   }
 }
 
-/// A step that is on record is what tells a slow trial from one that waits for what never comes.
+/// A recorded step distinguishes a slow trial from a hanging one.
 void Worker::look_for_hangs() {
   const auto patience_ns = static_cast<std::int64_t>(*sweep_.config().failures.hang_timeout * 1e9);
   for (Running& running : running_) {
@@ -403,7 +406,7 @@ void Worker::give_up(const Trial& trial, const store::RunRecord& run, const stor
   end.run = run.run.id;
   end.step = at.step;
   end.value = at.value;
-  end.reason = "given up at step " + std::to_string(at.step);
+  end.reason = "pruned at step " + std::to_string(at.step);
   for (const store::SeriesPoint& point : run.curves.at(sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
@@ -412,7 +415,7 @@ void Worker::give_up(const Trial& trial, const store::RunRecord& run, const stor
   write_down(trial, end);
 }
 
-/// Once a limit is reached no further trial begins, now or when somebody goes on, unless the limits are others then.
+/// Once a limit is reached no further trial starts, now or after a resume, unless the limits change.
 void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
@@ -431,7 +434,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
     case Outcome::Kind::kInterrupted: {
       TrialEnd waits;
       waits.state = TrialState::kWaiting;
-      // Nobody told it to: a full disk, a time limit. Trying again at once would spin.
+      // Not requested: a full disk, a time limit. An immediate retry would spin.
       if (signals_heard_ == 0 && limit_.empty())
         failure_ = "trial " + std::to_string(trial.number) + " stopped by itself: " + outcome.reason;
       return waits;
@@ -447,7 +450,7 @@ TrialEnd Worker::end_of(const Trial& trial, const Outcome& outcome) {
     case Outcome::Kind::kHang: return failed(trial, outcome, to_text(policy.hang));
     case Outcome::Kind::kNan: return failed(trial, outcome, to_text(policy.nan));
     case Outcome::Kind::kMemory: return failed(trial, outcome, to_text(policy.memory));
-    case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.recipe));
+    case Outcome::Kind::kRecipe: return failed(trial, outcome, to_text(policy.invalid_recipe));
     case Outcome::Kind::kOther: break;
   }
   return failed(trial, outcome, to_text(policy.other));
@@ -469,7 +472,7 @@ TrialEnd Worker::failed(const Trial& trial, const Outcome& outcome, std::string_
 void Worker::tell(const Trial& trial, const TrialEnd& end) {
   const std::string name = "trial " + std::to_string(trial.number);
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
-  if (end.state == TrialState::kWaiting) return options_.warn(name + " starts again: " + end.reason);
+  if (end.state == TrialState::kWaiting) return options_.warn(name + " restarts: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
   options_.say(standing_line(sweep_, study_, tally_.update(study_), trial.number));
 }
@@ -488,7 +491,7 @@ void Worker::beat() {
   beaten_ns_ = clock_.monotonic_ns();
   study_.see_worker(id_, study_.now_ms());
   if (study_.beat()) return;
-  throw core::RunError("other workers took over the trials of this one, of which they had not heard for too long",
+  throw core::RunError("other workers took over this worker's trials, as it sent no heartbeat for too long",
                        "start it again: roux sweep work " + study_.info().name);
 }
 
@@ -496,7 +499,7 @@ void Worker::beat() {
 bool Worker::wait_for_study(const StudyStore::Outage& outage) {
   if (outage.attempts == 0) {
     away_since_ns_ = clock_.monotonic_ns();
-    options_.warn(outage.why + "; the trials go on, and it is asked again and again");
+    options_.warn(outage.why + "; trials continue, retrying");
   }
   pollfd waiting = {signals_.descriptor(), POLLIN, 0};
   poll(&waiting, 1, static_cast<int>(outage.wait_ms));

@@ -23,24 +23,23 @@
 
 namespace runner::sweep {
 
-/// Takes trials of a study one after the other and has each trained, as many at once as the recipe says, until there
-/// are no more, somebody stops it, or a failure that its policy does not forgive. Several workers may share a study. A
-/// signal makes the running trials save and go back to the study; a second one ends them at once. Where the study does
-/// not answer the trials go on, and the worker waits.
+/// Claims and trains trials of a study, as many at once as the recipe says, until there are no more, it is stopped, or
+/// a failure ends it by policy. Several workers may share a study. A signal makes the running trials save and return to
+/// the study; a second one kills them. While the study does not respond the trials continue, and the worker waits.
 class Worker {
  public:
   struct Options {
     std::unique_ptr<Trainings> trainings;
-    std::shared_ptr<store::InMemoryRun> light;  ///< of the trainings, where they are this process's; else null
-    bool reads_recipes = true;                  ///< the trainings: from a file, else they take what the worker has
-    std::function<void(const std::string& line)> say;  ///< what happens, for a person
+    std::shared_ptr<store::InMemoryRun> light;         ///< for trainings in this process; else null
+    bool reads_recipes = true;                         ///< trainings read a file; else they use the worker's recipe
+    std::function<void(const std::string& line)> say;  ///< progress messages
     std::function<void(const std::string& line)> warn;
-    std::function<void()> look = [] {};  ///< called now and then while trials run
-    std::int64_t concurrent = 0;         ///< trials at once; 0: as the recipe says
-    bool waits_for_others = true;        ///< stays while trials of other workers run, to take over what they leave
+    std::function<void()> look = [] {};  ///< called periodically while trials run
+    std::int64_t concurrent = 0;         ///< trials at once; 0: the recipe's
+    bool waits_for_others = true;        ///< stay while trials of other workers run, to take over if they die
   };
   struct End {
-    bool stopped = false;  ///< by a signal: there is more to do
+    bool stopped = false;  ///< by a signal: more is left to do
     std::string failure;   ///< why the sweep was stopped; "" otherwise
     std::string limit;     ///< of `sweep.stop` that was reached; "" otherwise
   };
@@ -50,7 +49,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  /// Blocks until the end. RunError where the study or the disk does not play along.
+  /// Blocks until the end. RunError on errors of the study or the disk.
   End run();
 
  private:
@@ -104,7 +103,7 @@ class Worker {
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
-  TrialRuns runs_;                       ///< of trials that other workers train
+  TrialRuns runs_;                       ///< of other workers' trials
   std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
   std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0, pruned_ns_ = 0;
@@ -117,15 +116,15 @@ class Worker {
   int signals_heard_ = 0;
   bool leaves_at_once_ = false;
   bool has_left_ = false;  ///< the study, in good order
-  bool complete_ = false;  ///< the study has nothing more to give
-  bool waits_ = false;     ///< what comes next depends on trials that run
+  bool complete_ = false;  ///< the study has no more trials
+  bool waits_ = false;     ///< the next variant depends on running trials
   std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
   struct GivenUp {
     std::string run_dir;
     std::int64_t claims = 0;
   };
-  std::map<std::int64_t, GivenUp> given_up_;  ///< trials that this worker gave up, which may be promoted
+  std::map<std::int64_t, GivenUp> given_up_;  ///< trials that this worker pruned, which may be promoted
 };
 
 }  // namespace runner::sweep

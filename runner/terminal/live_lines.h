@@ -6,24 +6,23 @@
 
 namespace runner::terminal {
 
-/// Lines at the bottom of a terminal that are drawn anew in their place. One write draws all of them, over what was
-/// there, so that nothing flickers.
+/// Lines at the bottom of a terminal that are updated in place, with one write each time, so that nothing flickers.
 class LiveLines {
  public:
   struct Size {
     int columns, rows;
   };
-  /// Nothing where lines cannot be drawn in place: no terminal, a dumb one, or one that is too small.
+  /// The size of the terminal; nothing if it cannot update lines: not a terminal, a dumb one, or too small.
   static std::optional<Size> size_of(int descriptor);
 
-  /// `descriptor`: of the terminal. The lines must fit into it.
+  /// `descriptor`: the terminal. The lines must fit into it.
   explicit LiveLines(int descriptor) : descriptor_(descriptor) {}
 
-  /// Puts the lines where those before them stood; nothing is written when they are the same.
+  /// Replaces the lines; writes nothing when they are the same.
   void draw(const std::vector<std::string>& lines);
-  /// Takes them away: what is printed next stands in their place, and they come back below it with the next draw().
+  /// Erases the lines, so that other output can be printed; the next draw() puts them below it.
   void clear();
-  /// Leaves them as they are, as lines like any other.
+  /// Leaves the lines on the terminal for good.
   void leave() { drawn_.clear(); }
 
  private:

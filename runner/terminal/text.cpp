@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "runner/core/text.h"
+
 namespace runner::terminal {
 namespace {
 
@@ -22,8 +24,7 @@ bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;
-    std::string text = value;
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    const std::string text = core::lower(value);
     return text.find("utf-8") != std::string::npos || text.find("utf8") != std::string::npos;
   }
   return false;
@@ -131,13 +132,6 @@ std::string table_text(const std::vector<Column>& columns, const std::vector<std
   std::string text;
   for (const auto& line : lines) text += line_of(columns, line, widths, terminal);
   return text;
-}
-
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted + "\"";
 }
 
 }  // namespace runner::terminal

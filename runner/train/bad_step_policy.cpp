@@ -7,11 +7,11 @@
 #include <limits>
 #include <system_error>
 
-#include "generated/section/training.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/save/lineage_checkpoints.h"
@@ -25,19 +25,12 @@ using core::Node;
 using sections::faults::OnNan;
 using sections::faults::OnSpike;
 
-constexpr std::size_t kSamplesShown = 6;     // in a line for people
+constexpr std::size_t kSamplesShown = 6;     // in a log line
 constexpr std::size_t kSamplesKept = 4096;   // in an event
-constexpr std::size_t kWindowsMax = 10'000;  // that a rollback can reach back over
+constexpr std::size_t kWindowsMax = 10'000;  // number of recent steps that a rollback can cover
 constexpr std::int64_t kDoublingsMax = 20;
-// float16's smallest number: gradients that overflow at this loss scale are not finite at any.
+// The smallest float16: gradients that overflow at this loss scale overflow at every scale.
 constexpr double kLossScaleMin = 0x1p-24;
-
-std::string short_number(double value) {
-  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
 
 Node position_node(const Loader::Position& position) {
   Node node = Node::mapping();
@@ -53,9 +46,8 @@ BadStepPolicy::BadStepPolicy(const Experiment& experiment, Stepper& stepper, sto
       stepper_(stepper),
       run_(run),
       console_(console),
-      config_(sections::faults::parse_config(*experiment.recipe.find("faults"))),
-      micro_batches_(
-          sections::training::parse_config(*experiment.recipe.find("training")).auto_micro_batch.value_or("")),
+      config_(experiment.recipe.faults),
+      micro_batches_(experiment.recipe.training.auto_micro_batch.value_or("")),
       losses_(config_.spike_window),
       norms_(config_.spike_window) {}
 
@@ -83,8 +75,8 @@ BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, St
   const Trouble trouble = *trouble_;
   if (trouble.action == Action::kStop) {
     stop(trouble, trouble.kind == "nan"
-                      ? "lower the learning rate, clip gradients, or leave such steps out with faults.on_nan: skip"
-                      : "lower the learning rate, clip gradients, or leave such steps out with faults.on_spike: skip");
+                      ? "lower the learning rate, clip gradients, or skip such steps with faults.on_nan: skip"
+                      : "lower the learning rate, clip gradients, or skip such steps with faults.on_spike: skip");
   }
   check_budget(trouble);
   if (trouble.action == Action::kSkip) {
@@ -111,13 +103,13 @@ StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
       if (stepper_.optimizer_began()) {
         throw core::RunError(what + " does not fit into memory: " +
                                  (experiment_.optimizer->steps_in_backward()
-                                      ? "the backward pass ended when some parameters had moved; "
-                                      : "the optimizer has no room for what it keeps beside the parameters; ") +
+                                      ? "the backward pass failed after some parameters had been updated; "
+                                      : "there is no room for the optimizer state; ") +
                                  plain_text(error),
-                             "smaller micro-batches do not change that: use a smaller model, an optimizer that keeps "
-                             "less (sgd), or more memory");
+                             "smaller micro-batches do not help: use a smaller model, an optimizer with less state "
+                             "(sgd), or more memory");
       }
-      if (experiment_.ranks != nullptr && !is_shared(error)) throw;  // the others are elsewhere in the step
+      if (experiment_.ranks != nullptr && !is_shared(error)) throw;  // the other ranks are elsewhere in the step
       if (!stepper_.can_rewind() || !give_up_copies(saver)) shrink_or_refuse(error, size, what);
       stepper_.rewind();
       stepper_.set_micro_batch_size(size);
@@ -125,7 +117,7 @@ StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
   }
 }
 
-// Only rank 0 saves. What it gives back may not help the others, who then come here again.
+// Only rank 0 saves. If the memory it frees does not help the other ranks, they come here again.
 bool BadStepPolicy::give_up_copies(Saver& saver) const {
   const bool given = saver.give_up_copies();
   if (experiment_.ranks == nullptr) return given;
@@ -145,11 +137,11 @@ void BadStepPolicy::shrink_or_refuse(const std::exception& error, std::int64_t& 
   }
   const std::int64_t next = micro_batches_.next(size);
   if (next < 1) {
-    throw core::RunError(
-        with + "; of that, weights, gradients and the optimizer's state take " + core::format_bytes(fixed) +
-            " whatever the size, and auto_micro_batch has no smaller one to try",
-        size > 1 ? "auto_micro_batch: halve goes down to one sample"
-                 : "use a smaller model, shorter sequences, precision: {mode: bf16-mixed}, or more memory");
+    throw core::RunError(with + "; weights, gradients and optimizer state need " + core::format_bytes(fixed) +
+                             " at any micro-batch size, and auto_micro_batch has no smaller one to try",
+                         size > 1
+                             ? "auto_micro_batch: halve goes down to one sample"
+                             : "use a smaller model, shorter sequences, precision: {mode: bf16-mixed}, or more memory");
   }
   Node data = Node::mapping();
   data.set("what", Node::string(what));
@@ -198,17 +190,18 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::overflow(const StepResult& 
   data.set("next_loss_scale", Node::floating(now));
   run_.event("overflow", failed_step(), std::move(data));
   ++overflows_;
-  const std::string what = "gradients overflow float16 at the loss scale " + short_number(before);
-  console_.line("step " + std::to_string(failed_step()) + " left out: " + what + ", going on with " +
-                short_number(now));
+  const std::string what = "gradients overflow float16 at the loss scale " + core::short_number(before, 4);
+  console_.line("step " + std::to_string(failed_step()) + " left out: " + what + ", continuing with " +
+                core::short_number(now, 4));
   if (before >= kLossScaleMin) return std::nullopt;
   return Trouble{"nan", what, on_nan()};
 }
 
 std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& result) const {
   if (!std::isfinite(result.loss) || !std::isfinite(result.grad_norm.value_or(0.0))) {
-    const std::string what = !std::isfinite(result.loss) ? "the loss is " + short_number(result.loss)
-                                                         : "the gradient norm is " + short_number(*result.grad_norm);
+    const std::string what = !std::isfinite(result.loss)
+                                 ? "the loss is " + core::short_number(result.loss, 4)
+                                 : "the gradient norm is " + core::short_number(*result.grad_norm, 4);
     return Trouble{"nan", what, on_nan()};
   }
   if (config_.on_spike == OnSpike::kIgnore) return std::nullopt;
@@ -217,7 +210,7 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::judge(const StepResult& res
     return z && *z > limit ? z : std::nullopt;
   };
   const auto text = [this](const char* name, double value, double z) {
-    return std::string(name) + " is " + short_number(value) + ", " + short_number(z) +
+    return std::string(name) + " is " + core::short_number(value, 4) + ", " + core::short_number(z, 4) +
            " deviations above the mean of the last " + counted(config_.spike_window, "step", "steps");
   };
   Trouble trouble{"spike", "", Action::kStop};
@@ -253,7 +246,7 @@ std::vector<std::int64_t> BadStepPolicy::bad_samples() const {
   return to_blame_ ? stepper_.window_samples_of(*to_blame_) : stepper_.window_samples();
 }
 
-// Each of several ranks looks at its own last batch; all of them were told the same about the step.
+// Each rank inspects its own last batch; all of them got the same verdict on the step.
 std::string BadStepPolicy::first_bad_tensor() {
   const std::string own = stepper_.first_bad_tensor();
   if (experiment_.ranks == nullptr) return own;
@@ -308,9 +301,9 @@ void BadStepPolicy::check_budget(const Trouble& trouble) {
   if (used < config_.budget) return;
   Trouble last = trouble;
   last.what += ", and faults.budget, " + counted(config_.budget, "skip or rollback", "skips and rollbacks") +
-               (config_.budget_steps ? " in " + counted(*config_.budget_steps, "step", "steps") : "") + ", is spent";
+               (config_.budget_steps ? " in " + counted(*config_.budget_steps, "step", "steps") : "") + ", is used up";
   stop(last,
-       "something is wrong that does not pass by itself: look at the learning rate and at the samples that the "
+       "the problem persists: check the learning rate and the samples that the "
        "run's events name");
 }
 
@@ -333,21 +326,21 @@ std::string BadStepPolicy::checkpoint_to_go_back_to(const Saver& saver, std::vec
     return verdict.ok();
   };
   const std::string planned = run_.run_dir() + "/checkpoints/" + artifact::checkpoint_name(checkpoint_step_);
-  std::error_code ignored;  // the rotation may have taken it after a run that was stopped had saved a newer one
+  std::error_code ignored;  // rotation may have deleted it after a stopped run saved a newer one
   if (std::filesystem::exists(planned, ignored) && is_whole(planned)) return planned;
-  run_.flush_durable();  // the branch of a rollback just before
+  run_.flush_durable();  // the branch of the previous rollback
   const auto own = lineage_checkpoints(run_.run_dir(), run_.run_id());
   for (auto info = own.rbegin(); info != own.rend(); ++info) {
     if (is_whole(info->path)) return info->path;
   }
-  // The one that the run began with may be another run's.
+  // The run may have started from another run's checkpoint.
   return is_whole(saver.last_checkpoint()) ? saver.last_checkpoint() : "";
 }
 
 void BadStepPolicy::roll_back(const Trouble& trouble, Saver& saver) {
   const std::int64_t bad_step = failed_step();
-  saver.finish();  // a save that is still being written is one to go back to
-  // They verified when they were saved; the disk may have lost them since.
+  saver.finish();  // a save in progress is a rollback target, too
+  // They were verified when saved; the disk may have lost them since.
   std::vector<std::string> skipped;
   std::string checkpoint = experiment_.is_first() ? checkpoint_to_go_back_to(saver, skipped) : "";
   if (experiment_.ranks != nullptr) checkpoint = experiment_.ranks->from_rank_0(checkpoint, "where to go back to");
@@ -355,13 +348,13 @@ void BadStepPolicy::roll_back(const Trouble& trouble, Saver& saver) {
   if (checkpoint.empty()) {
     Trouble last = trouble;
     last.what += ", and there is nothing to roll back to" + (skipped.empty() ? "" : ": " + skipped.front());
-    stop(last, "start anew with --new, or name a checkpoint of another run with --checkpoint");
+    stop(last, "start a new run with --new, or name a checkpoint of another run with --checkpoint");
   }
   Node data = report(trouble);
   const std::string samples = samples_text();
   const Loader::Position behind = stepper_.loader().position();
   std::vector<DataJump> jumps = stepper_.jumps();
-  // What the load brings back is older: what happened since has to outlive it.
+  // The load restores older state: what happened since has to survive it.
   std::vector<std::int64_t> bad_steps = bad_steps_;
   const std::deque<AccumulationWindow> windows = windows_;
   const std::int64_t skips = skips_, rollbacks = rollbacks_, overflows = overflows_,
@@ -398,7 +391,7 @@ void BadStepPolicy::roll_back(const Trouble& trouble, Saver& saver) {
   data.set("left_out_steps", Node::integer(left_out));
   run_.event("rollback", bad_step, std::move(data));
   run_.go_back(back);
-  console_.line("step " + std::to_string(bad_step) + ": " + trouble.what + "; going on from " + checkpoint +
+  console_.line("step " + std::to_string(bad_step) + ": " + trouble.what + "; resuming from " + checkpoint +
                 " without " + samples +
                 (left_out > 1 ? " and those of " + counted(left_out - 1, "step", "steps") + " before it" : ""));
 }

@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "generated/section/eval.h"
-#include "generated/section/system_metrics.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/system_metrics.h"
@@ -35,23 +35,13 @@
 #include "runner/train/save/tensor_memory.h"
 #include "runner/train/step/batch_norm_update.h"
 #include "runner/train/step/stepper.h"
+#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 namespace {
 
 using components::callback::Context;
 using core::Node;
-
-std::string short_number(double value) {
-  if (std::isnan(value)) return "nan";  // printf shows its sign, which means nothing
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
-}
-
-double system_metrics_interval(const Node& recipe) {
-  return sections::system_metrics::parse_config(*recipe.find("system_metrics")).interval;
-}
 
 class Loop final : public Context, public core::Stateful {
  public:
@@ -60,28 +50,24 @@ class Loop final : public Context, public core::Stateful {
         run_(run),
         request_(request),
         clock_(clock),
-        eval_(sections::eval::parse_config(*experiment.recipe.find("eval"))),
-        logging_steps_(experiment.recipe.find("logging_steps")->as_integer()),
+        eval_(experiment.recipe.eval),
+        logging_steps_(experiment.recipe.logging_steps),
         options_(stepper_options(experiment.recipe)),
         signals_(request.signal),
-        stepper_(experiment, options_),
+        stepper_(experiment, options_, {kNotes, [this] { return notes(); }}),
         metrics_(run, experiment, request.peak_flops),
         media_(run),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         faults_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
-        time_limit_(experiment.recipe, request.process_age_s, clock),
+        time_limit_(experiment.recipe.launch, request.process_age_s, clock),
         profiler_(experiment, run, request.peak_flops, clock),
-        system_metrics_(run, experiment.is_first() ? system_metrics_interval(experiment.recipe) : 0.0, clock,
+        system_metrics_(run, experiment.is_first() ? experiment.recipe.system_metrics.interval : 0.0, clock,
                         request.light) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
-    stepper_.set_notes(kNotes, [this] { return notes(); });
-    if (core::Stateful* exchange = stepper_.exchange_state()) saver_.add_rank_state("ddp", *exchange);
-    if (experiment_.ranks != nullptr && options_.ddp.local_steps > 0) {
-      saver_.add_rank_state("local_sgd", *experiment_.optimizer);
-    }
+    for (const auto& [name, part] : stepper_.strategy().rank_states()) saver_.add_rank_state(name, *part);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
     }
@@ -106,14 +92,14 @@ class Loop final : public Context, public core::Stateful {
     while (!ended()) {
       const Progress before = stepper_.progress();
       if (!one_step()) continue;
-      while (!stepper_.ranks_are_one() && !work_is_done()) one_step();
-      stepper_.meet();
+      while (!stepper_.strategy().may_pause() && !work_is_done()) one_step();
       const Progress& now = stepper_.progress();
+      if (!experiment_.callbacks.empty() || work_is_done()) make_whole();
       for (const auto& one : experiment_.callbacks) one.callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
       save_due_ = saver_.due(before, now);
-      // The last evaluation comes before the last save, so that its findings are part of it.
+      // The last evaluation comes before the last save, so that the save includes its results.
       eval_due_ = eval_due || (evaluates_at_end() && work_is_done());
       update_batch_norm();
       if (eval_due_ && !stopped_early_) evaluate_all();
@@ -132,9 +118,7 @@ class Loop final : public Context, public core::Stateful {
   }
   const components::model::Model& model() const override { return *experiment_.model; }
   const components::data::Dataset& train_data() const override { return *experiment_.train_data; }
-  std::uint64_t seed() const override {
-    return static_cast<std::uint64_t>(experiment_.recipe.find("seed")->as_integer());
-  }
+  std::uint64_t seed() const override { return static_cast<std::uint64_t>(experiment_.recipe.seed); }
   void request_stop(const std::string& reason) override {
     if (stop_reason_.empty()) stop_reason_ = reason;
   }
@@ -168,7 +152,7 @@ class Loop final : public Context, public core::Stateful {
                                         : experiment_.ranks->all_gather(mine, "a callback's findings");
   }
 
-  // What callbacks and the console look at, and a stop that was asked for at the very step of a checkpoint.
+  // Feeds callbacks and console, and handles a stop requested at the very step of a checkpoint.
   void save_state(core::StateWriter& writer) const override {
     Node latest = Node::mapping();
     for (const auto& [name, value] : latest_) latest.set(name, Node::floating(value));
@@ -193,10 +177,10 @@ class Loop final : public Context, public core::Stateful {
 
  private:
   static constexpr std::int64_t kSmokeSteps = 2;
-  static constexpr std::optional<std::int64_t> kSmokeBatches = 1;  ///< of a walk over a data set
+  static constexpr std::optional<std::int64_t> kSmokeBatches = 1;  ///< of a pass over a data set
   enum Note : std::size_t { kSignalNote, kTimeIsUpNote, kSecondsNote, kNotes };
 
-  // Exit status 2: nothing happened yet, so the run is no worse than before.
+  // Exit status 2: nothing happened yet, the run is as before.
   void restore() {
     try {
       saver_.restore(request_.checkpoint, {request_.held.get(), request_.verify_seconds});
@@ -205,13 +189,13 @@ class Loop final : public Context, public core::Stateful {
         throw core::RunError(error.what(), error.hint(), core::kExitUsage);
       }
       throw core::RunError(error.what(),
-                           "it was changed while it was loaded; the same command goes on from the newest that is whole",
+                           "it changed while being loaded; the same command resumes from the newest intact one",
                            core::kExitResumable);
     }
   }
 
   bool ended() {
-    if (stopped_early_) {  // though it may have been the last step: the evaluation is still to be made
+    if (stopped_early_) {  // even after the last step: the evaluation is still due
       end_by_signal();
     } else if (std::string limit = experiment_.limits.reached(stepper_.progress()); !limit.empty()) {
       result_.ending = Ending::kLimit;
@@ -221,7 +205,7 @@ class Loop final : public Context, public core::Stateful {
       result_.reason = stop_reason_;
     } else if (signal() != 0) {
       end_by_signal();
-    } else if (stepped_) {  // one step at least, or a limit too short would be met again and again
+    } else if (stepped_) {  // at least one step, or a limit that is too short would stop every resume
       result_.ending = Ending::kTimeLimit;
       result_.reason = experiment_.ranks == nullptr ? time_is_up() : agreed_time_is_up_;
     }
@@ -235,10 +219,10 @@ class Loop final : public Context, public core::Stateful {
 
   std::string time_is_up() const { return time_limit_.reached(seconds_to_next_look(), saver_.seconds_to_end()); }
 
-  /// That the training goes by: the one that came, or the one that the ranks have agreed on.
+  /// The signal in effect: the one received, or the one that the ranks agreed on.
   int signal() const { return experiment_.ranks == nullptr ? signals_.number() : agreed_signal_; }
 
-  /// What only one process knows and all of them have to decide alike by: told with every step.
+  /// What one rank knows and all ranks must decide by: sent with every step.
   std::vector<double> notes() {
     const bool first = experiment_.is_first();  // its clock counts
     own_time_is_up_ = first && stepped_ ? time_is_up() : "";
@@ -258,7 +242,7 @@ class Loop final : public Context, public core::Stateful {
     stepper_.progress().seconds = notes.front()[kSecondsNote];
   }
 
-  /// After an evaluation that some rank was called away from.
+  /// After an evaluation that a signal interrupted on some rank.
   void agree_on_signal() {
     if (experiment_.ranks == nullptr) return;
     const at::Tensor number = at::scalar_tensor(signals_.number(), at::kLong);
@@ -273,15 +257,15 @@ class Loop final : public Context, public core::Stateful {
   bool work_is_done() const {
     return !stop_reason_.empty() || !experiment_.limits.reached(stepper_.progress()).empty();
   }
-  // The figures of the end are those of the last step, not of the last one that fell on logging_steps; before each
-  // save, so that no resume can lose them. A run that is stopped by a signal goes on, and would then have a point that
-  // an undisturbed one has not.
+  // The final figures are those of the last step, not of the last one logged by logging_steps; logged before each save,
+  // so that no resume loses them. Not for a run stopped by a signal: resumed, it would have a point that an undisturbed
+  // run lacks.
   void log_end() {
     if (work_is_done() && last_ && logged_step_ != step()) log_step(*last_);
   }
   bool evaluates_at_end() const { return eval_.eval_on_end || request_.smoke; }
 
-  /// As long as the longest step of late, and as the longest evaluation where one is due after it.
+  /// The longest recent step, plus the longest evaluation if one is due after it.
   double seconds_to_next_look() const {
     Progress next = stepper_.progress();
     const Progress now = next;
@@ -290,11 +274,11 @@ class Loop final : public Context, public core::Stateful {
     return step_s_ + (evaluates ? longest_eval_s_ : 0.0);
   }
 
-  /// False when the step was dropped: nothing happened that a callback, an evaluation or a save would have to see.
+  /// False when the step was dropped: callbacks, evaluations and saves do not see it.
   bool one_step() {
     profiler_.next_step(stepper_.progress());
     const std::int64_t next = stepper_.progress().step + 1;
-    const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points whether or not it was resumed
+    const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points, resumed or not
     const std::int64_t begin_ns = clock_.monotonic_ns();
     StepResult result;
     const BadStepPolicy::Outcome outcome = faults_.step(logged, saver_, result);
@@ -306,7 +290,7 @@ class Loop final : public Context, public core::Stateful {
     if (outcome != BadStepPolicy::Outcome::kMoved) {
       if (outcome == BadStepPolicy::Outcome::kRolledBack) {
         forget_abandoned();
-        system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to come to
+        system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to reach
       }
       return false;
     }
@@ -320,6 +304,9 @@ class Loop final : public Context, public core::Stateful {
     return true;
   }
 
+  /// Call before anything reads the weights between two steps.
+  void make_whole() { stepper_.strategy().make_whole(); }
+
   void log_step(const StepResult& result) {
     metrics_.log(step(), result, stepper_.progress().seconds);
     latest_["loss"] = result.loss;
@@ -328,7 +315,7 @@ class Loop final : public Context, public core::Stateful {
     logged_step_ = step();
   }
 
-  /// After a rollback the last step is one that nobody follows any more; figures came back with the checkpoint.
+  /// After a rollback the last step is on an abandoned branch; the figures come from the checkpoint.
   void forget_abandoned() {
     last_.reset();
     logged_step_ = -1;
@@ -356,15 +343,15 @@ class Loop final : public Context, public core::Stateful {
                        : experiment_.total_steps > 0   ? elapsed / done_here * left_steps
                        : experiment_.limits.max_time_s ? *experiment_.limits.max_time_s - now.seconds
                                                        : std::numeric_limits<double>::infinity();
-    std::string figures = "loss " + short_number(result.loss);
+    std::string figures = "loss " + core::short_number(result.loss, 4);
     for (const auto& [name, value] : latest_) {
-      if (name.ends_with("/loss")) figures += "  " + name + " " + short_number(value);
+      if (name.ends_with("/loss")) figures += "  " + name + " " + core::short_number(value, 4);
     }
     if (const std::string rate = metrics_.rate_text(); !rate.empty()) figures += "  " + rate;
     console_.update(now.step, share, eta, figures);
   }
 
-  /// What was left to do at the checkpoint's step when a signal ended it.
+  /// Does what was left to do at the checkpoint's step when a signal ended the run.
   void finish_cut_short() {
     stopped_early_ = false;
     update_batch_norm();
@@ -372,8 +359,7 @@ class Loop final : public Context, public core::Stateful {
     if (save_due_ && !stopped_early_) save_as_planned();
   }
 
-  /// What the averaged weights are judged and kept with, once when the work is done; with `stopped_early_` nothing
-  /// changed.
+  /// Measures the running statistics of the averaged weights, once at the end; with `stopped_early_` nothing changed.
   void update_batch_norm() {
     const bool wanted = experiment_.weight_average->updates_statistics() && !experiment_.model->buffers().empty();
     if (!wanted || stopped_early_ || !work_is_done() || updated_step_ == step()) return;
@@ -381,7 +367,7 @@ class Loop final : public Context, public core::Stateful {
     options.loader = options_.loader;
     if (request_.smoke) options.max_batches = kSmokeBatches;
     options.autocast = options_.autocast;
-    // Each of several processes measures all by itself, and none may leave the others behind.
+    // Every rank measures on its own, and none may leave the others waiting.
     if (experiment_.ranks == nullptr) options.interrupted = [this] { return signals_.received() != nullptr; };
     stopped_early_ = !train::update_batch_norm(experiment_, options);
     if (stopped_early_) return;
@@ -390,10 +376,10 @@ class Loop final : public Context, public core::Stateful {
     console_.line("step " + std::to_string(step()) + ": measured the running statistics of the average");
   }
 
-  /// All data sets or, with `stopped_early_`, nothing that anybody will see: a signal does not wait for a long
-  /// evaluation.
+  /// All data sets or, with `stopped_early_`, nothing visible: a signal does not wait for a long evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
+    make_whole();
     EvalOptions options;
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
     options.max_batches = request_.smoke ? kSmokeBatches : eval_.max_batches;
@@ -415,7 +401,7 @@ class Loop final : public Context, public core::Stateful {
     for (const EvalResult& result : results) {
       for (const auto& [name, value] : result.values) {
         log_metric(result.data_set + "/" + name, value);
-        shown += "  " + result.data_set + "/" + name + " " + short_number(value);
+        shown += "  " + result.data_set + "/" + name + " " + core::short_number(value, 4);
       }
     }
     longest_eval_s_ = std::max(longest_eval_s_, static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9);
@@ -432,15 +418,18 @@ class Loop final : public Context, public core::Stateful {
     if (improved && saver_.config().save_best) save_as_planned();  // after the callbacks: their state is of this step
   }
 
-  /// At a point that the recipe alone decides.
+  /// At a point set by the recipe alone.
   void save_as_planned() {
     faults_.note_checkpoint();
     save();
   }
 
-  void save(Saver::When when = Saver::When::kBetweenSteps) { saver_.save(eval_metrics(), when); }
+  void save(Saver::When when = Saver::When::kBetweenSteps) {
+    make_whole();
+    saver_.save(eval_metrics(), when);
+  }
 
-  /// What the evaluation at this very step found; empty when there was none.
+  /// The results of the evaluation at this step; empty without one.
   std::map<std::string, double> eval_metrics() const {
     std::map<std::string, double> found;
     if (evaluated_step_ != step()) return found;
@@ -452,7 +441,7 @@ class Loop final : public Context, public core::Stateful {
 
   LoopResult finish() {
     profiler_.finish(stepper_.progress());
-    // Not done yet only where a run goes on from a checkpoint of its last step.
+    // Only due when a run resumes from a checkpoint of its last step.
     if (!is_resumable(result_.ending)) {
       eval_due_ = evaluates_at_end() && evaluated_step_ != step();
       update_batch_norm();
@@ -461,7 +450,7 @@ class Loop final : public Context, public core::Stateful {
     if (stopped_early_) end_by_signal();
     const bool interrupted = is_resumable(result_.ending);
     if (result_.ending == Ending::kSignal) {
-      console_.line(result_.reason + ": saving, then leaving; SIGINT (Ctrl-C) leaves at once");
+      console_.line(result_.reason + ": saving, then exiting; press Ctrl-C (SIGINT) to exit at once");
     }
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
     saver_.finish();
@@ -497,7 +486,7 @@ class Loop final : public Context, public core::Stateful {
   store::RunWriter& run_;
   const LoopRequest& request_;
   const core::Clock& clock_;
-  const sections::eval::Config eval_;
+  const sections::eval::Config& eval_;
   const std::int64_t logging_steps_;
   const StepperOptions options_;
   SignalWatch signals_;
@@ -519,7 +508,7 @@ class Loop final : public Context, public core::Stateful {
   const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
   std::int64_t logged_step_ = -1, evaluated_step_ = -1, updated_step_ = -1, first_step_ = 0, started_ns_ = 0;
   bool stepped_ = false;
-  bool stopped_early_ = false;  ///< a signal ended what is due at this step; it is made when the run goes on
+  bool stopped_early_ = false;  ///< a signal interrupted what is due at this step; done when the run resumes
   bool eval_due_ = false, save_due_ = false;  ///< at this step, in this order
   double seconds_before_ = 0, step_s_ = 0, longest_eval_s_ = 0;
 };

@@ -19,18 +19,18 @@ namespace runner::train {
 
 enum class Ending { kLimit, kCallback, kSignal, kTimeLimit };
 
-/// Whether the same command goes on later: exit status 75.
+/// Whether the same command resumes the run later: exit status 75.
 inline bool is_resumable(Ending ending) { return ending == Ending::kSignal || ending == Ending::kTimeLimit; }
 
 struct LoopRequest {
   bool smoke = false;
   bool progress_bar = false;
   bool quiet = false;
-  std::string checkpoint;                                ///< folder to go on from; "" starts at step 0
-  std::shared_ptr<checkpoint::CheckpointPrefetch> held;  ///< what was read of it already; null: nothing
-  double verify_seconds = 0;                             ///< that was waited until it was found and verified
-  double peak_flops = 0;                     ///< of this machine for the recipe's precision; 0 when not measured
-  double process_age_s = 0;                  ///< for `launch.time_limit`, which counts from the start of the process
+  std::string checkpoint;                                ///< folder to resume from; "" starts at step 0
+  std::shared_ptr<checkpoint::CheckpointPrefetch> held;  ///< the part that was prefetched; null: none
+  double verify_seconds = 0;                             ///< seconds spent to find and verify it
+  double peak_flops = 0;                     ///< FLOP/s of this machine for the recipe's precision; 0 when not measured
+  double process_age_s = 0;                  ///< for `launch.time_limit`, which counts from process start
   const std::atomic<int>* signal = nullptr;  ///< TrainRequest::signal
   bool light = false;                        ///< TrainRequest::light
 };
@@ -38,13 +38,13 @@ struct LoopRequest {
 struct LoopResult {
   Ending ending = Ending::kLimit;
   std::string reason;           ///< `max_steps 2000`, `early_stopping: ...`, `SIGTERM`, `time_limit 23 h 00 min ...`
-  core::Node summary;           ///< steps, seconds, rates, last and best figures, where things lie
+  core::Node summary;           ///< steps, seconds, rates, last and best figures, paths
   std::string last_checkpoint;  ///< "" when none was written
 };
 
 /// Trains one experiment into one run: steps, metrics, evaluations, checkpoints, callbacks, until a limit, a callback
-/// or a signal ends it. RunError for a loss that is not finite where the recipe says stop, a step that
-/// does not fit into memory, bad records and a disk that refuses.
+/// or a signal ends it. RunError for a non-finite loss if the recipe says stop, a step that does not fit into memory,
+/// bad records and disk errors.
 LoopResult run_loop(Experiment& experiment, store::RunWriter& run, const LoopRequest& request,
                     const core::Clock& clock);
 

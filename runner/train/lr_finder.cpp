@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kOverflowsMax = 200;
 
-/// Takes the schedule's place.
+/// Replaces the schedule.
 class Climb final : public components::lr_scheduler::Scheduler {
  public:
   Climb(const LrRangeRequest& request, double base_lr) : request_(request), base_lr_(base_lr) {}
@@ -32,22 +32,21 @@ std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeReque
   if (experiment == nullptr) return std::nullopt;
   const core::Node& base = recipe.at("optimizer.lr");
   if (base.as_double() == 0.0) {
-    diagnostics.error(base.location(),
-                      "optimizer.lr is 0, and a group with a rate of its own would keep no ratio to it",
-                      "any other rate will do: the sweep replaces it");
+    diagnostics.error(base.location(), "optimizer.lr is 0, so the ratios of groups with their own rate are undefined",
+                      "set any other rate: the range test replaces it");
     return std::nullopt;
   }
-  const auto init = checkpoint::plan_init_from(recipe.at("init_from"), *experiment->model,
-                                               recipe.at("output_dir").as_string(), diagnostics);
+  const auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment->model,
+                                               recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (init) checkpoint::load_init_weights(*init, *experiment->model);
   experiment->scheduler = std::make_shared<Climb>(request, base.as_double());
   experiment->weight_average.reset();
   StepperOptions options = stepper_options(experiment->recipe);
-  options.schedule = {};  // one rate a step, whatever moves the recipe's schedule
+  options.schedule = {};  // one rate per step, regardless of the recipe's schedule
   Stepper stepper(*experiment, options);
   LrRecorder recorder(request);
-  std::int64_t overflows = 0;  // of float16: no steps, and fewer with each scale that was too large
+  std::int64_t overflows = 0;  // float16 overflows: skipped steps, which lower the scale
   while (stepper.progress().step < request.steps && overflows < kOverflowsMax) {
     const double lr = lr_at(request, stepper.progress().step);
     const StepResult result = stepper.step(false);

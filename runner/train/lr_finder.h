@@ -8,9 +8,8 @@
 
 namespace runner::train {
 
-/// Trains the recipe from its initial weights for a few steps at rates that climb, and forgets what it learned: no run,
-/// no checkpoint, no file. The schedule and an average of the weights are left out. Nothing when `diagnostics` got
-/// errors.
+/// Trains the recipe from its initial weights for a few steps at increasing rates and discards the result: no run, no
+/// checkpoint, no file. Ignores the schedule and weight averaging. Nothing when `diagnostics` got errors.
 std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                core::Diagnostics& diagnostics);
 

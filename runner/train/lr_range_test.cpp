@@ -6,11 +6,11 @@
 namespace runner::train {
 namespace {
 
-constexpr std::size_t kLastLeftOut = 5;  // where the loss diverges already
+constexpr std::size_t kLastLeftOut = 5;  // where the loss already diverges
 constexpr std::size_t kPointsMin = 3;
 constexpr double kNotYetFalling = 0.05;  // of the whole descent
 
-/// The middle of the longest run of points, not necessarily neighbours, each of which lies below the one before.
+/// The middle of the longest decreasing subsequence of the points.
 double valley(const std::vector<LrPoint>& points) {
   std::vector<std::size_t> lengths(points.size(), 1);
   std::size_t end = 0;
@@ -25,7 +25,7 @@ double valley(const std::vector<LrPoint>& points) {
   return points[begin + static_cast<std::size_t>(third) + static_cast<std::size_t>(third / 2.0)].lr;
 }
 
-/// With the distances between rates as a logarithmic axis shows them.
+/// With distances between rates on a logarithmic axis.
 double steepest(const std::vector<LrPoint>& points) {
   std::size_t best = 0;
   double least = 0;
@@ -39,7 +39,7 @@ double steepest(const std::vector<LrPoint>& points) {
   return points[best].lr;
 }
 
-/// From where the loss begins to fall to where it is least: on the flat before it, noise alone makes descents.
+/// From where the loss starts to fall to its minimum: on the plateau before, noise alone makes descents.
 std::vector<LrPoint> descent_of(const std::vector<LrPoint>& points) {
   const auto lower = [](const LrPoint& a, const LrPoint& b) { return a.smoothed < b.smoothed; };
   const auto least = std::min_element(points.begin(), points.end(), lower);
@@ -68,7 +68,7 @@ bool LrRecorder::add(double lr, double loss) {
   const double smoothed = mean_ / (1.0 - kept_);
   sweep_.points.push_back({lr, loss, smoothed});
   if (sweep_.points.size() == 1 || smoothed < least_) least_ = smoothed;
-  // Of a loss below zero every multiple lies below it, too.
+  // For a negative loss every multiple lies below it, too.
   sweep_.diverged = smoothed > least_ + (request_.diverged_at - 1.0) * std::abs(least_);
   return !sweep_.diverged;
 }

@@ -7,13 +7,13 @@
 
 namespace runner::train {
 
-/// What `roux lr-find` asks for. Free of LibTorch, as all of this header: the program fills it in.
+/// What `roux lr-find` asks for. Without LibTorch, like all of this header: the program fills it in.
 struct LrRangeRequest {
   double min_lr = 1e-7, max_lr = 10.0;
   std::int64_t steps = 100;
-  bool linear = false;       ///< equal distances between the rates; else equal ratios
-  double smoothing = 0.98;   ///< what the running mean of the losses keeps of itself
-  double diverged_at = 4.0;  ///< times the least smoothed loss: there the sweep ends
+  bool linear = false;       ///< linear spacing of the rates; else exponential
+  double smoothing = 0.98;   ///< smoothing factor of the running mean of the losses
+  double diverged_at = 4.0;  ///< times the smallest smoothed loss: the test ends there
 };
 
 /// The rate of step `step`, from 0 on.
@@ -23,22 +23,22 @@ struct LrPoint {
   double lr = 0, loss = 0, smoothed = 0;
 };
 
-/// Which rates to take.
+/// The suggested rates.
 struct LrSuggestion {
-  double valley = 0;    ///< in the middle of the longest descent
-  double steepest = 0;  ///< where the loss falls fastest
+  double valley = 0;    ///< middle of the longest descent
+  double steepest = 0;  ///< steepest descent
 };
 
-/// The losses of a short training whose rate climbs with every step.
+/// The losses of a short training with a rate that increases every step.
 struct LrSweep {
   std::vector<LrPoint> points;
   bool diverged = false;                   ///< ended before the last rate
-  std::optional<LrSuggestion> suggestion;  ///< nothing where the loss never fell
+  std::optional<LrSuggestion> suggestion;  ///< nothing if the loss never fell
 };
 
-/// Puts down the loss of one more step; false when the sweep has diverged and is over.
+/// Records the loss of one more step; false when the loss has diverged and the test is over.
 ///
-/// Source  fastai's LRFinder: a running mean corrected for its start, over at four times the least one
+/// Source  fastai's LRFinder: a running mean corrected for its start, stops at four times the smallest one
 class LrRecorder {
  public:
   explicit LrRecorder(const LrRangeRequest& request) : request_(request) {}
@@ -51,8 +51,8 @@ class LrRecorder {
   double mean_ = 0, kept_ = 1, least_ = 0;
 };
 
-/// Goes by the points that neither warm up nor diverge, without the first tenth and the last five: of them by those
-/// from where the loss begins to fall to where it is least.
+/// Uses the points without the first tenth and the last five, which warm up or diverge: of the rest those from where
+/// the loss starts to fall to its minimum.
 ///
 /// Source  Smith, Cyclical Learning Rates, arXiv:1506.01186, section 3.3; fastai.callback.schedule, valley and steep
 std::optional<LrSuggestion> suggest_lr(const std::vector<LrPoint>& points);

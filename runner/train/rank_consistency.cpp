@@ -9,15 +9,15 @@
 
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/launch.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/text.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/follower.h"
 #include "runner/store/run_writer.h"
-#include "runner/train/step/rank_differences.h"
+#include "runner/train/strategy/rank_differences.h"
 
 namespace runner::train {
 namespace {
@@ -28,12 +28,11 @@ using distributed::ProcessGroup;
 Node read(const std::string& json) { return core::parse_json(json).value(); }
 std::string text(const Node& node, const char* key) { return node.find(key)->as_string(); }
 
-/// As Accelerate reads its own switches.
+/// As Accelerate parses its own switches.
 bool is_switched_on(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr) return false;
-  std::string text = value;
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  const std::string text = core::lower(value);
   return text == "1" || text == "true" || text == "yes" || text == "on" || text == "y" || text == "t";
 }
 
@@ -62,17 +61,17 @@ Start start_of(const Node& node) {
 
 std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
+  const auto& launch = recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
-  std::shared_ptr<ProcessGroup> ranks = distributed::meet(*request.rank, {launch.timeout, debug});
+  std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
   const Surroundings surroundings = present_surroundings();
   refuse_differences(*ranks,
                      {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
                       {"LibTorch", surroundings.libtorch},
                       {"the recipe", recipe.hash()},
-                      {"instructions of the processor", surroundings.cpu_capability},
+                      {"CPU instructions", surroundings.cpu_capability},
                       {"threads", std::to_string(surroundings.threads)}},
-                     "who we are", "processes that train together have to be the same in all of that");
+                     "who we are", "ranks must agree on all of this");
   return ranks;
 }
 
@@ -82,8 +81,8 @@ void refuse_other_weights(ProcessGroup& ranks, const components::model::Model& m
     const at::Tensor values = parameter.tensor.detach().contiguous();
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
-  refuse_differences(ranks, {{"the weights that they begin with", checksum.text()}}, "weights",
-                     "a component draws them from something else than the seed, or reads another file");
+  refuse_differences(ranks, {{"the initial weights", checksum.text()}}, "weights",
+                     "a component does not draw them from the seed, or reads another file");
 }
 
 std::optional<Start> choose_together(ProcessGroup* ranks, core::Diagnostics& diagnostics,

@@ -20,20 +20,20 @@ class RunWriter;
 
 namespace runner::train {
 
-// What the processes of one training have to agree on. All of these are collectives.
+// What the processes of one training must agree on. All of these are collectives.
 
-/// Meets the others where the request says that there are any; null: this process trains alone. RunError when one of
-/// them does not come, or runs another recipe, another program, or on other instructions or threads: named with both.
+/// Joins the process group if the request has one; null: this process trains alone. RunError when a rank does not join,
+/// or differs in recipe, program, CPU instructions or threads: the message shows both.
 std::shared_ptr<distributed::ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request);
 
 /// RunError when the weights of two ranks differ.
 void refuse_other_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);
 
-/// The first rank chooses how the run begins, the others are told. Nothing when it was refused, which that rank says.
+/// Rank 0 chooses how the run begins and tells the others. Nothing when it was refused, which rank 0 reports.
 std::optional<Start> choose_together(distributed::ProcessGroup* ranks, core::Diagnostics& diagnostics,
                                      const std::function<Start()>& choose);
 
-/// The first rank opens the run; the others get a writer that keeps nothing, of the same run.
+/// Rank 0 opens the run; the others get a writer of the same run that discards everything.
 std::unique_ptr<store::RunWriter> open_together(distributed::ProcessGroup* ranks,
                                                 const std::function<std::unique_ptr<store::RunWriter>()>& open);
 

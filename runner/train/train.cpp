@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,9 +16,6 @@
 #include <utility>
 
 #include "components/ops/kernel_policy.h"
-#include "generated/section/capture.h"
-#include "generated/section/launch.h"
-#include "generated/section/training.h"
 #include "runner/artifact/provenance.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
@@ -29,11 +27,13 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/loop.h"
 #include "runner/train/rank_consistency.h"
@@ -41,7 +41,6 @@
 #include "runner/train/save/resume.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/save/tensor_memory.h"
-#include "runner/train/step/out_of_memory.h"
 
 namespace runner::train {
 namespace {
@@ -49,9 +48,9 @@ namespace {
 using core::Node;
 
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data that is still being read when the training is over
+constexpr std::int64_t kCapsulePatience_ms = 30'000;  ///< for data still being read when training is over
 
-/// `resolved`: the recipe as it is kept.
+/// `resolved`: the recipe as stored.
 std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const std::string& resolved,
                                            const Start& start, const TrainRequest& request, const core::Clock& clock) {
   if (start.resume) {
@@ -61,15 +60,15 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
       const bool is_full = failure.exit_code == core::kExitResumable;
       throw core::RunError(failure.message, failure.hint, is_full ? failure.exit_code : core::kExitUsage);
     }
-    // What this branch goes on with, for the next resume to compare with.
+    // What this branch resumes with, for the next resume to compare with.
     const std::string folder = store::branch_folder(start.resume->run_dir, run.value()->branch());
     core::make_folders(folder).value();
     core::write_file_atomic(folder + "/resolved.json", resolved).value();
     return std::move(run).value();
   }
   store::NewRun fresh;
-  fresh.output_dir = recipe.at("output_dir").as_string();
-  fresh.run_name = recipe.at("run_name").as_string();
+  fresh.output_dir = recipe.output_dir;
+  fresh.run_name = recipe.run_name;
   fresh.smoke = request.smoke;
   fresh.id = request.run_id;
   fresh.light = request.light;
@@ -85,10 +84,11 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
   return store::RunWriter::create(fresh, clock).value();
 }
 
-/// `init_from`: fills the model with the weights of another one. Nothing when the recipe has no such wish.
+/// `init_from`: fills the model with the weights of another one. Nothing without an `init_from` in the recipe.
 std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
-  auto init = checkpoint::plan_init_from(*experiment.recipe.find("init_from"), *experiment.model,
-                                         experiment.recipe.find("output_dir")->as_string(), diagnostics);
+  const resolve::Recipe& recipe = experiment.recipe;
+  auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment.model, recipe.output_dir,
+                                         diagnostics);
   if (init) checkpoint::load_init_weights(*init, *experiment.model);
   return init;
 }
@@ -110,18 +110,17 @@ void record_changes(store::RunWriter& run, const Start& start) {
   run.event("changes", start.resume ? start.resume->step : 0, std::move(data));
 }
 
-/// What was asked for, and what reaches into the arithmetic anyway. The recipe names the variables of its secrets.
+/// The requested variables, and those that affect the arithmetic. The recipe names the variables of its secrets.
 std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe, const std::string& resolved) {
-  const auto capture = sections::capture::parse_config(recipe.at("capture"));
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
-  variables.merge(artifact::chosen_environment(capture.environment));
+  variables.merge(artifact::chosen_environment(recipe.capture.environment));
   for (auto& [name, value] : variables) {
     if (resolved.find("${env:" + name) != std::string::npos) value = artifact::kHiddenValue;
   }
   return variables;
 }
 
-/// `init`: the weights that the run begins with, when it took any.
+/// `init`: the weights that the run starts with, if loaded.
 artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::string& resolved,
                                    const Experiment& experiment, const TrainRequest& request,
                                    const checkpoint::InitWeights* init) {
@@ -209,11 +208,11 @@ int finish(store::RunWriter& run, const LoopResult& result) {
   return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
-/// What a component, LibTorch or the memory threw, in words for a person.
+/// The error of a component, LibTorch or an allocation as a readable message.
 core::RunError as_run_error(const std::exception& error) {
   if (is_out_of_memory(error)) {
-    return core::RunError("memory is exhausted: " + plain_text(error),
-                          "a smaller model or smaller batches, a larger training.max_memory, or more memory");
+    return core::RunError("out of memory: " + plain_text(error),
+                          "use a smaller model, smaller batches, a larger training.max_memory, or more memory");
   }
   const bool torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
   return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
@@ -224,15 +223,15 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
-    recorder.reset();  // what it adds belongs before the end of the run
+    recorder.reset();  // its records belong before the end of the run
     const int status = finish(run, result);
     if (!experiment.is_first()) return status;
     if (!request.quiet) print_summary(experiment, run, result);
     write_summary_json(request.summary_json, run, result);
     return status;
   } catch (const core::RunError& error) {
-    // What could not even be loaded is as resumable as it was; so is a full disk that was waited for in vain.
-    // And what another process did says nothing about this run.
+    // A checkpoint that failed to load leaves the run as resumable as before; so does a disk that stayed full. And
+    // another process's failure says nothing about this run.
     const bool resumable = error.exit_code() == core::kExitResumable || error.exit_code() == core::kExitUsage;
     const bool lost = error.exit_code() == core::kExitPeerLost;
     recorder.reset();
@@ -249,115 +248,156 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   }
 }
 
-std::unique_ptr<Experiment> build(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
   try {
     return build_experiment(recipe, {}, diagnostics);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     throw core::RunError("the model and the data do not fit into memory: " + plain_text(error),
-                         "a smaller model, a larger training.max_memory, or more memory");
+                         "use a smaller model, a larger training.max_memory, or more memory");
   }
 }
+
+/// One training, phase by phase: preview the start, build the experiment, open the run, run the loop. When a phase
+/// returns false, `diagnostics` has the reason, and nothing was written.
+class Training {
+ public:
+  Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
+      : recipe_(recipe),
+        request_(request),
+        diagnostics_(diagnostics),
+        resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
+
+  /// Runs the checks that need no data, and starts prefetching the checkpoint.
+  bool look_ahead() {
+    configure_torch(recipe_);
+    ranks_ = meet_ranks(recipe_, request_);
+    is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
+    if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
+    const auto& max_memory = recipe_.training.max_memory;
+    if (max_memory) limit_tensor_memory(*max_memory);
+    if (is_first_ && !start_.checkpoint.empty()) {
+      held_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
+                                                    std::min(max_memory.value_or(kNoLimit), core::free_memory()));
+    }
+    return true;
+  }
+
+  bool build() {
+    experiment_ = build_or_explain(recipe_, diagnostics_);
+    if (experiment_ == nullptr) return false;
+    experiment_->ranks = ranks_;
+    if (request_.rank) experiment_->local_rank = request_.rank->local_rank;
+    // The weights are drawn: from here on each process has its own random numbers.
+    if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));
+    return true;
+  }
+
+  bool open() {
+    // Two programs that start at the same instant must not both find nothing to resume.
+    std::optional<store::StartLock> lock;
+    if (is_first_) lock.emplace(recipe_.output_dir);
+    const std::int64_t begin_ns = clock_.monotonic_ns();
+    if (!agree([&] { return choose_start(recipe_, request_, *experiment_, held_.get(), clock_, diagnostics_); })) {
+      return false;
+    }
+    verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
+    if (held_ != nullptr && held_->checkpoint() != start_.checkpoint) held_.reset();
+    if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
+    if (diagnostics_.has_errors()) return false;
+    if (is_first_) {
+      const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
+      check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);
+    }
+    run_ = open_together(ranks_.get(), [&] { return open_run(recipe_, resolved_, start_, request_, clock_); });
+    return true;
+  }
+
+  int run(double peak_flops) {
+    record_start();
+    LoopRequest loop;
+    loop.smoke = request_.smoke;
+    loop.progress_bar = request_.progress_bar;
+    loop.quiet = request_.quiet;
+    loop.checkpoint = start_.checkpoint;
+    loop.held = std::move(held_);
+    loop.verify_seconds = verify_seconds_;
+    loop.peak_flops = peak_flops;
+    loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
+    loop.signal = request_.signal;
+    loop.light = request_.light != nullptr;
+    return train_into(*experiment_, *run_, recorder_, request_, loop, clock_);
+  }
+
+ private:
+  /// Rank 0 decides for all.
+  bool agree(const std::function<Start()>& choose) {
+    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
+    if (found) start_ = *std::move(found);
+    return found.has_value();
+  }
+
+  /// Records in log, events and provenance how the run begins.
+  void record_start() {
+    if (is_first_ && request_.on_opened) request_.on_opened(run_->run_dir());
+    const std::string log_file = run_->run_dir() + "/logs/rank-" + std::to_string(experiment_->rank()) + ".log";
+    request_.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
+    for (const std::string& note : start_.notes) core::log_warning(note);
+    for (const Difference& difference : start_.differences) {
+      if (difference.effect == Effect::kHarmless) {
+        core::log_info(to_text(difference) + " (harmless)");
+      } else {
+        core::log_warning(to_text(difference) + " (changes the results, allowed)");
+      }
+    }
+    record_changes(*run_, start_);
+    if (is_first_) {
+      recorder_.emplace(provenance_of(recipe_, resolved_, *experiment_, request_, init_ ? &*init_ : nullptr), *run_,
+                        start_.resume ? start_.resume->step : 0, request_.code, request_.light != nullptr);
+    }
+    if (start_.resume) {
+      core::log_info("resuming " + run_->run_dir() + " from " +
+                     (start_.checkpoint.empty() ? "step 0: it has no checkpoint" : start_.checkpoint));
+    } else {
+      core::log_info("run " + run_->run_dir());
+    }
+    if (init_) {
+      run_->event("init_from", 0, init_->to_node());
+      core::log_info("initial weights: " + init_->text());
+    }
+  }
+
+  const resolve::Recipe& recipe_;
+  const TrainRequest& request_;
+  core::Diagnostics& diagnostics_;
+  const std::string resolved_;  ///< the recipe as stored
+  const core::Clock& clock_ = core::system_clock();
+  std::shared_ptr<distributed::ProcessGroup> ranks_;
+  bool is_first_ = true;
+  Start start_;
+  std::shared_ptr<checkpoint::CheckpointPrefetch> held_;
+  double verify_seconds_ = 0;
+  std::unique_ptr<Experiment> experiment_;
+  std::optional<checkpoint::InitWeights> init_;
+  std::unique_ptr<store::RunWriter> run_;
+  std::optional<ProvenanceRecorder> recorder_;
+};
 
 }  // namespace
 
 void configure_torch(const resolve::Recipe& recipe) {
-  const auto launch = sections::launch::parse_config(recipe.at("launch"));
-  if (launch.num_cpu_threads_per_process) at::set_num_threads(static_cast<int>(*launch.num_cpu_threads_per_process));
-  set_matmul_precision(recipe.at("precision"));
-  components::set_fused_kernels(sections::training::parse_config(recipe.at("training")).fused_kernels);
-  at::globalContext().setDeterministicAlgorithms(recipe.at("deterministic").as_bool(), false);
+  const auto& threads = recipe.launch.num_cpu_threads_per_process;
+  if (threads) at::set_num_threads(static_cast<int>(*threads));
+  set_matmul_precision(recipe.precision);
+  components::set_fused_kernels(recipe.training.fused_kernels);
+  at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 
 int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics) {
-  const core::Clock& clock = core::system_clock();
-  configure_torch(recipe);
-  const std::shared_ptr<distributed::ProcessGroup> ranks = meet_ranks(recipe, request);
-  const bool is_first = ranks == nullptr || ranks->rank() == 0;
-  // Says what is refused before anything is read.
-  const std::optional<Start> first = choose_together(
-      ranks.get(), diagnostics, [&] { return choose_start(recipe, request, nullptr, nullptr, clock, diagnostics); });
-  if (!first) return core::kExitUsage;
-  const auto training = sections::training::parse_config(recipe.at("training"));
-  if (training.max_memory) limit_tensor_memory(*training.max_memory);
-  std::shared_ptr<checkpoint::CheckpointPrefetch> held;
-  if (is_first && !first->checkpoint.empty()) {
-    held = checkpoint::CheckpointPrefetch::begin(first->checkpoint,
-                                                 std::min(training.max_memory.value_or(kNoLimit), core::free_memory()));
-  }
-  const auto experiment = build(recipe, diagnostics);
-  if (experiment == nullptr) return core::kExitUsage;
-  std::optional<checkpoint::InitWeights> init;
-  experiment->ranks = ranks;
-  if (request.rank) experiment->local_rank = request.rank->local_rank;
-  if (first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
-  if (diagnostics.has_errors()) return core::kExitUsage;
-
-  // The weights are drawn: from here on each process draws numbers of its own.
-  if (!is_first) at::manual_seed(static_cast<std::uint64_t>(recipe.at("seed").as_integer() + ranks->rank()));
-
-  // Two programs that start at the same instant must not both find nothing to go on with.
-  std::optional<store::StartLock> lock;
-  if (is_first) lock.emplace(recipe.at("output_dir").as_string());
-  const std::int64_t begin_ns = clock.monotonic_ns();
-  const std::optional<Start> chosen = choose_together(ranks.get(), diagnostics, [&] {
-    return choose_start(recipe, request, experiment.get(), held.get(), clock, diagnostics);
-  });
-  const double verify_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
-  if (!chosen) return core::kExitUsage;
-  const Start& start = *chosen;
-  if (held != nullptr && held->checkpoint() != start.checkpoint) held.reset();
-  // What there was to go on from at first may be gone by now.
-  if (start.checkpoint.empty() && !first->checkpoint.empty()) init = init_weights(*experiment, diagnostics);
-  if (diagnostics.has_errors()) return core::kExitUsage;
-  if (is_first) {
-    const std::string there = start.resume ? start.resume->run_dir + "/checkpoints" : "";
-    check_room(*experiment, there.empty() ? recipe.at("output_dir").as_string() : there, there, request.smoke);
-  }
-  const std::string resolved = request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json;
-  const auto run = open_together(ranks.get(), [&] { return open_run(recipe, resolved, start, request, clock); });
-  lock.reset();
-  if (is_first && request.on_opened) request.on_opened(run->run_dir());
-  const std::string log_file = run->run_dir() + "/logs/rank-" + std::to_string(experiment->rank()) + ".log";
-  request.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
-  for (const std::string& note : start.notes) core::log_warning(note);
-  for (const Difference& difference : start.differences) {
-    if (difference.effect == Effect::kHarmless) {
-      core::log_info(to_text(difference) + " (harmless)");
-    } else {
-      core::log_warning(to_text(difference) + " (changes the maths, allowed)");
-    }
-  }
-  record_changes(*run, start);
-  std::optional<ProvenanceRecorder> recorder;
-  if (is_first) {
-    recorder.emplace(
-        provenance_of(recipe, resolved, *experiment, request, init && start.checkpoint.empty() ? &*init : nullptr),
-        *run, start.resume ? start.resume->step : 0, request.code, request.light != nullptr);
-  }
-  if (start.resume) {
-    core::log_info("resuming " + run->run_dir() + " from " +
-                   (start.checkpoint.empty() ? "step 0: it has no checkpoint to go on from" : start.checkpoint));
-  } else {
-    core::log_info("run " + run->run_dir());
-  }
-  if (init && start.checkpoint.empty()) {
-    run->event("init_from", 0, init->to_node());
-    core::log_info("initial weights: " + init->text());
-  }
-  LoopRequest loop;
-  loop.smoke = request.smoke;
-  loop.progress_bar = request.progress_bar;
-  loop.quiet = request.quiet;
-  loop.checkpoint = start.checkpoint;
-  loop.held = std::move(held);
-  loop.verify_seconds = verify_seconds;
-  loop.peak_flops = peak_flops;
-  loop.process_age_s = request.signal == nullptr ? core::process_age_s() : 0.0;
-  loop.signal = request.signal;
-  loop.light = request.light != nullptr;
-  return train_into(*experiment, *run, recorder, request, loop, clock);
+  Training training(recipe, request, diagnostics);
+  if (!training.look_ahead() || !training.build() || !training.open()) return core::kExitUsage;
+  return training.run(peak_flops);
 }
 
 }  // namespace runner::train

@@ -6,12 +6,12 @@
 
 namespace runner::train {
 
-/// `roux run`: builds, opens or continues the run, trains, reports. Returns the exit status; `diagnostics` gets what is
-/// wrong before the first step (then nothing was written).
+/// `roux run`: builds, opens or resumes the run, trains, reports. Returns the exit status; `diagnostics` gets errors
+/// before the first step (then nothing was written).
 int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
           core::Diagnostics& diagnostics);
 
-/// Threads for LibTorch as the recipe asks (`launch.num_cpu_threads_per_process`), and `deterministic`.
+/// Configures LibTorch's threads (`launch.num_cpu_threads_per_process`) and `deterministic` mode as the recipe asks.
 void configure_torch(const resolve::Recipe& recipe);
 
 }  // namespace runner::train

@@ -7,8 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/history.h"
 
@@ -23,16 +24,10 @@ using Runs = std::vector<RunSummary>;
 
 using Series = store::NamedSeries;
 
-/// As short as it can be and still the same number.
-std::string exact(double value) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-  std::array<char, 40> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+/// Non-finite numbers are text in JSON.
+std::string json_number(double value) {
+  return std::isfinite(value) ? core::number_text(value) : "\"" + core::number_text(value) + "\"";
 }
-
-/// Numbers that JSON cannot say are text there.
-std::string json_number(double value) { return std::isfinite(value) ? exact(value) : "\"" + exact(value) + "\""; }
 
 core::Result<std::vector<Series>> read_all(const RunSummary& run, const std::vector<std::string>& wanted) {
   return store::read_all_series(run.run_dir, [&](const std::string& name) {
@@ -46,9 +41,10 @@ constexpr const char* kCsvTitles = "run,name,metric,step,time_ms,value\n";
 void add_csv(const RunSummary& run, const std::vector<Series>& all, std::string& text) {
   for (const Series& series : all) {
     const std::string head =
-        run.id + "," + terminal::csv_field(review::name_of(run)) + "," + terminal::csv_field(series.name) + ",";
+        run.id + "," + core::csv_field(review::name_of(run)) + "," + core::csv_field(series.name) + ",";
     for (const store::SeriesPoint& point : series.points) {
-      text += head + std::to_string(point.step) + "," + std::to_string(point.time_ms) + "," + exact(point.value) + "\n";
+      text += head + std::to_string(point.step) + "," + std::to_string(point.time_ms) + "," +
+              core::number_text(point.value) + "\n";
     }
   }
 }
@@ -112,7 +108,7 @@ core::Result<std::string> text_of(const RunSummary& run, const RunsExportRequest
 
 using Failures = std::vector<core::Failure>;
 
-/// One that cannot be read keeps no other out.
+/// An unreadable one does not block others.
 std::string content_of(const Runs& runs, const RunsExportRequest& request, Failures& unread) {
   const bool json = request.format == "json";
   std::string text = request.format == "csv" ? kCsvTitles : json && !request.per_run ? "[" : "";
@@ -128,7 +124,7 @@ std::string content_of(const Runs& runs, const RunsExportRequest& request, Failu
   return json ? text + (request.per_run ? "\n" : "]\n") : text;
 }
 
-/// Writes one file, or gives back what goes to standard output.
+/// Writes one file, or returns the text for standard output.
 core::Result<std::string> put(std::string content, const std::string& path) {
   if (path.empty()) return content;
   if (const auto written = core::write_output(path, content); !written) return written.failure();
@@ -173,7 +169,7 @@ std::optional<std::string> runs_export(const review::RunsContext& context, const
     if (unread.size() == runs->size()) {
       diagnostics.error({}, failure.message, failure.hint);
     } else {
-      diagnostics.warning({}, failure.message + "; this run is left out", failure.hint);
+      diagnostics.warning({}, failure.message + "; skipping this run", failure.hint);
     }
   }
   if (said) return std::move(said).value();

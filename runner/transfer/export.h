@@ -14,10 +14,10 @@ struct RunsExportRequest {
   std::vector<std::string> metrics = {};  ///< names, in which `*` stands for any text; empty: all
   std::string format = "csv";             ///< csv, jsonl: a line a point; json: the run, its recipe, points, events
   std::string output = "";                ///< a file; "" is standard output
-  bool per_run = false;                   ///< `output` is a folder, and gets a file for each run
+  bool per_run = false;                   ///< `output` is a folder that gets a file for each run
 };
 
-/// Writes what runs hold for other programs, whole: numbers to the last bit, names as they are.
+/// Exports complete runs for other programs: numbers to the last bit, names unchanged.
 std::optional<std::string> runs_export(const review::RunsContext& context, const RunsExportRequest& request,
                                        core::Diagnostics& diagnostics);
 

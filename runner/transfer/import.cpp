@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "runner/core/platform/parallel.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/annotations.h"
 #include "runner/store/run_writer.h"
@@ -24,7 +24,7 @@ constexpr const char* kTag = "imported";
 constexpr std::size_t kNameMax = 80;
 constexpr std::size_t kWritersMax = 16;  ///< runs written at once: each waits for the disk most of its time
 
-/// The time at which the other tool wrote: so a run that is written anew keeps its times.
+/// The time at which the other tool wrote: so a reimported run keeps its times.
 class Replay final : public core::Clock {
  public:
   explicit Replay(const core::Clock& clock) : clock_(clock), now_ms_(clock.wall_ms()) {}
@@ -127,7 +127,7 @@ core::Result<std::string> write_run(const ForeignRun& run, const review::RunsCon
   return writer.run_id();
 }
 
-/// What a path holds, whatever tool wrote it.
+/// Reads a path of any supported tool.
 std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& diagnostics) {
   if (path.starts_with("http://") || path.starts_with("https://")) {
     auto runs = read_mlflow_server(path);
@@ -149,7 +149,7 @@ std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& di
     if (!runs.value().empty()) return std::move(runs).value();
   }
   diagnostics.error(
-      {}, path + " holds nothing that can be imported",
+      {}, path + " has nothing to import",
       "event files of TensorBoard, a folder mlruns or the address of MLflow, or a .csv file with a column "
       "\"step\"");
   return {};

@@ -14,10 +14,10 @@ struct RunsImportRequest {
   std::vector<std::string> paths =
       {};                 ///< folders of event files, with those below them; folders and addresses of MLflow; CSV files
   std::string name = "";  ///< of the runs; "" takes that of the folder or of the tool
-  bool again = false;     ///< also what was imported before
+  bool again = false;     ///< also import what was imported before
 };
 
-/// A run that another tool has written.
+/// A run of another tool.
 struct ForeignRun {
   struct Point {
     std::int64_t step, time_ms;
@@ -34,20 +34,20 @@ struct ForeignRun {
   std::vector<Text> texts;
   core::Node parameters = core::Node::mapping();
   std::vector<std::string> tags;
-  std::string note;                   ///< what a person wrote about it there
-  std::vector<std::string> problems;  ///< what could not be taken over
+  std::string note;                   ///< the user's notes there
+  std::vector<std::string> problems;  ///< what could not be imported
 };
 
-/// Each reads what lies at a path, and nothing where that is not of its kind.
+/// Each reads a path, and returns nothing if it is of another kind.
 core::Result<std::vector<ForeignRun>> read_tensorboard(const std::string& path);
 core::Result<std::vector<ForeignRun>> read_mlflow(const std::string& path);
 core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path);
-/// All runs of a server of MLflow, or those of the experiment or the one run that a browser's address names. What it
-/// takes to speak to it is in MLflow's variables.
+/// All runs of a server of MLflow, or those of the experiment or the one run that a browser's address names. Connection
+/// settings come from MLflow's variables.
 core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& address);
 
-/// Makes runs of what other tools have written: they are listed, drawn and compared like others, and carry the tag
-/// `imported`. What was imported before is passed over.
+/// Imports runs of other tools: they are listed, drawn and compared like others, and have the tag `imported`. Skips
+/// what was imported before.
 std::optional<std::string> runs_import(const review::RunsContext& context, const RunsImportRequest& request,
                                        core::Diagnostics& diagnostics);
 

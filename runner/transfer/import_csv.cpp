@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/transfer/import.h"
 
@@ -97,7 +97,7 @@ std::int64_t time_of(const Row& row, const Layout& at) {
   return seconds ? whole(*seconds * 1000).value_or(0) : 0;
 }
 
-/// A metric a row. Each of these gives back how many values it left out.
+/// One metric per row. Each of these returns the number of skipped values.
 std::int64_t take_long(const Row& row, const Layout& at, ForeignRun& run) {
   const auto step = whole(number(row[at.step]));
   const auto value = number(row[at.value]);
@@ -145,8 +145,8 @@ core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path) 
     if (rows[i].size() == 1 && rows[i][0].empty()) continue;  // a blank line
     if (rows[i].size() != titles.size()) {
       return core::Failure{path + ": row " + std::to_string(i + 1) + " has " + std::to_string(rows[i].size()) +
-                               " fields, and the titles are " + std::to_string(titles.size()),
-                           "a comma within a field needs quotes round it"};
+                               " fields, but the header has " + std::to_string(titles.size()),
+                           "quote fields that contain a comma"};
     }
     const std::string id = is_long && at.run >= 0 ? rows[i][at.run] : "";
     left_out[id] += is_long ? take_long(rows[i], at, by_run[id]) : take_wide(titles, rows[i], at, by_run[id]);
@@ -154,7 +154,7 @@ core::Result<std::vector<ForeignRun>> read_metrics_csv(const std::string& path) 
   for (auto& [id, run] : by_run) {
     if (left_out[id] > 0) {
       run.problems.push_back(path + ": " + core::counted(left_out[id], "value", "values") +
-                             " left out: a point is a number at a whole step");
+                             " skipped: a point needs a number and an integer step");
     }
     run.tool = "csv";
     run.source = source + (id.empty() ? "" : "#" + id);

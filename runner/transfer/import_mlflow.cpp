@@ -138,10 +138,10 @@ core::Result<std::vector<ForeignRun>> read_mlflow(const std::string& path) {
     const auto text = core::read_file(file.string(), kFileBytesMax);
     if (!text) return text.failure();
     const auto meta = read_meta(file.string(), text.value());
-    if (!meta) problems.push_back(file.string() + " is no YAML: this run is left out");
+    if (!meta) problems.push_back(file.string() + " is not YAML: skipping this run");
     if (!meta || !meta->contains("run_id")) continue;  // an experiment's
     if (const auto stage = meta->find("lifecycle_stage"); stage != meta->end() && stage->second == "deleted") {
-      problems.push_back(file.parent_path().string() + " was deleted in MLflow: this run is left out");
+      problems.push_back(file.parent_path().string() + " was deleted in MLflow: skipping this run");
       continue;
     }
     auto run = read_run(file.parent_path(), *meta);

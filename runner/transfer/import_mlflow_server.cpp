@@ -157,15 +157,14 @@ core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& addr
     auto runs = Reader(place_of(address)).runs();
     if (runs.empty()) {
       return core::Failure{"MLflow at " + trackers::without_credentials(address) + " has no runs there",
-                           "is the number of the experiment right? deleted runs are not taken"};
+                           "check the id of the experiment; deleted runs are not imported"};
     }
     return runs;
   } catch (const trackers::TrackerError& error) {
     return core::Failure{error.what(), error.hint()};
   } catch (const json::exception&) {
-    return core::Failure{
-        "MLflow at " + trackers::without_credentials(address) + " answers something that is not MLflow's",
-        "is the address right?"};
+    return core::Failure{"MLflow at " + trackers::without_credentials(address) + " is not an MLflow server",
+                         "check the address"};
   }
 }
 

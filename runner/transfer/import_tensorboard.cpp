@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <map>
 
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/transfer/import.h"
 #include "trackers/io/event_file.h"
 
@@ -45,7 +45,7 @@ ForeignRun to_run(const std::string& folder, trackers::EventFile all) {
   if (!all.damage.empty()) run.problems.push_back(all.damage);
   if (all.left_out > 0) {
     run.problems.push_back(folder + ": " + core::counted(all.left_out, "value", "values") +
-                           " left out: images, histograms and other tensors are not taken over");
+                           " skipped: images, histograms and other tensors are not imported");
   }
   return run;
 }

@@ -168,7 +168,7 @@ std::pair<std::int64_t, std::string> find(const Database& database, const std::s
   }
   if (all.empty()) throw core::RunError(path + " has no study");
   if (name.empty() && all.size() == 1) return all.front();
-  throw core::RunError(name.empty() ? path + " has " + std::to_string(all.size()) + " studies, and one must be named"
+  throw core::RunError(name.empty() ? path + " has " + std::to_string(all.size()) + " studies; select one with --study"
                                     : path + " has no study called \"" + name + "\"",
                        "--study takes one of " + known);
 }
@@ -230,7 +230,7 @@ OptunaStudy read(const std::string& path, const std::string& name) {
 core::Result<void> write_optuna(const std::string& path, const OptunaStudy& study) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored))
-    return core::Failure{path + " is there already", "name a file that is not, or remove it first"};
+    return core::Failure{path + " already exists", "use another file, or remove it first"};
   return core::attempt([&] {
     Database database(path, Database::Mode::kCreate);
     Transaction transaction(database);
@@ -251,7 +251,7 @@ core::Result<void> write_optuna(const std::string& path, const OptunaStudy& stud
 
 core::Result<OptunaStudy> read_optuna(const std::string& path, const std::string& name) {
   std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return core::Failure{"there is no file " + path};
+  if (!std::filesystem::exists(path, ignored)) return core::Failure{"no such file: " + path};
   return core::attempt([&] { return read(path, name); });
 }
 

@@ -35,10 +35,10 @@ struct OptunaStudy {
 };
 
 /// Writes a database that `optuna.load_study(storage="sqlite:///PATH")` takes: the tables of Optuna 3.2 to 5.0. Failure
-/// when there is something at `path`, or the disk does not play along.
+/// when `path` exists, or on disk errors.
 core::Result<void> write_optuna(const std::string& path, const OptunaStudy& study);
 
-/// Reads one of the studies of such a database; `name` may be "" where there is one only. Failure says which there are.
+/// Reads one of the studies of such a database; `name` may be "" if there is only one. The Failure lists them.
 core::Result<OptunaStudy> read_optuna(const std::string& path, const std::string& name);
 
 }  // namespace runner::transfer

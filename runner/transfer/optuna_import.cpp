@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/transfer/optuna.h"
 
 namespace runner::transfer {
@@ -39,7 +39,7 @@ std::string variable_of(const std::string& name) {
 }
 
 /// Names for `vars` by Optuna's, each its own: who has one that will do keeps it, and of others that come to the same
-/// the second is numbered. `taken` has those that are somebody else's.
+/// the second is numbered. `taken` has names in use.
 std::map<std::string, std::string> variables_of(const std::vector<std::string>& names,
                                                 std::set<std::string> taken = {}) {
   std::map<std::string, std::string> variables;
@@ -162,11 +162,11 @@ core::Result<sweep::Point> point_of(const OptunaTrial& trial, const ImportOption
   }
   for (const OptunaParameter& parameter : trial.parameters) {
     const auto taken = used.find(path_of(parameter));
-    if (taken == used.end()) return core::Failure{"the sweep does not vary " + parameter.name};
+    if (taken == used.end()) return core::Failure{"the sweep has no parameter " + parameter.name};
     if (taken->second != parameter.name)
       return core::Failure{taken->second + " and " + parameter.name + " are both to be " + taken->first};
   }
-  if (!space.allows(point)) return core::Failure{"it does not meet the sweep's constraints"};
+  if (!space.allows(point)) return core::Failure{"it violates the sweep's constraints"};
   return point;
 }
 
@@ -184,7 +184,7 @@ std::string flaw_of(const std::vector<double>& values, std::size_t objectives) {
   return "";
 }
 
-/// As a trial of ours that has come to its end; nothing of one that has not.
+/// As a completed trial; nothing for one that has not ended.
 std::optional<sweep::TrialEnd> end_of(const OptunaTrial& trial, std::size_t objectives) {
   sweep::TrialEnd end;
   if (trial.state == "COMPLETE") {

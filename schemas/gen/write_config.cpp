@@ -36,8 +36,8 @@ std::string cpp_type(const Property& property, const std::string& name) {
     case Type::kArray: return "std::vector<" + cpp_type(*property.element, name) + ">";
     case Type::kMap: return "std::vector<std::pair<std::string, " + cpp_type(*property.element, name) + ">>";
     case Type::kObject: return camel_case(name);
+    case Type::kSection: return "runner::sections::" + property.name + "::Config";
     case Type::kComponent:
-    case Type::kSection:
     case Type::kAny: return "runner::core::Node";
   }
   return "";
@@ -139,8 +139,8 @@ std::string reader(const Property& property, const std::string& name) {
       return "[](const Node& list) { return read_list(list, " + reader(*property.element, name) + "); }";
     case Type::kMap: return "[](const Node& map) { return read_map(map, " + reader(*property.element, name) + "); }";
     case Type::kObject: return "parse_" + name;
+    case Type::kSection: return "runner::sections::" + property.name + "::parse_config";
     case Type::kComponent:
-    case Type::kSection:
     case Type::kAny: return "read_node";
   }
   return "";
@@ -235,6 +235,8 @@ void write_config_header(const Fragment& fragment, const Kind* kind, Outputs& ou
       "#include <cstdint>\n#include <limits>\n#include <memory>\n#include <optional>\n#include <string>\n"
       "#include <string_view>\n#include <utility>\n#include <vector>\n\n";
   if (kind) text += "#include \"" + kind->header + "\"\n";
+  for (const Property& property : fragment.properties)
+    if (property.type == Type::kSection) text += "#include \"generated/section/" + property.name + ".h\"\n";
   text += "#include \"runner/core/node.h\"\n#include \"runner/core/units.h\"\n\n";
   text += "namespace " + namespace_of(fragment, kind) + " {\n\n";
   for_each_nested(fragment.properties, [&](const Property& property, const std::string& name) {

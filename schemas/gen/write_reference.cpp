@@ -179,7 +179,7 @@ std::string page_of_kind(const Kind& kind, const Schemas& schemas) {
     if (!fragment.holds.empty()) text += "\nRecords " + runner::registry::kept_text(fragment) + ".\n";
     if (!fragment.resync.empty())
       text += "\n`trackers: all` " + runner::registry::taken_text(fragment) +
-              ". `roux sync --anew`: " + fragment.resync + ".\n";
+              ". `roux sync --resync`: " + fragment.resync + ".\n";
     if (wrapping.property)
       for (const Node& example : fragment.examples) text += fenced(wrapped(example, wrapping));
     if (!fragment.source.empty()) text += "\nSource: " + fragment.source + ".\n";

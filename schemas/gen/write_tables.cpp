@@ -32,7 +32,7 @@ void write_make_table(const Kind& kind, const std::vector<Fragment>& fragments, 
 
 void write_embedded(const Schemas& schemas, Outputs& outputs) {
   std::string text =
-      "// Written by schema_gen: the fragments as they are in schemas/, parsed when somebody asks.\n\n"
+      "// Written by schema_gen: the fragments as they are in schemas/, parsed on demand.\n\n"
       "#include \"runner/registry/registry.h\"\n\nnamespace runner::registry {\n\n"
       "const Embedded& embedded_fragments() {\n  static const Embedded embedded = {\n      {\n";
   for (const auto& [kind, fragments] : schemas.fragments)

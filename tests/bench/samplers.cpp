@@ -1,6 +1,6 @@
 // What samplers find, and what a proposal costs, for tests/bench. One JSON line each.
 //   bench_samplers best SAMPLER SEEDS TRIALS [FUNCTION]   {function: [the best value of each seed]}
-//   bench_samplers cost SAMPLER TRIALS                    microseconds of a processor for a proposal after so many
+//   bench_samplers cost SAMPLER TRIALS                    microseconds of a CPU for a proposal after this many
 //   trials
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // What a run's store takes and gives, for tests/bench. One JSON line each.
 //   bench_store burst N        the loop's view of N scalars, one a call, and how long until all of them are on disk
-//   bench_store fill RUN N     the same into a run that is there, as a resume at step 0 would go on with it
+//   bench_store fill RUN N     the same into a run that is there, as a resume at step 0 would continue it
 //   bench_store feed RUN       reads a run as trackers do, and once more after going back to the middle of it
 //   bench_store index DIR N    N runs of 50 parameters and 20 metrics, an hour old
 
@@ -116,7 +116,7 @@ void feed(const std::string& run_dir) {
   const std::int64_t points = read_to_end(feed, {});
   const double seconds = seconds_since(begin_ns);
   const double peak_mb = peak_rss_mb();
-  // As a tracker that is told everything anew: all up to the last row comes once more.
+  // As a tracker that is told everything again: all up to the last row is repeated.
   store::Cursor again;
   again.rows.metrics = stored_points(run_dir);
   again.branch = -1;

@@ -27,7 +27,7 @@ for name in "$prefix"/bin/roux "$prefix"/bin/schema_gen "$prefix"/lib/libroux_*.
   path=$(readelf -d "$name" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
   [ "$path" = '$ORIGIN/../lib' ] || fail "$name looks for libraries in $path"
 done
-for wanted in PyTorch CUDA yaml-cpp jsonnet jemalloc CLI11 re2; do
+for wanted in PyTorch CUDA yaml-cpp jsonnet jemalloc CLI11 re2 libpng zlib; do
   grep -qi "$wanted" "$prefix/share/doc/roux/NOTICE-third-party" || fail "NOTICE-third-party does not speak of $wanted"
 done
 for file in bash-completion/completions/roux zsh/site-functions/_roux fish/vendor_completions.d/roux.fish; do
@@ -39,32 +39,69 @@ for wanted in 'TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION' 'EN
 done
 grep -q 'Frances Y. Kuo and Stephen Joe' "$prefix/share/doc/roux/NOTICE" || fail "NOTICE lacks the Sobol table"
 
+# Installed are the public headers and what they include, each kind of component has one, and no file is missing.
+torch=$(sed -n 's/^ROUX_DEPS:PATH=//p' "$build/CMakeCache.txt")/torch
 mkdir plugin
+for header in "$prefix"/include/roux/*.h; do echo "#include <roux/${header##*/}>"; done >plugin/public.cpp
+g++ -std=c++20 -M -I "$prefix/include" -I "$prefix/include/roux/detail" -isystem "$torch/include" plugin/public.cpp |
+  tr -s ' \\' '\n' | grep "^$prefix/include/" | sort -u >reached
+find "$prefix/include" -type f | sort | diff - reached || fail "installed headers (<) are not those reached (>)"
+sed -n 's/.*"kind": "\([a-z_]*\)".*"header": "\([^"]*\)".*/\1 \2/p' "$prefix/share/roux/schemas/kinds.json" >kinds
+[ -s kinds ] || fail "no kinds in the installed schemas"
+while read -r kind header; do
+  grep -qF "#include \"$header\"" "$prefix/include/roux/$kind.h" || fail "roux/$kind.h does not give $header"
+done <kinds
+
+# The worked examples of the documentation, built outside of the tree. What trains is linked whole.
+page=$source_tree/docs/writing-a-component.md
+awk '/^```[a-z]+ (schemas|components|trackers)\/[^ ]+$/ { print $2 }' "$page" >examples
+[ "$(wc -l <examples)" = 10 ] || { cat examples; fail "the documentation names other examples"; }
+cp -r "$prefix/share/roux/schemas" plugin
+while read -r file; do
+  mkdir -p "plugin/${file%/*}"
+  awk -v file="$file" '/^```[a-z]* / { on = $2 == file; next } /^```$/ { on = 0 } on' "$page" >"plugin/$file"
+done <examples
 cat >plugin/CMakeLists.txt <<'EOF'
 cmake_minimum_required(VERSION 3.25)
 project(plugin LANGUAGES C CXX)
 find_package(roux 0.1 REQUIRED)
 add_library(points MODULE points.c)
 target_include_directories(points PRIVATE $<TARGET_PROPERTY:roux::base,INTERFACE_INCLUDE_DIRECTORIES>)
-add_executable(author author.cpp)
+add_custom_command(OUTPUT generated/stamp
+  COMMAND roux::schema_gen --schemas "${CMAKE_SOURCE_DIR}/schemas" --out generated
+  COMMAND ${CMAKE_COMMAND} -E touch generated/stamp)
+add_custom_target(generate DEPENDS generated/stamp)
+include_directories("${CMAKE_BINARY_DIR}")
+add_library(learns SHARED public.cpp components/optimizer/signum.cpp components/lr_scheduler/staircase.cpp
+                          components/model/quadratic.cpp)
+target_include_directories(learns SYSTEM PRIVATE "${TORCH}/include")
+target_link_libraries(learns PRIVATE roux::engine "${TORCH}/lib/libtorch_cpu.so" "${TORCH}/lib/libc10.so")
+target_link_options(learns PRIVATE -Wl,-z,defs "-Wl,-rpath-link,${TORCH}/lib")
+add_library(others MODULE components/sampler/halton.cpp trackers/tsv.cpp)
+target_link_libraries(others PRIVATE roux::base)
+add_executable(author author.cpp components/lr_scheduler/staircase.cpp)
 target_link_libraries(author PRIVATE roux::base)
-add_custom_command(TARGET author POST_BUILD
-  COMMAND roux::schema_gen --schemas "${ROUX_SCHEMAS}" --out "${CMAKE_BINARY_DIR}/generated")
+foreach(target learns others author)
+  add_dependencies(${target} generate)
+endforeach()
 EOF
 cat >plugin/author.cpp <<'EOF'
+#include <roux/core.h>
+#include <roux/lr_scheduler.h>
+
 #include <cstdio>
-#include "generated/lr_scheduler/cosine.h"
-#include "runner/core/node.h"
+
+#include "generated/lr_scheduler/staircase.h"
 int main() {
-  const components::lr_scheduler::cosine::Config config{};
-  std::printf("%zu %f\n", sizeof(runner::core::Node), config.min_lr_ratio);
+  const auto scheduler = components::lr_scheduler::staircase::make({.every_steps = 10}, {});
+  std::printf("%s, then %g\n", runner::core::counted(10, "step", "steps").c_str(), scheduler->factor(25));
 }
 EOF
 # A tracker: appends the names and values of points to a file, and forgets nothing that it was given once.
 cat >plugin/points.c <<'EOF'
 #include <stdio.h>
 #include <stdlib.h>
-#include "trackers/plugin_abi.h"
+#include <roux/tracker_plugin.h>
 static FILE* file;
 static long kept;
 static char state_text[32];
@@ -106,9 +143,10 @@ training: {max_steps: 20, micro_batch_size: 2}
 trackers: [{type: plugin, path: plugin/build/libpoints.so, options: {colour: red}}]
 EOF
 {
-  cmake -S plugin -B plugin/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" && ninja -C plugin/build && plugin/build/author
+  cmake -S plugin -B plugin/build -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DTORCH="$torch" && ninja -C plugin/build
 } >plugin.log 2>&1 || { cat plugin.log; fail "a plugin's author cannot build against the installation"; }
-[ -f plugin/build/generated/lr_scheduler/cosine.h ] || fail "the installed schema_gen wrote nothing"
+said=$(plugin/build/author) || fail "what was built against the installation does not run"
+[ "$said" = "10 steps, then 0.25" ] || fail "what was built against the installation says $said"
 bare "$prefix/bin/roux" run tracked.yaml >tracked.log 2>&1 || { cat tracked.log; fail "a run with a plugin fails"; }
 show() { cat tracked.log points.txt; fail "$1"; }
 grep -qF 'tracker plugin: told {"colour": "red"}' tracked.log || show "what a plugin prints is not told"

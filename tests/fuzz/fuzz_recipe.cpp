@@ -75,7 +75,7 @@ void run_case(const std::string& text) {
     runner::core::to_yaml(recipe);
     runner::core::to_json(recipe);
   } else if (!diagnostics.has_errors()) {
-    std::abort();  // nothing came back and nobody said why
+    std::abort();  // no result and no error
   }
   diagnostics.sort();
   runner::core::render(diagnostics);

@@ -3,8 +3,8 @@
 // bracketed. The steps and values are always the same.
 //
 //   save_and_rotate OUTPUT_DIR new STEPS     makes a run: metrics, and a save after each 10 steps
-//   save_and_rotate OUTPUT_DIR go-on STEPS   goes on from the newest checkpoint in the same way
-//   save_and_rotate OUTPUT_DIR again STEPS   goes on from the oldest one, so that the newer ones are saved over
+//   save_and_rotate OUTPUT_DIR go-on STEPS   resumes from the newest checkpoint in the same way
+//   save_and_rotate OUTPUT_DIR again STEPS   resumes from the oldest one, so that the newer ones are saved over
 //   save_and_rotate ... shared               the same where run.db keeps a rollback journal (journal_mode=DELETE)
 //
 // The last save is the window; with `new 10`, everything from the making of the run on.

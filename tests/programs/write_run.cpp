@@ -2,7 +2,7 @@
 // run is then read back by the tool itself and compared with run.db.
 //
 //   write_run new OUTPUT_DIR RUN_NAME RESOLVED_JSON      prints the run's folder
-//   write_run resume RUN_DIR STEP BRANCH                 goes on from that step of that branch
+//   write_run resume RUN_DIR STEP BRANCH                 resumes from that step of that branch
 //
 //   ["log", STEP, {"loss": 0.5, "val/loss": "nan"}, CONTEXT]
 //   ["event", KIND, STEP, {...}]           a text or a histogram

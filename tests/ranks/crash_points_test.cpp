@@ -138,13 +138,13 @@ std::string look_and_go_on(const Scenario& scenario, const std::string& output_d
       if (const std::string gap = gap_in_metrics(*run_dir, found.newest, found.branch); !gap.empty()) return gap;
     }
   }
-  // A run that died while it was made has nothing to go on with; a new one has to be possible beside it.
-  const bool anew = scenario.restorable == 0;
-  const bool nothing_there = anew && find_checkpoints(run_dir.value_or("")).newest < 0;
+  // A run that died while it was made has nothing to resume; a new one has to be possible beside it.
+  const bool restarts = scenario.restorable == 0;
+  const bool nothing_there = restarts && find_checkpoints(run_dir.value_or("")).newest < 0;
   const int last = scenario.steps + 10;
   tests::Process next(command(scenario, output_dir, nothing_there ? "new" : "go-on", last));
   if (next.wait() != 0 || next.output() != "done\n") return "the next process: " + next.output();
-  if (anew) return "";
+  if (restarts) return "";
   const Found after = find_checkpoints(*run_dir);
   if (after.newest != last || after.restorable < 2) return "the next process left step " + std::to_string(after.newest);
   for (const auto& entry : fs::directory_iterator(*run_dir + "/checkpoints")) {

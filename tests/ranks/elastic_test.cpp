@@ -1,4 +1,4 @@
-// A run goes on with another number of processes: the same samples, each once, and the curve of one process.
+// A run resumes with another number of processes: the same samples, each once, and the curve of one process.
 
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -24,7 +24,7 @@ logging_steps: 1
 )";
 constexpr int kRows = 11;
 
-/// Goes on with what the run has saved last, as so many processes, up to a step.
+/// Resumes the run's last checkpoint with this many processes, up to a step.
 void go_on(const RanksPlace& place, int count, int max_steps) {
   std::vector<std::string> words = {"resume", place.run_dir().string(), "--checkpoint",
                                     "last",   "--allow-change",         "launch.num_processes"};
@@ -64,7 +64,7 @@ TEST_CASE("each sample is seen once in an epoch that 4, 2 and 3 processes share"
   CHECK(seen == std::vector<int>(kRows, 1));
 }
 
-TEST_CASE("a run that goes on with other numbers of processes has the curve of one", "[ranks][elastic]") {
+TEST_CASE("a run that resumes with other numbers of processes has the curve of one", "[ranks][elastic]") {
   const char* recipe = GENERATE(tests::ranks_recipes::kGpt, tests::ranks_recipes::kTable);
   const bool is_text = recipe == tests::ranks_recipes::kGpt, streams = is_text && GENERATE(false, true);
   std::vector<std::string> whole = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1"};

@@ -113,7 +113,7 @@ TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ra
   tests::check_same_end(straight, resumed, "step-000012", {"model", "optimizer", steps_alone ? "local_sgd" : "ddp"});
 }
 
-TEST_CASE("what processes remember goes on with more and with fewer of them", "[ranks][exchange]") {
+TEST_CASE("what processes remember survives with more and with fewer of them", "[ranks][exchange]") {
   const std::string which = GENERATE("power_sgd", "batched_power_sgd", "local_sgd");
   CAPTURE(which);
   auto settings = which == "local_sgd" ? std::vector<std::string>{"local_sgd.local_sgd_steps=2"} : power_sgd(which);

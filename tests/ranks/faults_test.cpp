@@ -75,10 +75,11 @@ TEST_CASE("a loss that is not finite stops the run before the parameters move, a
   const auto ended = place.run();
   INFO(ended.output);
   CHECK(ended.status == 1);
-  CHECK(ended.output.find("error: the loss is inf at step 23; the first tensor that is not finite: the loss; it saw "
-                          "samples 176, 177, 178, 179, 180, 181 and 2 more of data.train\n"
-                          "  hint: lower the learning rate, clip gradients, or leave such steps out with "
-                          "faults.on_nan: skip") != std::string::npos);
+  CHECK(ended.output.find(
+            "error: the loss is inf at step 23; the first tensor that is not finite: the loss; it saw "
+            "samples 176, 177, 178, 179, 180, 181 and 2 more of data.train\n"
+            "  hint: lower the learning rate, clip gradients, or skip such steps with faults.on_nan: skip") !=
+        std::string::npos);
   CHECK(place.events("nan").size() == 1);
   CHECK(place.losses().size() == 22);
 }
@@ -114,7 +115,7 @@ TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named
   CHECK(rolls.events("rollback").size() == 1);
 }
 
-TEST_CASE("a rollback passes over a damaged checkpoint, names it, and goes on from the newest that is whole",
+TEST_CASE("a rollback passes over a damaged checkpoint, names it, and resumes from the newest that is whole",
           "[ranks][faults]") {
   const Location place(table(kHuge));
   // It ends, as a whole checkpoint, between the one that a rollback is planned to and the bad step.
@@ -158,7 +159,7 @@ TEST_CASE("a spent budget fails the run", "[ranks][faults]") {
   const auto ended = place.run({"faults.on_nan=" + policy, "faults.budget=3", "optimizer={type: sgd, lr: 1.0e+4}"});
   INFO(ended.output);
   CHECK(ended.status == 1);
-  CHECK(ended.output.find(", and faults.budget, 3 skips and rollbacks, is spent at step ") != std::string::npos);
+  CHECK(ended.output.find(", and faults.budget, 3 skips and rollbacks, is used up at step ") != std::string::npos);
   CHECK(place.events(policy).size() == 3);
   CHECK(
       runner::store::find_run((place.path() / "runs").string(), place.run_dir().string(), runner::core::system_clock())

@@ -201,12 +201,12 @@ TEST_CASE("metrics that find no room wait for it in memory, and the run ends as 
     Process process(disk.run(words), kOneThread, disk.folder());
     disk.wait_for_record();
     disk.fill();
-    REQUIRE(process.wait_for("metrics wait in memory until it takes them"));
+    REQUIRE(process.wait_for("metrics are kept in memory meanwhile"));
     disk.make_room();
     const int status = process.wait();
     INFO(process.output());
     CHECK(status == 0);
-    CHECK(process.output().find("takes metrics again, nothing was lost") != std::string::npos);
+    CHECK(process.output().find("accepts metrics again, nothing was lost") != std::string::npos);
   }
   Process show({tests::roux_program(), "runs", "show", "last", "--metric", "loss", "--format", "json", "--output-dir",
                 disk.path()},
@@ -231,7 +231,7 @@ TEST_CASE("a run without checkpoints whose metrics find no room ends as resumabl
       const int status = process.wait();
       INFO(process.output());
       CHECK(status == 75);
-      CHECK(process.output().find("error: the disk has not taken ") != std::string::npos);
+      CHECK(process.output().find("error: the disk has not accepted ") != std::string::npos);
       CHECK(process.output().find(std::string("hint: free some space, or ") + way_out) != std::string::npos);
     }
   }
@@ -243,6 +243,6 @@ TEST_CASE("a disk without room for the checkpoints is told before anything is tr
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 1);
-  CHECK(process.output().find("while one is written), but only 3.1 MB are free there") != std::string::npos);
+  CHECK(process.output().find("while one is written), but only 3.1 MB are free") != std::string::npos);
   for (const auto& entry : fs::directory_iterator(disk.path())) CHECK_FALSE(entry.is_directory());
 }

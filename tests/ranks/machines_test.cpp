@@ -55,7 +55,7 @@ struct Location : TestRun {
   const std::string port = std::to_string(tests::quiet_port());
 };
 
-/// Where nobody was disturbed and four processes were on one machine.
+/// The undisturbed run of four processes on one machine.
 const Location& undisturbed() {
   static const Location place;
   static const bool done = [] {
@@ -145,7 +145,7 @@ TEST_CASE("a machine that is lost is named, and the others go on without it wher
   const int status = first->wait();
   INFO(first->output());
   CHECK(std::regex_search(first->output(),
-                          std::regex("machine 1 \\([^)]+\\) at 127.0.0.1 is lost: its connection ended")));
+                          std::regex("lost machine 1 \\([^)]+\\) at 127.0.0.1: it closed the connection")));
   CHECK(second->wait() == 128 + SIGKILL);
   for (const pid_t pid : there) CHECK(is_gone(pid));
   CHECK(status == (go_on ? 0 : 1));
@@ -163,7 +163,7 @@ TEST_CASE("a machine that loses the one that leads ends", "[ranks][machines][kil
   first->send(SIGKILL);
   CHECK(second->wait() == 1);
   INFO(second->output());
-  CHECK(second->output().find("error: machine 0 at 127.0.0.1:" + place.port + " is lost: ") != std::string::npos);
+  CHECK(second->output().find("error: lost machine 0 at 127.0.0.1:" + place.port + ": ") != std::string::npos);
   for (const pid_t pid : there) CHECK(is_gone(pid));
 }
 
@@ -202,7 +202,7 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
     for (const auto& machine : {first.get(), second.get()}) {
       CHECK(machine->wait() == 2);
       CHECK(std::regex_search(machine->output(),
-                              std::regex("error: machines 0 \\(.+\\) and 1 \\(.+\\) differ in what they wait for: "
+                              std::regex("error: machines 0 \\(.+\\) and 1 \\(.+\\) expect different launches: "
                                          "num_processes 4 on num_machines 2 and num_processes 6 on num_machines 2")));
     }
   }
@@ -214,9 +214,8 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
       INFO(machine->output());
       CHECK(std::regex_search(
           machine->output(),
-          std::regex(
-              "error: machines 0 \\(.+\\) and 1 \\(.+\\) differ in the program: [0-9.]+ of source " + own +
-              " and [0-9.]+ of source 0{16}\n  hint: machines that train together have to be the same in that")));
+          std::regex("error: machines 0 \\(.+\\) and 1 \\(.+\\) run different programs: [0-9.]+ of source " + own +
+                     " and [0-9.]+ of source 0{16}\n  hint: all machines of a launch must use the same")));
     }
   }
   SECTION("by their recipes") {
@@ -230,7 +229,7 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
   CHECK_FALSE(std::filesystem::exists(place.path() / "runs"));
 }
 
-TEST_CASE("a meeting that comes to nothing is told with the way out", "[ranks][machines]") {
+TEST_CASE("a failed rendezvous is reported with a hint", "[ranks][machines]") {
   const Location place;
   struct Case {
     std::vector<std::string> flags;
@@ -238,20 +237,21 @@ TEST_CASE("a meeting that comes to nothing is told with the way out", "[ranks][m
   };
   const Case cases[] = {
       {{"--machine-rank", "1", "--timeout", "0.5s"},
-       "error: this machine finds no machine 0 at 127.0.0.1:[0-9]+ within .*: Connection refused\n  hint: launch.main"},
+       "error: cannot reach machine 0 at 127.0.0.1:[0-9]+ within .*: Connection refused\n  hint: launch.main"},
       // An address that is kept for documentation: nothing ever answers there.
       {{"--machine-rank", "1", "--timeout", "0.5s", "--main-process-ip", "192.0.2.1"},
-       "error: this machine finds no machine 0 at 192.0.2.1:[0-9]+ within .*: .+\n  hint: launch.main_process_ip"},
+       "error: cannot reach machine 0 at 192.0.2.1:[0-9]+ within .*: .+\n  hint: launch.main_process_ip"},
       {{"--machine-rank", "0", "--timeout", "0.5s"},
-       "error: machine 1 of 2 did not come to 127.0.0.1:[0-9]+ within .*\n  hint: each of them runs the same"},
+       "error: machine 1 of 2 did not connect to 127.0.0.1:[0-9]+ within .*\n  hint: run the same command on each"},
       {{"--machine-rank", "0", "--timeout", "0.5s", "--main-process-ip", "192.0.2.1"},
-       "error: machine 1 of 2 did not come to 192.0.2.1:[0-9]+ within .*\n  hint: 192.0.2.1 is no address of this"},
+       "error: machine 1 of 2 did not connect to 192.0.2.1:[0-9]+ within .*\n  hint: 192.0.2.1 is not an address of "
+       "this"},
       // A name that is kept for having no address.
       {{"--machine-rank", "0", "--main-process-ip", "roux.invalid"},
-       "^error: there is no IPv4 address for roux.invalid: .+\n  hint: launch.main_process_ip has to be"},
+       "^error: no IPv4 address for roux.invalid: .+\n  hint: set launch.main_process_ip to"},
       {{"--rdzv-backend", "c10d", "--main-process-ip", "roux.invalid"},
-       "^error: there is no IPv4 address for roux.invalid: .+\n  hint: launch.main_process_ip has to be"},
-      {{}, "error: with launch.num_machines 2, launch.machine_rank has to say which one this is\n  hint: "},
+       "^error: no IPv4 address for roux.invalid: .+\n  hint: set launch.main_process_ip to"},
+      {{}, "error: with launch.num_machines 2, launch.machine_rank must be set\n  hint: "},
   };
   for (const Case& c : cases) {
     const auto machine = place.machine(c.flags);
@@ -266,9 +266,9 @@ TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
   const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(place.port)));
   const auto machine = place.machine({"--machine-rank", "0"});
   CHECK(machine->wait() == 1);
-  CHECK(machine->output() == "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
-                                 " (tests_ranks) has it\n  hint: end that, or take another port, the same on all "
-                                 "machines\n");
+  CHECK(machine->output() ==
+        "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
+            " (tests_ranks) has it\n  hint: stop that process, or use another port on all machines\n");
 }
 
 TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]") {

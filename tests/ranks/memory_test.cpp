@@ -97,7 +97,7 @@ TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[r
   for (std::size_t i = 0; i < 6; ++i) CHECK(of(plain)[i].value == Approx(of(small)[i].value).epsilon(1e-4));
 }
 
-TEST_CASE("a resumed run goes on with the micro-batch that fits", "[ranks][memory][resume]") {
+TEST_CASE("a resumed run keeps the micro-batch that fits", "[ranks][memory][resume]") {
   const std::vector<std::string> settings = {"training.max_memory=10MB", "training.auto_micro_batch=halve"};
   const Location straight, broken;
   REQUIRE(straight.run(settings).status == 0);
@@ -111,7 +111,7 @@ TEST_CASE("a resumed run goes on with the micro-batch that fits", "[ranks][memor
   const auto ended = broken.run(settings);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  CHECK(broken.shortages().size() == tried);  // nothing is tried anew
+  CHECK(broken.shortages().size() == tried);  // nothing is tried again
   tests::check_same_end(straight, broken, "step-000006", kFiles);
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(ended.output.find("with micro-batches of 1 sample: max_memory is 2.0 MB") != std::string::npos);
-  CHECK(ended.output.find("weights, gradients and the optimizer's state take ") != std::string::npos);
+  CHECK(ended.output.find("weights, gradients and optimizer state need ") != std::string::npos);
   CHECK(place.shortages().size() == 4);
 
   const Location tiny;
@@ -152,7 +152,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
 }
 
 TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks][memory]") {
-  const std::string notice = "no memory for a copy of the state: training waits for each save";
+  const std::string notice = "no memory for a copy of the state: saves are synchronous";
   const Location waits, roomy, tight;
   REQUIRE(waits.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
   const std::int64_t steps_take = peak_of(waits);
@@ -196,7 +196,7 @@ checkpoint: {save_steps: 1}
   const auto ended = resumed.run({limit});
   INFO(ended.output);
   CHECK(ended.status == 0);
-  CHECK(ended.output.find("what copies of the state took is given back") != std::string::npos);
+  CHECK(ended.output.find("released the async-save buffers") != std::string::npos);
   CHECK((straight.saved("step-000004", "model.safetensors") == resumed.saved("step-000004", "model.safetensors")));
 }
 

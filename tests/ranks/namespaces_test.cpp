@@ -122,7 +122,7 @@ TEST_CASE("a rank that dies on one host ends the other host", "[ranks][namespace
     CHECK(first->wait() == 1);
     CHECK(second->wait() == 1);
     CHECK(std::regex_search(first->output(), std::regex("error: machine 1 \\(.+\\) at 10.77.0.2 is lost: ")));
-    CHECK(std::regex_search(second->output(), std::regex("error: machine 0 at 10.77.0.1:29500 is lost: ")));
+    CHECK(std::regex_search(second->output(), std::regex("error: lost machine 0 at 10.77.0.1:29500: ")));
   }
   CHECK(is_gone(here.at(0)));
   CHECK(is_gone(there.at(0)));

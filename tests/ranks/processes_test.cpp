@@ -295,7 +295,7 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
   check_same_end(straight, killed, kLast, tensors_of_ranks(count));
 }
 
-TEST_CASE("a rank that dies is named, nobody is left behind, and the same command goes on", "[ranks][processes]") {
+TEST_CASE("a rank that dies is named, no process is left behind, and the same command resumes", "[ranks][processes]") {
   const Location straight(kKilled), killed(kKilled);
   REQUIRE(straight.run({processes(2)}).status == 0);
   {
@@ -367,11 +367,11 @@ TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][proce
   CHECK(status == 1);
   CHECK(std::regex_search(process.output(),
                           std::regex("error: rank 0: all_(reduce|gather) of .* waited 15.* s: rank 1 \\(process " +
-                                     std::to_string(pids.at(1)) + " on .*\\) does not answer")));
+                                     std::to_string(pids.at(1)) + " on .*\\) does not respond")));
   for (const pid_t pid : pids) CHECK(is_gone(pid));
 }
 
-TEST_CASE("each host saves on a disk of its own, and goes on from there", "[ranks][processes]") {
+TEST_CASE("each host saves on a disk of its own, and resumes from there", "[ranks][processes]") {
   const Location here(kKilled), there(kKilled);
   for (const int last : {6, 12}) {  // the second time from what was saved
     const Store store;
@@ -390,7 +390,7 @@ TEST_CASE("each host saves on a disk of its own, and goes on from there", "[rank
   CHECK_FALSE(std::filesystem::exists(there.run_dir() / "run.db"));
 }
 
-TEST_CASE("ranks that somebody else starts meet at the store, and have to be the same", "[ranks][processes]") {
+TEST_CASE("ranks that another launcher starts meet at the store, and have to be the same", "[ranks][processes]") {
   const Location place(kKilled);
   const Store store;
   const auto start = [&](int rank, const std::vector<std::string>& settings) {

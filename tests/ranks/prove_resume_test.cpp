@@ -25,7 +25,7 @@ void prove(const std::string& recipe, const std::vector<std::string>& more = {})
   INFO(process.output());
   CHECK(status == 0);
   CHECK(process.output().find("each ended bit-identical to the straight run") != std::string::npos);
-  CHECK(process.output().find("over before it could be killed") == std::string::npos);
+  CHECK(process.output().find("ended before it could be killed") == std::string::npos);
   CHECK(std::filesystem::is_empty(dir.path()));
 }
 

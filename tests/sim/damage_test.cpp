@@ -124,7 +124,7 @@ TEST_CASE("what a pin's mark holds makes no difference", "[sim][artifact]") {
   }
 }
 
-TEST_CASE("files that are short, gone, too many or somebody else's are named, and the one before is taken",
+TEST_CASE("files that are short, gone, too many or another's are named, and the one before is taken",
           "[sim][artifact]") {
   struct Case {
     const char* name;
@@ -166,11 +166,11 @@ TEST_CASE("files that are short, gone, too many or somebody else's are named, an
        "@/model.safetensors holds "},
       {"no manifest", [](const std::string& path) { fs::remove(path + "/manifest.json"); }, "@ holds no manifest.json"},
       {"half a manifest", [](const std::string& path) { fs::resize_file(path + "/manifest.json", 300); },
-       "@/manifest.json cannot be read: it is no JSON from byte 301 on"},
+       "@/manifest.json cannot be read: it is not valid JSON from byte 301 on"},
       {"zeros for a manifest", [](const std::string& path) { write(path + "/manifest.json", std::string(900, '\0')); },
-       "@/manifest.json cannot be read: it is no JSON from byte 1 on"},
+       "@/manifest.json cannot be read: it is not valid JSON from byte 1 on"},
       {"another tool's manifest", [](const std::string& path) { write(path + "/manifest.json", "{\"files\": []}"); },
-       "@/manifest.json is no manifest of a checkpoint"},
+       "@/manifest.json is not a manifest of a checkpoint"},
       {"a manifest of a later version",
        [&](const std::string& path) {
          replace(path + "/manifest.json", "\"format_version\": 1", "\"format_version\": 2");

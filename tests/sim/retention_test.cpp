@@ -236,7 +236,7 @@ class Life {
     const std::string file = path_of(name) + "/trainer.json";
     known.verifies = false;
     switch (below(5)) {
-      case 0:  // a flipped byte: nobody sees it without reading
+      case 0:  // a flipped byte: invisible without reading
         std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).put('y');
         return;
       case 1: fs::resize_file(file, static_cast<std::uintmax_t>(known.bytes - 1)); break;

@@ -7,7 +7,7 @@
 
 namespace tests {
 
-/// `model`, `optimizer` and the random states of so many processes: what a checkpoint of every run has.
+/// `model`, `optimizer` and the random states of this many processes: what a checkpoint of every run has.
 std::vector<std::string> tensors_of_ranks(int ranks = 1);
 
 /// Fails the test unless the checkpoints that two runs have of a step hold the same bytes in these .safetensors files.

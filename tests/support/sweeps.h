@@ -11,7 +11,8 @@
 
 namespace tests {
 
-/// A recipe that could be trained, with `sweep` as its section and so many steps; what is wrong goes to `diagnostics`.
+/// A recipe that could be trained, with `sweep` as its section and this many steps; what is wrong goes to
+/// `diagnostics`.
 inline std::optional<runner::sweep::Sweep> read_sweep(const std::string& sweep, runner::core::Diagnostics& diagnostics,
                                                       const std::string& max_steps) {
   const std::string text = R"(run_name: tiny

@@ -45,7 +45,7 @@ inline std::map<std::string, int> finished_runs(const TestRun& place) {
   return count;
 }
 
-/// The trials of `place` are those of a sweep that nobody disturbed, and each of them was trained to its end once.
+/// The trials of `place` are those of an undisturbed sweep, and each of them was trained to its end once.
 inline void check_nothing_is_lost_or_doubled(const TestRun& place, const std::vector<std::string>& undisturbed,
                                              const std::string& sweep = "last") {
   CHECK(trials_of(place, sweep) == undisturbed);

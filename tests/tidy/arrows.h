@@ -16,9 +16,9 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"recipe", {"core"}},
       {"registry", {"core", "recipe"}},
       {"resolve", {"core", "recipe", "registry"}},
-      {"store", {"core"}},
+      {"store", {"core", "recipe"}},
       {"artifact", {"core"}},
-      {"query", {"core", "store"}},
+      {"query", {"core", "recipe", "store"}},
       {"trackers", {"core", "store"}},
       {"sampler", {"core"}},
       {"pruner", {"core"}},
@@ -41,6 +41,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
        {"core", "recipe", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed",
         "train"}},
       {"schema_gen", {"core", "recipe", "registry"}},
+      {"include", {"core", "components", "sampler", "pruner", "trackers"}},  // what is installed
   };
   return arrows;
 }
@@ -48,6 +49,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
 /// By folder: the other folders of its own layer that its files may include. A folder that is not here includes none.
 inline const std::map<std::string, Names>& folder_arrows() {
   static const std::map<std::string, Names> arrows = {
+      {"runner/core/language", {"runner/core"}},
       {"runner/core/picture", {"runner/core"}},
       {"runner/core/platform", {"runner/core"}},
       {"runner/store", {"runner/store/database"}},
@@ -58,15 +60,20 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/sweep", {"runner/sweep/spec", "runner/sweep/study", "runner/sweep/analysis", "runner/sweep/trial"}},
       {"runner/review/compare", {"runner/review"}},
       {"runner/review/sweep", {"runner/review"}},
-      {"runner/cli/command/checkpoints", {"runner/cli"}},
-      {"runner/cli/command/runs", {"runner/cli"}},
-      {"runner/cli/command/sweep", {"runner/cli"}},
-      {"runner/cli/command", {"runner/cli", "runner/cli/proof", "runner/cli/command/checkpoints"}},
+      {"runner/cli/group", {"runner/cli"}},
+      {"runner/cli/command/checkpoints", {"runner/cli", "runner/cli/group"}},
+      {"runner/cli/command/config", {"runner/cli", "runner/cli/group"}},
+      {"runner/cli/command/runs", {"runner/cli/group"}},
+      {"runner/cli/command/sweep", {"runner/cli", "runner/cli/group"}},
+      {"runner/cli/command", {"runner/cli", "runner/cli/group", "runner/cli/proof"}},
       {"runner/train/experiment", {"runner/train/data"}},
-      {"runner/train/step", {"runner/train/data", "runner/train/experiment"}},
+      {"runner/train/strategy", {"runner/train/experiment"}},
+      {"runner/train/step", {"runner/train/data", "runner/train/experiment", "runner/train/strategy"}},
       {"runner/train/observe", {"runner/train/data", "runner/train/experiment", "runner/train/step"}},
       {"runner/train/save", {"runner/train/experiment", "runner/train/step", "runner/train/observe"}},
-      {"runner/train", {"runner/train/experiment", "runner/train/step", "runner/train/observe", "runner/train/save"}},
+      {"runner/train",
+       {"runner/train/experiment", "runner/train/strategy", "runner/train/step", "runner/train/observe",
+        "runner/train/save"}},
       {"trackers/server", {"trackers/io"}},
       {"trackers", {"trackers/io", "trackers/server"}},
       {"components/sampler", {"components/sampler/math"}},

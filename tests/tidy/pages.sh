@@ -46,7 +46,8 @@ for page in pages:
 
 # Paths in the text, without placeholders, and words. Decisions and the changelog tell what was; one page is generated.
 PATH = r"`((?:runner|components|trackers|schemas|recipes|tests|docs)/[\w./-]*)`"
-PHRASES = r"(?i)\b(somebody|nobody|so many|anew|who knows|the way out|go on with|goes on with)\b"
+listed = re.search(r"^```phrases\n(.*?)^```", pathlib.Path("docs/wording.md").read_text(), re.M | re.S).group(1)
+PHRASES = r"(?i)\b(" + "|".join(listed.split("\n")[:-1]) + r")\b"
 for page in pages:
     if not page.startswith(("docs/", "README", "CONTRIBUTING")) or page.startswith("docs/decisions/"):
         continue

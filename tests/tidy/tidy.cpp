@@ -1,7 +1,8 @@
 // Reads the tree and names what docs/style.md forbids, as `file:line: error: ...`: layer arrows that point the wrong
 // way, circles of folders, LibTorch where it may not be, dead files, folders that are too large, lines over 120
-// columns, generated pages that are out of date.
+// columns, phrases that docs/wording.md refuses, generated pages that are out of date.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -50,6 +51,7 @@ std::string layer_of(const std::string& path) {
   if (path.starts_with("components/")) return "components";
   if (path.starts_with("trackers/")) return "trackers";
   if (path.starts_with("schemas/gen/")) return "schema_gen";
+  if (path.starts_with("include/")) return "include";
   if (path.starts_with("tests/")) return "tests";
   return "";
 }
@@ -128,6 +130,7 @@ class Tidy {
     for (const Source& source : sources_) check_alive(source);
     check_sizes();
     check_circles();
+    check_phrases();
     if (whole_tree_) check_unused_arrows();
     if (!generated_.empty()) check_reference();
     std::cout << sources_.size() << " files, " << errors_ << " errors\n";
@@ -145,7 +148,7 @@ class Tidy {
 
   void collect() {
     std::vector<fs::path> found = {root_ / "CMakeLists.txt", root_ / "roux"};
-    for (const char* folder : {"runner", "components", "trackers", "schemas", "tests", ".ci"}) {
+    for (const char* folder : {"include", "runner", "components", "trackers", "schemas", "tests", ".ci"}) {
       if (!fs::exists(root_ / folder)) continue;
       for (const auto& entry : fs::recursive_directory_iterator(root_ / folder)) {
         if (entry.is_regular_file()) found.push_back(entry.path());
@@ -163,7 +166,7 @@ class Tidy {
     std::sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) { return a.path < b.path; });
   }
 
-  /// Text inside a raw string is somebody's input or expected output, and may be as wide as it is.
+  /// Text inside a raw string is input or expected output, and may be of any width.
   void check_columns(const Source& source) {
     std::string closing;
     for (std::size_t i = 0; i < source.lines.size(); ++i) {
@@ -203,6 +206,9 @@ class Tidy {
     if (source.layer == "tests" || source.path.starts_with("runner/cmake/")) return;
     if (to == "tests") {
       return error(source.path, include.line, "includes a file of the tests: " + target);
+    }
+    if (source.layer == "include" && !fs::exists(root_ / resolved)) {  // the build compiles no public header
+      return error(source.path, include.line, "\"" + target + "\" does not exist");
     }
     if (target.starts_with("generated/")) {
       if (source.layer != "components" && source.layer != "sampler" && source.layer != "pruner" &&
@@ -298,7 +304,7 @@ class Tidy {
 
   void check_sizes() {
     std::map<std::string, std::pair<int, int>> sizes;  // files, lines
-    for (const char* top : {"runner", "components", "trackers", "schemas", "tests", "docs"}) {
+    for (const char* top : {"include", "runner", "components", "trackers", "schemas", "tests", "docs"}) {
       if (!fs::exists(root_ / top)) continue;
       for (const auto& entry : fs::recursive_directory_iterator(root_ / top)) {
         const std::string path = fs::relative(entry.path(), root_).generic_string();
@@ -325,6 +331,68 @@ class Tidy {
     }
   }
 
+  /// The block ```phrases of docs/wording.md, without its fences; empty where there is no such page.
+  std::vector<std::string> refused_phrases() const {
+    std::vector<std::string> phrases;
+    bool inside = false;
+    for (const std::string& line : read_lines(root_ / "docs" / "wording.md")) {
+      if (inside && line == "```") return phrases;
+      if (inside) phrases.push_back(line);
+      inside = inside || line == "```phrases";
+    }
+    return phrases;
+  }
+
+  void check_phrases() {
+    const std::vector<std::string> phrases = refused_phrases();
+    if (phrases.empty()) return;
+    for (const char* top : {"runner", "components", "trackers", "schemas", "tests", "recipes", ".ci"}) {
+      if (!fs::exists(root_ / top)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(root_ / top)) {
+        const std::string path = fs::relative(entry.path(), root_).generic_string();
+        if (entry.is_regular_file() && is_prose(path)) check_phrases(path, phrases);
+      }
+    }
+  }
+
+  /// Written by hand and in our words: not what is generated, recorded or taken from elsewhere.
+  static bool is_prose(const std::string& path) {
+    for (const char* data : {"schemas/reference/", "schemas/recipe.schema.json", "tests/golden/vectors/",
+                             "tests/fixtures/", "tests/bench/peers/", "recipes/smoke/data/", "recipes/data/"}) {
+      if (path.starts_with(data)) return false;
+    }
+    for (const char* extension :
+         {".cpp", ".h", ".inl", ".cmake", ".sh", ".py", ".json", ".yaml", ".cli", ".expected", ".txt"}) {
+      if (path.ends_with(extension)) return true;
+    }
+    return false;
+  }
+
+  /// A phrase may go on in the next line of a comment, or in the next of several texts that the compiler joins.
+  void check_phrases(const std::string& path, const std::vector<std::string>& phrases) {
+    std::string words;       // in lower case, one space between two of them
+    std::vector<int> lines;  // of each character
+    int line = 1;
+    for (const char c : read_whole(root_ / path)) {
+      const bool gap = std::string_view(" \t\n\r\"/#*").find(c) != std::string_view::npos;
+      if (!gap || (!words.empty() && words.back() != ' ')) {
+        words += gap ? ' ' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+        lines.push_back(line);
+      }
+      if (c == '\n') ++line;
+    }
+    const auto is_word = [&words](std::size_t at) {  // or the end of one, or of a flag
+      return at < words.size() &&
+             (std::isalnum(static_cast<unsigned char>(words[at])) || words[at] == '_' || words[at] == '-');
+    };
+    for (const std::string& phrase : phrases) {
+      for (auto at = words.find(phrase); at != std::string::npos; at = words.find(phrase, at + 1)) {
+        if ((at > 0 && is_word(at - 1)) || is_word(at + phrase.size())) continue;
+        error(path, lines[at], "says \"" + phrase + "\": docs/wording.md has better words");
+      }
+    }
+  }
+
   void check_torch(const Source& source, const Include& include) {
     if (source.path.starts_with("runner/cmake/")) return;
     if (!kWithTorch.contains(source.layer)) {
@@ -347,8 +415,8 @@ class Tidy {
   }
 
   void check_alive(const Source& source) {
-    if (source.path == "runner/cmake/torch_pch.h") return;
-    if (is_included(source.path) && !used_.contains(source.path)) {
+    if (source.path == "runner/cmake/torch_pch.h" || source.path == "runner/cli/precompiled.h") return;
+    if (is_included(source.path) && source.layer != "include" && !used_.contains(source.path)) {
       error(source.path, 1, "no file includes this header");
     }
     if (!source.path.ends_with(".cpp")) return;

@@ -20,6 +20,7 @@ fresh() {
   echo '#include "runner/store/database/sqlite.h"' >runner/store/run.cpp
   echo '#pragma once' >components/loss/loss.h
   echo '#include "components/loss/loss.h"' >components/loss/mse.cpp
+  mkdir docs && printf '```phrases\nwho on earth\nin vain\n```\n' >docs/wording.md
 }
 
 # expect WHAT TEXT: tidy names TEXT, once the case's change is made; or nothing where TEXT is empty.
@@ -76,6 +77,14 @@ echo '#pragma once' >runner/core/alone.h
 expect 'a header that no file includes' 'runner/core/alone.h:1: error: no file includes this header'
 
 fresh
+mkdir -p include/roux && echo '#include "components/loss/loss.h"' >include/roux/loss.h
+expect 'a public header is for others' ''
+echo '#include "components/loss/gone.h"' >include/roux/loss.h
+expect 'a public header names a header that is gone' '"components/loss/gone.h" does not exist'
+echo '#include "include/roux/loss.h"' >components/loss/mse.cpp
+expect 'the tree uses a public header' 'components must not know include, yet it includes "include/roux/loss.h"'
+
+fresh
 echo 'int x;' >tests/loose.cpp
 expect 'a test in no folder' 'tests/loose.cpp:1: error: belongs to no target'
 
@@ -103,5 +112,20 @@ expect 'too many files in a folder' 'tests/runner/core:1: error: 41 files, and 4
 fresh
 seq 4001 >tests/runner/core/long.txt
 expect 'too many lines in a folder' 'tests/runner/core:1: error: 4001 lines, and 4000 is the limit'
+
+fresh
+echo '// Not In  Vain.' >>runner/core/node.cpp
+expect 'a phrase that the wording refuses' \
+  'runner/core/node.cpp:2: error: says "in vain": docs/wording.md has better words'
+
+fresh
+printf '/// Asks who\n/// on earth.\nauto x = "in "\n  "vain";\n' >>runner/core/node.cpp
+expect 'a phrase across lines of a comment' 'runner/core/node.cpp:2: error: says "who on earth"'
+expect 'a phrase across texts that are joined' 'runner/core/node.cpp:4: error: says "in vain"'
+
+fresh
+echo 'int in_vain, vainly; // in vainer' >>runner/core/node.cpp
+mkdir -p tests/golden/vectors && echo '{"message": "in vain"}' >tests/golden/vectors/x.json
+expect 'words that only begin like a phrase, and data from elsewhere' ''
 
 exit $failed

@@ -25,7 +25,7 @@ std::string block(const tests::HttpServer& server) { return R"({"type": "aim", "
 
 const std::string kVersion = R"({"version": "3.29.1"})";
 const std::string kForgotten =
-    R"({"exception": {"module_name": "aim", "class_name": "UnauthorizedRequestError", "message": "of nobody"}})";
+    R"({"exception": {"module_name": "aim", "class_name": "UnauthorizedRequestError", "message": "of none"}})";
 
 }  // namespace
 
@@ -58,13 +58,13 @@ TEST_CASE("a value is written as Aim's own client writes it", "[trackers][aim]")
   CHECK(runner::core::base64(tree.bytes()) == "AAAAAAAJAAAAD2FpbS50ZXh0BQAAAGRhdGH+AQMAAAAEw6k=");
 }
 
-TEST_CASE("a server that is none of Aim's is for somebody to look at", "[trackers][aim]") {
+TEST_CASE("a server that is none of Aim's pauses the tracker", "[trackers][aim]") {
   FollowedRun f;
   const tests::HttpServer server([](const HttpRequest&) { return HttpReply{404, "no such page"}; });
   f.log(1, 0.5);
   f.commit();
   const auto result = f.follow(block(server), true);
-  CHECK(result.problem.find("answers something that is not Aim's") != std::string::npos);
+  CHECK(result.problem.find("is not an Aim server") != std::string::npos);
   CHECK(f.meanwhile.waited_ms.empty());
 }
 

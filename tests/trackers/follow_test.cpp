@@ -211,7 +211,7 @@ TEST_CASE("points that a tool has no place for are counted", "[trackers][follow]
   CHECK(runner::store::Cursors(f.run.dir).get("tool").left_out == 1);
 }
 
-TEST_CASE("one at a time brings a run to a tracker, and it can be told anew", "[trackers][follow]") {
+TEST_CASE("one at a time brings a run to a tracker, and it can be told again", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
   f.commit();
@@ -219,7 +219,7 @@ TEST_CASE("one at a time brings a run to a tracker, and it can be told anew", "[
   REQUIRE(lock.ok());
   CHECK(runner::store::TrackerLock::take(f.run.dir, "other").ok());
   CHECK(runner::store::TrackerLock::take(f.run.dir, "tool").failure().message ==
-        "process " + std::to_string(getpid()) + " is bringing this run to it");
+        "process " + std::to_string(getpid()) + " is already syncing this run to it");
   lock.value().reset();
   CHECK(runner::store::TrackerLock::take(f.run.dir, "tool").ok());
   f.follow();
@@ -282,7 +282,7 @@ TEST_CASE("a run without an owner has crashed", "[trackers][follow]") {
   CHECK(f.tool.ended == Ending::kFailed);  // its writer had the time to say so
 }
 
-TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]") {
+TEST_CASE("a rewind is told, or what counts is sent again", "[trackers][follow]") {
   Fixture f;
   for (int step = 1; step <= 3; ++step) f.log(step, 10 + step);
   f.commit();
@@ -294,12 +294,12 @@ TEST_CASE("a rewind is told, or what counts is given anew", "[trackers][follow]"
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=13", "back to 2", "loss@3=23"});
   }
-  SECTION("anew") {
+  SECTION("again") {
     f.tool.starts_anew = true;
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }
-  SECTION("anew, and ended before the next flush: it is known to have nothing") {
+  SECTION("again, and ended before the next flush: it is known to have nothing") {
     f.tool.starts_anew = true;
     f.tool.flushes_fail = {Remedy::kTryAgain};
     f.follow();

@@ -77,7 +77,7 @@ TEST_CASE("a run is made on an MLflow server", "[trackers][mlflow]") {
   CHECK(run.artifacts == std::map<std::string, std::string>{{"texts/sample/step-4.txt", "to be"}});
 }
 
-TEST_CASE("a later call goes on with the same run", "[trackers][mlflow]") {
+TEST_CASE("a later call continues the same run", "[trackers][mlflow]") {
   FollowedRun f;
   MlflowStandIn server;
   f.log(1, 0.5);

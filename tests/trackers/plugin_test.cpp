@@ -76,7 +76,7 @@ TEST_CASE("a program that answers flushes gets what it has not answered once mor
   const std::string answers = R"(, "acknowledges": true)";
   // Dies before it answers.
   const auto died = f.follow(program("case $line in *flush*) exit 3;; esac", answers));
-  CHECK(died.problem == "sh has left with status 3");
+  CHECK(died.problem == "sh exited with status 3");
   CHECK(died.points == 0);
   const auto done = f.follow(
       program("case $line in *metric*) echo got >> got.txt;; *flush*) echo \"flushed ${line##*:}\" | tr -d '}';; esac",
@@ -89,11 +89,11 @@ TEST_CASE("a program that answers flushes gets what it has not answered once mor
 TEST_CASE("a program that leaves early, is none or prints is told of", "[trackers][plugin]") {
   Fixture f;
   CHECK(f.follow(R"({"type": "plugin", "command": ["sh", "-c", "exit 0"], "acknowledges": true})").problem ==
-        "sh has left with status 0");
+        "sh exited with status 0");
   CHECK(f.follow(R"({"type": "plugin", "command": ["./no-such-program"]})").problem ==
-        "./no-such-program has left with status 127");
-  CHECK(f.follow(program("exit 5")).problem == "sh has left with status 5");
-  CHECK(f.follow(program("kill -SEGV $$")).problem == "sh has left with status 139");
+        "./no-such-program exited with status 127");
+  CHECK(f.follow(program("exit 5")).problem == "sh exited with status 5");
+  CHECK(f.follow(program("kill -SEGV $$")).problem == "sh exited with status 139");
   CHECK(f.follow(program("echo heard")).problem.empty());
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a program that hangs is given up", "[trackers][plugin]") {
   const std::string limit = R"(, "acknowledges": true, "answer_timeout": "0.2s")";
   CHECK(f.follow(program("exec sleep 1000", limit)).problem == "sh does not answer a flush within answer_timeout");
   CHECK(f.follow(R"({"type": "plugin", "command": ["sleep", "1000"], "answer_timeout": "0.2s"})").problem ==
-        "sleep does not leave within answer_timeout");
+        "sleep does not exit within answer_timeout");
 }
 
 TEST_CASE("a program that does harm ends within its time", "[trackers][plugin]") {
@@ -129,12 +129,12 @@ TEST_CASE("a program that does harm ends within its time", "[trackers][plugin]")
   CHECK(problem("printf flushed; exec cat > /dev/null", acknowledges) ==
         "sh does not answer a flush within answer_timeout");
   CHECK(problem("exec yes", acknowledges) == "sh does not answer a flush within answer_timeout");
-  CHECK(problem("exec yes >&2", "") == "sh does not leave within answer_timeout");
-  CHECK(problem("exec > /dev/null 2>&1; exec sleep 1000", "") == "sh does not leave within answer_timeout");
+  CHECK(problem("exec yes >&2", "") == "sh does not exit within answer_timeout");
+  CHECK(problem("exec > /dev/null 2>&1; exec sleep 1000", "") == "sh does not exit within answer_timeout");
   // Before the line is written, or after it.
   CHECK_THAT(problem("exec <&-; exec sleep 1000", acknowledges), Catch::EndsWith("within answer_timeout"));
   CHECK(problem("trap '' TERM; echo $$ > pid; cat > /dev/null; while :; do sleep 1000; done", "") ==
-        "sh does not leave within answer_timeout");
+        "sh does not exit within answer_timeout");
   CHECK(kill(std::stoi(content("pid")), 0) == -1);
 }
 
@@ -151,9 +151,9 @@ TEST_CASE("a shared object that throws or answers nonsense is told of", "[tracke
   for (const char* at : {"open", "log", "finish"}) {
     INFO(at);
     CHECK(problem(at, "throws words") == "the plugin's own words");
-    CHECK(problem(at, "throws a number") == "the tracker has thrown something that has no words");
+    CHECK(problem(at, "throws a number") == "the tracker threw an unknown exception");
   }
-  CHECK(problem("log", "answers") == std::string(kBadPlugin) + ": it did not take what it got");
+  CHECK(problem("log", "answers") == std::string(kBadPlugin) + ": it refused the data");
 }
 
 TEST_CASE("a file that is no plugin is refused", "[trackers][plugin]") {

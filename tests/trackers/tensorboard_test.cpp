@@ -3,8 +3,8 @@
 #include <iterator>
 #include <string>
 
-#include "runner/core/picture/crc32.h"
 #include "tests/support/folder.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/wire.h"
 #include "trackers/tracker.h"
@@ -28,9 +28,9 @@ std::string content(const std::string& path) {
 }  // namespace
 
 TEST_CASE("the checksum is CRC-32C", "[trackers][tensorboard]") {
-  CHECK(runner::core::crc32c("123456789") == 0xe3069283);  // RFC 3720, B.4
-  CHECK(runner::core::crc32c(std::string(32, '\0')) == 0x8a9136aa);
-  CHECK(runner::core::crc32c("") == 0);
+  CHECK(crc32c("123456789") == 0xe3069283);  // RFC 3720, B.4
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  CHECK(crc32c("") == 0);
 }
 
 TEST_CASE("a message has protobuf's bytes", "[trackers][tensorboard]") {
@@ -62,7 +62,7 @@ TEST_CASE("a file goes on where it was flushed", "[trackers][files]") {
   CHECK(content("a/b.txt") == "one\nthree\n");
 }
 
-TEST_CASE("a file that somebody else has written is not emptied", "[trackers][files]") {
+TEST_CASE("a file of another program is not emptied", "[trackers][files]") {
   struct Case {
     const char* name;
     const char* there;
@@ -74,14 +74,13 @@ TEST_CASE("a file that somebody else has written is not emptied", "[trackers][fi
       {"nothing yet", "", 0, "", false},
       {"torn in the title", "he", 0, "", false},
       {"torn in the id", "head\nrun", 0, "", false},
-      {"this run's, to be written anew", "head\nrun1,loss\n", 0, "", false},
+      {"this run's, to be rewritten", "head\nrun1,loss\n", 0, "", false},
       {"this run's, which goes on", "head\nrun1,loss\n", 14, "", false},
-      {"emptied to be written anew when a kill came", "", 3, "", false},
+      {"emptied to be rewritten when a kill came", "", 3, "", false},
       {"another run's", "head\nrun2,loss\n", 0, "", true},
-      {"another run's by now", "head\nrun2,loss\n", 14, " is another's by now", false},
-      {"a person's", "my thesis", 0, " holds something already that no run of roux has written", false},
-      {"a person's with our titles", "head\n../x,", 0, " holds something already that no run of roux has written",
-       false},
+      {"another run's by now", "head\nrun2,loss\n", 14, " belongs to another run now", false},
+      {"a person's", "my thesis", 0, " has content that roux did not write", false},
+      {"a person's with our titles", "head\n../x,", 0, " has content that roux did not write", false},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

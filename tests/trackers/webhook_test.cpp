@@ -102,7 +102,7 @@ TEST_CASE("a secret address is not told", "[trackers][webhook]") {
   f.commit();
   const auto result =
       f.follow(R"({"type": "webhook", "events": ["started"], "secret_url": ")" + listener.server.url() + R"(/T0P"})");
-  CHECK(result.problem == "the webhook at secret_url does not take the event started");
+  CHECK(result.problem == "the webhook at secret_url does not accept the event started");
 }
 
 TEST_CASE("a secret may lie in a file", "[trackers][webhook]") {
@@ -132,6 +132,6 @@ TEST_CASE("a condition that is none is refused", "[trackers][webhook]") {
     f.log(1, 1);
     f.commit();
     const auto result = f.follow(listener.block(R"("when": ")" + std::string(text) + "\""));
-    CHECK(result.problem == "when is \"" + std::string(text) + "\", which is no condition");
+    CHECK(result.problem == "when is \"" + std::string(text) + "\", which is not a condition");
   }
 }

@@ -1,4 +1,4 @@
-"""Completion as somebody types it: bash, zsh and fish, each on a terminal of its own.
+"""Completion as typed: bash, zsh and fish, each on a terminal of its own.
 
 usage: completion.py SOURCE_DIR ROUX
 """

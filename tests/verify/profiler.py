@@ -48,7 +48,7 @@ def roux_traces(roux, folder, flags):
     assert all(re.fullmatch(r"rank-0\.\d+\.pt\.trace\.json", file.name) for file in files), files
     sums = [json.loads(pathlib.Path(str(file).replace(".pt.trace.json", ".key_averages.json")).read_text()) for file in files]
     assert [one["trace"] for one in sums] == [file.name for file in files]
-    shown = subprocess.run([roux, "profile", "show", "last", "--json"], cwd=folder, capture_output=True, text=True,
+    shown = subprocess.run([roux, "profile", "show", "last", "--format", "json"], cwd=folder, capture_output=True, text=True,
                            env={"ROUX_OUTPUT_DIR": str(out)})
     assert json.loads(shown.stdout) == sums[-1], shown
     return [(json.loads(file.read_text()), one) for file, one in zip(files, sums)]

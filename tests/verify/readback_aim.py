@@ -133,7 +133,7 @@ class Gate:
 
 def sync_fails(run):
     done = subprocess.run([run.roux, "sync", run.path], capture_output=True, text=True)
-    assert done.returncode == 1 and "does not answer" in done.stdout + done.stderr, done
+    assert done.returncode == 1 and "does not respond" in done.stdout + done.stderr, done
 
 
 def check_outage(source, roux, folder):

@@ -1,5 +1,5 @@
 """Two hundred processes write a run each, while `roux runs list` reads them; beside them a run.db that is damaged, files
-of other people, a run whose disk is full and one that nobody may write.
+of other people, a run with a full disk and one that is read-only.
 
 usage: readback_crowd.py SOURCE_DIR ROUX
 """
@@ -96,10 +96,10 @@ def tell(writers, text):
 def check(crowd, disk, nobody_writes):
     damaged = crowd.copy_of_first("tracked-damaged")
     (damaged / "run.db").write_bytes(b"SQLite format 3\0" + os.urandom(8192))
-    (crowd.output / "notes.txt").write_text("nobody's")
+    (crowd.output / "notes.txt").write_text("of another")
     foreign = crowd.output / "foreign"
     foreign.mkdir()
-    (foreign / "run.db").write_text("this is no database")
+    (foreign / "run.db").write_text("not a database")
     many = crowd.folder / "many.jsonl"
     many.write_text(steps(2, 200_000) + '["commit"]\n')
     with open(many) as orders:

@@ -1,4 +1,4 @@
-"""Run and trackers are killed at moments of all kinds, and the run goes on from a checkpoint: every file can be read at any
+"""Run and trackers are killed at moments of all kinds, and the run resumes from a checkpoint: every file can be read at any
 time, and in the end each tool has every point of run.db once.
 
 usage: readback_killed.py SOURCE_DIR ROUX

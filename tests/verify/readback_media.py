@@ -1,4 +1,4 @@
-"""Pictures and tables of a real training, stopped and gone on with: what each tracker of files made of them, read by the
+"""Pictures and tables of a real training, stopped and resumed: what each tracker of files made of them, read by the
 tools themselves.
 
 usage: readback_media.py SOURCE_DIR ROUX

@@ -120,9 +120,9 @@ def check_outage(source, roux, folder):
     """No server at first, then one, then none, then one again: in the end it has each point once."""
     environment = dict(os.environ)
     run = TrackedRun(roux, folder, ["mlflow"], environment)
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # and does not listen: whoever connects is refused
-        down = "http://127.0.0.1:%d" % nobody.getsockname()[1]
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # and does not listen: whoever connects is refused
+        down = "http://127.0.0.1:%d" % closed.getsockname()[1]
 
         def sync_fails():
             environment["MLFLOW_TRACKING_URI"] = down

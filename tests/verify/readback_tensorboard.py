@@ -55,7 +55,7 @@ def check_everything(source, roux, folder):
 
 
 def check_resume(source, roux, folder):
-    """Killed at step 8, gone on with from step 5: what is beyond it comes once."""
+    """Killed at step 8, resumed from step 5: what is beyond it comes once."""
     run = TrackedRun(roux, folder, ["tensorboard"])
     for step in range(1, 9):
         run.log(step, {"loss": step})

@@ -68,7 +68,7 @@ def check_everything(roux, folder):
 
 
 def check_resume(roux, folder):
-    """Killed at step 8, gone on with from step 5, then from where it stopped."""
+    """Killed at step 8, resumed from step 5, then from where it stopped."""
     run = TrackedRun(roux, folder, ["csv", "jsonl"])
     for step in range(1, 9):
         run.log(step, {"loss": step})

@@ -146,31 +146,31 @@ def check_certificates(world):
         return {"type": "webhook", "url": url, **{key: str(value) for key, value in more.items()}}
 
     with relay(world.server) as url:
-        world.expect(webhook(url), "certificate", "server_cert_path names the certificates")
+        world.expect(webhook(url), "certificate", "set server_cert_path to the certificates")
         world.expect(webhook(url, server_cert_path=world.own.path))
         world.expect({"type": "webhook", "url": url, "insecure_tls": True})
-        world.expect(webhook(url, server_cert_path=world.other.path), "server_cert_path names the certificates")
+        world.expect(webhook(url, server_cert_path=world.other.path), "set server_cert_path to the certificates")
         no_pem = world.folder / "no.pem"
         no_pem.write_text("nothing")
         for path in (no_pem, world.folder / "missing.pem"):
-            world.expect(webhook(url, server_cert_path=path), "server_cert_path has to be a file of certificates (PEM)")
-        world.expect({"type": "aim", "repo": url}, "server_cert_path names the certificates")
-        world.expect({"type": "aim", "repo": url, "server_cert_path": str(world.own.path)}, "something that is not Aim's")
-        world.expect({"type": "mlflow", "tracking_uri": url}, "server_cert_path names the certificates")
+            world.expect(webhook(url, server_cert_path=path), "server_cert_path must be a file of certificates (PEM)")
+        world.expect({"type": "aim", "repo": url}, "set server_cert_path to the certificates")
+        world.expect({"type": "aim", "repo": url, "server_cert_path": str(world.own.path)}, "is not an Aim server")
+        world.expect({"type": "mlflow", "tracking_uri": url}, "set server_cert_path to the certificates")
     with relay(world.own.certificate("expired", ["127.0.0.1"], days=-1)) as url:
-        world.expect(webhook(url, server_cert_path=world.own.path), "expired", "its certificate has to be renewed")
+        world.expect(webhook(url, server_cert_path=world.own.path), "expired", "its certificate must be renewed")
     with relay(world.own.certificate("elsewhere", ["example.org"])) as url:
-        world.expect(webhook(url, server_cert_path=world.own.path), "name the host as its certificate does")
+        world.expect(webhook(url, server_cert_path=world.own.path), "use the host name of its certificate")
     with relay(world.server, clients_from=world.own) as url:
         def shown(path):
             return webhook(url, server_cert_path=world.own.path, **({"client_cert_path": path} if path else {}))
 
-        world.expect(shown(None), "client_cert_path names it")
+        world.expect(shown(None), "set client_cert_path")
         world.expect(shown(world.own.certificate("client")))
-        world.expect(shown(world.other.certificate("stranger")), "client_cert_path names it")
-        world.expect(shown(world.own.certificate("no_key", with_key=False)), "client_cert_path has to be a file")
+        world.expect(shown(world.other.certificate("stranger")), "set client_cert_path")
+        world.expect(shown(world.own.certificate("no_key", with_key=False)), "client_cert_path must be a file")
     with relay(None) as url:
-        world.expect(webhook(url), "does it speak TLS at this port?")
+        world.expect(webhook(url), "does this port use TLS?")
 
 
 def check_mlflow(world, source):
@@ -188,14 +188,14 @@ def check_mlflow(world, source):
 
         with relay(world.server, upstream, clients_from=world.own) as url:
             arrives(url, {**own, **client})
-            arrives(url, own, "client_cert_path names it")
+            arrives(url, own, "set client_cert_path")
         with relay(world.server, upstream, credentials=basic) as url:
             arrives(url, {**own, **password})
             arrives(url, {**password, "MLFLOW_TRACKING_INSECURE_TLS": "true"})
-            arrives(url, own, "401", "it wants other credentials")
+            arrives(url, own, "401", "use other credentials")
         with relay(world.server, upstream, credentials="Bearer tökén") as url:
             arrives(url, {**own, **password, "MLFLOW_TRACKING_TOKEN": "tökén"})
-            arrives(url, {**own, "MLFLOW_TRACKING_TOKEN": "other"}, "401", "it wants other credentials")
+            arrives(url, {**own, "MLFLOW_TRACKING_TOKEN": "other"}, "401", "use other credentials")
         found = read_back(source, "mlflow", upstream)
         assert len(found) == runs and all(run["history"]["loss"][0][:2] == [1, 0.5] for run in found), found
     return runs

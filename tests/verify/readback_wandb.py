@@ -84,23 +84,23 @@ def check_resume(source, roux, folder):
     crashed = read_back(source, "wandb", first, "--leet", "--sync")
     assert crashed["exit"]["code"] == 1
     check_points(points_of(crashed["sync"]["history"]), run.points())
-    # What lies beyond step 5 is taken back: one folder, written anew.
+    # What lies beyond step 5 is taken back: one folder, rewritten.
     run.resume(5, 0)
     for step in range(6, 12):
         run.log(step, {"loss": 100 + step})
     run.finish("stopped", "SIGTERM")
     run.sync()
     (second,) = folders(run)
-    anew = read_back(source, "wandb", second, "--leet", "--sync")
-    check_points(points_of(anew["sync"]["history"]), run.points())
-    assert anew["exit"]["code"] == 75
-    # Closed, then gone on with: a second folder of the same run, which says that it is resumed.
+    second_run = read_back(source, "wandb", second, "--leet", "--sync")
+    check_points(points_of(second_run["sync"]["history"]), run.points())
+    assert second_run["exit"]["code"] == 75
+    # Closed, then resumed: a second folder of the same run, which says that it is resumed.
     run.resume(11, 1)
     run.log(12, {"loss": 0.0})
     run.finish()
     run.sync()
     parts = [read_back(source, "wandb", at, "--leet", "--sync") for at in folders(run)]
-    assert [part["run"]["id"] for part in parts] == [anew["run"]["id"]] * 2, parts
+    assert [part["run"]["id"] for part in parts] == [second_run["run"]["id"]] * 2, parts
     check_points(points_of([row for part in parts for row in part["sync"]["history"]]), run.points())
 
 

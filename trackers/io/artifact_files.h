@@ -12,11 +12,11 @@ namespace trackers {
 
 struct ArtifactFile {
   std::filesystem::path path;
-  std::string below;  ///< within the folder that the artifact is; "" where it is a file itself
+  std::string below;  ///< relative to the artifact's folder; "" if it is a file itself
 };
 
-/// The files of an artifact, in the order of their names. TrackerError (kLeaveOut) where they are larger than the limit
-/// together, or when they were taken away meanwhile.
+/// The files of an artifact, sorted by name. TrackerError (kLeaveOut) when their total size exceeds the limit, or when
+/// they were deleted meanwhile.
 std::vector<ArtifactFile> artifact_files(const Artifact& artifact, std::optional<std::int64_t> size_limit);
 
 }  // namespace trackers

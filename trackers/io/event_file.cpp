@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "runner/core/picture/crc32.h"
 #include "runner/core/platform/files.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/wire_reader.h"
 
 // The messages Event, Summary, TensorProto, SessionLog (tensorflow/core) and HParamsPluginData (tensorboard/plugins).
@@ -34,18 +34,18 @@ Number little_endian(std::string_view bytes) {
 
 /// The next record of the file, taken off `rest`; nothing, and why, where it is damaged.
 std::optional<std::string_view> next_record(std::string_view& rest, std::string& damage) {
-  damage = "its last record is cut";
+  damage = "its last record is truncated";
   if (rest.size() < kHeadBytes) return std::nullopt;
   const auto length = little_endian<std::uint64_t>(rest);
-  const bool sound = runner::core::masked_crc32c(rest.substr(0, 8)) == little_endian<std::uint32_t>(rest.substr(8));
+  const bool sound = masked_crc32c(rest.substr(0, 8)) == little_endian<std::uint32_t>(rest.substr(8));
   if (!sound) {
-    damage = "a checksum does not fit";
+    damage = "a checksum does not match";
     return std::nullopt;
   }
   if (length > rest.size() - kHeadBytes || rest.size() - kHeadBytes - length < kFootBytes) return std::nullopt;
   const std::string_view record = rest.substr(kHeadBytes, length);
-  if (runner::core::masked_crc32c(record) != little_endian<std::uint32_t>(rest.substr(kHeadBytes + length))) {
-    damage = "a checksum does not fit";
+  if (masked_crc32c(record) != little_endian<std::uint32_t>(rest.substr(kHeadBytes + length))) {
+    damage = "a checksum does not match";
     return std::nullopt;
   }
   rest.remove_prefix(kHeadBytes + length + kFootBytes);
@@ -216,8 +216,8 @@ Result<void> read_event_file(const std::string& path, EventFile& all) {
       read_event(*record, all);
       continue;
     }
-    if (first) return Failure{path + " is no event file of TensorBoard: " + damage};
-    all.damage = path + ": " + damage + "; what comes before it was read";
+    if (first) return Failure{path + " is not an event file of TensorBoard: " + damage};
+    all.damage = path + ": " + damage + "; the part before it was read";
     break;
   }
   return {};

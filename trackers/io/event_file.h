@@ -9,7 +9,7 @@
 
 namespace trackers {
 
-/// What TensorBoard's event files of one folder hold, in the order in which they were written.
+/// The content of TensorBoard's event files of one folder, in the order of writing.
 struct EventFile {
   struct Scalar {
     std::string tag;
@@ -25,12 +25,12 @@ struct EventFile {
   std::vector<Text> texts;
   runner::core::Node hparams = runner::core::Node::mapping();
   std::int64_t left_out = 0;  ///< values of other kinds: images, histograms, ...
-  std::string damage;         ///< why the rest of the file could not be read; "" when all of it was
+  std::string damage;         ///< why the rest of the file could not be read; "" if all was
 };
 
-/// Adds what a file holds to `all`. A run that was started again says from which step on the earlier points do not
-/// count; they are taken away. Failure when it cannot be read or is no event file at all; damage further on is told in
-/// `all`, as the last record of a run that was killed is often cut.
+/// Adds the content of a file to `all`. A restarted run marks the step from which earlier points do not count; they are
+/// removed. Failure when it cannot be read or is not an event file; later damage is reported in `all`, as the last
+/// record of a killed run is often truncated.
 runner::core::Result<void> read_event_file(const std::string& path, EventFile& all);
 
 }  // namespace trackers

@@ -11,7 +11,7 @@ using runner::core::json_quote;
 
 constexpr NumberWords kWords = {"\"NaN\"", "\"Infinity\"", "\"-Infinity\""};
 
-/// `{"type":"text","name":"sample","step":3,"time":1790000001.000`, to be gone on with.
+/// `{"type":"text","name":"sample","step":3,"time":1790000001.000`, to be continued.
 std::string begun(const char* type, const std::string& name, std::int64_t step, std::int64_t time_ms) {
   return std::string(R"({"type":")") + type + R"(","name":)" + json_quote(name) + R"(,"step":)" + std::to_string(step) +
          R"(,"time":)" + seconds_text(time_ms);

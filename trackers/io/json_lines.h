@@ -4,12 +4,12 @@
 
 #include "trackers/io/tracker_data.h"
 
-/// What a run tells, each thing as one line of JSON with its end: the tracker `jsonl`, and what a plugin reads. What is
-/// no number is the text "NaN", "Infinity" or "-Infinity".
+/// The data of a run as lines of JSON: for the tracker `jsonl` and for plugins. Non-finite numbers are the texts "NaN",
+/// "Infinity" or "-Infinity".
 namespace trackers::json_lines {
 
 std::string start(const Run& run);
-/// How that begins, before the run's id.
+/// The start of a file, before the run's id.
 inline constexpr const char* kStart = R"({"type":"start","run":")";
 std::string rewind(std::int64_t step);
 std::string line(const Point& point);

@@ -4,14 +4,14 @@
 #include <charconv>
 #include <cmath>
 
+#include "runner/core/text.h"
+
 namespace trackers {
 
 std::string number_text(double value, const NumberWords& words) {
   if (std::isnan(value)) return words.nan;
   if (std::isinf(value)) return value > 0 ? words.infinity : words.minus_infinity;
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
+  return runner::core::number_text(value);
 }
 
 std::string seconds_text(std::int64_t time_ms) {

@@ -5,7 +5,7 @@
 
 namespace trackers {
 
-/// How a format spells what is no number.
+/// A format's spelling of NaN and infinity.
 struct NumberWords {
   const char *nan, *infinity, *minus_infinity;
 };

@@ -35,7 +35,7 @@ Png read_png(const std::string& path) {
   if (!read) throw TrackerError(TrackerError::Remedy::kLeaveOut, read.failure().message, read.failure().hint);
   Png png{std::move(read).value()};
   if (png.bytes.size() < kHeaderBytes || !png.bytes.starts_with(kBegin)) {
-    throw TrackerError(TrackerError::Remedy::kLeaveOut, path + " is no PNG file");
+    throw TrackerError(TrackerError::Remedy::kLeaveOut, path + " is not a PNG file");
   }
   png.width = big_endian(png.bytes, kWidthAt);
   png.height = big_endian(png.bytes, kHeightAt);

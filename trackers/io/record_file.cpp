@@ -42,7 +42,7 @@ RecordFile::RecordFile(const std::string& path, std::int64_t keep_bytes) : path_
   if (fcntl(descriptor_, F_OFD_SETLK, &whole) != 0 && (errno == EAGAIN || errno == EACCES)) {
     close(descriptor_);
     throw TrackerError(TrackerError::Remedy::kPause, path + " is being written by another process",
-                       "each run has a file of its own: name another path");
+                       "give each run its own path");
   }
   struct stat info {};
   if (fstat(descriptor_, &info) != 0) throw refused(path, "look at");
@@ -61,7 +61,7 @@ void RecordFile::flush(bool durable) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const TrackerError error = refused(path_, "write");
-      // No torn record for a reader, and the whole of it for the next try.
+      // No torn record for a reader, and all of it for the next attempt.
       if (ftruncate(descriptor_, bytes_) != 0) throw refused(path_, "cut back");
       throw error;
     }
@@ -78,11 +78,11 @@ void claim_file(const std::string& path, const Ownership& owner, std::int64_t ke
   file.read(there.data(), static_cast<std::streamsize>(there.size()));
   there.resize(static_cast<std::size_t>(file.gcount()));
   const std::string own = owner.before + owner.id + owner.after;
-  // Shorter where a crash tore the first record, or came while the file was written anew.
+  // Shorter if a crash tore the first record, or interrupted rewriting the file.
   if (own.starts_with(there) || there.starts_with(own)) return;
   if (keep_bytes > 0) {
-    throw TrackerError(TrackerError::Remedy::kPause, path + " is another's by now",
-                       "each run has a file of its own: name another path, or move that file away");
+    throw TrackerError(TrackerError::Remedy::kPause, path + " belongs to another run now",
+                       "use another path, or move that file away");
   }
   const std::size_t end = there.find(owner.after, owner.before.size());
   const std::string other = there.starts_with(owner.before) && end != std::string::npos
@@ -92,11 +92,11 @@ void claim_file(const std::string& path, const Ownership& owner, std::int64_t ke
       !other.empty() && std::all_of(other.begin(), other.end(), [](unsigned char c) { return std::isalnum(c) != 0; });
   const std::string aside = path + "." + other;
   if (!is_id || std::filesystem::exists(aside)) {
-    throw TrackerError(TrackerError::Remedy::kPause, path + " holds something already that no run of roux has written",
-                       "name another path, or move that file away");
+    throw TrackerError(TrackerError::Remedy::kPause, path + " has content that roux did not write",
+                       "use another path, or move that file away");
   }
   std::filesystem::rename(path, aside);
-  runner::core::log_warning(path + " was of the run " + other + ", and is " + aside + " now");
+  runner::core::log_warning(path + " belonged to run " + other + " and was moved to " + aside);
 }
 
 }  // namespace trackers

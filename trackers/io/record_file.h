@@ -6,17 +6,17 @@
 
 namespace trackers {
 
-/// A file that grows by whole records: what a crash left behind the last flush is cut off when it is opened again.
+/// A file that grows by whole records: leftovers of a crash after the last flush are truncated when it is reopened.
 class RecordFile {
  public:
-  /// Makes the folder where it is missing. `keep_bytes`: what was flushed the last time; 0 empties the file.
+  /// Creates the folder if missing. `keep_bytes`: flushed size; 0 empties the file.
   RecordFile(const std::string& path, std::int64_t keep_bytes);
   ~RecordFile();
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
   void append(std::string_view record) { buffer_.append(record); }
-  /// Writes what was appended; then its bytes are those to keep. TrackerError when the disk refuses; nothing is lost.
+  /// Writes what was appended and adds it to the bytes to keep. TrackerError on disk errors; nothing is lost.
   void flush(bool durable);
   std::int64_t bytes() const { return bytes_; }
   const std::string& path() const { return path_; }
@@ -28,14 +28,14 @@ class RecordFile {
   std::string buffer_;
 };
 
-/// How a file begins that a run has written: by the run's id its owner is known.
+/// The start of a file written by a run: the run's id marks its owner.
 struct Ownership {
   std::string before, id, after;
 };
 
-/// To be called before the file of a run is opened. `keep_bytes` as for RecordFile. What another run has written there
-/// is moved aside, to PATH.ID. TrackerError where a person keeps something there, which is not ours to empty, and where
-/// a file that is gone on with has become another's.
+/// Call before opening the file of a run. `keep_bytes` as for RecordFile. Moves the file of another run to PATH.ID.
+/// TrackerError when the file is a user's own, which must not be emptied, and when a file to continue now belongs to
+/// another run.
 void claim_file(const std::string& path, const Ownership& owner, std::int64_t keep_bytes);
 
 }  // namespace trackers

@@ -5,8 +5,8 @@
 
 namespace trackers {
 
-/// A name as the name of a file: the name itself where that can be read on any system, else what of it can be, and a
-/// checksum, so that two names never share a file. At most 80 bytes.
+/// A name as a file name: the name itself if portable, else its portable characters with a checksum, so that two names
+/// never share a file. At most 80 bytes.
 std::string safe_name(std::string_view name);
 
 }  // namespace trackers

@@ -29,7 +29,7 @@ std::uint32_t word_at(std::string_view block, std::size_t index) {
   return word;
 }
 
-void take_in(State& state, std::string_view block) {
+void compress(State& state, std::string_view block) {
   std::array<std::uint32_t, 64> words{};
   for (std::size_t i = 0; i < 16; ++i) words[i] = word_at(block, i);
   for (std::size_t i = 16; i < words.size(); ++i) {
@@ -55,13 +55,13 @@ void take_in(State& state, std::string_view block) {
 std::string sha256(std::string_view bytes) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const std::uint64_t bits = 8 * static_cast<std::uint64_t>(bytes.size());
-  for (; bytes.size() >= kBlockBytes; bytes.remove_prefix(kBlockBytes)) take_in(state, bytes.substr(0, kBlockBytes));
+  for (; bytes.size() >= kBlockBytes; bytes.remove_prefix(kBlockBytes)) compress(state, bytes.substr(0, kBlockBytes));
   std::string last(bytes);
   last += '\x80';
   last.resize((last.size() + 8 + kBlockBytes - 1) / kBlockBytes * kBlockBytes - 8);
   for (int shift = 56; shift >= 0; shift -= 8) last += static_cast<char>(bits >> shift & 0xff);
   for (std::size_t at = 0; at < last.size(); at += kBlockBytes) {
-    take_in(state, std::string_view(last).substr(at, kBlockBytes));
+    compress(state, std::string_view(last).substr(at, kBlockBytes));
   }
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

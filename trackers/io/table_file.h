@@ -7,7 +7,7 @@
 
 namespace trackers {
 
-/// A table as a run keeps it, `{"columns": ["a"], "data": [[1], [2]]}`, without its name and step; nothing where the
+/// A table as stored by a run, `{"columns": ["a"], "data": [[1], [2]]}`, without its name and step; nothing where the
 /// file holds something else.
 std::optional<Table> read_table(const std::string& path);
 

@@ -10,7 +10,7 @@
 
 namespace trackers {
 
-/// The run that a tracker tells somebody about.
+/// The run that a tracker reports.
 struct Run {
   std::string dir;  ///< its folder
   std::string id, name;
@@ -25,7 +25,7 @@ struct Point {
   const std::string* name;  ///< `loss`, `val/accuracy`, `system/cpu`
   std::int64_t step, time_ms;
   double value;             ///< may be NaN or infinite
-  bool of_machine = false;  ///< of the context "system": taken by the clock, at the step that was going on
+  bool of_machine = false;  ///< of the context "system": sampled by time, at the current step
 };
 
 struct Text {
@@ -62,14 +62,14 @@ struct Artifact {
   std::int64_t step, time_ms;
 };
 
-/// What the run said, without the line's end.
+/// A line of the run's log, without its end.
 struct ConsoleLine {
   std::string text;
   std::int64_t time_ms;
   bool is_error;  ///< a warning or an error
 };
 
-/// How a run ended, as far as is known; kOpen when it goes on or when nobody can say.
+/// How a run ended, if known; kOpen when it is active or unknown.
 enum class Ending { kOpen, kFinished, kFailed, kStopped, kCrashed };
 
 constexpr std::string_view to_text(Ending ending) {
@@ -79,18 +79,18 @@ constexpr std::string_view to_text(Ending ending) {
 
 struct End {
   Ending ending = Ending::kOpen;
-  std::string reason;          ///< as the run gave it; "" when it did not
-  std::int64_t time_ms = 0;    ///< 0 when nobody knows
-  runner::core::Node summary;  ///< key figures by name; null when there are none
+  std::string reason;          ///< reason given by the run, or ""
+  std::int64_t time_ms = 0;    ///< 0 if unknown
+  runner::core::Node summary;  ///< summary values by name; null if none
 };
 
-/// What went wrong with somebody else's tool, and what to do about it.
+/// An error of an external tool, with its remedy.
 class TrackerError : public runner::core::RunError {
  public:
   enum class Remedy {
-    kTryAgain,  ///< later, with the same data: it is down, slow or full
-    kPause,     ///< not before somebody did something: a password, a version
-    kLeaveOut,  ///< it does not take these very data; the next may fit
+    kTryAgain,  ///< retry later with the same data: it is down, slow or full
+    kPause,     ///< pause until the user acts: a password, a version
+    kLeaveOut,  ///< skip these data, which it does not accept; the next may fit
   };
   TrackerError(Remedy remedy, const std::string& message, const std::string& hint = "")
       : RunError(message, hint), remedy_(remedy) {}

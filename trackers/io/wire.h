@@ -7,13 +7,13 @@
 namespace trackers {
 
 /// Writes one message in protobuf's wire format. LibTorch carries a libprotobuf of its own, and two of them in one
-/// process clash, so the few messages that trackers need are put together here. Fields are given by their number.
+/// process clash, so the few messages that trackers need are encoded here. Fields are given by their number.
 class Wire {
  public:
   Wire& integer(int field, std::int64_t value);
   Wire& real(int field, double value);
   Wire& real32(int field, float value);
-  Wire& text(int field, std::string_view value);  ///< bytes and embedded messages too
+  Wire& text(int field, std::string_view value);  ///< also bytes and embedded messages
   Wire& message(int field, const Wire& value) { return text(field, value.bytes_); }
   template <typename Range>
   Wire& packed_reals(int field, const Range& values) {

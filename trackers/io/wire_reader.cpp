@@ -10,7 +10,7 @@ float WireReader::Field::real32() const { return std::bit_cast<float>(static_cas
 
 std::optional<WireReader::Field> WireReader::next() {
   if (rest_.empty() || damaged_) return std::nullopt;
-  damaged_ = true;  // until the whole field is there
+  damaged_ = true;  // until the field is complete
   const auto key = varint();
   if (!key) return std::nullopt;
   Field field;

@@ -6,8 +6,8 @@
 
 namespace trackers {
 
-/// Reads one message in protobuf's wire format, field by field, in the order in which they stand there. Borrows the
-/// bytes. Groups, which nobody writes any more, end the reading as damage does.
+/// Reads one message in protobuf's wire format, field by field, in file order. Borrows the bytes. Groups, which are
+/// obsolete, end the reading like damage.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -22,7 +22,7 @@ class WireReader {
     double real() const;   ///< of eight bytes
     float real32() const;  ///< of four
   };
-  /// Nothing at the end, and where the bytes are damaged.
+  /// Nothing at the end, and when the bytes are damaged.
   std::optional<Field> next();
   bool damaged() const { return damaged_; }
 

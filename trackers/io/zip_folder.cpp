@@ -1,6 +1,8 @@
 // PKWARE's APPNOTE 6.3: local headers, stored data, the central directory and its end; without zip64.
 #include "trackers/io/zip_folder.h"
 
+#include <zlib.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -9,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runner/core/picture/crc32.h"
 #include "runner/core/platform/files.h"
 #include "trackers/io/tracker_data.h"
 
@@ -70,16 +71,16 @@ std::vector<Entry> entries_of(const std::string& folder, const std::string& path
     Entry entry{file.path().lexically_relative(folder).generic_string(), file.path()};
     std::uint64_t bytes = 0;
     read_pieces(file.path(), [&](std::string_view piece) {
-      entry.crc = runner::core::crc32(piece, entry.crc);
+      entry.crc =
+          static_cast<std::uint32_t>(crc32_z(entry.crc, reinterpret_cast<const Bytef*>(piece.data()), piece.size()));
       bytes += piece.size();
     });
     total += bytes + 2 * entry.name.size() + 200;
-    if (total > kBytesMax) throw refused(path, TrackerError::Remedy::kPause, "more than 4 GB would go in");
+    if (total > kBytesMax) throw refused(path, TrackerError::Remedy::kPause, "it would exceed 4 GB");
     entry.bytes = static_cast<std::uint32_t>(bytes);
     entries.push_back(std::move(entry));
   }
-  if (entries.size() > kEntriesMax)
-    throw refused(path, TrackerError::Remedy::kPause, "more than 65,535 files would go in");
+  if (entries.size() > kEntriesMax) throw refused(path, TrackerError::Remedy::kPause, "it would exceed 65,535 files");
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.name < b.name; });
   return entries;
 }
@@ -128,7 +129,8 @@ void zip_folder(const std::string& folder, const std::string& path) {
   out.close();
   std::error_code error;
   if (out) fs::rename(partial, path, error);
-  if (!out || error) throw refused(path, TrackerError::Remedy::kTryAgain, error ? error.message() : "the disk refuses");
+  if (!out || error)
+    throw refused(path, TrackerError::Remedy::kTryAgain, error ? error.message() : "the disk refuses it");
 }
 
 }  // namespace trackers

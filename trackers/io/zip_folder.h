@@ -4,8 +4,8 @@
 
 namespace trackers {
 
-/// Puts every file below `folder`, links followed, into the zip file at `path`, not compressed; one that is there is
-/// replaced at the end only. TrackerError when the disk refuses or more than 4 GB would go in.
+/// Writes every file below `folder`, following links, into the zip file at `path`, uncompressed; replaces an existing
+/// one at the end. TrackerError on disk errors or beyond 4 GB.
 void zip_folder(const std::string& folder, const std::string& path);
 
 }  // namespace trackers

@@ -28,8 +28,7 @@ std::string AimServer::version() {
   if (answer.ok() && read.is_object() && read.contains("version") && read["version"].is_string()) {
     return read["version"];
   }
-  throw TrackerError(Remedy::kPause, who() + " answers something that is not Aim's",
-                     "name the address of an `aim server`");
+  throw TrackerError(Remedy::kPause, who() + " is not an Aim server", "use the address of an `aim server`");
 }
 
 void AimServer::connect() { require(get("/client/connect/" + client_ + "/"), "connect"); }
@@ -57,8 +56,8 @@ HttpAnswer AimServer::post(const std::string& what, const std::string& resource,
       {"POST", url_ + "/tracking/" + client_ + "/" + what + "/", {"Content-Type: application/json"}, body.dump()});
 }
 
-// What is thrown there is about the server (a full disk, a restart, by which it forgot what we hold) and not about what
-// was sent, which it takes as it is.
+// Exceptions there concern the server (a full disk, a restart that lost our handles), not the data sent, which it
+// accepts unchecked.
 void AimServer::require(const HttpAnswer& answer, const std::string& what) const {
   if (answer.status != kException) {
     require_success(answer, who());

@@ -8,17 +8,16 @@
 
 namespace trackers {
 
-/// What `aim server` lets a client do: hold objects of its own in the server, and call their methods. Every call blocks
-/// and throws TrackerError.
+/// The protocol of `aim server`: a client holds objects in the server and calls their methods. Every call blocks and
+/// throws TrackerError.
 ///
-/// Clients and what they hold are called by names of our own, so whoever opens the same again takes the place of one
-/// that died.
+/// We choose the names of clients and their objects, so opening the same again replaces a dead client.
 class AimServer {
  public:
   /// `url` without a slash at the end; `client`: letters, digits and `-`.
   AimServer(std::string url, HttpOptions options, std::string client);
 
-  /// `3.29.1`; kPause where the server is none of Aim's, or too old to answer.
+  /// `3.29.1`; kPause when it is not an Aim server, or too old.
   std::string version();
   void connect();
   void open(const std::string& resource, const std::string& type, const runner::core::Node& arguments);

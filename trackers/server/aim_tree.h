@@ -8,7 +8,7 @@
 
 namespace trackers {
 
-/// Values as Aim's server takes them: a list of paths, each with what lies there.
+/// Values for Aim's server: a list of paths with their contents.
 class AimTree {
  public:
   static std::string key(std::string_view name);

@@ -64,7 +64,7 @@ void mix(Words& v, const std::array<std::uint8_t, 4>& line, std::uint64_t x, std
   b = std::rotr(b ^ c, 63);
 }
 
-void take_in(State& state, std::string_view block, std::uint64_t bytes_so_far, bool is_last) {
+void compress(State& state, std::string_view block, std::uint64_t bytes_so_far, bool is_last) {
   const Words words = words_of(block);
   Words v{};
   std::copy(state.begin(), state.end(), v.begin());
@@ -86,9 +86,9 @@ std::uint64_t blake2b(std::string_view bytes, std::uint64_t salt) {
   state[kSaltWord] ^= salt;
   std::size_t at = 0;
   for (; bytes.size() - at > kBlockBytes; at += kBlockBytes) {
-    take_in(state, bytes.substr(at, kBlockBytes), at + kBlockBytes, false);
+    compress(state, bytes.substr(at, kBlockBytes), at + kBlockBytes, false);
   }
-  take_in(state, bytes.substr(at), bytes.size(), true);
+  compress(state, bytes.substr(at), bytes.size(), true);
   return state[0];
 }
 

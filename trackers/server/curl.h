@@ -4,8 +4,8 @@
 
 namespace trackers {
 
-/// The functions of libcurl, which is opened when something is sent for the first time: linked, it and what it needs
-/// would double the time in which the program starts. It is the machine's own, so that its certificates are too.
+/// The functions of libcurl, loaded on first use: linking it would double the program's start time. It is the machine's
+/// own, and so are its certificates.
 struct Curl {
   decltype(&curl_easy_init) easy_init;
   decltype(&curl_easy_cleanup) easy_cleanup;
@@ -18,7 +18,7 @@ struct Curl {
   decltype(&curl_slist_free_all) slist_free_all;
 };
 
-/// TrackerError, with the package to install, where there is none.
+/// TrackerError, with the package to install, when missing.
 const Curl& curl();
 
 }  // namespace trackers

@@ -5,10 +5,10 @@
 
 namespace trackers {
 
-/// A variable that is set to something.
+/// A variable that is set and not empty.
 std::optional<std::string> environment(const char* name);
 
-/// Whether a variable says yes: `1`, `true`, `yes`, `on`, however it is written.
+/// Whether a variable is true: `1`, `true`, `yes`, `on`, however it is written.
 bool environment_says(const char* name);
 
 }  // namespace trackers

@@ -20,7 +20,7 @@ namespace {
 using Remedy = TrackerError::Remedy;
 
 constexpr std::size_t kAnswerBytesMax = 64U << 20;
-constexpr std::size_t kWordsMax = 300;  // of what a server says, in a message
+constexpr std::size_t kWordsMax = 300;  // of a server's response, in a message
 constexpr long kConnect_ms = 10'000;
 
 /// The file that is sent, opened.
@@ -69,30 +69,30 @@ struct Headers {
   curl_slist* list = nullptr;
 };
 
-// A server that asks for a certificate, or for another one, ends the talk: with an alert, which may be overtaken by the
-// end of the connection.
-constexpr const char* kWantsCertificate = "where it wants to be shown a certificate, client_cert_path names it";
+// A server that wants a certificate, or another one, closes the connection with an alert, which may arrive after the
+// end.
+constexpr const char* kWantsCertificate = "if it requires a client certificate, set client_cert_path";
 
 bool is_cut_off(CURLcode code) {
   return code == CURLE_SSL_CONNECT_ERROR || code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR ||
          code == CURLE_GOT_NOTHING;
 }
 
-/// Of what no second try will mend: the way out, "" when there is none to name.
+/// The hint for errors that a retry cannot fix, "" if there is none.
 std::optional<std::string> way_out(CURLcode code, std::string_view words) {
   const auto says = [words](std::string_view text) { return words.find(text) != std::string_view::npos; };
   switch (code) {
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT: return "";
     case CURLE_PEER_FAILED_VERIFICATION:
-      if (says("expired")) return "its certificate has to be renewed; insecure_tls takes any";
-      if (says("subject name") || says("host name")) return "name the host as its certificate does";
-      return "server_cert_path names the certificates that its own has to come from; insecure_tls takes any";
-    case CURLE_SSL_CACERT_BADFILE: return "server_cert_path has to be a file of certificates (PEM)";
-    case CURLE_SSL_CERTPROBLEM: return "client_cert_path has to be a file with a certificate and its key (PEM)";
+      if (says("expired")) return "its certificate must be renewed; insecure_tls accepts any";
+      if (says("subject name") || says("host name")) return "use the host name of its certificate";
+      return "set server_cert_path to the certificates of its authority; insecure_tls accepts any";
+    case CURLE_SSL_CACERT_BADFILE: return "server_cert_path must be a file of certificates (PEM)";
+    case CURLE_SSL_CERTPROBLEM: return "client_cert_path must be a file with a certificate and its key (PEM)";
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_RECV_ERROR:
-      if (says("wrong version number") || says("packet length")) return "does it speak TLS at this port?";
+      if (says("wrong version number") || says("packet length")) return "does this port use TLS?";
       if (says("alert")) return kWantsCertificate;
       return std::nullopt;
     default: return std::nullopt;
@@ -174,7 +174,7 @@ HttpAnswer Http::send(const HttpRequest& request) {
     const std::string words = to.words[0] != '\0' ? to.words : curl().easy_strerror(code);
     const std::optional<std::string> hint = way_out(code, words);
     throw TrackerError(hint ? Remedy::kPause : Remedy::kTryAgain,
-                       without_credentials(request.url) + " does not answer: " + words,
+                       without_credentials(request.url) + " does not respond: " + words,
                        hint.value_or(is_cut_off(code) && request.url.starts_with("https:") ? kWantsCertificate : ""));
   }
   curl().easy_getinfo(to.handle, CURLINFO_RESPONSE_CODE, &answer.status);
@@ -186,10 +186,10 @@ const HttpAnswer& require_success(const HttpAnswer& answer, const std::string& w
   const std::string status = who + " answers " + std::to_string(answer.status);
   const std::string words = answer.body.empty() ? "" : ": " + runner::core::quote(answer.body, kWordsMax);
   if (answer.status == 401 || answer.status == 403) {
-    throw TrackerError(Remedy::kPause, status + words, "it wants other credentials");
+    throw TrackerError(Remedy::kPause, status + words, "use other credentials");
   }
   if (answer.status >= 300 && answer.status < 400) {
-    throw TrackerError(Remedy::kPause, status + ", which leads elsewhere", "name the address that it leads to");
+    throw TrackerError(Remedy::kPause, status + ", a redirect", "use the address of the redirect");
   }
   const bool passes = answer.status == 408 || answer.status == 429 || answer.status >= 500;
   throw TrackerError(passes ? Remedy::kTryAgain : Remedy::kLeaveOut, status + words);

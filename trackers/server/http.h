@@ -31,8 +31,8 @@ struct HttpAnswer {
   bool ok() const { return status >= 200 && status < 300; }
 };
 
-/// Speaks to one server over connections that it keeps. Proxies are taken from the environment, as curl does. Used by
-/// one thread.
+/// A client of one server with persistent connections. Takes proxies from the environment, like curl. Used by one
+/// thread.
 class Http {
  public:
   explicit Http(HttpOptions options);
@@ -40,8 +40,8 @@ class Http {
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
 
-  /// Blocks for up to the time limit. Whatever a server answers is an answer. TrackerError when none does: kTryAgain,
-  /// or kPause where the address or a certificate is to blame.
+  /// Blocks for up to the time limit. Returns any response. TrackerError without one: kTryAgain, or kPause if the
+  /// address or a certificate is to blame.
   HttpAnswer send(const HttpRequest& request);
 
  private:
@@ -50,15 +50,15 @@ class Http {
   std::unique_ptr<Connection> connection_;
 };
 
-/// The same answer when it is a success, otherwise TrackerError: 408, 429 and 5xx may pass, 401, 403 and a redirection
-/// are for somebody to look at, and what the server says of another 4xx is about these very data.
+/// Returns a successful response, otherwise throws TrackerError: 408, 429 and 5xx are temporary, 401, 403 and a
+/// redirection need the user, and any other 4xx concerns these data.
 /// `who` begins the message: `MLflow at http://...`.
 const HttpAnswer& require_success(const HttpAnswer& answer, const std::string& who);
 
 /// For a part of a URL: all but letters, digits and -._~ as %XX; `keep` stays as well.
 std::string url_encoded(std::string_view text, std::string_view keep = "");
 
-/// A URL without the name and password that may stand in it, for messages.
+/// A URL without user name and password, for messages.
 std::string without_credentials(const std::string& url);
 
 }  // namespace trackers

@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "runner/core/picture/crc32.h"
 #include "runner/core/utf8.h"
+#include "trackers/io/crc32c.h"
 
 namespace trackers {
 namespace {
@@ -86,7 +86,7 @@ std::string mlflow_name(const std::string& name) {
   const std::string fitting = cut(plain_path(fitting_letters(name)), kNameMax);
   if (fitting == name) return name;
   char checksum[10];
-  std::snprintf(checksum, sizeof checksum, "_%08x", runner::core::crc32c(name));
+  std::snprintf(checksum, sizeof checksum, "_%08x", crc32c(name));
   const std::string begin = cut(fitting, kNameMax - 9);
   return begin + checksum;
 }

@@ -59,7 +59,7 @@ json MlflowServer::success(const HttpAnswer& answer) const {
 }
 
 TrackerError MlflowServer::not_mlflow() const {
-  return {Remedy::kPause, who() + " answers something that is not MLflow's", "is the address right?"};
+  return {Remedy::kPause, who() + " is not an MLflow server", "is the address right?"};
 }
 
 void MlflowServer::put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
@@ -83,7 +83,7 @@ void MlflowServer::put_artifact(const std::string& artifact_uri, const std::stri
   const std::string url = server + "/api/2.0/mlflow-artifacts/artifacts/" + url_encoded(place + "/" + path, "/");
   const HttpAnswer answer = ask({"PUT", url, {"Content-Type: application/octet-stream"}, content, file});
   if (answer.status == 503 && answer.body.find("--serve-artifacts") != std::string::npos) {
-    throw TrackerError(Remedy::kLeaveOut, who() + " takes no artifacts", "start it with --serve-artifacts");
+    throw TrackerError(Remedy::kLeaveOut, who() + " does not accept artifacts", "start it with --serve-artifacts");
   }
   require_success(answer, who());
 }

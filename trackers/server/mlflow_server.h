@@ -14,21 +14,21 @@ class MlflowServer {
   /// `uri` without a slash at the end.
   MlflowServer(std::string uri, HttpOptions options);
 
-  /// What api/2.0/mlflow/PATH answers. `query` begins with `?`.
+  /// The response of api/2.0/mlflow/PATH. `query` begins with `?`.
   nlohmann::json get(const std::string& path, const std::string& query);
   nlohmann::json post(const std::string& path, const std::string& body);
-  /// The same without a judgement, where an error is one of the answers.
+  /// The same without status checks, if an error is a valid response.
   HttpAnswer ask(const HttpRequest& request) { return http_.send(request); }
   nlohmann::json success(const HttpAnswer& answer) const;
   HttpRequest get_request(const std::string& path, const std::string& query) const;
   HttpRequest post_request(const std::string& path, const std::string& body) const;
 
-  /// An artifact of the run that keeps its own at `artifact_uri`: `content`, or the file at `file` when that is given.
-  /// kLeaveOut where they lie in a place that only MLflow's own client reaches.
+  /// Uploads an artifact of the run with this `artifact_uri`: `content`, or the file at `file` if given. kLeaveOut when
+  /// only MLflow's own client reaches that location.
   void put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
                     const std::string& file = "");
 
-  /// For an answer that is none of MLflow's.
+  /// For a response that is not MLflow's.
   TrackerError not_mlflow() const;
   std::string who() const { return "MLflow at " + without_credentials(uri_); }
 
@@ -37,10 +37,10 @@ class MlflowServer {
   Http http_;
 };
 
-/// How MLFLOW_TRACKING_USERNAME and the other variables of MLflow say that its server is spoken to.
+/// Connection settings from MLFLOW_TRACKING_USERNAME and MLflow's other variables.
 HttpOptions mlflow_http_options();
 
-/// `RESOURCE_DOES_NOT_EXIST` and the like; "" where the answer names none.
+/// `RESOURCE_DOES_NOT_EXIST` and the like; "" if the response has none.
 std::string mlflow_error_code(const HttpAnswer& answer);
 
 }  // namespace trackers

@@ -9,8 +9,7 @@ namespace components::sampler {
 
 // N: dimensions   L: points of a generation
 
-/// A normal distribution that moves and stretches towards the better half of what was drawn from it (CMA-ES), in a cube
-/// whose sides go from 0 to 1.
+/// A normal distribution that adapts to the better half of its samples (CMA-ES), in the unit cube.
 ///
 /// Source  Hansen, The CMA CmaEsState Strategy: A Tutorial, arXiv:1604.00772; constants by its equation numbers
 class CmaEsState {
@@ -24,12 +23,12 @@ class CmaEsState {
   Eigen::Index population() const { return population_; }
   /// A draw inside the cube.
   Eigen::VectorXd draw(CounterRng& draws) const;
-  /// What a generation came to, the best first; `population()` points. They may come from a distribution before this
+  /// The points of a generation, the best first; `population()` of them. They may come from a distribution before this
   /// one.
   void learn(const std::vector<Eigen::VectorXd>& ranked_LN);
   const Eigen::VectorXd& mean_N() const { return mean_N_; }
   Eigen::MatrixXd covariance_NN() const { return sigma_ * sigma_ * covariance_NN_; }
-  /// Whether it has become a point.
+  /// Whether it has converged to a point.
   bool has_converged() const;
 
  private:

@@ -4,8 +4,8 @@
 
 namespace components::sampler {
 
-/// Random numbers that depend on the seed and on what they are for, not on what was drawn before: draws of variant 12
-/// are the same whether or not this process has drawn those of variant 11.
+/// Random numbers that depend on the seed and their purpose only, not on earlier draws: draws of variant 12 are the
+/// same whether or not this process has drawn those of variant 11.
 ///
 /// Source  Steele, Lea & Flood, Fast Splittable Pseudorandom Number Generators, OOPSLA 2014 (SplitMix64)
 class CounterRng {

@@ -7,8 +7,8 @@ namespace components::sampler {
 
 // N: points   D: dimensions   M: points that are asked about   P: pairs of points, N (N - 1) / 2
 
-/// What a function is likely to be between the points where it is known: a Gaussian process with a Matern 5/2 kernel
-/// and a length of its own for each dimension. Coordinates go from 0 to 1; those of choices are alike or not.
+/// A Gaussian process with a Matern 5/2 kernel and one length scale per dimension. Coordinates are in [0, 1]; those of
+/// choices are equal or different.
 ///
 /// Source  Rasmussen & Williams, Gaussian Processes for Machine Learning, ch. 2, 4 and 5; priors of Optuna's GPSampler
 class GaussianProcess {

@@ -24,7 +24,7 @@ Point make_point(const Space& space, Choose choose) {
 /// Each dimension drawn from its distribution.
 Point draw_point(const Space& space, CounterRng& draws);
 
-/// The first of many draws that the constraints allow; nothing when none of them is.
+/// The first of many draws that the constraints allow; nothing when none does.
 inline constexpr int kDrawsMax = 10'000;
 std::optional<Point> draw_allowed(const Space& space, CounterRng& draws);
 
@@ -32,12 +32,12 @@ std::optional<Point> draw_allowed(const Space& space, CounterRng& draws);
 /// space.
 class GridPoints {
  public:
-  /// `looked_max`: how many points it looks at, allowed or not.
+  /// `looked_max`: maximum number of points to check, allowed or not.
   explicit GridPoints(const Space& space, std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
 
   /// The next one; nothing after the last.
   std::optional<Point> next();
-  /// Whether it came to an end because there are no more.
+  /// Whether it ended because there are no more.
   bool at_end() const { return at_end_; }
 
  private:
@@ -51,8 +51,8 @@ class GridPoints {
   bool begun_ = false, at_end_ = false;
 };
 
-/// The same, until `visit` returns false. At most `looked_max` points are looked at, allowed or not: constraints that
-/// hardly anything meets would have it search for years. Whether it came to the end.
+/// The same, until `visit` returns false. Checks at most `looked_max` points, allowed or not: with very strict
+/// constraints a search could take years. Returns whether it visited all.
 bool for_each_grid_point(const Space& space, const std::function<bool(const Point&)>& visit,
                          std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
 

@@ -19,7 +19,7 @@ struct BoxLimits {
   double gradient = 1e-5;  ///< the largest of its components that is left, of those that do not lead out of the box
 };
 
-/// Walks down from `x_N` within [low_N, high_N], to a minimum nearby. For few dimensions: it keeps an N x N matrix.
+/// Minimizes locally from `x_N` within [low_N, high_N]. For few dimensions: it keeps an N x N matrix.
 ///
 /// Source  Bertsekas, Projected Newton Methods for Optimization Problems with Simple Constraints, 1982, with BFGS's
 ///         matrix in place of the inverse of the Hessian

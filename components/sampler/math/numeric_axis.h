@@ -4,10 +4,10 @@
 
 namespace components::sampler {
 
-/// A dimension of numbers laid out on a line where its distribution is even: as they are, or their logarithms.
+/// A numeric dimension on an axis where its distribution is uniform: linear or logarithmic.
 class NumericAxis {
  public:
-  /// Of a kChoice there is none. `dimension` must outlive the line.
+  /// Not for a kChoice. `dimension` must outlive the axis.
   explicit NumericAxis(const Dimension& dimension);
 
   /// The ends: half a grain beyond the first and the last value; of a normal distribution 4 deviations from its middle.

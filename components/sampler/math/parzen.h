@@ -9,8 +9,8 @@
 
 namespace components::sampler {
 
-/// A density over some dimensions of a space: one kernel around each variant, as wide as the way to its neighbours, and
-/// one as wide as the space.
+/// A density over some dimensions of a space: one kernel around each variant, as wide as the distance to its
+/// neighbours, and one as wide as the space.
 ///
 /// Source  Optuna 5's _ParzenEstimator with its defaults: product kernels, the prior, magic clip without end points
 class Parzen {

@@ -29,8 +29,8 @@ bool dominates(const std::vector<double>& one, const std::vector<double>& other)
 }
 
 std::vector<std::size_t> fronts_of(const std::vector<std::vector<double>>& values) {
-  // In lexicographic order nobody is dominated by a later one. Whom no member of a front dominates, none of a later
-  // front does: so the first such front is found by halving.
+  // In lexicographic order no point is dominated by a later one. A point that no member of a front dominates is not
+  // dominated by later fronts either: so a binary search finds its front.
   std::vector<std::size_t> order(values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

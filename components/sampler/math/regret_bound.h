@@ -7,15 +7,15 @@
 
 namespace components::sampler {
 
-/// Of what the bound is made: the best share of the variants, at least `least` of them where there are so many.
+/// The variants of the bound: the best share of them, but at least `least` if available.
 struct RegretOptions {
   double share = 0.5;
   std::size_t least = 20;
 };
 
-/// How much better than the best of `complete` the best of the space is, at most, in units of the value: what a
-/// Gaussian process of the best variants holds possible, at a confidence of 90 %. `complete`: variants with one value
-/// each, one of them at least; a space of at most kSobolDimensions. A function of these alone.
+/// Upper bound of how much the best point of the space improves on the best of `complete`, in units of the value: from
+/// a Gaussian process of the best variants, at 90 % confidence. `complete`: at least one variant, with one value each;
+/// a space of at most kSobolDimensions. A pure function.
 ///
 /// Source  Makarova et al., Automatic Termination for Hyperparameter Optimization, AutoML 2022, with the constants of
 ///         Optuna 5's RegretBoundEvaluator

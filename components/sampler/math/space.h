@@ -10,11 +10,11 @@
 
 namespace components::sampler {
 
-/// A variant as samplers see it: one number for each dimension, NaN where the dimension plays no part. A choice is its
-/// position from 0; integers and reals are themselves.
+/// A variant for samplers: one number per dimension, NaN if the dimension is inactive. A choice is its position from 0;
+/// integers and reals are themselves.
 using Point = std::vector<double>;
 
-/// One thing that varies.
+/// One swept parameter.
 struct Dimension {
   enum class Kind {
     kChoice,   ///< one of `choices` things without an order
@@ -30,27 +30,27 @@ struct Dimension {
   double step = 0;   ///< whole steps above `min` only (of kNormal: multiples); 0: any number
   bool log = false;  ///< the logarithm is what is spread evenly, or around `mu`
 
-  /// The value below which a share of `u` (0 <= u < 1) of all draws lie.
+  /// The quantile of `u` (0 <= u < 1).
   double quantile(double u) const;
-  /// How many values there are; 0: more than can be counted out.
+  /// Number of values; 0: too many to count.
   std::int64_t count() const;
   /// Whether a number is one of its values.
   bool has(double value) const;
-  /// The value number `index`, from 0 in rising order, where they are finitely many.
+  /// Value number `index`, from 0 in ascending order, if there are finitely many.
   double nth(std::int64_t index) const;
 };
 
-/// What is varied, and which combinations make sense.
+/// The swept parameters and the constraints on them.
 class Space {
  public:
   virtual ~Space() = default;
 
   virtual const std::vector<Dimension>& dimensions() const = 0;
-  /// Whether dimension `index` plays a part, given those before it.
+  /// Whether dimension `index` is active, given those before it.
   virtual bool is_active(const Point& point, std::size_t index) const = 0;
-  /// Whether it does so whatever those before it are.
+  /// Whether it is always active.
   virtual bool is_always_active(std::size_t index) const = 0;
-  /// Whether the constraints hold of a whole point.
+  /// Whether a complete point satisfies the constraints.
   virtual bool allows(const Point& point) const = 0;
   /// The point that sets these values (path -> value). Failure says which of them the space does not have.
   virtual runner::core::Result<Point> locate(const runner::core::Node& values) const = 0;

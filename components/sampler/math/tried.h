@@ -7,17 +7,17 @@
 
 namespace components::sampler {
 
-/// A variant that was proposed before, and what is known of it.
+/// A variant proposed earlier, with its result.
 struct Tried {
   enum class State {
-    kOpen,      ///< it trains, or waits to; `values` is empty
-    kComplete,  ///< all its trials came to an end; `values` are their means
-    kPruned,    ///< given up as hopeless; `values` are what it had reached
-    kFailed,    ///< it came to nothing; `values` is empty
+    kOpen,      ///< running or waiting; `values` is empty
+    kComplete,  ///< all its trials completed; `values` are their means
+    kPruned,    ///< pruned; `values` are its last ones
+    kFailed,    ///< failed; `values` is empty
   };
   Point point;
   State state = State::kOpen;
-  std::vector<double> values = {};  ///< by objective, the smaller the better, whatever the goal of the sweep
+  std::vector<double> values = {};  ///< by objective; smaller is better, whatever the goal of the sweep
   std::int64_t step = 0;            ///< at which they were measured
 };
 

@@ -12,8 +12,8 @@ namespace components::sampler {
 
 // D: dimensions   M: variants
 
-/// A space as a Gaussian process sees it: a share of the line of each number, the position of each choice. A point has
-/// a coordinate in every dimension, whether or not it plays a part. Borrows the space.
+/// A space in the coordinates of a Gaussian process: the quantile of each number, the index of each choice. A point has
+/// a coordinate in every dimension, active or not. Borrows the space.
 class UnitCube {
  public:
   explicit UnitCube(const Space& space);

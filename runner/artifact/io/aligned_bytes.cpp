@@ -42,7 +42,7 @@ bool AlignedBytes::reserve_at_most(std::int64_t bytes) {
 
 void AlignedBytes::prefault() {
   if (size_ == 0 || ::madvise(data_, static_cast<std::size_t>(size_), MADV_POPULATE_WRITE) == 0) return;
-  // A kernel before 5.14. Reading and writing back keeps what somebody else may put there meanwhile.
+  // A kernel before 5.14. Reading and writing back keeps concurrent writes of other threads.
   for (std::int64_t at = 0; at < size_; at += kPageBytes) {
     __atomic_fetch_or(data_ + at, char{0}, __ATOMIC_RELAXED);
   }

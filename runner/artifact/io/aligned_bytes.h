@@ -13,9 +13,9 @@ class AlignedBytes {
   AlignedBytes(const AlignedBytes&) = delete;
   AlignedBytes& operator=(const AlignedBytes&) = delete;
 
-  /// Makes room for at least `bytes`; what was there is lost when it grows. False when the system has no such memory.
+  /// Allocates at least `bytes`; the content is lost when it grows. False when out of memory.
   bool reserve(std::int64_t bytes);
-  /// The same for work that is done in pieces: half as much, and again, where there is less, down to a page.
+  /// The same for piecewise work: halves the size as long as memory is short, down to a page.
   bool reserve_at_most(std::int64_t bytes);
   /// Touches all of it: 0.1 s for a gigabyte, many times that on a virtual machine that has yet to get the memory.
   void prefault();

@@ -9,8 +9,8 @@
 
 namespace runner::artifact {
 
-/// XXH3 of 128 bits over a stream of bytes (what `xxhsum -H2` prints): memory speed, so that hashing never is what a
-/// save waits for. It finds damage; it is no signature.
+/// XXH3 of 128 bits over a stream of bytes (what `xxhsum -H2` prints): as fast as memory, so that hashing never delays
+/// a save. It detects damage; it is no signature.
 class Checksum {
  public:
   Checksum();

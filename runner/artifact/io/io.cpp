@@ -28,7 +28,7 @@ std::string system_words(int error_number) {
   return words;
 }
 
-/// A signal in the middle of it is no reason to give up.
+/// An interrupted call is retried.
 template <typename Call>
 int uninterrupted(const Call& call) {
   int status = call();
@@ -49,7 +49,7 @@ void throw_disk_error(const std::string& what, const std::string& path, int erro
   if (full) hint = "free some space there, then run the same command again";
   if (error_number == EFBIG) hint = "`ulimit -f` limits the size of a file: raise it, then resume with `roux resume`";
   if (error_number == EACCES || error_number == EPERM || error_number == EROFS) {
-    hint = "check who may write there, or choose another output_dir";
+    hint = "check the permissions, or choose another output_dir";
   }
   throw core::RunError(what + " " + path + ": " + system_words(error_number), hint,
                        full ? core::kExitResumable : core::kExitFailed);
@@ -108,7 +108,7 @@ void Io::close(int handle, const std::string& path) {
 void Io::sync_dir(const std::string& path) {
   const int handle = uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (handle < 0) throw_disk_error("cannot open folder", path, errno);
-  // Some network file systems keep folders in order by themselves and refuse the call.
+  // Some network file systems sync folders by themselves and refuse the call.
   const int error_number = uninterrupted([&] { return ::fsync(handle); }) == 0 || errno == EINVAL ? 0 : errno;
   ::close(handle);
   if (error_number != 0) throw_disk_error("cannot write folder", path, error_number);
@@ -121,7 +121,7 @@ void Io::rename(const std::string& from, const std::string& to) {
 bool Io::exchange(const std::string& one, const std::string& other) {
   if (::renameat2(AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE) == 0) return true;
   if (errno == EINVAL || errno == ENOSYS || errno == ENOTSUP) return false;
-  throw_disk_error("cannot put " + one + " in the place of", other, errno);
+  throw_disk_error("cannot swap " + one + " and", other, errno);
 }
 
 void Io::remove_file(const std::string& path) {

@@ -8,24 +8,24 @@
 
 namespace runner::artifact {
 
-/// How fast work that nobody waits for is done: in pieces with rests between them, so that what runs beside it keeps
-/// cores, caches and memory. Any thread may call.
+/// Slows down background work by pauses between its pieces, to leave cores, caches and memory to the foreground.
+/// Thread-safe.
 class Throttle {
  public:
   struct Plan {
     std::int64_t bytes = 0;  ///< of work, over all threads
-    double seconds = 0;      ///< that it may take; what takes longer never rests
+    double seconds = 0;      ///< time budget; work over budget is not paused
   };
   Throttle(const Plan& plan, const core::Clock& clock);
 
-  /// After a piece of work: blocks for as long as the plan leaves time, or until hurry().
+  /// Call after a piece of work: blocks as long as the budget allows, or until hurry().
   void worked(std::int64_t bytes);
-  /// Somebody waits for the work now: nobody rests any more.
+  /// The work is waited for now: no more pauses.
   void hurry();
 
-  /// The same without a rest: how long one would be, in nanoseconds.
+  /// The same without a pause: its length in nanoseconds.
   std::int64_t rest_after(std::int64_t bytes);
-  /// All rests so far; those of several threads add up.
+  /// Total of pauses so far, over all threads.
   double rested_seconds() const;
 
  private:

@@ -10,10 +10,10 @@
 namespace runner::cli {
 namespace {
 
-// The scripts ask the program itself, so that they know its runs and never grow old. Files everywhere but among keys.
+// The scripts ask the program itself, so they know its runs and never become outdated. They add files, except to keys.
 
-// bash takes `a=b` and `a:b` for three words, and puts in what follows the last `=` or `:` only. `KEY=` wants no blank
-// behind it, and no backslash before the `=`, which `filenames` would put there.
+// bash splits `a=b` and `a:b` into three words, and inserts only what follows the last `=` or `:`. `KEY=` must get
+// neither a blank behind it nor the backslash that `filenames` would put before the `=`.
 constexpr const char* kBash = R"(_roux() {
   local i last reply keys="" words=()
   for ((i = 1; i <= COMP_CWORD; i++)); do
@@ -67,7 +67,7 @@ void completion(const std::string& shell, Session& session) {
   } else if (shell == "fish") {
     text = kFish;
   } else {
-    return session.fail("there is no completion for \"" + shell + "\"", "the shells are bash, zsh and fish");
+    return session.fail("no completion for shell \"" + shell + "\"", "choose bash, zsh or fish");
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
@@ -77,8 +77,8 @@ void completion(const std::string& shell, Session& session) {
 void add_completion(CLI::App& app, Session& session) {
   const auto shell = std::make_shared<std::string>();
   CLI::App* command =
-      app.add_subcommand("completion", "Print a script that completes commands, flags, runs and keys in a shell");
-  command->add_option("SHELL", *shell, "bash, zsh or fish")->required();
+      app.add_subcommand("completion", "Print a shell script that completes commands, flags, runs and keys");
+  command->add_option("SHELL", *shell, "Shell: bash, zsh or fish")->required();
   command->footer(
       "\nExamples:\n"
       "  source <(roux completion bash)\n"

@@ -23,14 +23,15 @@ void line(const char* name, const std::string& value) { std::printf("%-16s %s\n"
 
 std::string rate(double per_second, const char* unit) { return core::format_count(per_second) + unit; }
 
-// CUDA is not started where there is no driver: loading its libraries takes a second.
+// Without a driver CUDA is not loaded: its libraries take a second.
 void show_gpus() {
   std::error_code ignored;
   const bool driver = std::filesystem::exists("/dev/nvidiactl", ignored);
   if (!driver) return line("GPU", "none");
   const auto cuda = cuda::load_cuda();
-  if (!cuda) return line("GPU", "a driver; " + cuda.failure().message);
-  if (cuda.value() == nullptr) return line("GPU", "a driver; this build of roux has no CUDA (ROUX_PRESET=cuda ./roux)");
+  if (!cuda) return line("GPU", "driver found, but " + cuda.failure().message);
+  if (cuda.value() == nullptr)
+    return line("GPU", "driver found, but this build has no CUDA (build with ROUX_PRESET=cuda ./roux)");
   const auto gpus = cuda.value()->gpus();
   if (!gpus) return line("GPU", gpus.failure().message);
   for (const cuda::Gpu& gpu : gpus.value()) {
@@ -60,25 +61,25 @@ void environment(Session& session, const EnvFlags& flags) {
   if (engine == nullptr) return;
   std::printf("%s\n", engine->versions().c_str());
   if (!flags.measure) return;
-  std::fprintf(stderr, "measuring matrix products, memory and disk, about four seconds\n");
+  std::fprintf(stderr, "measuring matmul, memory and disk; takes about four seconds\n");
   const engine::MachineLimits limits = engine->measure(".");
   line("matmul float32", rate(limits.matmul_fp32_flops, "FLOP/s"));
   line("matmul bfloat16", rate(limits.matmul_bf16_flops, "FLOP/s"));
   line("memory copy", rate(limits.memory_bytes_per_s, "B/s"));
   line("disk write", rate(limits.disk_write_bytes_per_s, "B/s"));
-  line("kept in", core::cache_dir());
+  line("saved to", core::cache_dir());
 }
 
 }  // namespace
 
 void add_env(CLI::App& app, Session& session) {
   auto flags = std::make_shared<EnvFlags>();
-  CLI::App* command = app.add_subcommand("env", "what is installed here, and what the machine can do");
-  command->add_option("RECIPE", flags->recipe.path, "whose launch section is shown");
+  CLI::App* command = app.add_subcommand("env", "Show versions, hardware and launch settings");
+  command->add_option("RECIPE", flags->recipe.path, "Recipe whose launch section to show");
   add_override_flags(*command, flags->recipe);
   add_launch_flags(*command, flags->recipe);
   command->add_flag("--measure", flags->measure,
-                    "measure the machine's limits; runs then report their share of the peak");
+                    "Measure the machine's peak performance; runs then report their share of it");
   command->footer(
       "\nExamples:\n"
       "  roux env\n"

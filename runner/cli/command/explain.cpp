@@ -44,7 +44,7 @@ void print_wrapped(const std::string& text, std::size_t indent) {
   if (!line.empty()) flush();
 }
 
-/// Where a value came from, in one line: what it crossed, then its place.
+/// The origin of a value in one line: its location, then the steps to it.
 std::string origin(const Node& value) {
   std::string text;
   const bool placed = value.location().known() && value.location().source->kind != core::Source::Kind::kDefault;
@@ -54,10 +54,10 @@ std::string origin(const Node& value) {
     text += (text.empty() ? "" : ", ") + step;
   }
   if (text.empty() && value.location().known()) text = value.location().text();
-  return text.empty() ? "not written" : text;
+  return text.empty() ? "not set" : text;
 }
 
-/// As one would write it in a recipe: `{type: cosine, warmup_ratio: 0.05}`.
+/// As in a recipe: `{type: cosine, warmup_ratio: 0.05}`.
 std::string flow_text(const Node& value) {
   std::string text;
   if (value.is_sequence()) {
@@ -105,7 +105,7 @@ void explain_fragment(const registry::Registry& registry, const Fragment& fragme
   if (!fragment.holds.empty()) print_wrapped("Records " + registry::kept_text(fragment), 0);
   if (!fragment.resync.empty()) {
     print_wrapped("`trackers: all` " + registry::taken_text(fragment), 0);
-    print_wrapped("`roux sync --anew`: " + fragment.resync, 0);
+    print_wrapped("`roux sync --resync`: " + fragment.resync, 0);
   }
   if (!fragment.properties.empty()) std::printf("\n");
   for (const Property& property : fragment.properties) print_property(property);
@@ -125,8 +125,8 @@ bool is_recipe_name(const std::string& word) {
   return false;
 }
 
-/// The run whose values are asked for: RUN itself, or the copy of a recipe in a run's folder, which knows nothing of
-/// the --set that the run was started with.
+/// The run that `word` names, or the run whose folder holds this copy of its recipe (the copy lacks the --set flags
+/// that the run was started with).
 std::optional<store::RunSummary> run_of(const std::string& word, const Session& session) {
   namespace fs = std::filesystem;
   std::string run = word;
@@ -147,8 +147,8 @@ void explain_name(const std::string& word, Session& session) {
   const std::string name = slash == std::string::npos ? word : word.substr(slash + 1);
   if (const Fragment* fragment = registry.find(kind, name)) return explain_fragment(registry, *fragment);
   if (slash == std::string::npos && registry.find_kind(word) != nullptr)
-    return session.fail("\"" + word + "\" is a kind of component",
-                        "`roux list " + word + "` shows them; then `roux explain " + word + "/NAME`");
+    return session.fail("\"" + word + "\" is a kind, not a component",
+                        "choose one of `roux list " + word + "`, then `roux explain " + word + "/NAME`");
   if (slash != std::string::npos && (kind == "section" || registry.find_kind(kind) != nullptr)) {
     const std::string near = registry.suggest(kind, name);
     return session.fail("no " + kind + " is called \"" + name + "\"",
@@ -158,14 +158,14 @@ void explain_name(const std::string& word, Session& session) {
   }
   const bool is_recipe = is_recipe_name(word);
   if (is_recipe || run_of(word, session))
-    return session.fail(std::string("roux explain needs a key beside a ") + (is_recipe ? "recipe" : "run"),
-                        "as in `roux explain " + word + " optimizer.lr`");
-  session.fail("\"" + word + "\" is no component and no section",
-               "write KIND/NAME as in optimizer/adamw, RECIPE KEY or RUN KEY; "
-               "`roux list` shows the components");
+    return session.fail(std::string("roux explain needs a key with a ") + (is_recipe ? "recipe" : "run"),
+                        "for example `roux explain " + word + " optimizer.lr`");
+  session.fail("\"" + word + "\" is not a component or section",
+               "write KIND/NAME, such as optimizer/adamw, or RECIPE KEY or RUN KEY; "
+               "`roux list` lists the components");
 }
 
-/// The keys or the items there are where `path` stops to make sense.
+/// Fails with the keys or items that exist where `path` leaves the recipe.
 void unknown_place(const Node& root, const std::string& path, Session& session) {
   const Node* node = &root;
   std::string known;
@@ -179,7 +179,7 @@ void unknown_place(const Node& root, const std::string& path, Session& session) 
     std::vector<std::string> names;
     for (const Node::Entry& entry : node->entries()) names.push_back(entry.key);
     const std::string near = core::closest(part, names);
-    std::string hint = "`roux resolve` prints all of it";
+    std::string hint = "`roux resolve` prints the whole recipe";
     if (!near.empty()) {
       hint = "did you mean " + (known.empty() ? "" : known + ".") + near + "?";
     } else if (node->is_sequence()) {
@@ -190,7 +190,7 @@ void unknown_place(const Node& root, const std::string& path, Session& session) 
     }
     return session.fail("the recipe has no \"" + path + "\"", hint);
   }
-  session.fail("the recipe has no \"" + path + "\"", "write it as in optimizer.lr or model.layers[0].type");
+  session.fail("the recipe has no \"" + path + "\"", "write it as optimizer.lr or model.layers[0].type");
 }
 
 void explain_block(const Node& value) {
@@ -213,7 +213,7 @@ void explain_block(const Node& value) {
                 row.text.c_str(), row.from.c_str());
 }
 
-/// Adds to `node`, at `path`, and to what is in it the last of `sets` (`a.b=value`) that has set it.
+/// Notes in `node`, at `path`, and in its descendants the last of `sets` (`a.b=value`) that set them.
 void mark_sets(Node& node, const std::string& path, const std::vector<std::string>& sets) {
   const auto last = std::find_if(sets.rbegin(), sets.rend(),
                                  [&path](const std::string& set) { return set.substr(0, set.find('=')) == path; });
@@ -224,15 +224,16 @@ void mark_sets(Node& node, const std::string& path, const std::vector<std::strin
   }
 }
 
-/// The recipe of a run as it was recorded, with what its own command line had set.
+/// The recorded recipe of a run, with the --set flags of its command line noted.
 std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
   if (!flags.sets.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
-    session.fail("a run keeps its values: --set, --set-file and --ext change a recipe only", "leave them out");
+    session.fail("--set, --set-file and --ext apply to recipes, not to runs", "remove them");
     return std::nullopt;
   }
   const std::string resolved = store::branch_file(run.run_dir, "resolved.json");
   if (resolved.empty()) {
-    session.fail("run " + run.run_dir + " has no resolved.json: it died while it started", "explain its recipe");
+    session.fail("run " + run.run_dir + " has no resolved.json: it failed while starting",
+                 "explain its recipe instead");
     return std::nullopt;
   }
   auto recipe = session.load(resolved, recipe::ComposeOptions{});
@@ -286,9 +287,10 @@ struct Arguments {
 
 void add_explain(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("explain", "Show where a value came from, or what a component takes");
-  command->add_option("WHAT", arguments->flags.path, "A recipe or a run (then KEY follows), or KIND/NAME")->required();
-  command->add_option("KEY", arguments->key, "A place in the recipe: optimizer.lr, model.layers[2]");
+  CLI::App* command = app.add_subcommand("explain", "Explain a component, or where a value of a recipe comes from");
+  command->add_option("WHAT", arguments->flags.path, "Recipe or run (followed by KEY), KIND/NAME, or section")
+      ->required();
+  command->add_option("KEY", arguments->key, "Key of the recipe: optimizer.lr, model.layers[2]");
   add_override_flags(*command, arguments->flags);
   command->footer(
       "\nExamples:\n"

@@ -20,7 +20,7 @@ namespace {
 
 std::size_t thread_count() { return core::list_folder("/proc/self/task").value().size(); }
 
-/// What trials have in common is found out before the first of them is forked.
+/// Determines what all trials share before the first is forked.
 class Forks final : public sweep::TrialRunner {
  public:
   explicit Forks(std::string program) : program_(std::move(program)) {}
@@ -48,14 +48,14 @@ class Forks final : public sweep::TrialRunner {
 
 }  // namespace
 
-// What a worker of a sweep starts once, so that its trials need not load the engine each. Not for people.
+// Internal. A worker of a sweep starts it once, so that trials do not load the engine each.
 void add_fork_trainings(CLI::App& app, Session& session) {
   auto descriptor = std::make_shared<int>(-1);
   CLI::App* command = app.add_subcommand("fork-trainings", "")->group("");
   command->add_option("descriptor", *descriptor, "")->required();
   command->callback([&session, descriptor] {
     session.command = [&session, descriptor] {
-      unsetenv(sweep::kBindNow);  // of this process alone
+      unsetenv(sweep::kBindNow);  // of this process only
       engine::Engine* engine = engine_or_fail(session);
       if (engine == nullptr) return;
       engine->warm_up();

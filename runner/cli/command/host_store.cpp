@@ -8,8 +8,7 @@
 
 namespace runner::cli {
 
-// What a supervisor starts beside the ranks, so that the store at which they meet outlives each of them. Not for
-// people.
+// Internal. A supervisor starts it beside the ranks, so that their rendezvous store outlives each of them.
 void add_host_store(CLI::App& app, Session& session) {
   struct Socket {
     int descriptor = -1, port = 0;

@@ -46,18 +46,18 @@ void list(const std::string& kind, Session& session) {
   std::vector<std::string> known = {"section"};
   for (const registry::Kind& each : registry.kinds()) known.push_back(each.name);
   std::string near = core::closest(kind, known);
-  // `optimizers` is what people say when they ask for a list.
+  // `optimizers` for `optimizer`.
   if (near.empty() && kind.ends_with('s')) near = core::closest(kind.substr(0, kind.size() - 1), known);
   session.fail("no kind of component is called \"" + kind + "\"",
-               near.empty() ? "`roux list` shows all kinds" : "did you mean `roux list " + near + "`?");
+               near.empty() ? "`roux list` lists all kinds" : "did you mean `roux list " + near + "`?");
 }
 
 }  // namespace
 
 void add_list(CLI::App& app, Session& session) {
   const auto kind = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("list", "Show what a recipe can name");
-  command->add_option("KIND", *kind, "One kind: model, optimizer, ...; all when not given");
+  CLI::App* command = app.add_subcommand("list", "List the components that a recipe can use");
+  command->add_option("KIND", *kind, "Kind: model, optimizer, ...; all by default");
   command->footer(
       "\nExamples:\n"
       "  roux list\n"

@@ -9,6 +9,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/flags.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/review/terminal_plot.h"
@@ -20,7 +21,7 @@ namespace {
 using core::Node;
 
 constexpr std::int64_t kStepsMin = 10, kStepsMax = 2000;
-constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // that float32 knows
+constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // of float32
 
 struct LrFindFlags {
   RecipeFlags recipe;
@@ -45,8 +46,7 @@ std::string sweep_json(const engine::LrSweep& sweep) {
   return core::to_json(root) + "\n";
 }
 
-/// To where the loss is above all that it was before it was least: the end of a loss that diverges would leave no
-/// height for the descent.
+/// Up to where the loss exceeds everything before its minimum: a diverging end would flatten the descent.
 chart::Curve shown_curve(const engine::LrSweep& sweep) {
   chart::Curve curve{"smoothed loss", {}};
   double highest = -std::numeric_limits<double>::infinity(), before_least = highest;
@@ -76,24 +76,24 @@ std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
           terminal::number_text(flags.sweep.max_lr) + (sweep.diverged ? "; then the loss diverged\n" : "\n");
   const auto& suggestion = sweep.suggestion;
   if (!suggestion) return text + "  no rate to suggest: the loss did not fall\n";
-  text += "  lr        " + terminal::number_text(suggestion->valley) + "  in the middle of the longest descent\n";
+  text += "  lr        " + terminal::number_text(suggestion->valley) + "  middle of the longest descent\n";
   text += "  steepest  " + terminal::number_text(suggestion->steepest) + "\n";
   return text + "  use it    --set optimizer.lr=" + terminal::number_text(suggestion->valley) + "\n";
 }
 
 void lr_find(Session& session, LrFindFlags& flags) {
   flags.sweep.linear = flags.sweep_shape == "linear";
-  if (!(flags.sweep.min_lr < flags.sweep.max_lr)) {  // one that is no number too
-    return session.fail("--min-lr is " + terminal::number_text(flags.sweep.min_lr) + ", and --max-lr " +
-                            terminal::number_text(flags.sweep.max_lr) + " is no more",
-                        "the rates climb from the one to the other");
+  if (!(flags.sweep.min_lr < flags.sweep.max_lr)) {  // NaN, too
+    return session.fail("--min-lr " + terminal::number_text(flags.sweep.min_lr) + " is not below --max-lr " +
+                            terminal::number_text(flags.sweep.max_lr),
+                        "the rates climb from --min-lr to --max-lr");
   }
   if (flags.sweep.min_lr < kLrMin || flags.sweep.max_lr > kLrMax) {
     const bool small = flags.sweep.min_lr < kLrMin;
     return session.fail((small ? "--min-lr is " : "--max-lr is ") +
-                            terminal::number_text(small ? flags.sweep.min_lr : flags.sweep.max_lr) +
-                            ", and float32 weights move " + (small ? "by nothing" : "beyond all numbers"),
-                        "rates from " + terminal::number_text(kLrMin) + " to " + terminal::number_text(kLrMax));
+                            terminal::number_text(small ? flags.sweep.min_lr : flags.sweep.max_lr) + ", which is too " +
+                            (small ? "small" : "large") + " for float32 weights",
+                        "use rates from " + terminal::number_text(kLrMin) + " to " + terminal::number_text(kLrMax));
   }
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
@@ -113,24 +113,27 @@ void lr_find(Session& session, LrFindFlags& flags) {
 
 void add_lr_find(CLI::App& app, Session& session) {
   auto flags = std::make_shared<LrFindFlags>();
-  CLI::App* command = app.add_subcommand("lr-find", "try rates that climb with every step, and suggest one");
+  CLI::App* command =
+      app.add_subcommand("lr-find", "Suggest a learning rate by training with rates that climb at every step");
   add_recipe_flags(*command, flags->recipe);
-  command->add_option("--min-lr", flags->sweep.min_lr, "first rate, 1e-7 unless given")->check(CLI::PositiveNumber);
-  command->add_option("--max-lr", flags->sweep.max_lr, "last rate, 10 unless given")->check(CLI::PositiveNumber);
-  command->add_option("--steps", flags->sweep.steps, "rates to try, 100 unless given")
+  command->add_option("--min-lr", flags->sweep.min_lr, "First rate (default 1e-7)")->check(CLI::PositiveNumber);
+  command->add_option("--max-lr", flags->sweep.max_lr, "Last rate (default 10)")->check(CLI::PositiveNumber);
+  command->add_option("--steps", flags->sweep.steps, "Number of rates to try (default 100)")
       ->check(CLI::Range(kStepsMin, kStepsMax));
-  command->add_option("--sweep", flags->sweep_shape, "exponential or linear")
+  command->add_option("--sweep", flags->sweep_shape, "Spacing of the rates: exponential (default) or linear")
       ->check(CLI::IsMember({"exponential", "linear"}));
-  command->add_option("--smoothing", flags->sweep.smoothing, "of the losses, 0.98 unless given")
+  command->add_option("--smoothing", flags->sweep.smoothing, "Smoothing of the losses (default 0.98)")
       ->check(CLI::Range(0.0, 0.999));
-  command->add_option("--diverged-at", flags->sweep.diverged_at, "times the least loss ends it, 4 unless given")
+  command
+      ->add_option("--diverged-at", flags->sweep.diverged_at,
+                   "Stop when the loss exceeds this multiple of its minimum (default 4)")
       ->check(CLI::Range(1.01, 1e6));
-  command->add_option("--format", flags->format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  add_format(*command, flags->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux lr-find recipes/quickstart.yaml\n"
       "  roux lr-find recipe.yaml --min-lr 1e-5 --max-lr 1 --steps 200 --format json\n\n"
-      "Trains from the recipe's initial weights and forgets it: no run is begun and no file is written.");
+      "Trains from the recipe's initial weights, without a run or any files.");
   command->callback([&session, flags] { session.command = [&session, flags] { lr_find(session, *flags); }; });
 }
 

@@ -43,7 +43,7 @@ struct Merged {
   std::int64_t bytes = 0;
 };
 
-/// The set of tensors that a user means: a path to one, or the model of a checkpoint.
+/// The set of tensors: a path to one, or the model of a checkpoint.
 std::string find_source(const std::string& text, const std::string& runs_dir) {
   std::error_code error;
   std::string path = text;
@@ -55,7 +55,7 @@ std::string find_source(const std::string& text, const std::string& runs_dir) {
   return artifact::find_tensor_set(path).value();
 }
 
-/// A file when it is called like one, else a folder for a model.
+/// A file if it ends like one, otherwise a file in this folder.
 fs::path target_file(const std::string& target) {
   if (target.ends_with(artifact::kSafetensorsEnding)) return target;
   return fs::path(target) / artifact::kModelFile;
@@ -67,16 +67,16 @@ void refuse_to_overwrite(const fs::path& file, const std::string& source, bool f
   const std::vector<std::string> sources = artifact::files_of_set(source).value();
   for (const std::string& one : sources) {
     if (fs::equivalent(one, file, error)) {
-      throw RunError(file.string() + " is what was to be merged", "name another OUTPUT", core::kExitUsage);
+      throw RunError(file.string() + " is part of CHECKPOINT", "choose another OUTPUT", core::kExitUsage);
     }
   }
   if (fs::is_directory(file, error)) throw RunError(file.string() + " is a folder", "", core::kExitUsage);
-  if (!force) throw RunError(file.string() + " exists", "name another OUTPUT, or add --force", core::kExitUsage);
+  if (!force) throw RunError(file.string() + " exists", "choose another OUTPUT, or add --force", core::kExitUsage);
 }
 
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-/// Shards may say different things under one key; a file can say only one.
+/// Shards may have different values under one key; a file has one.
 Metadata first_of_each(const Metadata& metadata) {
   Metadata kept;
   for (const auto& entry : metadata) {
@@ -86,13 +86,13 @@ Metadata first_of_each(const Metadata& metadata) {
   return kept;
 }
 
-/// A reader that prefers an index would load its shards, not what was merged beside them.
+/// A reader that prefers an index would load its shards instead of the merged file.
 void refuse_index_beside(const fs::path& file) {
   const fs::path index = file.string() + artifact::kIndexEnding;
   std::error_code error;
   if (!fs::exists(index, error)) return;
-  throw RunError(index.string() + " lies there: readers would take the shards that it names",
-                 "name another OUTPUT, or remove the index", core::kExitUsage);
+  throw RunError(index.string() + " exists: readers would load its shards instead",
+                 "choose another OUTPUT, or remove the index", core::kExitUsage);
 }
 
 Merged merge(const Request& request, const std::string& runs_dir) {
@@ -111,10 +111,10 @@ Merged merge(const Request& request, const std::string& runs_dir) {
   const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
   artifact::make_dirs(io, folder);
   if (const std::int64_t free = artifact::free_bytes_at(folder); free < merged.bytes + kSpareBytes) {
-    throw RunError("the merged file takes " + core::format_bytes(merged.bytes) + ", but " + folder + " has " +
-                   core::format_bytes(free) + " left");
+    throw RunError("the merged file needs " + core::format_bytes(merged.bytes) + ", but " + folder + " has " +
+                   core::format_bytes(free) + " free");
   }
-  // Beside its place and then renamed, so that nobody ever reads half of it.
+  // Written beside it and renamed, so that no reader sees half of it.
   const std::string draft =
       (fs::path(folder) / ("." + file.filename().string() + "." + std::to_string(::getpid()))).string();
   try {
@@ -143,18 +143,16 @@ void run(const Request& request, Session& session) {
 
 void add_merge_weights(CLI::App& app, Session& session) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("merge-weights", "Put a model that lies in several files into one");
+  CLI::App* command = app.add_subcommand("merge-weights", "Merge the shards of a model into one file");
   command
       ->add_option("CHECKPOINT", request->source,
-                   "A checkpoint (a folder, RUN:best, RUN:last, RUN:step-000500), a folder of shards, or an index")
+                   "Checkpoint (folder, RUN:best, RUN:last, RUN:step-000500), folder of shards, or index")
       ->required();
-  command
-      ->add_option("OUTPUT", request->target,
-                   "A file that ends in .safetensors, or a folder, which gets model.safetensors")
+  command->add_option("OUTPUT", request->target, "File that ends in .safetensors, or folder for model.safetensors")
       ->required();
   command->add_flag("--force", request->force, "Overwrite OUTPUT");
   command->footer(
-      "\nTensors keep their names, types and bits; a checkpoint is compared with its manifest first.\n"
+      "\nTensors keep their names, types and bits. A checkpoint is verified against its manifest first.\n"
       "\nExamples:\n"
       "  roux merge-weights tiny-gpt:best tiny-gpt.safetensors\n"
       "  roux merge-weights runs/tiny-gpt-1a2b/checkpoints/step-000500 exported\n");

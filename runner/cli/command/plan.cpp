@@ -1,12 +1,12 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/flags.h"
 #include "runner/cli/launching.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
@@ -41,9 +41,9 @@ void plan(Session& session, const PlanFlags& flags) {
 void add_plan(CLI::App& app, Session& session) {
   auto flags = std::make_shared<PlanFlags>();
   CLI::App* command =
-      app.add_subcommand("plan", "check a recipe against its data: shapes, parameters, steps, memory, checkpoints");
+      app.add_subcommand("plan", "Show what a run would do: shapes, parameters, steps, memory, checkpoints");
   add_recipe_flags(*command, flags->recipe);
-  command->add_option("--format", flags->format, "text or json")->check(CLI::IsMember({"text", "json"}));
+  add_format(*command, flags->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux plan recipes/quickstart.yaml\n"

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "runner/cli/commands.h"
-#include "runner/cli/runs_command.h"
+#include "runner/cli/flags.h"
+#include "runner/cli/group/runs.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"
@@ -35,10 +37,10 @@ struct ProfileRequest {
   std::optional<std::int64_t> row_limit = {};
   bool group_by_input_shape = false;
   std::int64_t cycle = 0;  ///< counted from 1; 0: the last
-  bool json = false;
+  std::string format = "text";
 };
 
-/// The files of a run's profiles, oldest first: where its events say, or, after the run was moved, in its own folder.
+/// The files of a run's profiles, oldest first: in its folder, otherwise where its events say.
 std::vector<std::string> profile_files(const store::RunSummary& run) {
   std::vector<std::string> files;
   const auto events = store::read_events(run.run_dir);
@@ -62,7 +64,7 @@ std::string memory_plot(const Profile& profile, const terminal::Terminal& termin
   }
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "ms since the recording began";
-  return "\nMiB of tensors more than at that moment\n" + review::plot_text({curve}, options, terminal);
+  return "\nMiB of tensors, relative to the start of the recording\n" + review::plot_text({curve}, options, terminal);
 }
 
 std::optional<std::string> show(const review::RunsContext& context, const ProfileRequest& request,
@@ -75,13 +77,13 @@ std::optional<std::string> show(const review::RunsContext& context, const Profil
   const std::vector<std::string> files = profile_files(run.value());
   if (files.empty()) {
     diagnostics.error({}, "run " + run.value().id + " has no profile",
-                      "train with --set 'profiler.activities=[cpu]'; `roux explain section/profiler` says more");
+                      "train with --set 'profiler.activities=[cpu]'; see `roux explain section/profiler`");
     return std::nullopt;
   }
   const auto count = static_cast<std::int64_t>(files.size());
   if (request.cycle > count) {
     diagnostics.error({}, "run " + run.value().id + " has no cycle " + std::to_string(request.cycle),
-                      "it has " + std::to_string(count));
+                      "cycles are 1 to " + std::to_string(count));
     return std::nullopt;
   }
   const std::int64_t cycle = request.cycle > 0 ? request.cycle : count;
@@ -90,7 +92,7 @@ std::optional<std::string> show(const review::RunsContext& context, const Profil
     diagnostics.error({}, profile.failure().message, profile.failure().hint);
     return std::nullopt;
   }
-  if (request.json) return core::to_json(store::to_node(profile.value())) + "\n";
+  if (request.format == "json") return core::to_json(store::to_node(profile.value())) + "\n";
   if (request.group_by_input_shape && !profile.value().with_shapes) {
     diagnostics.error({}, "--group-by-input-shape needs shapes, but the run recorded none",
                       "train with --set profiler.record_shapes=true");
@@ -114,30 +116,29 @@ bool is_count(const std::string& text) {
 
 void add_show(CLI::App& profile, Session& session) {
   const auto request = std::make_shared<ProfileRequest>();
-  CLI::App* command = profile.add_subcommand("show", "Show where the time of the recorded steps went");
-  command->add_option("RUN", request->run, "A run: its id or the beginning of it, its name, its folder, or `last`")
-      ->required();
-  std::string list;
-  for (const std::string& word : sort_words()) list += (list.empty() ? "" : ", ") + word;
-  command->add_option("--sort-by", request->sort_by, "What comes first: " + list)
+  CLI::App* command = profile.add_subcommand("show", "Show the time and memory of each operation");
+  command->add_option("RUN", request->run, kRunText)->required();
+  const std::string list = core::joined(sort_words());
+  command->add_option("--sort-by", request->sort_by, "Sort by: " + list)
       ->type_name("WORD")
       ->check([list](const std::string& word) {
         const bool known = std::find(sort_words().begin(), sort_words().end(), word) != sort_words().end();
         return known ? std::string() : "must be one of " + list + ", got \"" + word + "\"";
       });
-  command->add_option("--row-limit", request->row_limit, "At most so many lines; -1 shows all")
+  command->add_option("--row-limit", request->row_limit, "Maximum number of rows; -1 for all")
       ->type_name("N")
       ->check([](const std::string& text) {
-        return text == "-1" || is_count(text) ? std::string() : "must be a number of lines or -1, got \"" + text + "\"";
+        return text == "-1" || is_count(text) ? std::string() : "must be a number of rows or -1, got \"" + text + "\"";
       });
   command->add_flag("--group-by-input-shape", request->group_by_input_shape,
-                    "One line for each operation and shape of its inputs");
-  command->add_option("--cycle", request->cycle, "Which cycle of the schedule, from 1; the last one otherwise")
+                    "Show one row for each operation and shape of its inputs");
+  command->add_option("--cycle", request->cycle, "Cycle of the schedule, from 1; the last by default")
       ->type_name("N")
       ->check([](const std::string& text) {
         return is_count(text) && text != "0" ? std::string() : "must be 1 or more, got \"" + text + "\"";
       });
-  command->add_flag("--json", request->json, "Everything that was added up, for programs");
+  add_format(*command, request->format, {"text", "json"});
+  add_old_json(*command, request->format, session);
   command->footer(
       "\nExamples:\n"
       "  roux profile show last\n"
@@ -158,7 +159,7 @@ void add_show(CLI::App& profile, Session& session) {
 }  // namespace
 
 void add_profile(CLI::App& app, Session& session) {
-  CLI::App* profile = app.add_subcommand("profile", "Look at what the profiler recorded");
+  CLI::App* profile = app.add_subcommand("profile", "Show what the profiler recorded");
   profile->footer(
       "\nExamples:\n"
       "  roux run recipe.yaml --set 'profiler.activities=[cpu]'\n"

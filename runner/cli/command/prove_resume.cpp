@@ -4,10 +4,12 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/cli/commands.h"
@@ -17,6 +19,7 @@
 #include "runner/core/platform/process.h"
 #include "runner/core/units.h"
 #include "runner/review/checkpoint/bitwise_compare.h"
+#include "runner/store/lease.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -27,10 +30,10 @@ namespace fs = std::filesystem;
 using core::Node;
 using core::Process;
 
-constexpr std::int64_t kPatience_ms = 60'000;  ///< beside a multiple of the undisturbed run's time
+constexpr std::int64_t kPatience_ms = 60'000;  ///< in addition to a multiple of the straight run's time
 constexpr int kPatienceTimes = 20;
-constexpr int kTriesMax = 4;                ///< to kill a run before it is over
-constexpr std::size_t kOutputShown = 2000;  ///< of a run that went wrong: the end of what it said
+constexpr int kTriesMax = 4;                ///< to kill a run before it ends
+constexpr std::size_t kOutputShown = 2000;  ///< the last output of a failed run
 constexpr const char* kSaveWhenNever = "0.2dur";
 
 struct ProveFlags {
@@ -41,13 +44,13 @@ struct ProveFlags {
   bool keep = false;
 };
 
-/// One start of the program, to its end or to the moment it is killed.
+/// One start of the program, until it ends or is killed.
 struct Outcome {
   int status = 0;
   bool killed = false;
   bool hung = false;
-  std::string resumed_from;  ///< `step-000020`, `the start`; "" when it was no resume
-  std::string tail;          ///< the last of what it said
+  std::string resumed_from;  ///< `step-000020`, `the start`; "" if it did not resume
+  std::string tail;          ///< its last output
 };
 
 class Prover {
@@ -66,7 +69,7 @@ class Prover {
     wishes.random = flags_.kills.value_or(flags_.kill_at.empty() ? KillWishes().random : 0);
     wishes.adversarial = flags_.kill_at.empty();
     const std::vector<KillCase> cases = plan_kills(trace_, wishes, random_);
-    if (cases.empty()) return session_.fail("the run is too short to be killed", "give it two steps at least");
+    if (cases.empty()) return session_.fail("the run is too short to be killed", "train at least two steps");
     for (const KillCase& one : cases) width_ = std::max(width_, one.what.size());
     std::printf("%-4s %-*s  %-12s  %s\n", "#", static_cast<int>(width_), "killed", "resumed from", "result");
     for (std::size_t i = 0; i < cases.size(); ++i) try_case(i + 1, cases[i]);
@@ -74,6 +77,18 @@ class Prover {
   }
 
  private:
+  /// A child that the killed process had just forked holds the lock of its run until it is gone too.
+  static void wait_until_free(const std::string& output_dir) {
+    const core::Clock& clock = core::system_clock();
+    const std::int64_t give_up_ns = clock.monotonic_ns() + kPatience_ms * 1'000'000;
+    std::error_code ignored;
+    for (const auto& run : fs::directory_iterator(output_dir, ignored)) {
+      while (store::live_owner(run.path().string(), clock) && clock.monotonic_ns() < give_up_ns) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      }
+    }
+  }
+
   Outcome start(const std::string& output_dir, const KillPoint* kill, Trace* trace) {
     std::vector<std::string> command = arguments_;
     command.insert(command.end(), {"--output-dir", output_dir});
@@ -82,7 +97,7 @@ class Prover {
     const auto elapsed_us = [&] { return (clock.monotonic_ns() - begin_ns) / 1000; };
     Process process(command, {{"NO_COLOR", "1"}});
     Outcome outcome;
-    // Counts from the line that the point waits for; a line that never comes leaves the run alone.
+    // Counts from the line that the point waits for; without that line the run is not killed.
     std::optional<std::int64_t> kill_us;
     if (kill != nullptr && kill->line.empty()) kill_us = kill->delay_us;
     const std::int64_t give_up_us = straight_us_ == 0 ? INT64_MAX : kPatience_ms * 1000 + kPatienceTimes * straight_us_;
@@ -105,7 +120,8 @@ class Prover {
       }
     }
     outcome.status = process.wait();
-    outcome.killed = outcome.killed && outcome.status == 128 + SIGKILL;  // it may have been over already
+    outcome.killed = outcome.killed && outcome.status == 128 + SIGKILL;  // it may have ended before
+    if (outcome.killed) wait_until_free(output_dir);
     if (trace != nullptr) trace->ended_us = elapsed_us();
     return outcome;
   }
@@ -125,7 +141,7 @@ class Prover {
   }
 
   bool run_straight() {
-    std::printf("a straight run, undisturbed ...\n");
+    std::printf("training a straight run, without kills ...\n");
     std::fflush(stdout);
     const Outcome outcome = start(folder_ + "/straight", nullptr, &trace_);
     if (outcome.status != core::kExitDone) {
@@ -149,10 +165,10 @@ class Prover {
       std::error_code ignored;
       fs::remove_all(output_dir, ignored);
       result = run_case(one, output_dir, resumed_from);
-      // The line came too late, or the delay was longer than what was left: once more, without the delay.
+      // The line came too late, or the delay was longer than the rest of the run: try again with a shorter delay.
       if (result.empty()) one.kills.back().delay_us /= 4;
     }
-    if (result.empty()) result = "over before it could be killed";
+    if (result.empty()) result = "ended before it could be killed";
     std::printf("%-4zu %-*s  %-12s  %s\n", number, static_cast<int>(width_), one.what.c_str(), resumed_from.c_str(),
                 result.c_str());
     std::fflush(stdout);
@@ -167,7 +183,7 @@ class Prover {
     }
   }
 
-  /// "" when the run was over before it was killed each time it should have been.
+  /// "" when the run ended before any of its kills.
   std::string run_case(const KillCase& one, const std::string& output_dir, std::string& resumed_from) {
     resumed_from.clear();
     int kills = 0;
@@ -180,7 +196,7 @@ class Prover {
       if (outcome.killed) {
         ++kills;
       } else if (outcome.status == core::kExitDone) {
-        break;  // several kills are spread over the run, but what was left of it may be shorter
+        break;  // the rest of the run may be shorter than the kills that are left
       } else {
         return went_wrong(outcome);
       }
@@ -226,16 +242,16 @@ class Prover {
     std::printf("\n%zu of %zu runs ended bit-identical to the straight run\n", same_, cases);
     std::fflush(stdout);
     if (const std::string noise = noise_of_the_recipe(); !noise.empty()) {
-      return session_.fail("two undisturbed runs differ already: " + noise,
-                           "deterministic: true, one thread, or a training set in the memory may mend that; killing and"
-                           " resuming is not what made the difference",
+      return session_.fail("two runs without kills differ: " + noise,
+                           "try deterministic: true, one thread, or a training set in memory; resuming is not the "
+                           "cause",
                            core::kExitFailed);
     }
-    session_.fail("a killed run did not end as the straight run did; see " + bad_.front(),
-                  "the same kills again: --seed " + std::to_string(flags_.seed), core::kExitFailed);
+    session_.fail("a killed run differs from the straight run; see " + bad_.front(),
+                  "repeat the same kills with --seed " + std::to_string(flags_.seed), core::kExitFailed);
   }
 
-  /// What differs between two runs that nobody disturbed; "" when nothing does.
+  /// What differs between two runs without kills; "" when nothing does.
   std::string noise_of_the_recipe() {
     const std::string output_dir = folder_ + "/straight-again";
     if (start(output_dir, nullptr, nullptr).status != core::kExitDone) return "";
@@ -259,19 +275,18 @@ class Prover {
   std::vector<std::string> bad_;
 };
 
-/// A recipe of which two runs cannot be the same, whatever happens: time decides about something that is compared.
+/// Whether two runs of the recipe always differ, because something that is compared depends on time.
 bool depends_on_time(const resolve::Recipe& recipe, Session& session) {
-  const Node& max_time = recipe.at("training.max_time");
   core::Diagnostics diagnostics;
-  if (!max_time.is_null()) {
-    diagnostics.error(max_time.location(),
-                      "training.max_time ends the training by the clock, so no two runs are the same",
+  if (recipe.training.max_time) {
+    diagnostics.error(recipe.place("training.max_time"),
+                      "training.max_time ends training by the clock, so no two runs are the same",
                       "limit it by max_steps for the proof: --set training.max_time=null --set training.max_steps=200");
   }
-  const Node& eval_steps = recipe.at("eval.eval_steps");
-  if (!eval_steps.is_null() &&
-      core::parse_interval(eval_steps.scalar_text()).value().unit == core::Interval::Unit::kSeconds) {
-    diagnostics.error(eval_steps.location(), "eval.eval_steps counts time, so no two runs evaluate at the same steps",
+  const auto& eval_steps = recipe.eval.eval_steps;
+  if (eval_steps && eval_steps->unit == core::Interval::Unit::kSeconds) {
+    diagnostics.error(recipe.place("eval.eval_steps"),
+                      "eval.eval_steps counts time, so no two runs evaluate at the same steps",
                       "count steps for the proof: --set eval.eval_steps=50");
   }
   session.show(diagnostics);
@@ -287,12 +302,12 @@ std::vector<std::string> child_arguments(const ProveFlags& flags, const recipe::
     arguments.push_back(change.text);
   }
   for (const std::string& text : flags.recipe.ext) arguments.insert(arguments.end(), {"--ext", text});
-  // The end is what is compared, and a run that is killed has to go on by itself.
+  // The ends are compared, and a killed run has to resume by itself.
   for (const char* change : {"checkpoint.save_at_end=true", "checkpoint.resume_from_checkpoint=auto"})
     arguments.insert(arguments.end(), {"--set", change});
-  if (recipe.at("checkpoint.save_steps").is_null()) {
+  if (!recipe.checkpoint.save_steps) {
     arguments.insert(arguments.end(), {"--set", std::string("checkpoint.save_steps=") + kSaveWhenNever});
-    std::printf("the recipe saves at its end only; for this proof it saves five times\n");
+    std::printf("the recipe saves only at its end; for this proof it saves five times\n");
   }
   return arguments;
 }
@@ -306,12 +321,13 @@ void prove_resume(Session& session, ProveFlags& flags) {
     if (step < 1) return session.fail("--kill-at counts optimizer steps from 1, got " + std::to_string(step));
   }
   if (flags.seed == 0) flags.seed = static_cast<std::uint64_t>(core::system_clock().monotonic_ns()) % 1'000'000 + 1;
-  const std::string parent = recipe->at("output_dir").as_string();
+  const std::string parent = recipe->output_dir;
   std::error_code error;
   fs::create_directories(parent, error);
   std::string folder = parent + "/prove-resume-XXXXXX";
   if (error || mkdtemp(folder.data()) == nullptr) {
-    return session.fail("cannot make a folder in " + parent, "--output-dir names another place", core::kExitFailed);
+    return session.fail("cannot make a folder in " + parent, "choose another folder with --output-dir",
+                        core::kExitFailed);
   }
   std::printf("proving in %s, --seed %llu\n", folder.c_str(), static_cast<unsigned long long>(flags.seed));
   const auto arguments = child_arguments(flags, options, *recipe);
@@ -324,32 +340,31 @@ void prove_resume(Session& session, ProveFlags& flags) {
 void add_prove_resume(CLI::App& app, Session& session) {
   auto flags = std::make_shared<ProveFlags>();
   CLI::App* command = app.add_subcommand(
-      "prove-resume", "kill runs of a recipe at all kinds of moments; show that each ends bit-identical");
+      "prove-resume", "Kill runs of a recipe at many moments, and check that each ends bit-identical");
   add_recipe_flags(*command, flags->recipe);
-  command->add_option("--kill-at", flags->kill_at, "kill after these optimizer steps only, each in a run of its own")
+  command->add_option("--kill-at", flags->kill_at, "Kill only after these optimizer steps, each in its own run")
       ->delimiter(',')
       ->type_name("STEP,...");
-  command->add_option("--kills", flags->kills, "so many random moments, spread over the run; 20 unless given")
+  command->add_option("--kills", flags->kills, "Number of random kill points (default 20)")
       ->check([](const std::string& text) {
         return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && text.size() < 7
                    ? std::string()
                    : "must be an integer of at least 0, got \"" + text + "\"";
       })
       ->type_name("N");
-  command->add_option("--seed", flags->seed, "of the random moments; another one each time unless given")
+  command->add_option("--seed", flags->seed, "Seed of the random kill points; different each time by default")
       ->type_name("N");
-  command->add_flag("--keep", flags->keep, "leave all runs where they are");
+  command->add_flag("--keep", flags->keep, "Keep all runs");
   command->footer(
       "\nExamples:\n"
       "  roux prove-resume recipes/quickstart.yaml --set training.max_steps=40\n"
       "  roux prove-resume recipe.yaml --kills 50\n"
       "  roux prove-resume recipe.yaml --kill-at 3,17\n\n"
-      "One run is left alone. The others get SIGKILL: while they start, in the middle of a save, right after it, "
-      "while\n"
-      "they evaluate, in the first step after a resume, several times in one run, and at random. Each goes on by the\n"
-      "same command. Parameters, optimizer, random states, counters and every metric that no clock goes into have to "
-      "be\n"
-      "the same to the last bit; exit status 1 when something differs, with its name.");
+      "One run is not killed. The others get SIGKILL: while starting, during and right after a save, while\n"
+      "evaluating, in the first step after a resume, several times in one run, and at random. Each is resumed by the\n"
+      "same command. Parameters, optimizer, random states, counters and all metrics that do not measure time must be\n"
+      "bit-identical.\n\n"
+      "Exit status: 0 all identical, 1 something differs (it is named)");
   command->callback([&session, flags] { session.command = [&session, flags] { prove_resume(session, *flags); }; });
 }
 

@@ -15,7 +15,7 @@
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
-#include "runner/core/pattern.h"
+#include "runner/core/language/pattern.h"
 #include "runner/core/platform/machine.h"
 #include "runner/resolve/changes.h"
 #include "runner/review/checkpoint/bitwise_compare.h"
@@ -33,11 +33,11 @@ using core::Node;
 constexpr std::size_t kCausesShownMax = 20;
 
 struct ReproduceFlags {
-  RecipeFlags recipe;  ///< its path is `--recipe`; "" takes the recorded one
+  RecipeFlags recipe;  ///< its path is `--recipe`; "" for the recorded recipe
   std::string run;
 };
 
-/// What differs in two recipes beside names and places.
+/// The differences of two recipes, without names and paths.
 std::vector<resolve::Change> changes_that_count(const Node& before, const Node& after) {
   std::vector<resolve::Change> counting;
   for (resolve::Change& change : resolve::list_changes(before, after)) {
@@ -64,7 +64,7 @@ void print_causes(const std::vector<Cause>& causes) {
   if (causes.size() > kCausesShownMax) std::printf("  and %zu more\n", causes.size() - kCausesShownMax);
 }
 
-/// The name under which a run is made again: `tiny-again`, and `tiny-again-2` for that one in its turn.
+/// The name of the reproduction: `tiny-again`, and `tiny-again-2` for that of `tiny-again`.
 std::string again_name(const std::string& name) {
   constexpr std::size_t kNameMax = 100;  // of run_name
   static const core::Pattern made_again = core::Pattern::make("^(.*)-again(-([0-9]{1,9}))?$").value();
@@ -74,7 +74,7 @@ std::string again_name(const std::string& name) {
   return std::string(parts[1].substr(0, kNameMax - suffix.size())) + suffix;
 }
 
-/// The changes of the command line that a run was started with.
+/// The overrides on the command line of a run.
 recipe::ComposeOptions recorded_overrides(const std::vector<std::string>& words) {
   recipe::ComposeOptions options;
   const auto take = [&](const std::string& flag, const std::string& value) {
@@ -117,7 +117,7 @@ class Reproduction {
     }
     original_ = found.value();
     if (original_.owner) {
-      session_.fail("run " + original_.run_dir + " is still being trained", "wait for its end, or stop it");
+      session_.fail("run " + original_.run_dir + " is still training", "wait for its end, or stop it");
       return false;
     }
     auto capsule = artifact::read_provenance(original_.run_dir + "/" + artifact::kCapsuleFile);
@@ -125,7 +125,7 @@ class Reproduction {
     if (!capsule || !recipe) {
       const core::Failure& failure = capsule ? recipe.failure() : capsule.failure();
       session_.fail("run " + original_.run_dir + " cannot be reproduced: " + failure.message,
-                    failure.hint.empty() ? "it needs what every run records as it starts" : failure.hint);
+                    failure.hint.empty() ? "it lacks files that every run records when it starts" : failure.hint);
       return false;
     }
     capsule_ = std::move(capsule).value();
@@ -145,7 +145,7 @@ class Reproduction {
       session_.exit_code = core::kExitUsage;
       return false;
     }
-    // Under a name of its own: a run of that name that was stopped still finds itself as the newest.
+    // Under its own name, so that a stopped run with the original name is still found as the newest.
     const auto set = [&options](const std::string& path, const std::string& value) {
       options.overrides.push_back({recipe::Override::Kind::kSet, path + "=" + core::to_json(Node::string(value), -1)});
     };
@@ -156,7 +156,7 @@ class Reproduction {
     return recipe_.has_value();
   }
 
-  /// Where the file has been edited since, the recorded recipe is what is run; its reader should know.
+  /// Prints whether the recipe file has changed since; the recorded recipe is used in any case.
   void look_at_recipe_file() {
     if (capsule_.recipe.empty() || capsule_.recipe.ends_with("resolved.json")) return;
     fs::path path = capsule_.recipe;
@@ -164,33 +164,32 @@ class Reproduction {
     std::error_code ignored;
     if (fs::equivalent(capsule_.folder, fs::current_path(ignored), ignored)) path = capsule_.recipe;
     if (!fs::exists(path, ignored)) {
-      std::printf("the recipe %s is gone; the recorded one is taken\n", path.c_str());
+      std::printf("the recipe %s no longer exists; using the recorded one\n", path.c_str());
       return;
     }
     core::Diagnostics diagnostics;
     const auto now = resolve::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
                                           registry::Registry::builtin(), diagnostics);
     if (!now) {
-      std::printf("the recipe %s has been changed and is wrong now; the recorded one is taken\n", path.c_str());
+      std::printf("the recipe %s has changed and is invalid; using the recorded one\n", path.c_str());
       return;
     }
     const auto changes = changes_that_count(recorded_, now->resolved());
     if (changes.empty()) return;
-    std::printf("the recipe has been changed since; the recorded one is taken (--recipe %s takes the present one):\n",
-                path.c_str());
+    std::printf("the recipe has changed; using the recorded one (--recipe %s uses the present one):\n", path.c_str());
     std::vector<Cause> causes;
     for (const resolve::Change& change : changes) causes.push_back(cause_of(change));
     print_causes(causes);
   }
 
-  /// What it is compared with must itself be what was run.
+  /// Checks that the recorded recipe has not been edited.
   void look_at_recorded_recipe() {
     resolve::Recipe as_it_lies;
     as_it_lies.root = recorded_;
     const std::string hash = as_it_lies.hash();
     if (hash == original_.recipe_hash) return;
     causes_.push_back({original_.run_dir + "/resolved.json (hash of its values)", original_.recipe_hash,
-                       hash + ": it was edited after the run"});
+                       hash + ": edited after the run"});
   }
 
   void say_what_differs(engine::Engine& engine) {
@@ -201,9 +200,9 @@ class Reproduction {
     for (Cause& cause : artifact::list_causes(capsule_, present_capsule(engine))) causes_.push_back(std::move(cause));
     for (Cause& cause : changes_on_the_way()) causes_.push_back(std::move(cause));
     if (causes_.empty()) {
-      std::printf("recipe, data, threads, CPU and program are as %s recorded them\n", original_.run_dir.c_str());
+      std::printf("recipe, data, threads, CPU and program are the same as in %s\n", original_.run_dir.c_str());
     } else {
-      std::printf("not as %s recorded it:\n", original_.run_dir.c_str());
+      std::printf("different from %s:\n", original_.run_dir.c_str());
       print_causes(causes_);
     }
     std::fflush(stdout);
@@ -221,7 +220,7 @@ class Reproduction {
     now.environment = artifact::arithmetic_environment();
     now.data.clear();
     for (const artifact::DataFile& file : capsule_.data) {
-      // Where the run was over before the file had been read, size and time are what there is to compare.
+      // If the run ended before the file had been read, only size and time can be compared.
       const auto found = file.checksum.empty() ? artifact::look_at_data_file(file.set, file.path)
                                                : artifact::read_data_file(file.set, file.path);
       if (found) now.data.push_back(found.value());
@@ -229,7 +228,7 @@ class Reproduction {
     return now;
   }
 
-  /// A run that went on with something else cannot be made again in one go.
+  /// Changes made by resumes of the original, which the reproduction does not repeat.
   std::vector<Cause> changes_on_the_way() const {
     std::vector<Cause> causes;
     const auto events = store::read_events(original_.run_dir);
@@ -244,7 +243,7 @@ class Reproduction {
         };
         if (text("effect") == "harmless") continue;
         causes.push_back({text("key") + ", changed by the resume at step " + std::to_string(event.step) + ",",
-                          text("before"), text("after") + " from there on, but not here"});
+                          text("before"), text("after") + " from there on, but not in the reproduction"});
       }
     }
     return causes;
@@ -266,16 +265,15 @@ class Reproduction {
   }
 
   void compare() {
-    const auto again =
-        store::find_run(recipe_->at("output_dir").as_string(), again_name(original_.name), core::system_clock());
+    const auto again = store::find_run(recipe_->output_dir, again_name(original_.name), core::system_clock());
     if (!again) return session_.fail(again.failure().message, again.failure().hint, core::kExitFailed);
     const bool to_the_end = original_.status == store::RunStatus::kFinished;
     const auto difference = review::compare_runs(original_.run_dir, again.value().run_dir, {to_the_end});
     if (!difference) return session_.fail(difference.failure().message, "", core::kExitFailed);
     const review::RunDifference& found = difference.value();
     if (found.found.empty()) {
-      std::printf("reproduced: %s has the same bits", again.value().run_dir.c_str());
-      if (!to_the_end) std::printf(" as far as the first one went");
+      std::printf("reproduced: %s is bit-identical", again.value().run_dir.c_str());
+      if (!to_the_end) std::printf(" up to the last step of the original");
       std::printf(" (%lld points of metrics", static_cast<long long>(found.points));
       if (found.tensors > 0) {
         std::printf(", %lld tensors at step %lld", static_cast<long long>(found.tensors),
@@ -287,11 +285,12 @@ class Reproduction {
     std::printf("not reproduced; the first difference of %s:\n", again.value().run_dir.c_str());
     for (const std::string& one : found.found) std::printf("  %s\n", one.c_str());
     if (causes_.empty()) {
-      std::printf("recipe, data, threads, CPU and program were the same: the training itself is not deterministic\n");
-      session_.fail("the run was not reproduced", "deterministic: true refuses operations that sum in any order",
+      std::printf("recipe, data, threads, CPU and program were the same: training is not deterministic\n");
+      session_.fail("the run was not reproduced",
+                    "set deterministic: true, which refuses operations without a fixed order of summation",
                     core::kExitFailed);
     } else {
-      std::printf("%s:\n", causes_.size() == 1 ? "the cause" : "the causes can be");
+      std::printf("%s:\n", causes_.size() == 1 ? "the cause" : "possible causes");
       print_causes(causes_);
       session_.fail("the run was not reproduced", "", core::kExitFailed);
     }
@@ -311,21 +310,18 @@ class Reproduction {
 void add_reproduce(CLI::App& app, Session& session) {
   auto flags = std::make_shared<ReproduceFlags>();
   CLI::App* command =
-      app.add_subcommand("reproduce", "run again what a run recorded of itself; name the first step that differs");
-  command->add_option("RUN", flags->run, "id, unique prefix of it, run_name, path, or `last`")
-      ->required()
-      ->type_name("RUN");
-  command->add_option("--recipe", flags->recipe.path, "this recipe instead of the recorded one")->type_name("FILE");
+      app.add_subcommand("reproduce", "Train a recorded run again, and report the first step that differs");
+  command->add_option("RUN", flags->run, "Run: id or its beginning, name, folder, or `last`")->required();
+  command->add_option("--recipe", flags->recipe.path, "Recipe to train instead of the recorded one")->type_name("FILE");
   add_override_flags(*command, flags->recipe);
   command->footer(
       "\nExamples:\n"
       "  roux reproduce last\n"
-      "  roux reproduce quickstart --recipe recipes/quickstart.yaml   what did the edits of the recipe change?\n"
+      "  roux reproduce quickstart --recipe recipes/quickstart.yaml   effect of editing the recipe\n"
       "  roux reproduce last --set launch.num_cpu_threads_per_process=1\n\n"
-      "Says first what is not as it was: values of the recipe, bytes of the data, threads, CPU, LibTorch, source of "
-      "the\n"
-      "program. Then runs it from the start and compares metrics and tensors bit by bit. Exit status: 0 the same, 1 "
-      "not.");
+      "First lists what differs from the original: values of the recipe, data, threads, CPU, LibTorch, source of\n"
+      "roux. Then trains from the start, and compares metrics and tensors bit by bit.\n\n"
+      "Exit status: 0 identical, 1 different");
   command->callback(
       [&session, flags] { session.command = [&session, flags] { Reproduction(session, *flags).run(); }; });
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 
 namespace runner::cli {
 namespace {
@@ -18,7 +19,7 @@ struct Arguments {
   std::string other;
 };
 
-std::string shown(const Node* node) { return node == nullptr ? "(not there)" : core::to_json(*node, -1); }
+std::string shown(const Node* node) { return node == nullptr ? "(not set)" : core::to_json(*node, -1); }
 
 void print_difference(const std::string& path, const Node* left, const Node* right) {
   if (left != nullptr && right != nullptr && left->same_value(*right)) return;
@@ -50,7 +51,7 @@ void resolve(const Arguments& arguments, Session& session) {
     if (!text.ends_with('\n')) std::fputc('\n', stdout);
     return;
   }
-  // The overrides are for the first one, so that a recipe can be compared with a variant of itself.
+  // The overrides apply to the first, so that a recipe can be compared with a variant of itself.
   RecipeFlags other;
   other.path = arguments.other;
   other.command = arguments.flags.command;
@@ -66,14 +67,10 @@ void resolve(const Arguments& arguments, Session& session) {
 void add_resolve(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command =
-      app.add_subcommand("resolve", "Print a recipe as it is run: merged, with defaults and settled values");
+      app.add_subcommand("resolve", "Print a resolved recipe: merged, with defaults and derived values");
   add_recipe_flags(*command, arguments->flags);
-  command->add_option("--format", arguments->format, "yaml or json")
-      ->type_name("FORMAT")
-      ->check([](const std::string& value) {
-        return value == "yaml" || value == "json" ? std::string() : "must be yaml or json, got \"" + value + "\"";
-      });
-  command->add_option("--diff", arguments->other, "Print what differs from this recipe, as PATH: ITS VALUE -> OURS")
+  add_format(*command, arguments->format, {"yaml", "json"});
+  command->add_option("--diff", arguments->other, "Print the differences from this recipe, as PATH: ITS VALUE -> VALUE")
       ->type_name("OTHER");
   command->footer(
       "\nExamples:\n"

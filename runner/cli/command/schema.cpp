@@ -27,11 +27,11 @@ void schema(const std::string& output, Session& session) {
 void add_schema(CLI::App& app, Session& session) {
   const auto output = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("schema", "Print the JSON Schema of a recipe, for editors");
-  command->add_option("--output,-o", *output, "Write it to this file")->type_name("FILE");
+  command->add_option("--output,-o", *output, "File to write; standard output by default")->type_name("FILE");
   command->footer(
       "\nExamples:\n"
       "  roux schema --output recipe.schema.json\n"
-      "  # then, as first line of a recipe:\n"
+      "  # then, as the first line of a recipe:\n"
       "  # yaml-language-server: $schema=recipe.schema.json\n");
   command->callback([output, &session] { session.command = [output, &session] { schema(*output, session); }; });
 }

@@ -16,7 +16,6 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/process.h"
-#include "runner/core/units.h"
 #include "runner/cuda/cuda.h"
 #include "runner/store/run_reader.h"
 
@@ -25,8 +24,8 @@ namespace {
 
 constexpr double kTolerance = 1e-5;
 
-// Small, without dropout, which each process draws for itself. 12 micro-batches a step: 2, 3, 4 and 6 processes share
-// them evenly, others do not.
+// Small, without dropout, which differs between processes. 12 micro-batches a step: even shares for 2, 3, 4 and 6
+// processes.
 constexpr const char* kRecipe = R"(run_name: self-test
 seed: 11
 model: {type: mlp, hidden: [16]}
@@ -39,7 +38,7 @@ launch: )";
 
 void good(const std::string& line) { std::printf("ok  %s\n", line.c_str()); }
 
-/// The recipe that is trained, with the processes that were asked for; two where that is one.
+/// The recipe to train, with the processes of `flags`, at least two.
 std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& flags, const std::string& path) {
   core::Node launch = core::Node::mapping();
   if (!flags.path.empty()) {
@@ -58,7 +57,7 @@ std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& f
   RecipeFlags own = flags;
   own.path = path;
   auto recipe = session.load(own);
-  if (!recipe || recipe->at("launch.num_processes").as_integer() > 1) return recipe;
+  if (!recipe || recipe->launch.num_processes > 1) return recipe;
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
   options.overrides.push_back({recipe::Override::Kind::kSet, "launch.num_processes=2"});
@@ -71,15 +70,14 @@ std::optional<std::vector<store::SeriesPoint>> losses_in(Session& session, const
     const auto series = store::read_series(runs.front().run_dir, "loss", "train", -1);
     if (series) return series.value();
   }
-  session.fail("the training in " + folder + " left no losses", "", core::kExitFailed);
+  session.fail("the training in " + folder + " recorded no losses", "", core::kExitFailed);
   return std::nullopt;
 }
 
 /// Trains with all processes and with one, and compares.
 void compare_trainings(Session& session, const resolve::Recipe& recipe, const std::string& folder) {
-  const std::int64_t count = recipe.at("launch.num_processes").as_integer();
-  const std::int64_t machine =
-      recipe.at("launch.machine_rank").is_null() ? 0 : recipe.at("launch.machine_rank").as_integer();
+  const std::int64_t count = recipe.launch.num_processes;
+  const std::int64_t machine = recipe.launch.machine_rank.value_or(0);
   Session together = session;
   together.quiet = true;
   together.command_line = {core::own_program(),
@@ -108,18 +106,19 @@ void compare_trainings(Session& session, const resolve::Recipe& recipe, const st
   for (std::size_t i = 0; i < std::min(expected->size(), found->size()); ++i) {
     const double one = (*expected)[i].value, all = (*found)[i].value;
     if (std::abs(one - all) <= kTolerance * std::abs(one)) continue;
-    return session.fail("step " + std::to_string((*found)[i].step) + " has another loss with " + std::to_string(count) +
-                            " processes: " + std::to_string(all) + " instead of " + std::to_string(one),
-                        "please report this with what `roux env` says on each machine", core::kExitFailed);
+    return session.fail("step " + std::to_string((*found)[i].step) + " has a different loss with " +
+                            std::to_string(count) + " processes: " + std::to_string(all) + " instead of " +
+                            std::to_string(one),
+                        "please report this with the output of `roux env` on each machine", core::kExitFailed);
   }
   if (expected->size() != found->size()) {
-    return session.fail("the trainings made another number of steps", "", core::kExitFailed);
+    return session.fail("the trainings have different numbers of steps", "", core::kExitFailed);
   }
   good("training: " + std::to_string(found->size()) + " losses of " + std::to_string(count) +
-       " processes are those of one");
+       " processes equal those of one");
 }
 
-/// What a GPU here does, where this build and this machine have one. Last, for a process that did it must not fork.
+/// Checks the GPU, if build and machine have one. Last, as a process that used CUDA must not fork.
 void check_gpu(Session& session) {
   const auto cuda = cuda::load_cuda();
   if (!cuda) return session.fail(cuda.failure().message, cuda.failure().hint, core::kExitFailed);
@@ -146,7 +145,7 @@ void self_test(Session& session, const RecipeFlags& flags) {
     if (!place) return;
     engine::Engine* engine = engine_or_fail(session);
     if (engine == nullptr) return;
-    const double timeout_s = core::parse_duration_s(recipe->at("launch.timeout").scalar_text()).value();
+    const double timeout_s = recipe->launch.timeout;
     const auto lines = engine->self_test(*place, timeout_s);
     if (place->rank > 0) return;
     for (const std::string& line : lines) good(line);
@@ -155,18 +154,16 @@ void self_test(Session& session, const RecipeFlags& flags) {
   launch_ranks(session, *recipe, {});
   if (session.exit_code == core::kExitDone) compare_trainings(session, *recipe, folder);
   if (session.exit_code == core::kExitDone) check_gpu(session);
-  const core::Node& rank = recipe->at("launch.machine_rank");
   std::error_code ignored;
-  if (rank.is_null() || rank.as_integer() == 0) std::filesystem::remove_all(folder, ignored);
+  if (recipe->launch.machine_rank.value_or(0) == 0) std::filesystem::remove_all(folder, ignored);
 }
 
 }  // namespace
 
 void add_self_test(CLI::App& app, Session& session) {
   auto flags = std::make_shared<RecipeFlags>();
-  CLI::App* command =
-      app.add_subcommand("self-test", "check that processes of this set-up train together as they should");
-  command->add_option("RECIPE", flags->path, "whose launch section is taken");
+  CLI::App* command = app.add_subcommand("self-test", "Check that several processes train correctly with this setup");
+  command->add_option("RECIPE", flags->path, "Recipe whose launch section to use");
   add_override_flags(*command, *flags);
   add_launch_flags(*command, *flags);
   command->footer(
@@ -174,7 +171,7 @@ void add_self_test(CLI::App& app, Session& session) {
       "  roux self-test\n"
       "  roux self-test recipe.yaml\n"
       "  roux self-test --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
-      "exit status: 0 all holds, 1 something does not");
+      "Exit status: 0 all checks passed, 1 a check failed");
   command->callback([&session, flags] { session.command = [&session, flags] { self_test(session, *flags); }; });
 }
 

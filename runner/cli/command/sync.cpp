@@ -35,11 +35,10 @@ constexpr int kLeaveS = 10;
 
 struct SyncFlags {
   std::string run = "last", tracker;
-  bool follow = false, anew = false;
+  bool follow = false, resync = false;
 };
 
-/// Waits, and leaves when the system or the training says so: at once where it waits, in some seconds where a tracker
-/// does not come back, and at once again when it is said twice.
+/// Waits until a signal. A tracker that blocks then has a few seconds to return; a second signal ends at once.
 class UntilSignalled final : public trackers::Waiter {
  public:
   UntilSignalled() : shared_(std::make_shared<Shared>()) {
@@ -47,7 +46,7 @@ class UntilSignalled final : public trackers::Waiter {
     sigemptyset(&signals);
     for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
-    std::signal(SIGPIPE, SIG_IGN);  // who listened to what this process says may be gone
+    std::signal(SIGPIPE, SIG_IGN);  // the reader of our output may be gone
     std::thread([signals, shared = shared_] { listen(signals, *shared); }).detach();
   }
   bool wait(std::int64_t ms) override {
@@ -63,7 +62,7 @@ class UntilSignalled final : public trackers::Waiter {
   };
 
   static void listen(const sigset_t& signals, Shared& shared) {
-    while (sigwaitinfo(&signals, nullptr) < 0 && errno == EINTR) {  // it was stopped and goes on
+    while (sigwaitinfo(&signals, nullptr) < 0 && errno == EINTR) {  // stopped and continued
     }
     {
       const std::lock_guard lock(shared.mutex);
@@ -72,7 +71,7 @@ class UntilSignalled final : public trackers::Waiter {
     shared.changed.notify_all();
     const timespec patience = {kLeaveS, 0};
     sigtimedwait(&signals, nullptr, &patience);
-    _exit(core::kExitFailed);  // in the midst of a call: what was flushed is on record
+    _exit(core::kExitFailed);  // what was flushed is recorded
   }
 
   const std::shared_ptr<Shared> shared_;  // the thread may outlive this object
@@ -91,7 +90,7 @@ trackers::Run run_of(const store::RunSummary& summary) {
   return run;
 }
 
-/// One that follows a run waits for who has it before: an earlier follower, or a person's `roux sync`.
+/// With --follow, waits for a process that holds the lock: an earlier follower, or another `roux sync`.
 core::Result<std::unique_ptr<store::TrackerLock>> locked(const trackers::Run& run, const std::string& name,
                                                          const SyncFlags& flags, trackers::Waiter& waiter) {
   auto lock = store::TrackerLock::take(run.dir, name);
@@ -100,11 +99,11 @@ core::Result<std::unique_ptr<store::TrackerLock>> locked(const trackers::Run& ru
   return lock;
 }
 
-/// Says what that means for the tool.
+/// Prints the effect on the tool.
 void forget(const trackers::Run& run, const std::string& name, const core::Node& block, bool quiet) {
   store::Cursors(run.dir).forget(name);
   const registry::Fragment* fragment = registry::Registry::builtin().find("tracker", block.find("type")->as_string());
-  RUNNER_ASSERT(fragment != nullptr, "a validated recipe names trackers that there are");
+  RUNNER_ASSERT(fragment != nullptr, "a validated recipe names known trackers");
   if (!quiet) std::printf("%-16s %s\n", name.c_str(), fragment->resync.c_str());
 }
 
@@ -116,7 +115,7 @@ void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& f
     return session.fail((flags.follow ? "" : "tracker " + name + ": ") + lock.failure().message, lock.failure().hint,
                         core::kExitFailed);
   }
-  if (flags.anew) forget(run, name, block, session.quiet);
+  if (flags.resync) forget(run, name, block, session.quiet);
   const auto tracker = trackers::build(block, {name});
   const trackers::FollowResult result =
       trackers::follow(run, *tracker, {name, flags.follow}, core::system_clock(), waiter);
@@ -126,7 +125,7 @@ void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& f
   }
   if (session.quiet) return;
   std::printf("%-16s %s points%s\n", name.c_str(), core::format_count(static_cast<double>(result.points)).c_str(),
-              result.left_out > 0 ? (", " + std::to_string(result.left_out) + " refused and left out").c_str() : "");
+              result.left_out > 0 ? (", " + std::to_string(result.left_out) + " rejected and skipped").c_str() : "");
 }
 
 bool has_record(const core::Result<store::RunSummary>& found) {
@@ -134,7 +133,7 @@ bool has_record(const core::Result<store::RunSummary>& found) {
          std::filesystem::exists(store::run_db_path(found.value().run_dir));
 }
 
-/// A follower may be there before the record of the run that it follows, which is made beside the run's own start.
+/// A follower may start before the record of its run exists.
 core::Result<store::RunSummary> find_run(const cli::Session& session, const SyncFlags& flags,
                                          trackers::Waiter& waiter) {
   auto found = store::find_run(session.runs_dir(), flags.run, core::system_clock());
@@ -166,29 +165,37 @@ void sync(Session& session, const SyncFlags& flags) {
   }
   if (any) return;
   if (names.empty()) {
-    return session.fail("run " + summary.run_dir + " has no trackers", "its recipe names them under `trackers:`");
+    return session.fail("run " + summary.run_dir + " has no trackers", "list them under `trackers` in the recipe");
   }
-  session.fail("run " + summary.run_dir + " has no tracker called \"" + flags.tracker + "\"", "it has " + names);
+  session.fail("run " + summary.run_dir + " has no tracker called \"" + flags.tracker + "\"",
+               "its trackers are " + names);
 }
 
 }  // namespace
 
 void add_sync(CLI::App& app, Session& session) {
   auto flags = std::make_shared<SyncFlags>();
-  CLI::App* command = app.add_subcommand("sync", "bring to a run's trackers what they have missed");
-  command->add_option("run", flags->run, "id, unique prefix of it, run_name, path, or `last` (the default)")
-      ->type_name("RUN");
-  command->add_option("--tracker", flags->tracker, "only this one: its name, or its type")->type_name("NAME");
+  CLI::App* command = app.add_subcommand("sync", "Send a run's trackers what they have missed");
+  command->add_option("RUN", flags->run, "Run: id or its beginning, name, folder, or `last` (default)");
+  command->add_option("--tracker", flags->tracker, "Sync only the tracker with this name or type")->type_name("NAME");
   CLI::Option* follow =
-      command->add_flag("--follow", flags->follow, "go on until the run has ended, and try again what fails");
-  command
-      ->add_flag("--anew", flags->anew, "everything once more, for a tool that has lost it; says what that does there")
+      command->add_flag("--follow", flags->follow, "Continue until the run ends, and retry after failures");
+  command->add_flag("--resync", flags->resync, "Send everything again, for a tool that has lost it")->excludes(follow);
+  command  // the former name
+      ->add_flag_callback("--anew",
+                          [&session, flags] {
+                            flags->resync = true;
+                            core::Diagnostics diagnostics;
+                            diagnostics.notice({}, "--anew is read as --resync");
+                            session.show(diagnostics);
+                          })
+      ->group("")
       ->excludes(follow);
   command->footer(
       "\nExamples:\n"
       "  roux sync last\n"
       "  roux sync quickstart --tracker tensorboard --follow\n"
-      "  roux sync 3f2a --tracker mlflow --anew");
+      "  roux sync 3f2a --tracker mlflow --resync");
   command->callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
 }
 

@@ -22,7 +22,7 @@ void validate(const Arguments& arguments, Session& session) {
     flags.path = path;
     if (!session.load(flags) || session.quiet) continue;
     std::printf("%s: ok\n", path.c_str());
-    std::fflush(stdout);  // keeps its place among the notices of the next recipe
+    std::fflush(stdout);  // before the notices of the next recipe
   }
 }
 
@@ -30,7 +30,7 @@ void validate(const Arguments& arguments, Session& session) {
 
 void add_validate(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("validate", "Check recipes: text, types, names and rules, all errors at once");
+  CLI::App* command = app.add_subcommand("validate", "Check recipes, and report all errors at once");
   command->add_option("RECIPE", arguments->paths, "Recipes: .yaml, .json or .jsonnet")->required();
   add_override_flags(*command, arguments->flags);
   command->footer(

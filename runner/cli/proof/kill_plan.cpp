@@ -14,7 +14,7 @@ constexpr std::string_view kSaving = "saving step ";
 constexpr std::string_view kEvaluating = "evaluating ";
 constexpr std::string_view kAtStep = " at step ";
 constexpr std::string_view kCommitted = "committed step ";
-constexpr std::int64_t kStartMax_us = 400'000;  ///< a start takes that long at least, by loading LibTorch
+constexpr std::int64_t kStartMax_us = 400'000;  ///< a start takes at least this long, to load LibTorch
 
 std::optional<std::int64_t> number_after(std::string_view line, std::string_view lead) {
   const std::size_t at = line.rfind(lead);
@@ -40,7 +40,7 @@ class Planner {
       const std::int64_t low = i * steps / count;
       const std::int64_t high = std::max(low, (i + 1) * steps / count - 1);
       const std::int64_t which = std::uniform_int_distribution<std::int64_t>(low, high)(random_);
-      // Before the last step only: after it there is the last save, which has cases of its own.
+      // Before the last step: the last save has its own cases.
       points.push_back(at_step(trace_.trained[static_cast<std::size_t>(std::min(which, steps - 2))].step));
     }
     return points;
@@ -50,7 +50,7 @@ class Planner {
     return std::uniform_int_distribution<std::int64_t>(0, std::max<std::int64_t>(most, 0))(random_);
   }
 
-  /// Time from the start of a save to its end, as the undisturbed run took it.
+  /// Duration of a save in the straight run.
   std::int64_t save_us(std::size_t which) const {
     const Trace::Mark& begin = trace_.saving[which];
     for (const Trace::Mark& end : trace_.saved) {
@@ -74,11 +74,11 @@ class Planner {
 void add_adversarial(const Trace& trace, Planner& planner, std::vector<KillCase>& cases) {
   const std::int64_t last = trace.trained.back().step;
   const std::int64_t middle = trace.trained[trace.trained.size() / 2].step;
-  cases.push_back({"while it starts", {{"", planner.upto(std::min(kStartMax_us, trace.started_us))}}});
+  cases.push_back({"while starting", {{"", planner.upto(std::min(kStartMax_us, trace.started_us))}}});
   cases.push_back({"before the first checkpoint", {{trained_line(trace.trained.front().step), 0}}});
   if (trace.trained.size() > 2) {
     cases.push_back({"in the first step after a resume", {planner.at_step(middle), {"*", 0}}});
-    cases.push_back({"while it starts again", {planner.at_step(middle), {"", planner.upto(kStartMax_us)}}});
+    cases.push_back({"while starting again", {planner.at_step(middle), {"", planner.upto(kStartMax_us)}}});
   }
   if (!trace.evaluating.empty()) {
     const Trace::Mark& mark = trace.evaluating[trace.evaluating.size() / 2];
@@ -89,7 +89,7 @@ void add_adversarial(const Trace& trace, Planner& planner, std::vector<KillCase>
     const std::int64_t step = trace.saving[which].step;
     cases.push_back({"as a save begins", {{saving_line(step), 0}}});
     cases.push_back({"during a save", {{saving_line(step), planner.upto(planner.save_us(which))}}});
-    cases.push_back({"right after a checkpoint has its name", {{committed_line(step), 0}}});
+    cases.push_back({"right after a commit", {{committed_line(step), 0}}});
     cases.push_back(
         {"during the last save", {{saving_line(last), planner.upto(planner.save_us(trace.saving.size() - 1))}}});
     cases.push_back({"after the last save", {{committed_line(last), 0}}});

@@ -7,7 +7,7 @@
 
 namespace runner::cli {
 
-/// What an undisturbed run said while it trained, with the time of each line; made by reading its `--verbose` output.
+/// The events of a straight run with their times, from its `--verbose` output.
 struct Trace {
   struct Mark {
     std::int64_t step = 0;
@@ -15,23 +15,23 @@ struct Trace {
   };
   std::vector<Mark> trained;     ///< optimizer steps, in order
   std::vector<Mark> saving;      ///< saves that begin
-  std::vector<Mark> saved;       ///< saves that are done: the folder has its name
+  std::vector<Mark> saved;       ///< saves that are committed
   std::vector<Mark> evaluating;  ///< evaluations that begin
   std::int64_t started_us = 0;   ///< when the run had its folder
   std::int64_t ended_us = 0;
 
-  /// Takes one line of output; the lines that it does not know are passed over.
+  /// Reads one line of output; ignores unknown lines.
   void read_line(const std::string& line, std::int64_t at_us);
 };
 
-/// When a process is killed: so long after a line that ends with `line`; "" is its start, "*" the first step that it
-/// has trained.
+/// When a process is killed: `delay_us` after a line that ends with `line`; "" is its start, "*" its first trained
+/// step.
 struct KillPoint {
   std::string line;
   std::int64_t delay_us = 0;
 };
 
-/// One killed run: killed at each of these points in turn, resumed after each, and then left alone.
+/// A run that is killed at each of these points in turn, resumed after each, and then trained to its end.
 struct KillCase {
   std::string what;  ///< `at step 17`, `during a save`
   std::vector<KillPoint> kills;
@@ -40,10 +40,10 @@ struct KillCase {
 struct KillWishes {
   std::int64_t random = 20;         ///< random moments, spread over the run
   std::vector<std::int64_t> steps;  ///< `--kill-at`
-  bool adversarial = true;          ///< the moments at which something is half done
+  bool adversarial = true;          ///< moments at which something is half done
 };
 
-/// Every case, in the order in which they are run. A run too short for one of the adversarial moments goes without it.
+/// All cases, in the order to run them. Adversarial moments that a run is too short for are omitted.
 std::vector<KillCase> plan_kills(const Trace& trace, const KillWishes& wishes, std::mt19937_64& random);
 
 /// Lines of `--verbose` that the points wait for; the loop and the saver write them.

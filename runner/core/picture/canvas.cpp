@@ -112,7 +112,7 @@ constexpr std::string_view kGlyphs[] = {
 };
 constexpr std::string_view kUnknownGlyph = "0040460600";
 constexpr double kGlyphAdvance = 5.6;  // of the grid
-constexpr double kGlyphHeight = 9;     // a line of text is so many units high
+constexpr double kGlyphHeight = 9;     // height of a line of text, in units
 
 std::string_view glyph_of(std::string_view code_point) {
   const auto byte = static_cast<unsigned char>(code_point[0]);

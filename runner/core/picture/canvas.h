@@ -11,7 +11,8 @@ struct Color {
   std::uint8_t red, green, blue;
 };
 
-/// A white sheet of pixels to draw on. Places are pixels from the upper left corner; what lies beside the sheet is cut.
+/// A white sheet of pixels to draw on. Coordinates are pixels from the upper left corner; drawing is clipped to the
+/// sheet.
 class Canvas {
  public:
   enum class Anchor { kStart, kMiddle, kEnd };
@@ -29,7 +30,7 @@ class Canvas {
   int height() const { return height_; }
   void fill(int left, int top, int width, int height, Color color);
   void line(const Points& points, Color color, double width);
-  /// In strokes of our own: ASCII, and a box for any other letter. `y` is the line that letters stand on.
+  /// In a built-in stroke font: ASCII, and a box for any other letter. `y` is the baseline.
   void text(double x, double y, const std::string& text, const TextStyle& style);
   static double text_width(const std::string& text, double size);
   /// As the bytes of a PNG file.

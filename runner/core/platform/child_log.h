@@ -6,7 +6,7 @@
 
 namespace runner::core {
 
-/// Hands on as warnings what another program says, up to a limit: one that prints for ever fills no log.
+/// Logs another program's output as warnings, up to a limit, so that endless output does not fill the log.
 class ChildLog {
  public:
   static constexpr std::size_t kLineBytesMax = 2000;  ///< for whoever reads the lines

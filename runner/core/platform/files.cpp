@@ -58,7 +58,7 @@ std::string reason(int error) {
 Failure cannot(const std::string& verb, const std::string& path, int error) {
   const bool is_full = error == ENOSPC || error == EDQUOT;
   return Failure{"cannot " + verb + " " + escape_for_terminal(path) + ": " + reason(error),
-                 is_full ? "make room there; the same command then goes on" : "",
+                 is_full ? "free some space; the same command then resumes" : "",
                  is_full ? kExitResumable : kExitFailed};
 }
 
@@ -82,7 +82,7 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
-  if (path.find('\0') != std::string::npos) return Failure{"cannot read a file whose name holds a NUL byte", ""};
+  if (path.find('\0') != std::string::npos) return Failure{"cannot read a file with a NUL byte in its name", ""};
   // O_NONBLOCK: a FIFO must be refused, not waited for.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file.ok()) return cannot("read", path, errno);
@@ -90,7 +90,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
   if (::fstat(file.get(), &info) != 0) return cannot("read", path, errno);
   if (S_ISDIR(info.st_mode)) return cannot("read", path, EISDIR);
   if (!S_ISREG(info.st_mode))
-    return Failure{"cannot read " + escape_for_terminal(path) + ": it is no regular file", ""};
+    return Failure{"cannot read " + escape_for_terminal(path) + ": it is not a regular file", ""};
   const auto too_large = [&](std::int64_t size) {
     return Failure{"cannot read " + escape_for_terminal(path) + ": it holds " + format_bytes(size) + ", the limit is " +
                        format_bytes(bytes_max),
@@ -98,7 +98,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
   };
   if (info.st_size > bytes_max) return too_large(info.st_size);
 
-  // The size is only a guess: files under /proc say 0, and a file may grow while it is read.
+  // The size is only a guess: files under /proc report 0, and a file may grow while it is read.
   std::string content;
   content.resize(static_cast<std::size_t>(info.st_size > 0 ? info.st_size : kBytesOfUnknownSize) + 1);
   std::size_t filled = 0;
@@ -127,7 +127,7 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   static std::atomic<unsigned> counter{0};
   const std::string folder = folder_of(path);
   std::string beside;
-  // In a container each life may have the same number: the name may be one that a killed life left.
+  // In a container every restart may have the same process id: a killed process may have left a file of this name.
   const auto open_beside = [&] {
     beside = path + std::string(kBeside) + std::to_string(::getpid()) + "-" + std::to_string(counter++);
     return ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
@@ -155,7 +155,7 @@ Result<void> write_output(const std::string& path, const std::string& content) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return write_file_atomic(path, content);
   if (S_ISDIR(info.st_mode)) return cannot("write", path, EISDIR);
-  // What the shell has redirected goes on where it is: `>>` keeps what was there.
+  // A redirected file continues at its position: `>>` keeps its content.
   struct stat standard {};
   if (::fstat(STDOUT_FILENO, &standard) == 0 && standard.st_dev == info.st_dev && standard.st_ino == info.st_ino) {
     if (const int error = write_all(STDOUT_FILENO, content); error != 0) return cannot("write", path, error);

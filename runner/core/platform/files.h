@@ -12,20 +12,20 @@ namespace runner::core {
 /// Whole content of a regular file. Failure names the path: missing, unreadable, a directory, larger than `bytes_max`.
 Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 
-/// Writes beside the target, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a part.
-/// A full disk is a Failure with the exit code for "resumable".
+/// Writes to a temporary file, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a
+/// part. A full disk is a Failure with the exit status for "resumable".
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
-/// Whether a file of this name is what a killed write_file_atomic() left.
+/// Whether a file of this name was left by a killed write_file_atomic().
 bool is_left_over(std::string_view name);
 
-/// The same for a file that a person has named. It is written through a symbolic link, and into what is no regular file
-/// as it stands: a file in the place of /dev/stdout or of a pipe would be nobody's wish.
+/// The same for a file named by a user. Follows symbolic links, and writes in place to anything other than a regular
+/// file, such as /dev/stdout or a pipe.
 Result<void> write_output(const std::string& path, const std::string& content);
 
-/// Makes a folder and those above it that are missing; nothing when it is there. Failure names the path.
+/// Creates a folder and its missing parents; does nothing if it exists. The Failure names the path.
 Result<void> make_folders(const std::string& path);
 
-/// Names of what lies in a folder, sorted; none when there is no such folder. Failure names the path.
+/// Sorted names of a folder's entries; none when there is no such folder. Failure names the path.
 Result<std::vector<std::string>> list_folder(const std::string& path);
 
 /// Paths that match a shell pattern with `*`, `?`, `[...]`, `**` (any depth) and `{a,b}`; sorted, files only. A pattern

@@ -11,7 +11,7 @@ namespace runner::core {
 namespace {
 
 constexpr int kBracesMax = 1000;  // alternatives of one pattern
-constexpr int kDepthMax = 64;     // folders that ** goes down; a circle of links ends there
+constexpr int kDepthMax = 64;     // depth of **; ends circular links
 
 bool is_pattern(std::string_view text) { return text.find_first_of("*?[{") != std::string_view::npos; }
 

@@ -6,8 +6,8 @@
 
 namespace runner::core {
 
-/// How NVIDIA's GPUs of this machine are used, as their driver's library NVML says. Neither CUDA nor a GPU is needed:
-/// where there is no driver there is nothing to read.
+/// Usage of this machine's NVIDIA GPUs, from the driver's library NVML. Needs neither CUDA nor a GPU: without a driver
+/// there is nothing to read.
 class GpuUsage {
  public:
   /// `library`: found as a program finds its libraries. Loading it takes milliseconds.
@@ -23,7 +23,7 @@ class GpuUsage {
   template <typename Function>
   bool find(const char* name, Function& function) const;
 
-  // NVML's own types: a device is a pointer, every function returns 0 when all is well.
+  // NVML's own types: a device is a pointer, every function returns 0 on success.
   struct Utilization {
     unsigned int gpu, memory;
   };

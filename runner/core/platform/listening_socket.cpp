@@ -15,7 +15,7 @@
 namespace runner::core {
 namespace {
 
-constexpr int kBacklog = 1024;  // all ranks may come before the server does
+constexpr int kBacklog = 1024;  // all ranks may connect before the server accepts
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void ListeningSocket::listen_at(std::uint32_t of, std::uint16_t port) {
   const std::string holder = error == EADDRINUSE ? holder_of_port(port) : "";
   throw RunError("cannot listen at port " + std::to_string(port) + ": " +
                      (holder.empty() ? std::strerror(error) : holder + " has it"),
-                 "end that, or take another port, the same on all machines");
+                 "stop that process, or use another port on all machines");
 }
 
 ListeningSocket::~ListeningSocket() {

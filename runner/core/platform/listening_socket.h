@@ -5,8 +5,7 @@
 
 namespace runner::core {
 
-/// A TCP socket that listens. Who connects waits until somebody serves it, so that the port can be told before there is
-/// a server.
+/// A listening TCP socket. Clients wait until a server accepts, so the port can be announced before there is a server.
 class ListeningSocket {
  public:
   ListeningSocket();  ///< of 127.0.0.1, at a port which was free; RunError when the system has none
@@ -18,7 +17,7 @@ class ListeningSocket {
 
   std::uint16_t port() const { return port_; }
   int descriptor() const { return descriptor_; }
-  int release() { return std::exchange(descriptor_, -1); }  ///< the caller's from now on
+  int release() { return std::exchange(descriptor_, -1); }  ///< transfers ownership to the caller
 
  private:
   void listen_at(std::uint32_t address, std::uint16_t port);

@@ -11,8 +11,8 @@
 namespace runner::core {
 
 /// Calls `work(i)` for 0 <= i < count on up to `threads_max` threads, this one among them, in order of i. For work that
-/// waits for the disk as much as it computes; what only computes belongs to LibTorch's threads. Blocks until all have
-/// ended. After an exception no further work begins, and the first one is thrown here.
+/// waits for the disk as much as it computes; use LibTorch's threads for pure computation. Blocks until all have ended.
+/// After an exception no further work begins, and the first one is rethrown.
 template <typename Work>
 void in_parallel(std::size_t count, std::size_t threads_max, const Work& work) {
   std::atomic<std::size_t> next{0};
@@ -31,7 +31,7 @@ void in_parallel(std::size_t count, std::size_t threads_max, const Work& work) {
   try {
     for (std::size_t i = 1; i < count && i < threads_max; ++i) others.emplace_back(lane);
   } catch (const std::system_error&) {
-    // No memory for another thread: those that there are do the work, too.
+    // No memory for another thread: the existing ones do the work.
   }
   lane();
   others.clear();

@@ -5,7 +5,7 @@
 
 namespace runner::core {
 
-/// Who listens at a TCP port of this machine, as `process 4711 (nginx)`; "" when that cannot be seen from here, as with
+/// The process that listens at a TCP port of this machine, as `process 4711 (nginx)`; "" when not visible, as for
 /// another user's process.
 std::string holder_of_port(std::uint16_t port);
 

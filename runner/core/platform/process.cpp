@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::int64_t kLookMs = 5;  // whether a child has ended
 
-/// What this process does about a signal it would do in the child as well, in the memory of both.
+/// A signal handler of this process would also run in the child, in the memory of both.
 void forget_handlers() {
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action = {};
@@ -78,14 +78,14 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
     : fate_(fate) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
-  // A socket, and no pipe: one that nobody reads any more answers with an error instead of a signal.
+  // A socket, not a pipe: writing to a closed one returns an error instead of a signal.
   int inputs[2] = {-1, -1};
   if (input == Input::kPipe && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inputs) != 0) {
     const int error = errno;
     for (const int end : ends) close(end);
     throw RunError(std::string("cannot make a socket: ") + std::strerror(error));
   }
-  // Everything that allocates happens before the child is there: another thread may hold the allocator's lock.
+  // All allocations happen before the child exists: another thread may hold the allocator's lock.
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -167,13 +167,13 @@ Process::Write Process::write(std::string_view text, std::int64_t timeout_ms) {
     }
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno != EAGAIN) return Write::kClosed;
-    // A child that is held up by its own output would never come to reading.
+    // A child that blocks on its output would never read.
     const std::int64_t left_ms = (deadline_ns - system_clock().monotonic_ns() + 999'999) / 1'000'000;
-    pollfd waiting[2] = {{input_, POLLOUT, 0}, {pipe_, POLLIN, 0}};  // poll passes over what is closed
+    pollfd waiting[2] = {{input_, POLLOUT, 0}, {pipe_, POLLIN, 0}};  // poll ignores closed ones
     const int ready = poll(waiting, 2, static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, INT_MAX)));
     if (ready == 0) return Write::kTimeout;
     if (ready < 0 || waiting[1].revents == 0) continue;
-    if (left_ms <= 0) return Write::kTimeout;  // it prints for ever and does not read
+    if (left_ms <= 0) return Write::kTimeout;  // it prints endlessly and does not read
     const std::size_t kept = buffer_.size();
     read_some();
     if (kept >= kUnreadBytesMax) buffer_.resize(std::min(kept, buffer_.size()));
@@ -187,7 +187,7 @@ void Process::close_input() {
 }
 
 void Process::send(int signal) const {
-  if (pid_ > 0) ::kill(pid_, signal);  // -1 would be everybody
+  if (pid_ > 0) ::kill(pid_, signal);  // -1 would be all processes
 }
 
 int Process::wait() {

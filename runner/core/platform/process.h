@@ -16,8 +16,8 @@ class Process {
  public:
   enum class Fate {
     kDiesWithParent,
-    kDiesWithChildren,  ///< the same with whatever it has started: in a process group of its own
-    kOutlivesParent,    ///< in a session of its own: no signal of the terminal reaches it, and nobody ends it
+    kDiesWithChildren,  ///< the same including its children: in its own process group
+    kOutlivesParent,    ///< in its own session: terminal signals do not reach it, and it outlives this process
   };
   enum class Input {
     kInherited,
@@ -26,7 +26,7 @@ class Process {
   /// `environment` is added to this process's own. RunError when it cannot be started.
   explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
                    Fate fate = Fate::kDiesWithParent, Input input = Input::kInherited);
-  ~Process();  ///< kills what still runs, unless it is to outlive this process
+  ~Process();  ///< kills the process if it runs, unless it is to outlive this one
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
@@ -35,16 +35,16 @@ class Process {
   /// line of more than `bytes_max` comes in pieces.
   Read read_line(std::string& line, std::int64_t timeout_ms, std::size_t bytes_max = SIZE_MAX);
   enum class Write { kDone, kClosed, kTimeout };
-  /// To its standard input, all of it; what it prints meanwhile is kept for read_line(), up to kUnreadBytesMax.
-  /// kClosed: it reads no more.
+  /// Writes all of it to its standard input; output meanwhile is kept for read_line(), up to kUnreadBytesMax. kClosed:
+  /// it stopped reading.
   Write write(std::string_view text, std::int64_t timeout_ms);
   static constexpr std::size_t kUnreadBytesMax = 16U << 20;
   void close_input();
-  /// Not to one that was waited for.
+  /// Not after wait().
   void send(int signal) const;
   /// Closes the pipe and waits. The exit status, or 128 + the signal that ended it.
   int wait();
-  /// The same for so long; nothing where it still runs: closing its output is no end.
+  /// The same with a timeout; nothing if it still runs: a closed output is no exit.
   std::optional<int> wait_for(std::int64_t timeout_ms);
 
  private:
@@ -59,7 +59,7 @@ class Process {
   std::string buffer_;
 };
 
-/// The path of the program that runs.
+/// The path of the running program.
 std::string own_program();
 
 }  // namespace runner::core

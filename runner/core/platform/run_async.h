@@ -13,9 +13,8 @@
 
 namespace runner::core {
 
-/// Does `work` on a thread that leaves the signals to the others. `nice`: of the thread and those that it starts, when
-/// others come first. The future's destructor waits. Nothing where the system has no thread to give, as for work
-/// without an end, which nobody could wait for.
+/// Runs `work` on a thread that blocks signals. `nice`: priority of the thread and those it starts. The future's
+/// destructor waits. Nothing when the system has no more threads; for work that may be omitted then.
 template <typename Work>
 auto try_run_async(const std::shared_ptr<Work>& work, int nice = 0) -> std::optional<std::future<decltype((*work)())>> {
   sigset_t all, before;
@@ -38,7 +37,7 @@ auto try_run_async(Work work, int nice = 0) {
   return try_run_async(std::make_shared<Work>(std::move(work)), nice);  // std::async keeps what it could not start
 }
 
-/// The same, but where the system has no thread to give the work is done at once.
+/// The same, but without a thread the work is done at once.
 template <typename Work>
 auto run_async(Work work, int nice = 0) {
   const auto shared = std::make_shared<Work>(std::move(work));

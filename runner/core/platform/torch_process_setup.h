@@ -2,8 +2,8 @@
 
 namespace runner::core {
 
-/// What has to hold in a process before it loads LibTorch. To be called before there is a second thread: it sets
-/// environment variables (only those that nobody has set).
+/// Prepares a process before it loads LibTorch. Call before there is a second thread: it sets environment variables
+/// (only unset ones).
 void prepare_for_torch();
 
 }  // namespace runner::core

@@ -11,11 +11,11 @@
 
 namespace runner::core {
 
-/// How much of this machine is in use, and how much of it by this process, as the kernel's files say. One reading takes
-/// some fifty microseconds. What a kernel does not tell is left out.
+/// Usage of this machine, and of it by this process, from the kernel's files. One reading takes about fifty
+/// microseconds. Omits what a kernel does not report.
 class UsageReader {
  public:
-  /// `folder`: whose disk is looked at. `proc`: where the kernel's files are.
+  /// `folder`: a folder on the disk to measure. `proc`: location of the kernel's files.
   UsageReader(std::string folder, const Clock& clock, std::string proc = "/proc");
 
   using Reading = std::pair<std::string, double>;

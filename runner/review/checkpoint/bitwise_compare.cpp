@@ -10,17 +10,14 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/tensor_compare.h"
+#include "runner/core/text.h"
 #include "runner/store/database/wall_clock.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::review {
 namespace {
 
-std::string exact(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.17g", value);
-  return text;
-}
+std::string exact(double value) { return core::short_number(value, 17); }
 
 bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));

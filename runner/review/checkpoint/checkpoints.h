@@ -11,22 +11,21 @@
 
 namespace runner::review {
 
-/// The folder whose checkpoints a user means by `run`: that of a RUN's, or a path to such a folder or to one
-/// checkpoint.
+/// The folder of checkpoints for `run`: a run, or a path to such a folder or to one checkpoint.
 core::Result<std::string> checkpoints_folder(const std::string& output_dir, const std::string& run,
                                              const core::Clock& clock);
 
 /// Finds a run for artifact::find_checkpoint().
 std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_finder(std::string output_dir);
 
-/// One line a checkpoint, oldest first, damaged ones too; files are not read.
+/// One line per checkpoint, oldest first, with damaged ones; does not read tensors.
 std::string checkpoints_list(const std::string& folder, const terminal::Terminal& terminal, std::int64_t now_ms);
 
 struct CheckpointsVerdict {
   std::string text;
   int whole = 0, damaged = 0;
 };
-/// Reads every byte of every checkpoint in the folder, or of the one that the folder is.
+/// Reads every byte of all checkpoints in the folder, or of the checkpoint that the folder is.
 CheckpointsVerdict checkpoints_verify(const std::string& folder);
 
 }  // namespace runner::review

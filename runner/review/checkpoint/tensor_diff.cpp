@@ -1,4 +1,5 @@
 #include "runner/review/checkpoint/tensor_diff.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 
 #include <cstdio>
@@ -19,11 +20,7 @@ using artifact::ValueDifference;
 using core::Node;
 using Kind = TensorDifference::Kind;
 
-std::string exact_text(double value) {
-  char buffer[32];
-  std::snprintf(buffer, sizeof buffer, "%.9g", value);
-  return buffer;
-}
+std::string exact_text(double value) { return core::short_number(value, 9); }
 
 std::string either(const std::string& a, const std::string& b) { return a.empty() ? b : a; }
 

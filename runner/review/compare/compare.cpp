@@ -142,7 +142,7 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
   }
   if (diagnostics.has_errors()) return std::nullopt;
   if (!request.branch.empty() && request.metric.empty()) {
-    diagnostics.error({}, "--branch draws a metric, but --metric names none", "add --metric NAME");
+    diagnostics.error({}, "--branch needs --metric", "add --metric NAME");
     return std::nullopt;
   }
   if (!request.metric.empty()) return compare_plot(runs, request, context, diagnostics);

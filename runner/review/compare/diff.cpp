@@ -146,7 +146,7 @@ std::string code_text(const Difference& difference, const RunsContext& context) 
     if (!code.a.empty() && !code.b.empty()) text += "  git diff " + code.a + " " + code.b + "\n";
   }
   if (code.files.empty()) return text;
-  text += "  changed since the commit, and not in the same way:\n";
+  text += "  uncommitted changes differ in:\n";
   for (std::size_t i = 0; i < code.files.size() && i < kFilesShown; ++i) {
     text += "    " + core::escape_for_terminal(code.files[i]) + "\n";
   }
@@ -183,7 +183,7 @@ std::string metrics_text(const Difference& difference, const RunsContext& contex
                                                                         {difference.a.id, true, false},
                                                                         {difference.b.id, true, false},
                                                                         {"change", true, false},
-                                                                        {"part at step", true, false}},
+                                                                        {"diverge at step", true, false}},
                                                                        cells, context.terminal);
 }
 
@@ -247,7 +247,7 @@ std::optional<std::string> runs_diff(const RunsContext& context, const RunsDiffR
   auto a = find_run(context, request.a, diagnostics), b = find_run(context, request.b, diagnostics);
   if (!a || !b) return std::nullopt;
   if (a->run_dir == b->run_dir) {
-    diagnostics.error({}, "both are the run " + a->id, "a run differs from itself in nothing");
+    diagnostics.error({}, "both are the run " + a->id, "choose two different runs");
     return std::nullopt;
   }
   Difference difference{std::move(*a), std::move(*b), {}, {}, {}, {}};

@@ -12,7 +12,7 @@ struct RunsDiffRequest {
   std::string format = "text";  ///< text, json
 };
 
-/// What one run has that another has not: recipe, environment, code, metrics with the first step at which they part.
+/// How two runs differ: recipe, environment, code, and the first step at which metrics diverge.
 std::optional<std::string> runs_diff(const RunsContext& context, const RunsDiffRequest& request,
                                      core::Diagnostics& diagnostics);
 

@@ -64,18 +64,13 @@ std::string runs_lines(const Replicates& all) {
 
 std::string verdicts_text(const Replicates& all, const RunsGroupsRequest& request) {
   if (all.verdicts.empty()) {
-    return all.groups.size() < 2
-               ? ""
-               : "\nno verdict: it takes two groups of two runs or more, and better five; one run has no "
-                 "spread to compare with\n";
+    return all.groups.size() < 2 ? "" : "\nno verdict: a test needs two groups of at least two runs, better five\n";
   }
   std::string text = "\n";
   for (const GroupVerdict& verdict : all.verdicts) text += verdict_text(all, verdict, request.test) + "\n";
   text += "A difference is shown where p of ";
   text += request.test == GroupTest::kWelch ? "Welch's t-test" : "the Mann-Whitney U test";
-  return text +
-         " is below 0.05. That none is shown does not mean that there is none: the interval says how large it may "
-         "be.\n";
+  return text + " is below 0.05. Otherwise there may still be one: the interval bounds its size.\n";
 }
 
 std::string as_text(const Replicates& all, const RunsGroupsRequest& request, const RunsContext& context) {
@@ -154,9 +149,9 @@ std::optional<std::string> runs_groups(const RunsContext& context, const RunsGro
   const bool known = std::any_of(runs->begin(), runs->end(),
                                  [&](const RunSummary& run) { return run.metrics.contains(settled.metric); });
   if (!known) {
-    const std::string what = settled.metric.empty() ? "no run has a metric with a good end"
+    const std::string what = settled.metric.empty() ? "no run has a metric that is known to be better high or low"
                                                     : "no run has the metric " + core::quote(settled.metric);
-    diagnostics.error({}, what, "--metric NAME chooses one; `roux runs show last` lists what a run has");
+    diagnostics.error({}, what, "choose one with --metric NAME; `roux runs show last` lists those of a run");
     return std::nullopt;
   }
   const Replicates all = replicates_of(*runs, settled);

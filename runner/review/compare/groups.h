@@ -14,39 +14,39 @@ enum class GroupValue { kLast, kBest };
 enum class GroupTest { kWelch, kMannWhitney };
 
 struct RunsGroupsRequest {
-  std::vector<std::string> runs = {};  ///< with `filter` empty too: all that finished
+  std::vector<std::string> runs = {};  ///< empty, with an empty `filter`: all finished runs
   std::string filter = "";
-  std::string metric = "";  ///< "": the one that lists show first
+  std::string metric = "";  ///< "": the first default column of lists
   GroupValue value = GroupValue::kLast;
-  GroupTest test = GroupTest::kWelch;  ///< what decides the verdict
+  GroupTest test = GroupTest::kWelch;  ///< the test of the verdict
   std::string format = "text";         ///< text, json
 };
 
-/// Runs of one recipe but for its seeds.
+/// Runs of one recipe that differ in their seeds.
 struct ReplicateGroup {
   std::string name;  ///< A, B, ..., Z, AA
   std::vector<store::RunSummary> runs;
-  std::vector<double> values;  ///< of the metric; of a run that has none, or one that is not finite, there is none
+  std::vector<double> values;  ///< of the metric, without runs that lack a finite value
   Spread spread;
 };
 
-/// What the values of one group say about those of another.
+/// The comparison of two groups.
 struct GroupVerdict {
-  std::size_t a = 0, b = 0;  ///< places among the groups
+  std::size_t a = 0, b = 0;  ///< positions of the groups
   WelchTest welch;
   RankTest ranks;
-  double p = 1;  ///< of the test that decides, with Holm's correction where there are several
+  double p = 1;  ///< of the chosen test, with Holm's correction for several groups
   bool differ = false;
 };
 
 struct Replicates {
   std::string metric;
   std::vector<ReplicateGroup> groups;   ///< in the order of their first run
-  std::vector<DifferingRow> differing;  ///< between the groups: a value a group
-  std::vector<GroupVerdict> verdicts;   ///< each other group against the first one that has two values
+  std::vector<DifferingRow> differing;  ///< between the groups: one value per group
+  std::vector<GroupVerdict> verdicts;   ///< each other group against the first one with two values
 };
 
-/// Keys in which runs of one group may differ: where they draw their chance from, and what does not reach the result.
+/// Keys in which runs of one group may differ: seeds, and keys without effect on the results.
 bool is_replicate_key(const std::string& key);
 
 Replicates replicates_of(const std::vector<store::RunSummary>& runs, const RunsGroupsRequest& request);

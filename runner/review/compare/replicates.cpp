@@ -75,7 +75,7 @@ std::string left_out_text(const ReplicateGroup& group) {
   const std::size_t without = group.runs.size() - group.values.size();
   if (without == 0) return "";
   return "; of " + group.name + ", " + std::to_string(without) + " of " + std::to_string(group.runs.size()) +
-         " runs have no number and do not count";
+         " runs have no value and do not count";
 }
 
 /// `p = 0.0082`, `p < 0.0001`.

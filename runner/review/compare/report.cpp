@@ -7,6 +7,7 @@
 #include "runner/chart/chart.h"
 #include "runner/chart/document.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/review/compare/groups.h"
 #include "runner/review/compare/recipe_diff.h"
@@ -21,12 +22,6 @@ using store::RunSummary;
 using Runs = std::vector<RunSummary>;
 using Table = std::vector<std::vector<std::string>>;
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
 void add_runs(const Runs& runs, const std::vector<std::string>& metrics, chart::Document& document) {
   document.heading(2, "Runs");
   Table rows = {{"id", "name", "status", "step", "began", "took", "tags"}};
@@ -40,7 +35,7 @@ void add_runs(const Runs& runs, const std::vector<std::string>& metrics, chart::
     }
     row.push_back(store::utc_text(run.created_ms));
     row.push_back(run.ended_ms > 0 ? core::format_duration(seconds) : "-");
-    row.push_back(joined(run.tags));
+    row.push_back(core::joined(run.tags));
     rows.push_back(std::move(row));
   }
   document.table(rows);
@@ -89,13 +84,12 @@ void add_replicates(const Runs& runs, const std::string& metric, chart::Document
                                     [](const ReplicateGroup& group) { return group.values.size() > 1; });
   if (!repeated) return;
   document.heading(2, "Repetitions");
-  document.paragraph("Runs of the same recipe but for its seeds; the last value of " + metric +
+  document.paragraph("Runs of the same recipe with different seeds; the last value of " + metric +
                      ", its mean with a 95 % interval by Student's t.");
   Table rows = {{"group", "runs", "mean", "95 % interval"}};
   for (const ReplicateGroup& group : all.groups) {
     const Spread& spread = group.spread;
-    std::string ids;
-    for (const RunSummary& run : group.runs) ids += (ids.empty() ? "" : " ") + run.id;
+    const std::string ids = core::joined(group.runs, " ", &RunSummary::id);
     rows.push_back({group.name, ids, terminal::number_text(spread.mean),
                     std::isnan(spread.half_width) ? "-"
                                                   : terminal::number_text(spread.mean - spread.half_width) + " to " +

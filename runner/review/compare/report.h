@@ -10,16 +10,16 @@
 namespace runner::review {
 
 struct RunsReportRequest {
-  std::vector<std::string> runs = {};  ///< with `filter` empty too: the newest
+  std::vector<std::string> runs = {};  ///< empty, with an empty `filter`: the newest
   std::string filter = "";
-  CurvesRequest curves = {};  ///< no metrics: those that lists show
+  CurvesRequest curves = {};  ///< without metrics: those that lists show
   bool log_y = false;
   std::string title = "";
-  std::string output = "report.html";  ///< a name that ends with .md makes Markdown of it
+  std::string output = "report.html";  ///< Markdown if it ends with .md
 };
 
-/// Writes one file that needs no other: the runs, pictures of their metrics, where they differ, what was noted, and
-/// what repetitions allow to say.
+/// Writes a self-contained report: the runs, plots of their metrics, differences, notes, and the significance of
+/// differences between replicates.
 std::optional<std::string> runs_report(const RunsContext& context, const RunsReportRequest& request,
                                        core::Diagnostics& diagnostics);
 

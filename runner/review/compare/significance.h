@@ -2,13 +2,13 @@
 
 #include <vector>
 
-// What a few repetitions of an experiment allow to say. Values are finite.
+// Significance tests for a few replicates of an experiment. Values are finite.
 
 namespace runner::review {
 
 inline constexpr double kConfidence = 0.95;
 
-/// P(T <= t) of Student's t with so many degrees of freedom, which need not be whole.
+/// P(T <= t) of Student's t with `degrees` of freedom, which need not be an integer.
 double student_t_below(double t, double degrees);
 /// The t with student_t_below(t, degrees) = p, for p above 0.5.
 double student_t_quantile(double p, double degrees);
@@ -27,8 +27,8 @@ struct WelchTest {
   double degrees = 0;
   double p = 1;  ///< two-sided
 };
-/// Welch's t-test: two means, spreads that need not be the same. At least two values each. Where neither has any spread
-/// the interval is the difference itself, and p is 0 or 1.
+/// Welch's t-test of two means, with unequal variances. At least two values each. If neither has any spread, the
+/// interval is the difference itself, and p is 0 or 1.
 WelchTest welch_test(const std::vector<double>& a, const std::vector<double>& b);
 
 struct RankTest {
@@ -36,12 +36,11 @@ struct RankTest {
   double p = 1;  ///< two-sided
   bool exact = false;
 };
-/// The Mann-Whitney U test, which asks only for the order of the values. Exact up to 20 values each, among all
-/// ways to deal these very values out to the groups; else by the normal approximation, with corrections for ties and
-/// continuity.
+/// The Mann-Whitney U test of ranks. Exact up to 20 values each, over all permutations of the values; otherwise by the
+/// normal approximation, with corrections for ties and continuity.
 RankTest mann_whitney_test(const std::vector<double>& a, const std::vector<double>& b);
 
-/// Holm's correction: p-values of several tests, so large that all of them together err as seldom as one.
+/// Holm's correction of the p-values of several tests.
 std::vector<double> holm(const std::vector<double>& p);
 
 }  // namespace runner::review

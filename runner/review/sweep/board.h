@@ -15,7 +15,7 @@
 
 namespace runner::review {
 
-/// How a sweep stands, as a few lines: how many trials are done, the best, and each one that runs.
+/// The progress of a sweep in a few lines: trials done, the best, and the running trials.
 class SweepBoard {
  public:
   SweepBoard(const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock)
@@ -25,7 +25,7 @@ class SweepBoard {
         tally_(sweep),
         runs_(study, sweep::output_dir_of(sweep, study), clock) {}
 
-  /// At most `rows` of them, none wider than the terminal.
+  /// At most `rows` lines, none wider than the terminal.
   std::vector<std::string> lines(const terminal::Terminal& terminal, std::size_t rows);
 
  private:
@@ -40,20 +40,19 @@ class SweepBoard {
   const core::Clock& clock_;
   sweep::StudyCounters tally_;
   sweep::TrialRuns runs_;
-  std::map<std::int64_t, Seen> first_seen_;  ///< by trial that runs: how far it was when it was looked at first
+  std::map<std::int64_t, Seen> first_seen_;  ///< by running trial: its step when it was first seen
 };
 
-/// The board at the bottom of standard error while a worker is at work; lines alone where that is no terminal, or where
-/// nobody wants to see it.
+/// The board at the bottom of standard error while a worker runs; only log lines without a terminal or with `quiet`.
 class SweepLive {
  public:
   /// `quiet`: draws nothing. `color`: of the terminal.
   SweepLive(bool quiet, bool color, const sweep::Sweep& sweep, sweep::Study& study, const core::Clock& clock);
   ~SweepLive() { clear(); }
 
-  /// Draws it anew, no more often than a person can read.
+  /// Updates the board, at a readable rate.
   void look();
-  /// A line above it, of the log.
+  /// Logs a line above it.
   void say(const std::string& line);
   void warn(const std::string& line);
   void clear() { lines_.clear(); }
@@ -67,7 +66,7 @@ class SweepLive {
   std::int64_t next_ns_ = 0;
 };
 
-/// `roux sweep show --watch`: until the sweep is over. Where there is no terminal a line each time it moves on.
+/// `roux sweep show --watch`: until the sweep is over. Without a terminal prints a line for each change.
 void watch_sweep(const sweep::OpenSweep& open, const RunsContext& context);
 
 }  // namespace runner::review

@@ -11,41 +11,40 @@
 
 namespace runner::review {
 
-/// What there is to draw of a sweep, read at one moment.
+/// A snapshot of a sweep for plots.
 struct SweepHistory {
   const sweep::Sweep& sweep;
   std::string name;
   std::vector<sweep::Variant> variants;
   std::vector<sweep::Trial> trials;
   std::vector<sweep::VariantSummary> standings;
-  std::vector<std::vector<store::SeriesPoint>> curves;  ///< of each trial, as far as it is
+  std::vector<std::vector<store::SeriesPoint>> curves;  ///< of each trial so far
   std::int64_t now_ms = 0;
 };
 SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock);
 
-/// A variant that came to an end with a value.
+/// A completed variant with a value.
 struct Measured {
   std::size_t variant;
   double value;
 };
 std::vector<Measured> measured(const SweepHistory& history);
 
-/// Of a dimension, from 0 to 1.
+/// The importance of a dimension, from 0 to 1.
 struct Importance {
   std::size_t dimension;
   std::string name;
   double share;
 };
-/// The largest first; without those that some of the variants lack.
+/// The largest first; without dimensions that some variants lack.
 std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t seed = 0);
 
-/// Bars.
+/// A bar chart.
 Picture importance_picture(const SweepHistory& history, const std::vector<Importance>& list);
-/// Positions of the dimensions that have more than one value; where they are more than `most` (0: all) the most
-/// important ones.
+/// Positions of the dimensions with more than one value; at most the `most` important ones (0: all).
 std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, std::size_t most = 0);
 
-// One function a kind of `roux sweep plot`. `parameters`: positions of dimensions.
+// One function per kind of `roux sweep plot`. `parameters`: positions of dimensions.
 
 Picture history_picture(const SweepHistory& history);
 Picture intermediate_picture(const SweepHistory& history);

@@ -36,7 +36,7 @@ chart::Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y)
   const auto point = [x, y](const VariantSummary& standing) {
     return std::pair(value_of(standing, x), value_of(standing, y));
   };
-  chart::Curve front{.label = "the front, than which no other variant is better", .mark = chart::Curve::Mark::kDots};
+  chart::Curve front{.label = "Pareto front", .mark = chart::Curve::Mark::kDots};
   std::set<std::int64_t> on_front;
   for (const VariantSummary& standing : front_of(history.sweep, history.standings)) {
     on_front.insert(standing.variant);

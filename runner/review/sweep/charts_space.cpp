@@ -12,7 +12,7 @@ using sweep::Dimension;
 constexpr int kPanelWidth = 480, kPanelHeight = 360, kPanelsBeside = 3;
 constexpr int kFieldColumns = 48, kFieldRows = 32;
 constexpr double kFieldBlur = 0.003;  // of a squared distance: a spot is no needle
-constexpr double kWorstShare = 0.9;  // what is worse than so many share the lightest shade: one bad value hides nothing
+constexpr double kWorstShare = 0.9;   // quantile above which values share the lightest shade: an outlier hides nothing
 
 /// A parameter as an axis.
 class ParameterAxis {

@@ -17,7 +17,7 @@ using sweep::TrialState;
 std::vector<store::SeriesPoint> curve_of(const sweep::OpenSweep& open, const Trial& trial, sweep::TrialRuns& runs) {
   if (trial.state != TrialState::kRunning) return open.study->curve(trial.number);
   const auto run = runs.find(trial.number);
-  // A run that was judged before is what the trial begins anew after.
+  // A run that was judged before belongs to an earlier start of the trial.
   if (!run || run->id == trial.run) return {};
   return sweep::read_curve(run->run_dir, open.sweep.metric());
 }
@@ -100,7 +100,7 @@ Picture intermediate_picture(const SweepHistory& history) {
   };
   std::stable_sort(trials.begin(), trials.end(), [&](const Trial* a, const Trial* b) { return rank(a) < rank(b); });
   chart::Chart chart;
-  chart.options.title = history.sweep.metric() + " on the way, " + history.name;
+  chart.options.title = "intermediate " + history.sweep.metric() + ", " + history.name;
   for (const Trial* trial : trials) {
     chart::Curve curve;
     curve.label = "trial " + std::to_string(trial->number);

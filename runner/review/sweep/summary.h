@@ -8,10 +8,10 @@
 
 namespace runner::review {
 
-/// How many trials there are of each kind, and how many are still to come.
+/// The number of trials in each state.
 struct SweepProgress {
   std::int64_t waiting = 0, running = 0, complete = 0, pruned = 0, failed = 0;
-  std::optional<std::int64_t> all;     ///< nothing: nobody can say
+  std::optional<std::int64_t> all;     ///< total; nothing if unknown
   std::optional<double> seconds_left;  ///< at the pace so far
   std::int64_t ended() const { return complete + pruned + failed; }
 };
@@ -20,7 +20,7 @@ SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::StudyCounters&
 /// `4 of 9 done, 1 running, 2 pruned, 1 min 30 s left`.
 std::string progress_text(const SweepProgress& progress);
 
-/// `best 0.0612  optimizer.lr=0.01`, a line each for those than which no other one is better; none before there is one.
+/// `best 0.0612  optimizer.lr=0.01`: a line for the best variant, or for each on the Pareto front.
 std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::StudyCounters& tally,
                                     const std::vector<sweep::Variant>& variants);
 

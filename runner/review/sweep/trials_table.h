@@ -8,13 +8,12 @@
 
 namespace runner::review {
 
-/// The trials as runs, so that the filter language and the tables of `roux runs list` serve them: what is varied stands
-/// where it stands in the recipe, and `trial`, `variant`, `state`, `run`, `from` (the
-/// trial whose checkpoint it went on from), `retries` and `seed` beside it. `step`,
-/// `reason`, `duration` and the metric are what they are of a run.
+/// The trials as runs, for the filters and tables of `roux runs list`: varied parameters are under their keys of the
+/// recipe, next to `trial`, `variant`, `state`, `run`, `from` (the trial that it was resumed from), `retries` and
+/// `seed`. `step`, `reason`, `duration` and the metric are those of the run.
 std::vector<store::RunSummary> trials_as_runs(const sweep::OpenSweep& open);
 
-/// Names under which those say what is worth a column.
+/// The names of the default columns.
 std::vector<std::string> trial_columns(const sweep::OpenSweep& open);
 
 }  // namespace runner::review

@@ -43,16 +43,17 @@ void create_annotations_schema(Database& database) { create(database, kAnnotatio
 
 core::Result<void> check_format(const Database& database, std::int64_t format) {
   if (database.pragma("application_id") != kApplicationId) {
-    return core::Failure{database.path() + " is a database of something else than roux", ""};
+    return core::Failure{database.path() + " is not a database of roux", ""};
   }
   const std::int64_t there = database.pragma("user_version");
   if (there > format) {
-    return core::Failure{database.path() + " has format " + std::to_string(there) + ", this roux reads up to format " +
-                             std::to_string(format),
-                         "use the roux that wrote it, or a newer one"};
+    return core::Failure{database.path() + " has format " + std::to_string(there) +
+                             ", this version of roux reads up to format " + std::to_string(format),
+                         "use the version of roux that wrote it, or a newer one"};
   }
   if (there < format) {
-    return core::Failure{database.path() + " has format " + std::to_string(there) + ", which no roux has written", ""};
+    return core::Failure{
+        database.path() + " has format " + std::to_string(there) + ", which no version of roux has written", ""};
   }
   return {};
 }

@@ -8,8 +8,8 @@
 
 namespace runner::store {
 
-/// The formats of a run's files. `PRAGMA user_version` holds the number, `application_id` says that the file is ours. A
-/// file with a higher number is refused by name; a lower one is migrated (there is none yet).
+/// The formats of a run's files. `PRAGMA user_version` holds the number, `application_id` marks roux's files. A file
+/// with a higher number is refused by name; a lower one is migrated (there is none yet).
 inline constexpr std::int64_t kRunFormat = 1;
 inline constexpr std::int64_t kAnnotationsFormat = 1;
 inline constexpr std::int64_t kApplicationId = 0x726F7578;  // "roux"
@@ -18,13 +18,13 @@ inline constexpr const char* kRunTableNames[] = {"info", "branches", "series", "
 
 /// Writes the tables of run.db into an empty file; within the caller's transaction.
 void create_run_schema(Database& database);
-/// The same for annotations.db: what people and trackers say about a run, written by whoever has something to say.
+/// The same for annotations.db: annotations of users and trackers.
 void create_annotations_schema(Database& database);
 
 /// `format` is kRunFormat or kAnnotationsFormat. Failure names the file, its format and what to do.
 core::Result<void> check_format(const Database& database, std::int64_t format);
 
-/// A file whose writer had no time for a first transaction holds nothing, not even a format.
+/// A file without a first transaction is empty and has no format.
 bool is_empty(const Database& database);
 
 std::string run_db_path(const std::string& run_dir);

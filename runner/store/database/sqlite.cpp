@@ -13,7 +13,7 @@
 namespace runner::store {
 namespace {
 
-// Readers in DELETE mode hold a writer up for single milliseconds; beyond this the writer's own retry goes on.
+// Readers in DELETE mode block a writer for a few milliseconds; beyond this the writer retries by itself.
 constexpr int kWriterPatienceMs = 250;
 // A reader has no retry. A writer that ends its journal on a busy machine may need a while.
 constexpr int kReaderPatienceMs = 2000;
@@ -34,8 +34,8 @@ std::string uri_of(const std::string& path, std::string_view query) {
 }
 
 sqlite3* open(const std::string& name, int flags, int& code) {
-  // Nobody asks how much memory SQLite holds, and counting takes a lock of the whole process at each of the allocations
-  // that a row costs: a quarter of the writer's time.
+  // SQLite's memory statistics are not used, and cost a process-wide lock for each allocation of a row: a quarter of
+  // the writer's time.
   [[maybe_unused]] static const int not_counted = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   sqlite3* database = nullptr;
   code = sqlite3_open_v2(name.c_str(), &database, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
@@ -52,7 +52,7 @@ bool is_full_code(int extended_code) { return (extended_code & 0xff) == SQLITE_F
 
 SqliteError::SqliteError(const std::string& path, int extended_code, const std::string& text)
     : core::RunError(path + ": " + text,
-                     is_full_code(extended_code) ? "make room there; the same command then goes on" : "",
+                     is_full_code(extended_code) ? "free some space; the same command then resumes" : "",
                      is_full_code(extended_code) ? core::kExitResumable : core::kExitFailed),
       code_(extended_code) {}
 
@@ -123,7 +123,7 @@ bool Statement::step() {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  // The error belongs to the step: a reset on the way out must not hide it.
+  // The error belongs to the step: the reset must not hide it.
   const SqliteError error(path_, code, sqlite3_errmsg(database_));
   sqlite3_reset(statement_);
   throw error;
@@ -196,7 +196,7 @@ void Database::reopen_if_needed(int& code) {
     database_ = open(path_, SQLITE_OPEN_READWRITE, code);
     if (code == SQLITE_OK) sqlite3_busy_timeout(database_, kReaderPatienceMs);
   } else if (may_not_make_journal) {
-    // One is needed, and this is a folder that may only be read. Nobody can be writing then.
+    // One is needed, but the folder is read-only. There can be no writer then.
     sqlite3_close_v2(database_);
     database_ = open(uri_of(path_, "?immutable=1"), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, code);
   }

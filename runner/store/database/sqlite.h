@@ -14,15 +14,15 @@ struct sqlite3_stmt;
 
 namespace runner::store {
 
-/// What SQLite refused; the message names the file. A RunError, so that it may cross layers where nobody can act on it.
+/// An error of SQLite; the message names the file. A RunError, so that it may cross layers that cannot handle it.
 class SqliteError : public core::RunError {
  public:
   SqliteError(const std::string& path, int extended_code, const std::string& text);
 
-  /// The disk is full, or the file is held by somebody: worth another try with the same data.
+  /// The disk is full, or the file is locked by another process: retry with the same data.
   bool may_pass() const;
   bool is_full() const;
-  /// The disk takes nothing: it is full, a quota is used up, or it fails.
+  /// The disk does not accept data: it is full, a quota is used up, or it fails.
   bool is_of_disk() const;
   /// The bytes are not a database, or a damaged one.
   bool is_damage() const;
@@ -31,7 +31,7 @@ class SqliteError : public core::RunError {
   int code_;
 };
 
-/// Prepared before, and waiting for whoever needs it next.
+/// A cached prepared statement.
 struct KeptStatement {
   sqlite3_stmt* statement = nullptr;
   bool is_lent = false;
@@ -41,13 +41,13 @@ struct KeptStatement {
 class Statement {
  public:
   Statement(sqlite3* database, std::string path, std::string_view sql);
-  Statement(sqlite3* database, std::string path, KeptStatement& kept);  ///< gives it back in the end
+  Statement(sqlite3* database, std::string path, KeptStatement& kept);  ///< returns it on destruction
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
 
   Statement& bind(int index, std::int64_t value);
-  Statement& bind(int index, double value);  ///< NaN becomes NULL: so SQLite does it, and so columns give it back
+  Statement& bind(int index, double value);  ///< NaN becomes NULL, as in SQLite, and columns return it as NaN
   Statement& bind(int index, std::string_view text);
 
   /// True while there is a row.
@@ -58,7 +58,7 @@ class Statement {
 
   enum class Type { kNull, kInteger, kReal, kText };
   int columns() const;
-  Type type(int column) const;  ///< of what the row has there
+  Type type(int column) const;  ///< type of the value
   bool is_null(int column) const;
   std::int64_t integer(int column) const;
   double real(int column) const;  ///< NULL is NaN
@@ -80,25 +80,25 @@ class Database {
   enum class Mode {
     kCreate,  ///< reads and writes; made when missing
     kWrite,   ///< reads and writes; must be there
-    kRead,    ///< reads; needs no right to write where no writer left a journal behind
+    kRead,    ///< reads; needs no write access unless a writer left a journal
   };
   Database(const std::string& path, Mode mode);
-  /// One that lies in memory alone, with the content of a file; `image` may be empty, as a file may.
+  /// An in-memory database with the content of a file; `image` may be empty, like a file.
   static Database in_memory(const std::string& image);
   ~Database();
   Database(Database&& other) noexcept;
   Database& operator=(Database&&) = delete;
 
   void execute(const char* sql);
-  /// Whether the file has another name or none by now, so that others look for it in vain.
+  /// Whether the file was renamed or deleted, so that others cannot find it.
   bool has_moved() const;
-  /// Whether the file begins as a database does and is `bytes_min` long, which becomes its length; false when another
-  /// program has cut it or written over its beginning while it was open.
+  /// Whether the file starts like a database and is at least `bytes_min` long, which is set to its length; false when
+  /// another program truncated it or overwrote its start while it was open.
   bool is_whole(std::int64_t& bytes_min) const;
-  /// How long another process that writes is waited for, before that is an error.
+  /// Timeout for waiting for another writer.
   void set_patience(int ms);
   Statement prepare(std::string_view sql) const;
-  /// From now on statements are prepared once: for whoever says the same again and again.
+  /// Caches prepared statements from now on, for repeated statements.
   void keep_statements();
   std::int64_t pragma(const char* name) const;
   const std::string& path() const { return path_; }
@@ -127,7 +127,7 @@ class Transaction {
   bool open_ = true;
 };
 
-/// What is read while it lives is of one moment, whoever writes meanwhile.
+/// A read snapshot: all reads while it lives see one state, despite concurrent writes.
 class Moment {
  public:
   explicit Moment(Database& database);

@@ -14,16 +14,16 @@ std::string utc_text(std::int64_t wall_ms);
 std::string utc_stamp(std::int64_t wall_ms);
 /// `2026-11-21`.
 std::string utc_date(std::int64_t wall_ms);
-/// What a person writes for a time, as the beginning of a utc_stamp(): `2026`, `2026-11-21`, `2026-11-21 08:30`; the
-/// words `today` and `yesterday` as they are. Nothing when it is none of these.
+/// User input of a time as a prefix of a utc_stamp(): `2026`, `2026-11-21`, `2026-11-21 08:30`; the words `today` and
+/// `yesterday` unchanged. Nothing for other text.
 std::optional<std::string> date_prefix(const std::string& text);
 
 /// Eleven characters that sort by time: eight of milliseconds since 2025, three of chance. Digits and letters without
-/// i, l, o and u, so that an id read aloud or typed is not mistaken. No `-`: a folder's name ends with one and the id.
+/// i, l, o and u, so that ids are easy to read and type. No `-`: a folder's name ends with one and the id.
 std::string new_run_id(std::int64_t wall_ms);
 inline constexpr int kRunIdLength = 11;
 
-/// The folder `<run_name>-<id>` taken apart; nothing when it does not end with an id.
+/// Parses the folder `<run_name>-<id>`; nothing when it does not end with an id.
 struct FolderName {
   std::string run_name, id;
   std::int64_t created_ms;  ///< from the id

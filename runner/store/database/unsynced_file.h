@@ -4,9 +4,8 @@
 
 namespace runner::store {
 
-/// Puts a file in place of what is there: readers see the old or the new content, never a part, and so does whoever
-/// comes after a kill. The system writes it to the disk when it sees fit, so that a power cut may take it. SqliteError
-/// names the path, for it is waited for as a database is.
+/// Replaces a file atomically: readers see the old or the new content, never a part, also after a kill. Not fsynced, so
+/// a power cut may lose it. SqliteError names the path, as callers retry it like a database.
 void write_light(const std::string& path, const std::string& content);
 
 }  // namespace runner::store

@@ -17,7 +17,7 @@ struct ProfileRow {
   std::int64_t calls = 0;
   double cpu_us = 0, self_cpu_us = 0;              ///< with, and without, what lies in it
   std::int64_t cpu_bytes = 0, self_cpu_bytes = 0;  ///< taken minus given back
-  std::int64_t flops = 0;                          ///< estimated; 0 for what no formula knows
+  std::int64_t flops = 0;                          ///< estimated; 0 without a formula
 };
 
 /// One block of the model over all recorded steps.
@@ -28,7 +28,7 @@ struct ProfileBlock {
   std::int64_t kept_bytes = 0;             ///< what the forward passes left allocated, together
 };
 
-/// How much more memory tensors held than when the recording began.
+/// Growth of tensor memory since the recording began.
 struct MemoryPoint {
   double ms = 0;  ///< since then
   std::int64_t bytes = 0;
@@ -47,7 +47,7 @@ struct ProfileTable {
   bool group_by_input_shape = false;            ///< false: one line a name
 };
 
-/// What was recorded in one cycle of the profiler, added up. Beside the trace as `STEM.key_averages.json`.
+/// Aggregates of one cycle of the profiler, stored next to the trace as `STEM.key_averages.json`.
 struct Profile {
   std::string trace;  ///< file name of the trace
   bool with_shapes = false, with_memory = false, with_flops = false;
@@ -65,14 +65,14 @@ struct Profile {
 };
 
 core::Node to_node(const Profile& profile);
-/// Failure names what is missing or of another kind.
+/// The Failure names a missing or mistyped field.
 core::Result<Profile> profile_from_node(const core::Node& node);
 /// Reads `STEM.key_averages.json`.
 core::Result<Profile> read_profile(const std::string& path);
 
 /// The rows as torch.profiler's `key_averages().table()` lays them out.
 std::string table_text(const Profile& profile, const ProfileTable& table);
-/// Everything of a profile that is text: steps, table, blocks, the largest matrix products, achieved against peak.
+/// The text report of a profile: steps, table, blocks, the largest matrix products, achieved versus peak.
 std::string profile_text(const Profile& profile, const ProfileTable& table);
 
 }  // namespace runner::store

@@ -13,12 +13,12 @@ struct ImportanceOptions {
   std::uint64_t seed = 0;
 };
 
-/// The share of each dimension alone in how much the values vary over the space, by functional analysis of variance: a
-/// random forest learns the values, and is averaged over all other dimensions. The shares add up to 1; what dimensions
-/// do together is in none of them, as in Optuna. Nothing for a dimension that plays no part in some of the points; 0
-/// for one that has one value. All are 0 where the values are the same.
+/// The share of each dimension alone in the variance of the values over the space, by functional analysis of variance
+/// (fANOVA): a random forest fitted to the values is averaged over all other dimensions. The shares add up to 1,
+/// without interactions, as in Optuna. Nothing for a dimension that is inactive in some points; 0 for one with a single
+/// value. All are 0 if the values are equal.
 ///
-/// points  as samplers see them, with the values that they came to; finite ones. Axes are taken as they are, not their
+/// points  in sampler coordinates, with finite values. Axes are linear, not
 ///         logarithms, and around a mean (kNormal) the range is that of the points.
 /// Source  Hutter, Hoos & Leyton-Brown, An Efficient Approach for Assessing Hyperparameter Importance, ICML 2014;
 ///         optuna.importance.FanovaImportanceEvaluator, with the forest of scikit-learn's RandomForestRegressor

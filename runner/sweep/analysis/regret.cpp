@@ -31,7 +31,7 @@ std::vector<Tried> complete_ones(const Sweep& sweep, const std::vector<Variant>&
 
 std::string Regret::text() const {
   if (!bound) {
-    return "regret bound from " + std::to_string(needed) + " complete variants on, of which there are " +
+    return "regret bound from " + std::to_string(needed) + " complete variants on; so far there are " +
            std::to_string(complete);
   }
   return "regret bound " + short_number(*bound) + ", the sweep ends below " + short_number(*threshold);

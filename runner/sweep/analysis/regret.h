@@ -10,9 +10,9 @@
 
 namespace runner::sweep {
 
-/// How far the best variant may be from the best there is, as `sweep.stop.regret_bound` has it judged.
+/// Upper bound of how far the best variant is from the optimum, for `sweep.stop.regret_bound`.
 struct Regret {
-  std::int64_t complete = 0, needed = 0;   ///< variants; with fewer than `needed` nothing is judged
+  std::int64_t complete = 0, needed = 0;   ///< variants; nothing is judged before `needed`
   std::optional<double> bound, threshold;  ///< of the metric; nothing before that
 
   bool is_small() const { return bound && *bound < *threshold; }
@@ -20,13 +20,14 @@ struct Regret {
   std::string text() const;
 };
 
-/// Judges the regret of a sweep that has the key: a function of what is complete, worked out anew only where more is.
+/// Judges the regret of a sweep that has the key: a function of the complete variants, recomputed only when there are
+/// more.
 class RegretMonitor {
  public:
   /// Borrows the sweep.
   explicit RegretMonitor(const Sweep& sweep) : sweep_(sweep) {}
 
-  /// `variants` and `trials` are of one study, the same one each time.
+  /// `variants` and `trials` must belong to the same study in every call.
   const Regret& look_at(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
  private:

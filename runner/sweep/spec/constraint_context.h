@@ -8,21 +8,21 @@
 
 namespace runner::sweep {
 
-/// A value that a variant sets in the recipe; its place is where the sweep names it.
+/// A value that a variant sets in the recipe; its location is in the sweep section.
 struct Assignment {
   std::string path;
   core::Node value;
 };
 
-/// Whether a text of the tree refers to another key of the recipe: `${vars.width}`. The environment is none.
+/// Whether a text of the tree refers to another key of the recipe: `${vars.width}`; not to the environment.
 bool has_references(const core::Node& tree);
 
-/// Those sections of a recipe that conditions and constraints speak of, and what they refer to.
+/// The sections of a recipe that conditions and constraints use, and those that they refer to.
 class ConstraintContext {
  public:
   ConstraintContext() = default;
-  /// `settled` has all defaults, `open` still its references; the latter is null where nobody knows them. `sections`
-  /// are those that are spoken of, `values` what variants may set.
+  /// `settled` has all defaults, `open` still has its references; null if unknown. `sections` are those in use,
+  /// `values` what variants may set.
   ConstraintContext(const core::Node& settled, const core::Node& open, std::set<std::string> sections,
                     const std::vector<core::Node>& values, std::string recipe_dir);
 

@@ -4,12 +4,12 @@
 
 namespace runner::sweep {
 
-/// What trials are compared by: the series, and which of its points counts.
+/// The objective of trials: a series, and which of its points counts.
 struct Metric {
   std::string name;
   bool maximize = false, best = false;
 
-  /// `maximize` made `minimize` and back: what samplers see of a value, and the value of what they see.
+  /// Converts `maximize` to `minimize` and back: samplers always minimize.
   double signed_value(double value) const { return maximize ? -value : value; }
 };
 

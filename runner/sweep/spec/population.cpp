@@ -17,7 +17,7 @@ using components::sampler::Tried;
 constexpr std::uint64_t kPurpose = 2;  // draws of its own beside those of the sampler and of the preflight
 constexpr int kAttemptsMax = 100;      // at values that the constraints allow
 
-// What the saved state may not fit any more when it changes, or nobody can say what it changes.
+// Keys with unknown effects, or that may invalidate the saved state.
 constexpr const char* kKept[] = {"model", "data", "precision", "vars"};
 
 bool is_kept(const SpacePart& part) {
@@ -69,7 +69,7 @@ std::shared_ptr<const Population> Population::read(const resolve::Recipe& recipe
                                                    core::Diagnostics& diagnostics) {
   const auto population = std::shared_ptr<Population>(new Population());
   const core::Node& section = recipe.at("sweep.population");
-  population->config_ = *sections::sweep::parse_config(recipe.at("sweep")).population;
+  population->config_ = *recipe.sweep->population;
   population->space_ = std::move(space);
   population->seed_ = seed;
   for (const char* other : {"max_epochs", "max_tokens", "max_time"}) {
@@ -77,12 +77,12 @@ std::shared_ptr<const Population> Population::read(const resolve::Recipe& recipe
     if (limit.is_null()) continue;
     diagnostics.error(
         limit.location(),
-        std::string("a population is trained by steps, and training.") + other + " may end a member before",
-        "leave it out; training.max_steps is the limit");
+        std::string("a population is trained by steps, but training.") + other + " may end a member before",
+        "remove it; training.max_steps is the limit");
   }
   const core::Node& steps = recipe.at("training.max_steps");
   if (steps.is_null()) {
-    diagnostics.error(section.location(), "a population trains its members to training.max_steps, which is not given",
+    diagnostics.error(section.location(), "a population trains its members to training.max_steps, which is not set",
                       "add training.max_steps");
     return nullptr;
   }
@@ -109,8 +109,8 @@ bool Population::find_explored(const resolve::Recipe& recipe, core::Diagnostics&
   }
   if (std::find(explores_.begin(), explores_.end(), true) != explores_.end()) return true;
   diagnostics.error(recipe.at("sweep.population").location(),
-                    "nothing that the sweep varies may change on the way: the saved state may not fit it",
-                    "vary optimizer.lr, or name what may change in explore");
+                    "none of the swept parameters can be changed mid-training: the saved state may not fit",
+                    "sweep optimizer.lr, or list the parameters that may change in explore");
   return false;
 }
 
@@ -129,7 +129,7 @@ std::optional<Stretch> Population::next(const std::vector<Tried>& tried) const {
   const auto number = static_cast<std::int64_t>(tried.size());
   if (number >= variants()) return std::nullopt;
   const std::int64_t generation = generation_of(number), first = (generation - 1) * size();
-  std::vector<std::int64_t> order;  // from the best to the worst; who failed stands last
+  std::vector<std::int64_t> order;  // from best to worst; failed ones last
   for (std::int64_t i = 0; i < size(); ++i) order.push_back(first + i);
   const auto at = [&tried](std::int64_t variant) -> const Tried& { return tried[static_cast<std::size_t>(variant)]; };
   std::stable_sort(order.begin(), order.end(), [&at](std::int64_t a, std::int64_t b) {
@@ -138,8 +138,8 @@ std::optional<Stretch> Population::next(const std::vector<Tried>& tried) const {
   });
   const std::int64_t alive = std::count_if(order.begin(), order.end(), [&](std::int64_t v) { return counts(at(v)); });
   if (alive == 0) return std::nullopt;
-  const std::int64_t replaced =
-      std::max<std::int64_t>(1, static_cast<std::int64_t>(std::floor(config_.replaced * static_cast<double>(size()))));
+  const std::int64_t replaced = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(std::floor(config_.quantile_fraction * static_cast<double>(size()))));
   const std::int64_t own = number - size();
   const std::int64_t rank = std::find(order.begin(), order.end(), own) - order.begin();
   Stretch stretch{at(own).point, own, end_of_generation(generation)};

@@ -12,21 +12,21 @@
 
 namespace runner::sweep {
 
-/// One stretch of a member of a population: what it trains with, from whose checkpoint, to which step.
+/// One stretch of a population member: its values, the parent's checkpoint, its last step.
 struct Stretch {
   Point point;
-  std::int64_t parent = -1;  ///< number of the variant; -1: it begins
+  std::int64_t parent = -1;  ///< number of the variant; -1: starts from scratch
   std::int64_t until = 0;
 };
 
 /// Population-based training in generations: variant `g * size + i` is member i of generation g, and a generation
-/// begins when the one before has ended. So it is a function of what was tried, as samplers are.
+/// begins when the previous one has ended. So it is a function of earlier variants, like samplers.
 ///
 /// Source  Jaderberg et al., Population Based Training of Neural Networks, arXiv:1711.09846: truncation selection,
 ///         perturb or resample; synchronous, as `synch=True` of Ray Tune's scheduler
 class Population {
  public:
-  /// Null when the recipe is none that can be trained in stretches; `diagnostics` has why.
+  /// Null when the recipe cannot be trained in stretches; `diagnostics` has the reason.
   static std::shared_ptr<const Population> read(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                                 std::uint64_t seed, core::Diagnostics& diagnostics);
 
@@ -37,8 +37,8 @@ class Population {
   std::int64_t end_of_generation(std::int64_t generation) const;
   /// Whether the next variant depends on some that have not ended.
   bool waits(const std::vector<components::sampler::Tried>& tried) const;
-  /// The next variant of the second generation or a later one; nothing when there is no further one, or nobody to go
-  /// on from. Only where it does not wait.
+  /// The next variant of the second generation or a later one; nothing when there are no more, or no member to resume
+  /// from. Only if it does not wait.
   std::optional<Stretch> next(const std::vector<components::sampler::Tried>& tried) const;
 
  private:

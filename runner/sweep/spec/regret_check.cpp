@@ -20,14 +20,14 @@ void check_regret_bound(const resolve::Recipe& recipe, const Sweep::Config& conf
     return dimension.kind != Dimension::Kind::kChoice;
   });
   if (!any_number) {
-    diagnostics.error(place, "stop.regret_bound guesses what lies between values, and the sweep varies choices only",
-                      "give a parameter min and max in place of values, or take stop.patience");
+    diagnostics.error(place, "stop.regret_bound needs a numeric parameter, but the sweep has only choices",
+                      "give a parameter min and max instead of values, or use stop.patience");
   }
   if (dimensions.size() > static_cast<std::size_t>(components::sampler::kSobolDimensions)) {
     diagnostics.error(place,
-                      "stop.regret_bound takes at most " + std::to_string(components::sampler::kSobolDimensions) +
-                          " parameters, and the sweep varies " + std::to_string(dimensions.size()),
-                      "take stop.patience");
+                      "stop.regret_bound supports at most " + std::to_string(components::sampler::kSobolDimensions) +
+                          " parameters, but the sweep has " + std::to_string(dimensions.size()),
+                      "use stop.patience");
   }
   if (const std::int64_t least = complete_variants_needed(*config.stop.regret_bound);
       config.n_trials && *config.n_trials <= least) {

@@ -10,7 +10,7 @@ namespace runner::sweep {
 /// Complete variants that `sweep.stop.regret_bound` needs before it judges anything.
 std::int64_t complete_variants_needed(const sections::sweep::RegretBound& keys);
 
-/// Says what keeps the regret from being judged, in the sweep of a recipe whose keys are right.
+/// Reports why the regret cannot be judged, for a recipe with valid keys.
 void check_regret_bound(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
                         core::Diagnostics& diagnostics);
 

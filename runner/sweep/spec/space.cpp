@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "runner/core/scalar.h"
+#include "runner/core/text.h"
 #include "runner/sweep/spec/space_reader.h"
 
 namespace runner::sweep {
@@ -17,12 +18,6 @@ using core::Node;
 std::size_t rank_of(const std::string& path) {
   constexpr std::string_view kType = ".type";
   return path.ends_with(kType) ? path.size() - kType.size() : path.size();
-}
-
-std::string five_digits(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
 }
 
 /// As one word of a command line: text that reads as something else, or would change the line, is quoted.
@@ -66,20 +61,20 @@ void RecipeSpace::check_settled(const resolve::Recipe& variant, core::Diagnostic
   for (const Constraint& constraint : constraints_) {
     if (constraint.rule.holds(variant.root)) continue;
     diagnostics.error(constraint.text.location(),
-                      "the constraint reads what follows from other keys, and does not hold of what it comes to",
-                      "let it read the keys that are varied");
+                      "the constraint uses derived keys and is violated after they are resolved",
+                      "use the swept keys in the constraint");
   }
 }
 
 void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const {
   constexpr const char* kUndecided =
-      "it compares what is not there or of another kind, divides by zero, or is no comparison";
+      "it refers to missing or non-comparable values, divides by zero, or is not a boolean expression";
   const auto any = [&points](const auto& shows) { return std::any_of(points.begin(), points.end(), shows); };
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const auto& when = parts_[i].when;
     if (!when || any([&](const Point& point) { return !std::isnan(point[i]); })) continue;
     const bool decided = any([&](const Point& point) { return when->rule.decide(scene(point, i)).has_value(); });
-    diagnostics.warning(when->text.location(), "the condition of " + dimensions_[i].name + " holds in no variant",
+    diagnostics.warning(when->text.location(), "the condition of " + dimensions_[i].name + " is true in no variant",
                         decided ? "" : kUndecided);
   }
   for (const Constraint& constraint : constraints_) {
@@ -114,7 +109,7 @@ core::Result<Point> RecipeSpace::locate(const Node& values) const {
     point[i] = *coordinate;
   }
   if (used == values.entries().size()) return point;
-  return core::Failure{"it sets more than what plays a part in it: " + text(point)};
+  return core::Failure{"it sets inactive parameters: " + text(point)};
 }
 
 std::optional<double> SpacePart::find(const std::vector<Node>& values) const {
@@ -169,7 +164,7 @@ std::string RecipeSpace::short_text(const Point& point) const {
     add_assignments(point, i, list);
     const bool drawn = parts_[i].dimension.kind != Dimension::Kind::kChoice;
     for (const Assignment& one : list) {
-      const std::string value = drawn && !one.value.is_integer() ? five_digits(point[i]) : word_of(one.value);
+      const std::string value = drawn && !one.value.is_integer() ? core::short_number(point[i], 5) : word_of(one.value);
       text += (text.empty() ? "" : " ") + one.path + "=" + value;
     }
   }

@@ -19,13 +19,13 @@ namespace runner::sweep {
 using components::sampler::Dimension;
 using components::sampler::Point;
 
-/// What the sweep demands of a variant, or of one in which a parameter plays a part.
+/// A constraint on variants, or on those in which a parameter is active.
 struct Constraint {
   registry::Expression rule;
   core::Node text;  ///< as the recipe has it
 };
 
-/// One dimension, and what it sets in the recipe: one path, or the several of `paired`.
+/// One dimension, with the paths that it sets in the recipe: one, or several for `paired`.
 struct SpacePart {
   Dimension dimension;
   std::vector<std::string> paths;
@@ -37,11 +37,11 @@ struct SpacePart {
   std::optional<double> find(const std::vector<core::Node>& values) const;
 };
 
-/// The `sweep` section of a recipe as something to choose from.
+/// The search space of a recipe's `sweep` section.
 class RecipeSpace final : public components::sampler::Space {
  public:
-  /// Null when the section is wrong; `diagnostics` has all that is. The recipe must have a sweep. `open` is the same
-  /// recipe with its `${...}`, so that these follow what is varied.
+  /// Null when the section is wrong; `diagnostics` has all errors. The recipe must have a sweep. `open` is the same
+  /// recipe with its `${...}`, which follow the swept values.
   static std::shared_ptr<const RecipeSpace> read(const resolve::Recipe& recipe, const recipe::Composed& open,
                                                  core::Diagnostics& diagnostics);
 
@@ -52,15 +52,15 @@ class RecipeSpace final : public components::sampler::Space {
   bool allows(const Point& point) const override;
   core::Result<Point> locate(const core::Node& values) const override;
 
-  /// Tells the constraints that a variant's recipe does not meet once all of it was settled.
+  /// Reports the constraints that a variant's fully settled recipe violates.
   void check_settled(const resolve::Recipe& variant, core::Diagnostics& diagnostics) const;
-  /// What of conditions and constraints these points, all of which are allowed, show to say nothing.
+  /// Reports conditions and constraints without effect on these points, all of which are allowed.
   void find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const;
   /// What the point sets, in an order in which a changed `type` comes before the keys of its block.
   std::vector<Assignment> assignments(const Point& point) const;
-  /// `optimizer.lr=0.001 model.n_layer=4`, as the shell and `--set` take it.
+  /// `optimizer.lr=0.001 model.n_layer=4`, as for the shell and `--set`.
   std::string text(const Point& point) const;
-  /// The same to look at: numbers that were drawn from a range have five digits.
+  /// The same for display: numbers drawn from a range have five digits.
   std::string short_text(const Point& point) const;
   /// The same of one coordinate, without its path: `0.001`, or `adamw, 0.01` of `paired`.
   std::string value_text(std::size_t dimension, double coordinate) const;

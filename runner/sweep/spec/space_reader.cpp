@@ -50,7 +50,7 @@ std::vector<SpacePart> SpaceReader::read() {
   const Node* replicates = given(sweep_, "replicates");
   if (replicates != nullptr && seed.is_integer() &&
       seed.as_integer() > std::numeric_limits<std::int64_t>::max() - replicates->as_integer()) {
-    error(seed.location(), "seed is " + seed.scalar_text() + ", and replicates count on from it", "a smaller seed");
+    error(seed.location(), "seed is " + seed.scalar_text() + ", and replicates count up from it", "use a smaller seed");
   }
   if (!sweep_.find("paired")->items().empty()) paired();
   for (const Node::Entry& entry : sweep_.find("parameters")->entries()) parameter(entry);
@@ -61,18 +61,19 @@ std::vector<SpacePart> SpaceReader::read() {
 bool SpaceReader::is_free(const std::string& path, const core::Location& place) {
   const auto steps = core::parse_path(path);
   if (!steps || steps.value().front().is_index()) {
-    error(place, "\"" + path + "\" is no path of a recipe" + (steps ? "" : ": " + steps.failure().message),
+    error(place, "\"" + path + "\" is not a path in a recipe" + (steps ? "" : ": " + steps.failure().message),
           "write section.key, as in optimizer.lr");
     return false;
   }
   const std::string& top = steps.value().front().key;
   if (std::find(std::begin(kOwnKeys), std::end(kOwnKeys), top) != std::end(kOwnKeys)) {
-    error(place, top + " cannot be varied", "each trial has its own run_name and lies in the output_dir of all");
+    error(place, top + " cannot be swept", "each trial has its own run_name, and all share the output_dir");
     return false;
   }
   const Node* replicates = given(sweep_, "replicates");
   if (top == "seed" && replicates != nullptr && replicates->as_integer() > 1) {
-    error(place, "seed is varied, and replicates trains each variant with several seeds", "leave one of the two out");
+    error(place, "seed is swept, but replicates already trains each variant with several seeds",
+          "remove one of the two");
     return false;
   }
   if (recipe_.root.find(top) == nullptr) {
@@ -86,7 +87,7 @@ bool SpaceReader::is_free(const std::string& path, const core::Location& place) 
   for (const SpacePart& part : parts_) {
     for (const std::string& other : part.paths) {
       if (core::path_text(steps.value()) != plain(other)) continue;
-      error(place, path + " is varied twice", "keep one of them");
+      error(place, path + " is swept twice", "keep one of them");
       return false;
     }
   }
@@ -197,7 +198,7 @@ void SpaceReader::distribution(const Node& block, const std::string& path, Space
   if (name.ends_with("normal")) return around(block, path, dimension);
   for (const char* key : {"mu", "sigma"}) {
     if (const Node* value = given(block, key)) {
-      return error(value->location(), path + " has a " + key + ", which only normal and log_normal have",
+      return error(value->location(), path + " has a " + key + ", which only normal and log_normal use",
                    "give min and max, or distribution: normal");
     }
   }
@@ -218,7 +219,7 @@ void SpaceReader::around(const Node& block, const std::string& path, Dimension& 
   if (const Node* sigma = given(block, "sigma")) dimension.sigma = sigma->as_double();
   for (const char* key : {"min", "max"}) {
     if (const Node* value = given(block, key)) {
-      error(value->location(), path + " has a " + key + ", and a normal distribution has no end",
+      error(value->location(), path + " has a " + key + ", but a normal distribution is unbounded",
             "give mu and sigma, or distribution: uniform");
     }
   }
@@ -226,7 +227,7 @@ void SpaceReader::around(const Node& block, const std::string& path, Dimension& 
   const double least = std::exp(dimension.mu - kEnd * dimension.sigma);
   const double most = dimension.log ? std::exp(dimension.mu + kEnd * dimension.sigma) : dimension.sigma;
   if (!std::isfinite(most) || (dimension.log && least == 0)) {
-    error(block.location(), path + " is drawn from what no number holds",
+    error(block.location(), path + " exceeds the range of numbers",
           "mu and sigma of log_normal are those of the natural logarithm: mu: -7 is around 0.001");
   }
 }
@@ -235,7 +236,7 @@ bool SpaceReader::is_exact(const Node& block, const std::string& path) {
   for (const char* key : {"min", "max"}) {
     const Node& end = *block.find(key);
     if (std::abs(end.as_double()) <= kExactMax) continue;
-    error(end.location(), path + " is drawn from integers, but " + key + " is " + end.scalar_text() + ", beyond 2^53",
+    error(end.location(), path + " is an integer, but " + key + " is " + end.scalar_text() + ", beyond 2^53",
           "give values: [...], or a smaller range");
     return false;
   }
@@ -250,22 +251,22 @@ void SpaceReader::between(const Node& block, const std::string& path, const std:
   if (dimension.kind == Dimension::Kind::kInteger && !is_exact(block, path)) return;
   if (!(dimension.min < dimension.max) || !std::isfinite(dimension.max - dimension.min)) {
     return error(min.location(), path + " has min " + min.scalar_text() + " and max " + max.scalar_text(),
-                 "min must be less than max; one value alone belongs into the recipe");
+                 "min must be less than max; put a single value into the recipe");
   }
   if (dimension.log && dimension.min <= 0) {
     return error(min.location(), path + " has min " + min.scalar_text() + ", which has no logarithm",
-                 "a min above 0, or a distribution without log_");
+                 "use a min above 0, or a distribution without log_");
   }
   if (dimension.step > dimension.max - dimension.min) {
     return error(block.find("q")->location(),
-                 path + " has steps of " + block.find("q")->scalar_text() + ", which leaves nothing but min",
-                 "a smaller q");
+                 path + " has steps of " + block.find("q")->scalar_text() + ", which leaves only min",
+                 "use a smaller q");
   }
   if (dimension.kind != Dimension::Kind::kInteger) return;
   for (const char* key : {"min", "max", "q"}) {
     const Node* number = given(block, key);
     if (number != nullptr && !is_whole(*number)) {
-      error(number->location(), path + " is drawn from integers, but " + key + " is " + number->scalar_text(),
+      error(number->location(), path + " is an integer, but " + key + " is " + number->scalar_text(),
             dimension.log ? "distribution: log_uniform" : "distribution: uniform");
     }
   }
@@ -295,12 +296,12 @@ std::optional<registry::Expression> SpaceReader::expression(const Node& text, bo
                          [&](const std::string& set) { return is_inside(path, set) || is_inside(set, path); });
     };
     if (!all_parameters && is_chosen_later(path)) {
-      error(text.location(), "the condition reads " + path + ", which is chosen later", "put " + path + " before it");
+      error(text.location(), "the condition reads " + path + ", which is defined later", "put " + path + " before it");
       continue;
     }
     if (recipe_.root.at_path(path) != nullptr || std::any_of(parts_.begin(), parts_.end(), sets)) continue;
-    error(text.location(), "there is no " + path + " in this recipe, and nothing before it sets it",
-          "a path as in optimizer.type, or a parameter that stands further up");
+    error(text.location(), "there is no " + path + " in this recipe, and no earlier parameter sets it",
+          "use a path such as optimizer.type, or an earlier parameter");
   }
   return std::move(parsed).value();
 }

@@ -11,7 +11,7 @@
 
 namespace runner::sweep {
 
-/// Reads the validated `sweep` section; every mistake is told at its place.
+/// Reads the validated `sweep` section; reports every error at its location.
 class SpaceReader {
  public:
   SpaceReader(const resolve::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics)
@@ -20,7 +20,7 @@ class SpaceReader {
   /// The paired ones first: conditions of the others may depend on them.
   std::vector<SpacePart> read();
   std::vector<Constraint> constraints();
-  /// What the expressions read; call it last.
+  /// The context of the expressions; call it last.
   ConstraintContext stage() const;
 
  private:

@@ -23,12 +23,12 @@ bool is_store_address(std::string_view text) {
 
 core::Result<StoreAddress> read_store_address(const std::string& text) {
   if (!is_store_address(text)) {
-    return core::Failure{"\"" + text + "\" is no address of a store", "write postgresql://HOST/DATABASE",
+    return core::Failure{"\"" + text + "\" is not the address of a store", "write postgresql://HOST/DATABASE",
                          core::kExitUsage};
   }
   if (has_password(text)) {
     return core::Failure{"the address of the store has a password in it",
-                         "leave it out: PGPASSWORD, ~/.pgpass or a service file has it", core::kExitUsage};
+                         "remove it: use PGPASSWORD, ~/.pgpass or a service file", core::kExitUsage};
   }
   const std::size_t hash = text.find('#');
   if (hash == std::string::npos) return StoreAddress{text, ""};

@@ -1,6 +1,7 @@
 #include "runner/sweep/spec/sweep.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "components/sampler/math/grid_points.h"
@@ -17,91 +18,19 @@ namespace {
 
 using core::Node;
 
-/// `grid` where that comes to an end by itself; a population only begins with it.
+/// The sampler's, or the default of the sweep's space.
 Node sampler_block(const Sweep::Config& config, const RecipeSpace& space) {
   if (config.sampler) return *config.sampler;
-  const bool all = !config.n_trials && components::sampler::is_finite(space);
   core::Diagnostics none;
-  const char* type = config.population ? "random" : all ? "grid" : "tpe";
+  const char* type =
+      components::sampler::default_type(space, config.n_trials.has_value(), config.population.has_value());
   return registry::validate_component(Node::string(type), "sampler", "sweep.sampler", registry::Registry::builtin(),
                                       none);
 }
 
-/// What the sampler asks of the space, and who says when it is enough.
-class SamplerCheck {
- public:
-  SamplerCheck(const resolve::Recipe& recipe, const Sweep::Config& config, const RecipeSpace& space,
-               core::Diagnostics& diagnostics)
-      : recipe_(recipe), config_(config), space_(space), diagnostics_(diagnostics) {}
-
-  void look_at(const Node& block) {
-    const std::string& type = block.find("type")->as_string();
-    if (type == "grid") return grid(block);
-    if (type == "list") {
-      points(*block.find("points"));
-      const Node* then = block.find("then");
-      return then->is_null() ? void() : look_at(*then);
-    }
-    if (config_.n_trials || config_.population) return;
-    diagnostics_.error(recipe_.at("sweep").location(), "nothing says how many variants to try",
-                       components::sampler::is_finite(space_)
-                           ? "add n_trials, or sampler: grid, which tries all there are"
-                           : "add n_trials");
-  }
-
- private:
-  void grid(const Node& block) {
-    for (const Dimension& dimension : space_.dimensions()) {
-      if (dimension.count() > 0) continue;
-      diagnostics_.error(block.location(), "a grid tries all values, but " + dimension.name + " has no end of them",
-                         "give it values: [...] or steps of q, or take another sampler");
-    }
-  }
-
-  void points(const Node& list) {
-    for (const Node& values : list.items()) {
-      const auto point = space_.locate(values);
-      if (!point) {
-        diagnostics_.error(values.location(), "this variant is none of the sweep's: " + point.failure().message,
-                           "each names a value for every parameter that plays a part in it");
-      } else if (!space_.allows(point.value())) {
-        diagnostics_.error(values.location(), "this variant does not meet the constraints");
-      }
-    }
-  }
-
-  const resolve::Recipe& recipe_;
-  const Sweep::Config& config_;
-  const RecipeSpace& space_;
-  core::Diagnostics& diagnostics_;
-};
-
 std::uint64_t seed_of(const Node& sampler, const resolve::Recipe& recipe) {
   const auto own = sections::sampler_common::parse_config(sampler).seed;
-  return static_cast<std::uint64_t>(own ? *own : recipe.at("seed").as_integer());
-}
-
-/// Null where there is no sweep, or a wrong one.
-std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, const recipe::Composed& open,
-                                              core::Diagnostics& diagnostics) {
-  const Node* section = recipe.root.find("sweep");
-  if (section == nullptr || !section->is_mapping()) return nullptr;
-  auto space = RecipeSpace::read(recipe, open, diagnostics);
-  if (!diagnostics.has_errors()) {
-    const auto config = sections::sweep::parse_config(*section);
-    SamplerCheck(recipe, config, *space, diagnostics).look_at(sampler_block(config, *space));
-    check_regret_bound(recipe, config, *space, diagnostics);
-    const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
-    if (!address) {
-      diagnostics.error(recipe.at("sweep.store").location(), address.failure().message, address.failure().hint);
-    } else if (!address.value().sweep.empty()) {
-      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep makes a name of its own",
-                        "leave out #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
-    }
-    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
-  }
-  diagnostics.sort();
-  return space;
+  return static_cast<std::uint64_t>(own ? *own : recipe.seed);
 }
 
 std::vector<Metric> objectives_of(const Sweep::Config& config) {
@@ -115,12 +44,53 @@ std::vector<Metric> objectives_of(const Sweep::Config& config) {
   return {{*config.metric.name, config.metric.goal == Goal::kMaximize, config.metric.take == Take::kBest}};
 }
 
-/// Steps of a trial; nothing where the recipe limits it otherwise.
-std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) {
-  const Node& steps = recipe.at("training.max_steps");
-  if (steps.is_null()) return std::nullopt;
-  return steps.as_integer();
+std::shared_ptr<components::sampler::Sampler> build_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
+                                                            std::shared_ptr<const RecipeSpace> space) {
+  const Node block = sampler_block(config, *space);
+  return components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
 }
+
+/// What the sampler asks of the space, and who says when it is enough.
+void check_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
+                   const std::shared_ptr<const RecipeSpace>& space, core::Diagnostics& diagnostics) {
+  std::shared_ptr<components::sampler::Sampler> sampler;
+  try {
+    sampler = build_sampler(recipe, config, space);
+  } catch (const core::RunError&) {
+    return;  // build_choosers() tells it
+  }
+  sampler->check(sampler_block(config, *space), diagnostics);
+  if (config.n_trials || config.population || sampler->is_finite()) return;
+  diagnostics.error(
+      recipe.at("sweep").location(), "the number of variants to try is not set",
+      components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid to try all" : "add n_trials");
+}
+
+/// Null where there is no sweep, or a wrong one.
+std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, const recipe::Composed& open,
+                                              core::Diagnostics& diagnostics) {
+  const Node* section = recipe.root.find("sweep");
+  if (section == nullptr || !section->is_mapping()) return nullptr;
+  auto space = RecipeSpace::read(recipe, open, diagnostics);
+  if (!diagnostics.has_errors()) {
+    const Sweep::Config& config = *recipe.sweep;
+    check_sampler(recipe, config, space, diagnostics);
+    check_regret_bound(recipe, config, *space, diagnostics);
+    const auto address = config.store ? read_store_address(*config.store) : StoreAddress{};
+    if (!address) {
+      diagnostics.error(recipe.at("sweep.store").location(), address.failure().message, address.failure().hint);
+    } else if (!address.value().sweep.empty()) {
+      diagnostics.error(recipe.at("sweep.store").location(), "a new sweep generates its own name",
+                        "remove #" + address.value().sweep + ", and join with: roux sweep work " + *config.store);
+    }
+    if (config.population && !diagnostics.has_errors()) Population::read(recipe, space, 0, diagnostics);
+  }
+  diagnostics.sort();
+  return space;
+}
+
+/// Steps of a trial; nothing where the recipe limits it otherwise.
+std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) { return recipe.training.max_steps; }
 
 /// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
 bool may_vary_steps(const Node& open, const RecipeSpace& space) {
@@ -133,28 +103,26 @@ bool may_vary_steps(const Node& open, const RecipeSpace& space) {
   });
 }
 
-/// Null where no trial is given up.
+/// Null without pruning.
 std::shared_ptr<components::pruner::Pruner> build_pruner(const Sweep::Config& config, const resolve::Recipe& recipe) {
   if (!config.pruner) return nullptr;
   return components::pruner::build(*config.pruner, {objectives_of(config).front().maximize, steps_of_a_trial(recipe)});
 }
 
-/// What chooses variants, and what gives up trials; the latter may be null.
+/// The sampler and the pruner; the latter may be null.
 struct Choosers {
   std::shared_ptr<components::sampler::Sampler> sampler;
   std::shared_ptr<components::pruner::Pruner> pruner;
 };
 
-/// Nothing where one of them and the rest of the recipe do not fit together, which is told at its place.
+/// Nothing when one of them does not fit the rest of the recipe, which is reported at its location.
 std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                        core::Diagnostics& diagnostics) {
-  const auto config = sections::sweep::parse_config(recipe.at("sweep"));
-  const Node block = sampler_block(config, *space);
+  const Sweep::Config& config = *recipe.sweep;
   const char* part = config.sampler ? "sweep.sampler" : "sweep";
   Choosers choosers;
   try {
-    choosers.sampler =
-        components::sampler::build(block, {std::move(space), seed_of(block, recipe), objectives_of(config).size()});
+    choosers.sampler = build_sampler(recipe, config, std::move(space));
     part = "sweep.pruner";
     choosers.pruner = build_pruner(config, recipe);
   } catch (const core::RunError& misfit) {
@@ -177,19 +145,18 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
   if (sweep.space_ == nullptr) {
     diagnostics.error(
         sweep.base_.root.location(), "the recipe has no sweep",
-        "add sweep: {parameters: ...}, or say on the command line what is varied: optimizer.lr=1e-4,1e-3");
+        "add sweep: {parameters: ...}, or give the parameters on the command line: optimizer.lr=1e-4,1e-3");
     return std::nullopt;
   }
-  sweep.config_ = sections::sweep::parse_config(sweep.base_.at("sweep"));
-  sweep.objectives_ = objectives_of(sweep.config_);
+  sweep.objectives_ = objectives_of(sweep.config());
   sweep.varies_steps_ = may_vary_steps(sweep.open_.root, *sweep.space_);
   auto choosers = build_choosers(sweep.base_, sweep.space_, diagnostics);
   if (!choosers) return std::nullopt;
   sweep.sampler_ = std::move(choosers->sampler);
   sweep.pruner_ = std::move(choosers->pruner);
-  if (sweep.config_.population) {
+  if (sweep.config().population) {
     sweep.population_ = Population::read(
-        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config_, *sweep.space_), sweep.base_), diagnostics);
+        sweep.base_, sweep.space_, seed_of(sampler_block(sweep.config(), *sweep.space_), sweep.base_), diagnostics);
     if (sweep.population_ == nullptr) return std::nullopt;
   }
   return sweep;
@@ -208,27 +175,12 @@ std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
   return recipe ? steps_of_a_trial(*recipe) : std::nullopt;
 }
 
-std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config_, base_); }
-
-bool Sweep::is_grid() const { return sampler_block(config_, *space_).find("type")->as_string() == "grid"; }
+std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config(), base_); }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
-  constexpr std::int64_t kCountedMax = 100'000;
   if (population_ != nullptr) return population_->variants();
-  const Node block = sampler_block(config_, *space_);
-  const std::string& type = block.find("type")->as_string();
-  std::int64_t count = 0;
-  if (is_grid()) {
-    const std::int64_t most = std::min(kCountedMax, config_.n_trials.value_or(kCountedMax));
-    const bool ended = components::sampler::for_each_grid_point(
-        *space_, [&](const Point&) { return ++count < most; }, kCountedMax);
-    if (!ended) return config_.n_trials;
-  } else if (type == "list" && block.find("then")->is_null()) {
-    count = static_cast<std::int64_t>(block.find("points")->items().size());
-  } else {
-    return config_.n_trials;
-  }
-  return std::min(count, config_.n_trials.value_or(count));
+  const auto count = sampler_->count(config().n_trials.value_or(std::numeric_limits<std::int64_t>::max()));
+  return count ? count : config().n_trials;
 }
 
 std::string Sweep::identity() const { return core::to_json(open_.root, -1); }
@@ -261,7 +213,7 @@ std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnost
   return with(space_->assignments(point), "", diagnostics);
 }
 
-/// A part of a training ends where it says and leaves a checkpoint there; rates are those of the whole training.
+/// A part of a training ends at its step and saves there; rates are those of the whole training.
 void Sweep::add_stretch(const TrialSettings& place, std::vector<Assignment>& changes,
                         core::Diagnostics& diagnostics) const {
   const auto whole = with(changes, place.recipe_dir, diagnostics);
@@ -277,7 +229,7 @@ std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialSetti
   changes.push_back({"run_name", Node::string(place.run_name)});
   if (!place.output_dir.empty()) changes.push_back({"output_dir", Node::string(place.output_dir)});
   if (place.replicate > 0) {
-    changes.push_back({"seed", Node::integer(base_.at("seed").as_integer() + place.replicate)});
+    changes.push_back({"seed", Node::integer(base_.seed + place.replicate)});
   }
   if (place.threads > 0) {
     changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});

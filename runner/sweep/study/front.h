@@ -9,11 +9,11 @@
 
 namespace runner::sweep {
 
-/// Variants than which no other one is better: by one objective the best, the first of several; by several their Pareto
-/// front. It is kept up with what is put there, so that one variant more costs little.
+/// The best variants: with one objective the best, the first of equal ones; with several the Pareto front. Updated
+/// incrementally, so that another variant costs little.
 class Front {
  public:
-  /// What a variant came to, by objective, the smaller the better; no values: it takes no part, or no longer.
+  /// The values of a variant, by objective, smaller is better; no values: it does not take part (any longer).
   void put(std::int64_t variant, std::vector<double> values);
   /// By number.
   std::vector<std::int64_t> variants() const;

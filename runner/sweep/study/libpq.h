@@ -4,8 +4,8 @@
 
 namespace runner::sweep {
 
-/// The functions of PostgreSQL's client library, which is opened when a sweep asks for it: whoever keeps sweeps in
-/// files needs none. It is the machine's own, so that its certificates and its ~/.pgpass are too.
+/// The functions of PostgreSQL's client library, which is loaded when a sweep needs it: sweeps in files do not. It is
+/// the machine's own, and so are its certificates and ~/.pgpass.
 struct Libpq {
   decltype(&PQconnectdbParams) connect;
   decltype(&PQfinish) finish;

@@ -18,19 +18,20 @@ using store::SeriesPoint;
 
 /// Of a model that cannot be built, of a step or an evaluation with its micro-batches, and of all that is left.
 bool speaks_of_memory(const std::string& text) {
-  return text.starts_with("memory is exhausted") || text.starts_with("the model and the data do not fit into memory") ||
+  return text.starts_with("out of memory: ") || text.starts_with("memory is exhausted") ||
+         text.starts_with("the model and the data do not fit into memory") ||
          text.find("the model's weights and their gradients alone take ") != std::string::npos ||
          text.find(" does not fit into memory with micro-batches of ") != std::string::npos;
 }
 
-/// Of a disk that has no room to begin with. One that fills later ends a training as one that can go on.
+/// A disk that is full from the start. If it fills later, the training ends as resumable.
 bool speaks_of_full_disk(const std::string& text) {
-  constexpr const char* kWords[] = {" are free there", "space left on device", "disk is full", "quota exceeded"};
+  constexpr const char* kWords[] = {" are free", "space left on device", "disk is full", "quota exceeded"};
   return std::any_of(std::begin(kWords), std::end(kWords),
                      [&text](const char* words) { return text.find(words) != std::string::npos; });
 }
 
-/// Of one of several processes: the supervisor, which leaves with 1, tells it.
+/// Of one of several processes: reported by the supervisor, which exits with 1.
 bool speaks_of_signal(const std::string& text) { return text.find(" was killed by SIG") != std::string::npos; }
 
 bool met_nan(const std::string& run_dir) {
@@ -44,7 +45,7 @@ std::vector<SeriesPoint> curve_of(const store::RunRecord& run, const Metric& met
   return found == run.curves.end() ? std::vector<SeriesPoint>() : found->second;
 }
 
-/// What a trial that trained to its end came to.
+/// The result of a trial that trained to its end.
 void take_values(Outcome& outcome, const store::RunRecord& run, const std::vector<Metric>& objectives) {
   const auto is_nothing = [&outcome](Outcome::Kind kind, std::string reason) {
     outcome.kind = kind;
@@ -118,13 +119,13 @@ Outcome judge(const std::optional<store::RunRecord>& run, int status, const std:
   Outcome outcome;
   if (run) outcome.curve = curve_of(*run, objectives.front());
   outcome.reason = launch::in_one_line(!words.empty() ? words : run ? run->run.reason : "");
-  // Nothing on record of an end: something else ended the process, such as a library that calls exit().
+  // No recorded end: something else ended the process, such as a library that calls exit().
   const bool has_left = status == core::kExitDone
                             ? !run || run->run.status != RunStatus::kFinished
                             : status < 128 && words.empty() && run && run->run.status == RunStatus::kCrashed;
   if (has_left) {
     outcome.kind = Outcome::Kind::kCrash;
-    outcome.reason = "it left before its end, with exit status " + std::to_string(status);
+    outcome.reason = "it exited before its end, with status " + std::to_string(status);
   } else if (status == core::kExitDone) {
     outcome.kind = Outcome::Kind::kComplete;
     outcome.reason.clear();
@@ -137,7 +138,7 @@ Outcome judge(const std::optional<store::RunRecord>& run, int status, const std:
   } else if (speaks_of_signal(outcome.reason)) {
     outcome.kind = Outcome::Kind::kCrash;
   } else if (speaks_of_memory(outcome.reason)) {
-    outcome.kind = Outcome::Kind::kMemory;  // what cannot even begin for want of memory is no wrong recipe
+    outcome.kind = Outcome::Kind::kMemory;  // a trial that cannot start for lack of memory has no wrong recipe
   } else if (status == core::kExitUsage) {
     outcome.kind = Outcome::Kind::kRecipe;
   } else if (run && met_nan(run->run.run_dir)) {

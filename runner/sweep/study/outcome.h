@@ -12,15 +12,15 @@
 
 namespace runner::sweep {
 
-/// How a trial's run stands, or how its process ended.
+/// The state of a trial's run, or how its process ended.
 struct Outcome {
   enum class Kind {
     kComplete,
-    kInterrupted,  ///< it saved and can go on, or found no room on the disk
+    kInterrupted,  ///< it saved and is resumable, or the disk was full
     kNan,
     kMemory,
-    kCrash,  ///< killed, or left without a word; it can go on
-    kHang,   ///< killed by its worker, since it made no progress; it can go on
+    kCrash,  ///< killed, or exited without a record; resumable
+    kHang,   ///< killed by its worker for lack of progress; resumable
     kRecipe,
     kOther,
   };
@@ -32,29 +32,29 @@ struct Outcome {
   std::vector<store::SeriesPoint> curve;
 };
 
-/// The run of that folder as it stands, nothing before it was begun.
+/// The state of the run in that folder; nothing before it started.
 std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock);
 
-/// The same with what its objectives came to on the way. `light`: where it may have been written; null: nowhere here.
+/// The same with the values of its objectives. `light`: memory that may hold the run; null: none.
 std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
                                                const core::Clock& clock, store::InMemoryRun* light = nullptr);
 
-/// The newest run of that name below `output_dir`, nothing before the first one was begun.
+/// The newest run of that name below `output_dir`; nothing before the first one started.
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
                                                 const core::Clock& clock);
 
-/// The points that a run has on record; none where it has none yet.
+/// The recorded points of a run; may be empty.
 std::vector<store::SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric);
 
 /// The point of a curve that counts; nothing when there is none.
 std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::SeriesPoint>& curve, const Metric& metric);
 
-/// `status` is the exit status of the process, or what it would have been: judged from the run where nobody saw it.
-/// `words`: the error that it printed. `objectives`: at least one; the curve is that of the first.
+/// `status` is the exit status of the process, or inferred from the run if it was not seen. `words`: the error that it
+/// printed. `objectives`: at least one; the curve is that of the first.
 Outcome judge(const std::optional<store::RunRecord>& run, int status, const std::string& words,
               const std::vector<Metric>& objectives);
 
-/// Of a run that has ended under nobody's eyes; nothing while it can go on.
+/// Of a run that ended unobserved; nothing while it is resumable.
 std::optional<int> status_of(const store::RunSummary& run);
 
 }  // namespace runner::sweep

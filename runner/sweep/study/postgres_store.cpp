@@ -126,7 +126,7 @@ std::string PostgresStore::connect() {
   if (schema_.empty()) return "";
   try {
     execute("SET search_path TO " + in_quotes(schema_, '"'), {});
-    // Who is cut off, or sleeps, in the middle of a transaction must not hold up all others.
+    // A client that is cut off, or suspended, within a transaction must not block all others.
     execute("SET idle_in_transaction_session_timeout TO 30000", {});
   } catch (const ConnectionLost& lost) {
     return lost.what();
@@ -135,7 +135,7 @@ std::string PostgresStore::connect() {
 }
 
 void PostgresStore::connect_again(std::string why) {
-  Outage outage{place_.address + " does not answer: " + why, 0, kFirstWaitMs};
+  Outage outage{place_.address + " does not respond: " + why, 0, kFirstWaitMs};
   for (;; ++outage.attempts, outage.wait_ms = std::min(2 * outage.wait_ms, kLongestWaitMs)) {
     if (!patience_ || !patience_(outage)) throw refused(place_.address, why);
     why = connect();
@@ -289,7 +289,7 @@ bool PostgresStore::beat(std::int64_t worker) {
 void PostgresStore::leave(std::int64_t worker) { run("UPDATE workers SET gone = 1 WHERE id = ?", {worker}); }
 
 bool PostgresStore::is_alive(std::int64_t worker) {
-  // While the server was away nobody could say anything, and while this process was, perhaps others could not either.
+  // While the server was down no worker could send a heartbeat, nor perhaps while this process was suspended.
   return !run(std::string("SELECT 1 FROM workers WHERE id = ? AND gone = 0 AND greatest(seen_ms, ?, "
                           "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) > ") +
                   kNow + " - ?",

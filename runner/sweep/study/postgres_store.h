@@ -8,9 +8,9 @@
 
 namespace runner::sweep {
 
-/// A schema of a PostgreSQL database for each sweep, named by the id of that and described by its name. What counts is
-/// the server's clock: a worker tells it that it is alive, and is dead once it has said nothing for as long as its
-/// lease is, in which the server was there and so was whoever looks.
+/// A schema of a PostgreSQL database for each sweep, named by the id of that and described by its name. The server's
+/// clock counts: a worker sends heartbeats, and is dead after none for the length of its lease, during which server and
+/// observer were up.
 class PostgresStore final : public StudyStore {
  public:
   struct Location {
@@ -18,7 +18,7 @@ class PostgresStore final : public StudyStore {
     std::string sweep;    ///< its name, `<run_name>-<id>`
     std::int64_t lease_ms = 0;
   };
-  /// Runs `set_up` in the transaction that makes the schema. RunError where the server does not answer, or refuses.
+  /// Runs `set_up` in the transaction that makes the schema. RunError when the server does not respond, or refuses.
   static std::unique_ptr<PostgresStore> create(const Location& place, std::int64_t format,
                                                const std::function<void(StudyStore&)>& set_up);
   /// RunError too where there is no such sweep, or one of another format.
@@ -42,7 +42,7 @@ class PostgresStore final : public StudyStore {
 
  private:
   explicit PostgresStore(Location place);
-  /// Why there is none; "" when there is.
+  /// Why there is no connection; "" when there is one.
   std::string connect();
   void connect_again(std::string why);
   void roll_back();
@@ -53,7 +53,7 @@ class PostgresStore final : public StudyStore {
   struct Connection;
   std::unique_ptr<Connection> connection_;
   bool in_transaction_ = false;
-  std::int64_t connected_again_ms_ = 0;  ///< 0: it has never been away
+  std::int64_t connected_again_ms_ = 0;  ///< 0: it has never been down
   Patience patience_;
 };
 

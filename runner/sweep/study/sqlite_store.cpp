@@ -67,7 +67,7 @@ std::unique_ptr<SqliteStore> SqliteStore::create(const std::string& folder, std:
 
 std::unique_ptr<SqliteStore> SqliteStore::open(const std::string& folder, std::int64_t format,
                                                const core::Clock& clock) {
-  // Who may only read the folder can look at a sweep, and not work on it.
+  // With read-only access to the folder a sweep can be shown, but not worked on.
   const bool may_write = access(study_db_path(folder).c_str(), W_OK) == 0 && access(folder.c_str(), W_OK) == 0;
   Database database(study_db_path(folder), may_write ? Database::Mode::kWrite : Database::Mode::kRead);
   store::check_format(database, format).value();
@@ -91,7 +91,7 @@ StudyStore::Written SqliteStore::transact(const std::function<bool()>& work) {
 }
 
 void SqliteStore::sync() {
-  if (database_.has_moved()) {  // what is written there nobody will find
+  if (database_.has_moved()) {  // writes there would be lost
     throw core::RunError(study_db_path(folder_) + " was moved or deleted while the sweep was at work",
                          "the runs of its trials are where they were");
   }

@@ -17,7 +17,7 @@ class SqliteStore final : public StudyStore {
   /// Runs `set_up` in the transaction that makes the file. RunError where that does not work.
   static std::unique_ptr<SqliteStore> create(const std::string& folder, std::int64_t format, const core::Clock& clock,
                                              const std::function<void(StudyStore&)>& set_up);
-  /// RunError where the file has another format. Where it may only be read, what writes fails.
+  /// RunError when the file has another format. Writes fail if it is read-only.
   static std::unique_ptr<SqliteStore> open(const std::string& folder, std::int64_t format, const core::Clock& clock);
 
   Rows run(std::string_view sql, const std::vector<Value>& values) override;
@@ -29,7 +29,7 @@ class SqliteStore final : public StudyStore {
   void leave(std::int64_t worker) override;
   bool is_alive(std::int64_t worker) override;
   void set_lease(std::int64_t) override {}
-  void set_patience(Patience) override {}  // a file that does not answer will not come back
+  void set_patience(Patience) override {}  // retrying a file does not help
 
  private:
   SqliteStore(std::string folder, store::Database database, const core::Clock& clock);

@@ -11,6 +11,7 @@
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
+#include "runner/recipe/renamed_keys.h"
 #include "runner/store/lease.h"
 #include "runner/sweep/study/postgres_store.h"
 #include "runner/sweep/study/sqlite_store.h"
@@ -20,17 +21,17 @@ namespace {
 
 constexpr std::int64_t kStudyFormat = 6;
 constexpr std::int64_t kPointerBytesMax = 64 << 10;
-// Of a worker whom PostgreSQL keeps in mind: several in the shortest lease that `worker_timeout` may give, so that a
-// resume may shorten it while others work.
+// Heartbeat interval with PostgreSQL: several in the shortest lease that `worker_timeout` allows, so that a resume may
+// shorten it while others work.
 constexpr std::int64_t kBeatMs = 2000;
 
 // A choice's coordinate is its position; a NULL coordinate plays no part in the variant. `waiting` and `running` trials
 // belong to their worker as long as that lives. `curve` is the metric as the trial reported it, once it has ended.
-// `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` goes on from
+// `others` are the values of the objectives after the first, as a JSON list. A variant with a `parent` resumes from
 // that one's checkpoint. A worker was at work from `since_ms` to `seen_ms`. Transactions that change trials are
-// numbered by `changes`; `changed` is the last one that changed the row. `claims` counts who the trial was given to: a
-// worker that was taken for dead cannot end it in place of the next one. `steps`, `samples` and `tokens` are what all
-// runs of the trial have trained; of them `lost_...` are of runs that it was begun anew after.
+// numbered by `changes`; `changed` is the last one that changed the row. `claims` counts the workers that the trial was
+// given to: a worker taken for dead cannot end it instead of the next one. `steps`, `samples` and `tokens` are what all
+// runs of the trial have trained; of them `lost_...` are of runs after which it restarted from scratch.
 constexpr const char* kTables[] = {
     "CREATE TABLE info(key TEXT PRIMARY KEY, value TEXT NOT NULL)",
     "CREATE TABLE changes(number BIGINT NOT NULL)",
@@ -63,7 +64,7 @@ TrialState state_of(const std::string& text) {
   for (const TrialState state : kStates) {
     if (text == to_text(state)) return state;
   }
-  throw core::RunError("the study has a trial in the state \"" + text + "\", which this roux does not know");
+  throw core::RunError("the study has a trial in the state \"" + text + "\", which this version of roux does not know");
 }
 
 std::string text_of(const std::vector<double>& numbers) {
@@ -203,7 +204,7 @@ void Study::set_info(const std::string& key, const std::string& value) {
   });
 }
 
-/// Until it is known to be written, or not to be wanted: `work` does no harm when it is done twice.
+/// Retries until it is known to be written, or not wanted: `work` is idempotent.
 void Study::write(const std::function<bool()>& work) {
   while (store_->transact(work) == StudyStore::Written::kUnknown) {
   }
@@ -251,7 +252,7 @@ void Study::refresh() {
     trial.promoted = row.integer(15);
     trial.spent = {row.integer(16), row.integer(17), row.integer(18)};
     trial.others = numbers_of(row.text(19));
-    take_in(std::move(trial));
+    add(std::move(trial));
   }
   const auto known = static_cast<std::int64_t>(variants_.size());
   const std::int64_t last = trials_.empty() ? -1 : trials_.back().variant;
@@ -259,7 +260,7 @@ void Study::refresh() {
   for (const Row& row : store_->run("SELECT number, text, parent, until FROM variants "
                                     "WHERE number BETWEEN ? AND ? ORDER BY number",
                                     {known, last})) {
-    variants_.push_back({row.integer(0), {}, row.text(1), row.integer(2), row.integer(3)});
+    variants_.push_back({row.integer(0), {}, recipe::renamed_text(row.text(1)), row.integer(2), row.integer(3)});
   }
   for (const Row& row : store_->run("SELECT variant, value FROM coordinates WHERE variant BETWEEN ? AND ? "
                                     "ORDER BY variant, dimension",
@@ -268,7 +269,7 @@ void Study::refresh() {
   }
 }
 
-void Study::take_in(Trial trial) {
+void Study::add(Trial trial) {
   seen_ = trial.changed;
   changes_.push_back(trial.variant);
   const auto list_it = [&trial](std::set<std::int64_t>& list, TrialState state) {
@@ -398,7 +399,7 @@ bool Study::add_variant(const Variant& variant, std::int64_t replicates, std::in
   return true;
 }
 
-/// Its run is one to go on with again, and waits for it. False where somebody else has promoted it.
+/// Its run is resumable again, and waits for that. False when another worker has promoted it.
 bool Study::promote(std::int64_t trial, std::int64_t change) {
   return !store_
               ->run(

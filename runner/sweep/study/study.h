@@ -19,24 +19,23 @@ namespace runner::sweep {
 
 using components::sampler::Point;
 
-/// What a sweep was begun with.
+/// What a sweep was started with.
 struct StudyInfo {
   std::string name;          ///< of its folder, and the first part of each trial's run_name
   std::string recipe_path;   ///< as the user gave it
-  std::string recipe_dir;    ///< what `${recipe_dir}` stands for
+  std::string recipe_dir;    ///< value of `${recipe_dir}`
   std::string recipe_json;   ///< with its `${...}` and the sweep
-  std::int64_t threads = 0;  ///< of each trial's process; 0: as the recipe says
+  std::int64_t threads = 0;  ///< of each trial's process; 0: the recipe's
   std::int64_t created_ms = 0;
-  std::string store;  ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
-  bool stand_in =
-      false;  ///< the recipe only has the parameters of trials that another program made, and trains nothing
-  std::int64_t lease_ms = 0;  ///< a worker that PostgreSQL has not heard of for so long is dead
+  std::string store;          ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
+  bool stand_in = false;      ///< the recipe only has the parameters of imported trials, and cannot be trained
+  std::int64_t lease_ms = 0;  ///< with PostgreSQL a worker without a heartbeat for this long is dead
 };
 
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
 std::string_view to_text(TrialState state);
 
-/// What a trial has trained itself, without what it went on from; in all of its runs, where it was begun anew.
+/// What a trial has trained itself, without its parent checkpoint; in all of its runs, if it restarted.
 struct Spent {
   std::int64_t steps = 0, samples = 0, tokens = 0;
 
@@ -56,11 +55,11 @@ struct Trial {
   std::string reason;               ///< why it failed, or was started again
   std::int64_t retries = 0;         ///< that failures have cost
   bool shrink = false;
-  std::int64_t promoted = 0;  ///< step at which it had been given up before it went on; 0: never
+  std::int64_t promoted = 0;  ///< step at which it had been pruned before it resumed; 0: never
   Spent spent;
   std::int64_t started_ms = 0, ended_ms = 0;
-  std::int64_t worker = 0;   ///< that it was given to last
-  std::int64_t claims = 0;   ///< how often it was given to one, or taken away
+  std::int64_t worker = 0;   ///< the latest worker
+  std::int64_t claims = 0;   ///< number of times it was given to a worker, or taken away
   std::int64_t changed = 0;  ///< number of the transaction that wrote this
 };
 
@@ -68,29 +67,30 @@ struct Variant {
   std::int64_t number = 0;
   Point point;
   std::string text;          ///< `optimizer.lr=0.001 model.n_layer=4`
-  std::int64_t parent = -1;  ///< the variant whose checkpoint it goes on from; -1: none
+  std::int64_t parent = -1;  ///< the variant with the checkpoint that it resumes from; -1: none
   std::int64_t until = 0;    ///< the step to which it trains; 0: to the recipe's end
 };
 
-/// How a trial came out of one life of its process.
+/// The result of one process of a trial.
 struct TrialEnd {
-  TrialState state = TrialState::kComplete;  ///< kWaiting: it is to be started again
+  TrialState state = TrialState::kComplete;  ///< kWaiting: to be restarted
   std::optional<double> value;
   std::vector<double> others = {};
   std::int64_t step = 0;
   std::string run, reason;
   bool costs_retry = false, shrink = false;
-  std::optional<Spent> spent = {};  ///< by its run, since that began; nothing: as it was
-  bool begins_anew = false;         ///< its next life is another run, so that what this one has spent comes on top
-  std::vector<store::SeriesPoint> curve;  ///< the metric, as it was reported on the way
+  std::optional<Spent> spent = {};        ///< by its run, since that began; nothing: as it was
+  bool begins_anew = false;               ///< it continues in another run, so this one's cost is added
+  std::vector<store::SeriesPoint> curve;  ///< the metric as reported
 };
 
-/// The variants and trials of one sweep, what became of them, and who works on them: in `sweep.db`, or in PostgreSQL
-/// for workers on several machines. Several processes may have it open; each call is one transaction. What was read
-/// stays in memory, but for curves: a call reads what has changed since.
+/// The variants and trials of one sweep, their results, and its workers: in `sweep.db`, or in PostgreSQL for workers on
+/// several machines. Several processes may have it open; each call is one transaction. Everything but curves is cached:
+/// a call reads only changes.
 class Study {
  public:
-  /// `folder` is there. Of a study in PostgreSQL it holds what this machine's workers need, and where the study is.
+  /// `folder` must exist. For a study in PostgreSQL it holds what this machine's workers need, and the address of the
+  /// study.
   static core::Result<std::unique_ptr<Study>> create(const std::string& folder, const StudyInfo& info,
                                                      const core::Clock& clock = core::system_clock());
   static core::Result<std::unique_ptr<Study>> open(const std::string& folder,
@@ -98,62 +98,60 @@ class Study {
 
   const std::string& folder() const { return folder_; }
   const StudyInfo& info() const { return info_; }
-  /// Replaces the recipe by one whose trials are the same, and what its `worker_timeout` says, which all workers obey
-  /// from their next heartbeat.
+  /// Replaces the recipe by one with the same trials, and its `worker_timeout`, which applies from each worker's next
+  /// heartbeat.
   void set_recipe(const std::string& recipe_json, std::int64_t lease_ms);
 
-  /// As they are at this moment, by number. The lists last as long as the study; their entries, until the next call.
+  /// The present ones, by number. The lists last as long as the study; their entries, until the next call.
   const std::vector<Variant>& variants();
   const std::vector<Trial>& trials();
-  /// The same, where those wait whose worker has gone without a word: for whoever only looks.
+  /// The same, but trials of dead workers are waiting: for read-only use.
   std::vector<Trial> trials_as_they_stand();
   std::vector<store::SeriesPoint> curve(std::int64_t trial);
-  /// Numbers of variants that were found changed, in the order of the findings. It only grows: who knows how long it
-  /// was knows what is new.
+  /// Numbers of changed variants, in the order of discovery. It only grows: a caller that keeps its length knows what
+  /// is new.
   const std::vector<std::int64_t>& changes() const { return changes_; }
 
-  /// The time that counts for all workers.
+  /// The common clock of all workers.
   std::int64_t now_ms() { return store_->now_ms(); }
-  /// Signs this process in as a worker, and gives its number.
+  /// Registers this process as a worker and returns its number.
   std::int64_t add_worker(std::int64_t now_ms);
-  /// To be called as often as heartbeat_ms() says; false where the others have taken this worker for dead, and its
-  /// trials.
+  /// Call every heartbeat_ms(); false when the others have taken this worker for dead, and its trials.
   bool beat();
   std::int64_t heartbeat_ms() const;
   void leave() { store_->leave(worker_); }
   /// The machine of a worker.
   std::string host_of(std::int64_t worker);
-  /// Writes down that it is still at work.
+  /// Records that it is still at work.
   void see_worker(std::int64_t worker, std::int64_t now_ms);
-  /// For how long there was at least one worker at work. `worker` is so up to `now_ms`, whenever it was written down.
+  /// Total time with at least one active worker. `worker` counts as active up to `now_ms`.
   std::int64_t worked_ms(std::int64_t worker = 0, std::int64_t now_ms = 0);
-  /// Why no further trial is begun, once that is so: a limit that was reached. "" before.
+  /// The limit reached, after which no further trial starts; "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);
-  /// Trials that a worker left in the middle wait again.
+  /// Puts unfinished trials of a worker back to waiting.
   void take_back();
-  /// Numbers of the trials that run, wherever: as of this call, while who walks through them asks for more.
+  /// Numbers of the running trials of all workers, as of this call.
   std::set<std::int64_t> running();
-  /// Whether there is a worker, wherever. One that PostgreSQL keeps in mind and that was killed counts until its lease
-  /// is over.
+  /// Whether there is any worker. With PostgreSQL a killed one counts until its lease expires.
   bool has_workers();
-  /// What to do where the store does not answer; without it the call fails.
+  /// What to do when the store does not respond; without it the call fails.
   void set_patience(StudyStore::Patience patience) { store_->set_patience(std::move(patience)); }
 
   struct Demand {
     std::int64_t now_ms = 0;
     std::int64_t variants_max = 0, replicates = 1;
-    /// The next variant, given all before it; nothing when there is none. Asked again where another worker was faster.
+    /// The next variant, given all before it; nothing when there is none. Called again if another worker was faster.
     std::function<std::optional<Variant>(const std::vector<Variant>&, const std::vector<Trial>&)> propose;
-    /// A trial that was given up and goes on after all; nothing where there is none.
+    /// A pruned trial to resume after all; nothing if there is none.
     std::function<std::optional<std::int64_t>()> promote;
   };
-  /// The next trial, which is this worker's from now on: one that waits, else one that is promoted, else the first of
-  /// a new variant. Nothing when there is no more to do.
+  /// Claims the next trial for this worker: a waiting one, else a promoted one, else the first of a new variant.
+  /// Nothing when nothing is left to do.
   std::optional<Trial> claim(const Demand& demand);
-  /// False where the trial was given to another worker meanwhile: then nothing is written.
+  /// False when the trial was given to another worker meanwhile: then nothing is written.
   bool end(std::int64_t trial, const TrialEnd& end, std::int64_t now_ms);
-  /// What was committed is on the disk itself when this returns; before, a power cut may take it back, but no kill.
+  /// Forces commits to disk; before this a power cut may lose them, but not a kill.
   void sync() { store_->sync(); }
 
  private:
@@ -161,14 +159,14 @@ class Study {
   void read_info();
   void read_lease();
   void refresh();
-  void take_in(Trial trial);
+  void add(Trial trial);
   void write(const std::function<bool()>& work);
   void set_info(const std::string& key, const std::string& value);
   std::int64_t number_change();
   bool add_variant(const Variant& variant, std::int64_t replicates, std::int64_t change);
   bool promote(std::int64_t trial, std::int64_t change);
   std::optional<std::int64_t> forgotten() const;
-  /// Nothing where it went to somebody else before it was seen here.
+  /// Nothing when it went to another worker before it was seen here.
   std::optional<Trial> hand_out(std::int64_t trial);
 
   std::string folder_;
@@ -183,9 +181,9 @@ class Study {
   std::set<std::int64_t> waiting_, running_;
 };
 
-/// Whether a study is there.
+/// Whether a study exists.
 bool is_study(const std::string& folder);
-/// Makes `folder`, if need be, for workers of a study that PostgreSQL keeps.
+/// Makes `folder`, if needed, for workers of a study in PostgreSQL.
 core::Result<void> point_at_study(const std::string& folder, const std::string& store, const std::string& name);
 
 }  // namespace runner::sweep

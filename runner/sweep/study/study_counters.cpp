@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 
 namespace runner::sweep {
 namespace {
@@ -26,7 +26,7 @@ const StudyCounters& StudyCounters::update(Study& study) {
     std::int64_t written = 0;
     for (std::int64_t i = variant * replicates; i < (variant + 1) * replicates; ++i) {
       const Trial& trial = trials.at(static_cast<std::size_t>(i));
-      take_in(trial);
+      add(trial);
       written = std::max(written, trial.changed);
     }
     order.emplace_back(written, variant);
@@ -36,7 +36,7 @@ const StudyCounters& StudyCounters::update(Study& study) {
   return *this;
 }
 
-void StudyCounters::take_in(const Trial& trial) {
+void StudyCounters::add(const Trial& trial) {
   std::optional<Counted>& before = counted_[static_cast<std::size_t>(trial.number)];
   const auto add = [this](const Counted& one, std::int64_t sign) {
     counts_[static_cast<std::size_t>(one.state)] += sign;

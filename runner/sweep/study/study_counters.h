@@ -16,21 +16,20 @@
 
 namespace runner::sweep {
 
-/// What a study comes to: how many trials there are of each kind, which variants are best, what was spent. It is kept
-/// up with the study, so that a question costs what has changed since the last one, and not all trials. Borrows the
-/// sweep.
+/// Totals of a study: trials by state, the best variants, the cost. Updated incrementally, so that a query costs only
+/// what changed since the last one. Borrows the sweep.
 class StudyCounters {
  public:
   explicit StudyCounters(const Sweep& sweep) : sweep_(sweep) {}
 
-  /// As it is at this moment; the same study each time.
+  /// The present state; use the same study each time.
   const StudyCounters& update(Study& study);
 
   std::int64_t count(TrialState state) const { return counts_[static_cast<std::size_t>(state)]; }
   std::int64_t ended() const;
-  /// Trials that there will be; nothing where nobody can say.
+  /// Total number of trials; nothing if unknown.
   std::optional<std::int64_t> to_come() const;
-  /// How long trials that have ended took.
+  /// Duration of ended trials.
   std::int64_t took_ms() const { return took_ms_; }
   const Spent& spent() const { return spent_; }
   /// Of all variants, by number.
@@ -49,7 +48,7 @@ class StudyCounters {
     std::int64_t took_ms;
     Spent spent;
   };
-  void take_in(const Trial& trial);
+  void add(const Trial& trial);
   void put(const VariantSummary& standing, std::int64_t written);
 
   const Sweep& sweep_;
@@ -63,7 +62,7 @@ class StudyCounters {
   Front front_;
   std::optional<double> improved_to_;                                  ///< signed
   std::set<std::pair<std::int64_t, std::int64_t>> since_improvement_;  ///< when they were written, and their numbers
-  mutable std::optional<std::optional<std::int64_t>> to_come_;  ///< once somebody has asked: a grid is counted out
+  mutable std::optional<std::optional<std::int64_t>> to_come_;         ///< on first use: a grid has to be counted
 };
 
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.

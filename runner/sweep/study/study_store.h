@@ -29,15 +29,15 @@ class Row {
 
 using Rows = std::vector<Row>;
 
-/// Where a study is kept: the database, and who of its workers is alive. One connection, used by one thread.
+/// The database of a study, and which of its workers are alive. One connection, used by one thread.
 ///
 /// SQL is what SQLite and PostgreSQL have in common, with `?` for the values in their order; NaN is written as NULL.
-/// RunError where the database refuses.
+/// RunError when the database refuses.
 class StudyStore {
  public:
   virtual ~StudyStore() = default;
 
-  /// One statement. Outside of transact() only what may be done twice, which it is where the connection is lost.
+  /// One statement. Outside of transact() it must be idempotent, as it is repeated when the connection is lost.
   virtual Rows run(std::string_view sql, const std::vector<Value>& values = {}) = 0;
 
   enum class Written {
@@ -45,24 +45,24 @@ class StudyStore {
     kNo,       ///< `work` did not want it
     kUnknown,  ///< the connection was lost on the way, and is there again: look
   };
-  /// Runs `work` as one transaction, which is kept where it returns true. Those that change trials begin with
-  /// the row that counts them, so they come one after the other.
+  /// Runs `work` as one transaction, committed if it returns true. Those that change trials begin with the row that
+  /// counts them, so they are serialized.
   virtual Written transact(const std::function<bool()>& work) = 0;
 
-  /// What was committed is on the disk itself when this returns.
+  /// Forces commits to disk.
   virtual void sync() = 0;
 
   /// The time that counts for all workers.
   virtual std::int64_t now_ms() = 0;
 
-  /// The worker of this process is there from now on.
+  /// Registers the worker of this process.
   virtual void arrive(std::int64_t worker) = 0;
-  /// Tells that it is alive; false where it has been taken for dead. To be called every kHeartbeatMs, or sooner.
+  /// Sends a heartbeat; false when it has been taken for dead. Call every kHeartbeatMs, or sooner.
   virtual bool beat(std::int64_t worker) = 0;
-  /// It goes in good order.
+  /// The worker exits cleanly.
   virtual void leave(std::int64_t worker) = 0;
   virtual bool is_alive(std::int64_t worker) = 0;
-  /// A worker that PostgreSQL has not heard of for so long is dead; a file knows by itself.
+  /// With PostgreSQL a worker without a heartbeat for this long is dead; a file has locks instead.
   virtual void set_lease(std::int64_t lease_ms) = 0;
 
   struct Outage {
@@ -70,8 +70,7 @@ class StudyStore {
     int attempts = 0;  ///< to connect again, since it began
     std::int64_t wait_ms = 0;
   };
-  /// Asked where the database does not answer: waits as long as that says, and tells whether to try once more. One that
-  /// nobody has set says no.
+  /// Called when the database does not respond: waits, and returns whether to retry. The default returns false.
   using Patience = std::function<bool(const Outage& outage)>;
   virtual void set_patience(Patience patience) = 0;
 };

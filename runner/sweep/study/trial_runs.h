@@ -12,14 +12,14 @@
 
 namespace runner::sweep {
 
-/// The runs of a study's trials, for who looks at those that run again and again. Among thousands of runs it looks for
-/// new folders no more than twice a second; find_trial_run does at each call. Borrows the study and the clock.
+/// The runs of a study's trials, for frequent polling of running ones. It searches thousands of folders for new ones at
+/// most twice a second; find_trial_run does at each call. Borrows the study and the clock.
 class TrialRuns {
  public:
   TrialRuns(const Study& study, std::string output_dir, const core::Clock& clock)
       : study_(study), output_dir_(std::move(output_dir)), clock_(clock) {}
 
-  /// The newest run of a trial as it stands; nothing before it was begun, or in its first half second.
+  /// The state of a trial's newest run; nothing before it started, or in its first half second.
   std::optional<store::RunSummary> find(std::int64_t trial);
 
  private:

@@ -34,7 +34,7 @@ const std::vector<Tried>& TriedList::update(const std::vector<std::int64_t>& cha
     tried.values.clear();
     const bool counts = standing.value && std::isfinite(*standing.value);
     if (counts) tried.values = sweep_.signed_values(*standing.value, standing.others);
-    // Given up at nan or infinity it came to nothing, and is kept away from.
+    // A trial pruned at nan or infinity counts as failed, and is avoided.
     if (tried.state == Tried::State::kPruned && !counts) tried.state = Tried::State::kFailed;
     tried.step = standing.step;
   }

@@ -9,7 +9,7 @@
 
 namespace runner::sweep {
 
-/// What samplers see of a study, made anew only where something has changed. Borrows the sweep.
+/// A study in the form for samplers, rebuilt only when something changed. Borrows the sweep.
 class TriedList {
  public:
   explicit TriedList(const Sweep& sweep) : sweep_(sweep) {}

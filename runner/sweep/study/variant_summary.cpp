@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "runner/core/text.h"
 #include "runner/sweep/study/front.h"
 
 namespace runner::sweep {
@@ -13,11 +14,7 @@ bool is_over(TrialState state) { return state != TrialState::kWaiting && state !
 
 }  // namespace
 
-std::string short_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return text;
-}
+std::string short_number(double value) { return core::short_number(value, 5); }
 
 VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials) {
   // From the weakest to the strongest: what one trial is the whole variant is.

@@ -10,10 +10,10 @@
 
 namespace runner::sweep {
 
-/// What the trials of one variant come to.
+/// The summary of a variant's trials.
 struct VariantSummary {
   std::int64_t variant = 0;
-  /// kWaiting or kRunning while one of them is; else kFailed or kPruned where one of them is; else kComplete.
+  /// kWaiting or kRunning while any of them is; else kFailed or kPruned if any of them is; else kComplete.
   TrialState state = TrialState::kWaiting;
   std::optional<double> value;  ///< the mean of those that are complete or pruned
   std::int64_t step = 0;        ///< the least at which one of them was measured
@@ -24,16 +24,16 @@ struct VariantSummary {
 VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
 std::vector<VariantSummary> summaries_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
-/// Complete variants than which no other one is better, as a Front has them. `standings` are those of all variants.
+/// The best complete variants, as in Front. `standings` are those of all variants.
 std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& standings);
 
-/// The first of the front; nothing before there is one.
+/// The first of the front; nothing if empty.
 std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& standings);
 
 /// `0.064123`: five digits.
 std::string short_number(double value);
 
-/// Where the runs of the trials lie: beside the sweeps, on whichever machine.
+/// Location of the trials' runs: next to the sweeps, on each machine.
 std::string output_dir_of(const Sweep& sweep, const Study& study);
 std::string trial_recipe_path(const Study& study, std::int64_t trial);
 

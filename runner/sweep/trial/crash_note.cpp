@@ -30,7 +30,7 @@ std::array<struct sigaction, kSignals.size()> before;
 
 void append(int descriptor, const char* text, std::size_t length) {
   const ssize_t ignored = ::write(descriptor, text, length);
-  static_cast<void>(ignored);  // there is nobody to tell
+  static_cast<void>(ignored);  // nothing else can be done
 }
 
 /// Only what a signal handler may do. One write, so that lines of several workers do not mix.
@@ -80,7 +80,7 @@ void CrashNote::end() { line_length = 0; }
 
 std::optional<int> CrashNote::status_of(const std::string& folder, std::int64_t trial, std::int64_t claims) {
   const auto text = core::read_file(note_path(folder), kFileBytesMax);
-  if (!text) return std::nullopt;  // nobody has left one
+  if (!text) return std::nullopt;  // no note
   std::istringstream lines(text.value());
   long long of = 0, life = 0;
   for (int status = 0; lines >> of >> life >> status;) {

@@ -40,7 +40,7 @@ class Server {
       for (const int descriptor : process->outputs()) waiting.push_back({descriptor, POLLIN, 0});
     }
     poll(waiting.data(), waiting.size(), -1);
-    while (signals_.next()) {  // what a signal means for its trials is for the worker to say
+    while (signals_.next()) {  // the worker decides what a signal means for its trials
     }
   }
 
@@ -60,7 +60,7 @@ class Server {
       options.output = RankProcess::Output::kKept;
       processes_[trial] = std::make_unique<RankProcess>(
           "trial " + std::to_string(trial), [&] { return trained_.train(words); }, options);
-    } catch (const core::RunError& refused) {  // the others go on
+    } catch (const core::RunError& refused) {  // the others continue
       tell_end(trial, core::kExitFailed, "", refused.what());
     }
   }
@@ -87,7 +87,7 @@ class Server {
     }
   }
 
-  /// As much as fits: a worker that is busy must not keep us from hearing what it says.
+  /// As much as fits: a busy worker must not block reading its messages.
   void answer() {
     while (!answers_.empty() && link_.is_open()) {
       pollfd room = {link_.descriptor(), POLLOUT, 0};

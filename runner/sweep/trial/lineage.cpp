@@ -47,8 +47,9 @@ core::Result<std::string> checkpoint_at(const std::string& run_dir, std::int64_t
   for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(run_dir + "/checkpoints")) {
     if (info.step == step) return info.path;
   }
-  return core::Failure{"run " + run_dir + " has no checkpoint of step " + std::to_string(step) + " any more",
-                       "sweep.checkpoints.keep_best keeps those that are gone on from; was it removed by hand?"};
+  return core::Failure{
+      "run " + run_dir + " has no checkpoint of step " + std::to_string(step) + " any more",
+      "sweep.checkpoints.keep_best keeps checkpoints that other trials resume from; was it deleted manually?"};
 }
 
 std::vector<std::string> words_to_go_on(const std::string& checkpoint, const resolve::Recipe& before,

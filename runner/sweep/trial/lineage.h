@@ -15,7 +15,7 @@ namespace runner::sweep {
 std::string trial_run_name(const Study& study, std::int64_t trial);
 /// Of the run that the trial was judged by.
 std::string trial_run_dir(const Study& study, const std::string& output_dir, const Trial& trial);
-/// The recipe that a trial is trained by, under that name. Failure: its first mistake.
+/// The recipe of a trial, under that name. Failure: its first error.
 core::Result<resolve::Recipe> trial_recipe(const Sweep& sweep, Study& study, const Trial& trial,
                                            const std::string& run_name);
 
@@ -25,11 +25,11 @@ std::vector<std::int64_t> lineage_of(const std::vector<Variant>& variants, std::
 /// Failure: the run has no whole checkpoint of that step.
 core::Result<std::string> checkpoint_at(const std::string& run_dir, std::int64_t step);
 
-/// What `roux run --new` of the recipe `now` takes beside, to go on from a checkpoint that was made by `before`.
+/// Further arguments of `roux run --new` with the recipe `now`, to resume from a checkpoint made by `before`.
 std::vector<std::string> words_to_go_on(const std::string& checkpoint, const resolve::Recipe& before,
                                         const resolve::Recipe& now);
 
-/// What a run has trained since the step at which it began.
+/// What a run has trained since its first step.
 Spent spent_by(const store::RunSummary& run, std::int64_t first_step);
 
 }  // namespace runner::sweep

@@ -79,7 +79,7 @@ core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std
     const Trainings::End end = wait_for_end(trainings);
     const auto run = find_trial_run(output_dir, run_name, core::system_clock());
     if (end.status != core::kExitDone || !run) {
-      return core::Failure{"trial " + std::to_string(trial.number) + " did not come to its end again: " + end.words, "",
+      return core::Failure{"trial " + std::to_string(trial.number) + " did not reach its end again: " + end.words, "",
                            core::kExitFailed};
     }
     const auto saved = last_checkpoint(run->run_dir);

@@ -12,17 +12,17 @@
 
 namespace runner::sweep {
 
-/// One stretch of a lineage that was trained again.
+/// One stretch of a lineage, retrained.
 struct Replayed {
   std::int64_t trial = 0, step = 0;
   std::string checkpoint;  ///< of the new run
-  /// The files of tensors that are not the same in the trial's own checkpoint of that step; "" when all are; nothing
-  /// when it is not there any more.
+  /// The tensor files that differ from the trial's own checkpoint of that step; "" when none; nothing when that no
+  /// longer exists.
   std::optional<std::string> difference;
 };
 
-/// Trains what a trial descends from and the trial itself once more, each in a new run that goes on from the new one
-/// before it. Blocks. Failure: one of them did not come to its end.
+/// Retrains a trial's ancestors and the trial itself, each in a new run that resumes from the previous new one. Blocks.
+/// Failure: one of them did not reach its end.
 core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std::int64_t trial, Trainings& trainings);
 
 }  // namespace runner::sweep

@@ -12,7 +12,8 @@
 namespace runner::sweep {
 namespace {
 
-/// The first variant whose checkpoint may still be gone on from: of the generation before the first that has not ended.
+/// The first variant with a checkpoint that may still be resumed from: of the generation before the first unfinished
+/// one.
 std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
   const Population* population = sweep.population();
   if (population == nullptr) return static_cast<std::int64_t>(standings.size());
@@ -24,18 +25,18 @@ std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantSummary>&
   return (population->generation_of(ended) - 1) * population->size();
 }
 
-/// Other workers may remove the same ones in this moment; what stays is work for whoever goes on with the sweep.
+/// Other workers may remove the same ones at this moment; the rest is left to later workers.
 void remove_all(const std::string& checkpoints_dir) {
   for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(checkpoints_dir)) {
     if (artifact::is_pinned(info.path)) continue;
     const auto gone = core::attempt([&] { artifact::remove_checkpoint(info.path, true); });
     std::error_code ignored;
     if (gone || !std::filesystem::exists(info.path, ignored)) continue;
-    core::log_warning("a checkpoint that nobody needs stays: " + gone.failure().message);
+    core::log_warning("cannot remove an unneeded checkpoint: " + gone.failure().message);
   }
   // Of a worker that was killed here.
   if (const auto gone = core::attempt([&] { artifact::remove_leftovers(checkpoints_dir); }); !gone)
-    core::log_warning("what is left of checkpoints that nobody needs stays: " + gone.failure().message);
+    core::log_warning("cannot remove the rest of unneeded checkpoints: " + gone.failure().message);
 }
 
 }  // namespace

@@ -11,12 +11,12 @@
 
 namespace runner::sweep {
 
-/// Trials whose checkpoints nobody needs any more, by `sweep.checkpoints`: they are not among the best, and nothing can
-/// go on from them. `over`: no further trial will begin.
+/// Trials with checkpoints that are no longer needed, by `sweep.checkpoints`: they are not among the best, and nothing
+/// can resume from them. `over`: no further trial will start.
 std::vector<std::int64_t> spare_trials(const Sweep& sweep, const StudyCounters& tally, const std::vector<Trial>& trials,
                                        bool over);
 
-/// Removes them, but what is pinned. `removed` are trials that were gone through before; it grows.
+/// Removes them unless pinned. `removed` are trials processed before; it grows.
 void remove_spare_checkpoints(const Sweep& sweep, Study& study, const StudyCounters& tally,
                               const std::string& output_dir, bool over, std::set<std::int64_t>& removed);
 

@@ -11,27 +11,28 @@
 
 namespace runner::sweep {
 
-/// One life of a trial.
+/// One process of a trial.
 struct Training {
   std::vector<std::string> words;  ///< the command line, without the name of the program
-  std::string run_id;              ///< of the run that it begins; "" where it goes on with one
-  /// What the words would read, where they read it and nothing else; else null. Its one source is its resolved_json().
+  std::string run_id;              ///< id of the new run; "" when it resumes one
+  /// The recipe that the words would read, if they read nothing else; else null. Its only source is its
+  /// resolved_json().
   std::shared_ptr<const resolve::Recipe> recipe;
 };
 
-/// The trainings that a worker has going. Each is a command line of roux, `run RECIPE --new`, and a run of its own;
-/// what kind of process it has is the implementation's (`sweep.isolation`).
+/// The running trainings of a worker. Each is a command line of roux, `run RECIPE --new`, with its own run; the
+/// implementation chooses the kind of process (`sweep.isolation`).
 class Trainings {
  public:
   struct End {
     std::int64_t trial = 0;
     int status = 0;            ///< of the process, or 128 + the signal that ended it
     std::string words;         ///< the error that it printed; "" when it printed none
-    std::string refusal = {};  ///< of the system, which had no process for it; "" where it was begun
+    std::string refusal = {};  ///< error of the system, which had no process for it; "" when started
   };
 
   virtual ~Trainings() = default;  ///< kills those that still run
-  /// RunError when it cannot be started; some tell so by its end.
+  /// RunError when it cannot be started; some report that as its end.
   virtual void start(std::int64_t trial, Training training) = 0;
   /// Nothing where it has ended.
   virtual void send(std::int64_t trial, int signal) = 0;
@@ -40,15 +41,15 @@ class Trainings {
   virtual std::vector<End> take_ended() = 0;
 };
 
-/// A new process of `program` for each: 0.2 s of its own, and nothing in common with any other.
+/// A new process of `program` for each: 0.2 s each, fully independent.
 std::unique_ptr<Trainings> trainings_by_exec(std::string program);
 
 /// Forks of one process of `program`, which has loaded the engine: some milliseconds each. It is started with the first
 /// training, and again when it was ended.
 std::unique_ptr<Trainings> trainings_by_fork(std::string program);
 
-/// This very process, one training after the other, on a thread of its own. `train` returns the exit status, puts what
-/// it would print as an error into `errors`, and obeys a `signal` as soon as there is one.
+/// This process, one training after the other, on a separate thread. `train` returns the exit status, puts its error
+/// output into `errors`, and obeys a `signal` as soon as there is one.
 using TrainHere = std::function<int(const Training& training, const std::atomic<int>& signal, std::string& errors)>;
 std::unique_ptr<Trainings> trainings_within(TrainHere train);
 
@@ -60,12 +61,11 @@ class TrialRunner {
   virtual int train(const std::vector<std::string>& words) = 0;  ///< in the fork; the exit status
 };
 
-/// Begins and watches trainings as a worker asks at the other end of the socket, until that goes. The process must have
+/// Starts and watches trainings for a worker at the other end of the socket, until that closes. The process must have
 /// one thread.
 void serve_trainings(int descriptor, TrialRunner& trained);
 
-/// Set where serve_trainings() is to run: functions of libraries are found at the start, and not once more in each
-/// fork.
+/// Set when serve_trainings() is to run: library symbols are bound at the start, not again in each fork.
 inline constexpr const char* kBindNow = "LD_BIND_NOW";
 
 }  // namespace runner::sweep

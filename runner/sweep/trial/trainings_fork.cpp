@@ -98,9 +98,10 @@ class ByFork final : public Trainings {
   void lose_all(std::vector<End>& list) {
     for (int waited_ms = 0; !template_->has_ended() && waited_ms < kLeave_ms; ++waited_ms) poll(nullptr, 0, 1);
     const int status = template_->has_ended() ? template_->status() : 128 + SIGKILL;
-    // Where nobody has killed it, it could not be what it is for: no trial's fault.
-    const std::string refusal =
-        status < 128 ? "what trials are forked from has ended: " + launch::in_one_line(template_->exit_message()) : "";
+    // Unless it was killed it failed to start: no trial's fault.
+    const std::string refusal = status < 128 ? "the process that trials are forked from has ended: " +
+                                                   launch::in_one_line(template_->exit_message())
+                                             : "";
     for (const std::int64_t trial : running_) list.push_back({trial, status, template_->exit_message(), refusal});
     running_.clear();
     template_.reset();

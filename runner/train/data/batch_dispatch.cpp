@@ -17,7 +17,7 @@ namespace {
 using components::TensorMap;
 using Named = c10::Dict<std::string, at::Tensor>;
 
-/// The batches of the other ranks, in one text.
+/// The batches of the other ranks, serialized.
 std::string written(std::span<const int> owners, const std::vector<TensorMap>& batches) {
   c10::List<Named> all;
   for (std::size_t i = 0; i < owners.size(); ++i) {

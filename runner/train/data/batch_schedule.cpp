@@ -4,7 +4,7 @@
 
 namespace runner::train {
 
-// Where every rank has as many micro-batches, repeated samples stand behind the others as if there were more of them.
+// When all ranks get equally many micro-batches, repeated samples follow the others as if there were more samples.
 BatchSchedule BatchSchedule::of(const Options& options) {
   BatchSchedule walk;
   walk.batch_size = walk.share_size = options.micro_batch_size;

@@ -6,20 +6,20 @@
 
 namespace runner::train {
 
-/// How the samples of epochs are cut into batches, one after the other, and dealt out to ranks in turn: a pure function
-/// of the position, so that each rank works out its own share without asking the others.
+/// How the samples of an epoch are cut into consecutive batches and dealt to ranks in turn: a pure function of the
+/// position, so each rank computes its own share without communication.
 struct BatchSchedule {
-  /// What an epoch is made of.
+  /// Composition of an epoch.
   struct Options {
     std::int64_t samples = 0;
-    std::int64_t micro_batch_size = 1;  ///< that a rank gets whole
+    std::int64_t micro_batch_size = 1;  ///< samples that a rank gets together
     int ranks = 1;
-    bool drop_last = false;  ///< leave out the last micro-batch when it is not full
-    /// Every rank gets as many micro-batches of an epoch, as Accelerate deals them out: the last round is filled up
-    /// with the epoch's first samples or, with `drop_last`, left out.
+    bool drop_last = false;  ///< drop the last micro-batch when it is not full
+    /// Every rank gets the same number of micro-batches per epoch, as in Accelerate: the last round is filled up with
+    /// the epoch's first samples or, with `drop_last`, dropped.
     bool even = false;
     /// The last round of an even epoch is cut into equal parts instead of full micro-batches, as Accelerate's
-    /// dispatcher cuts it: only what the ranks do not divide is filled up.
+    /// dispatcher does: only up to a multiple of the rank count is filled up.
     bool cuts_last_round = false;
   };
   /// Of an epoch; the next sample to be read.
@@ -32,8 +32,9 @@ struct BatchSchedule {
 
   static BatchSchedule of(const Options& options);
 
-  std::int64_t samples_per_epoch = 0;  ///< with those that are repeated, without those that are left out
-  std::int64_t batch_size = 1;  ///< of one forward pass: a micro-batch, or less where that did not fit into memory
+  std::int64_t samples_per_epoch = 0;  ///< including repeated samples, without dropped ones
+  std::int64_t batch_size =
+      1;  ///< samples of one forward pass: a micro-batch, or fewer if that did not fit into memory
   std::int64_t share_size = 1;  ///< dealt out whole
   int rank = 0, ranks = 1;
   bool rank_0_reads = false;                                           ///< the batches of all ranks
@@ -43,9 +44,9 @@ struct BatchSchedule {
   std::int64_t shares_per_epoch() const;
   /// Size of the batch that begins here: the last one of an epoch may be short.
   std::int64_t batch_at(const Position& position) const;
-  /// Where the walk stands after `count` samples: behind the last sample of an epoch begins the next one.
+  /// The position after `count` samples: the next epoch begins right after the last sample of an epoch.
   Position after(Position position, std::int64_t count) const;
-  /// Whose share the batch that begins here is of; in turn over all epochs, so that no rank has the short one each
+  /// The rank that owns the batch that begins here; in turn over all epochs, so that no rank gets the short one every
   /// time.
   int rank_at(const Position& position) const;
   /// Whether this rank reads the batch that begins here.

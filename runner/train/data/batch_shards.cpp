@@ -12,14 +12,14 @@ using Batches = std::vector<IndexBatch>;
 
 std::int64_t size_of(const IndexBatch& batch) { return static_cast<std::int64_t>(batch.size()); }
 
-/// [from, to) of a batch, as far as it reaches.
+/// [from, to) of a batch, clipped to its size.
 IndexBatch part_of(const IndexBatch& batch, std::int64_t from, std::int64_t to) {
   from = std::min(from, size_of(batch));
   to = std::clamp(to, from, size_of(batch));
   return {batch.begin() + from, batch.begin() + to};
 }
 
-/// `samples`, repeated until there are at least `count`; doubled each time, which decides what comes where.
+/// `samples`, repeated by doubling until there are at least `count`; the doubling determines the order.
 void repeat_to(IndexBatch& samples, std::int64_t count) {
   while (size_of(samples) < count) {
     const IndexBatch once = samples;
@@ -57,8 +57,8 @@ std::int64_t full_rounds(const Batches& batches, const ShardOptions& options) {
   return rounds;
 }
 
-/// Fills the round that is not full up, from the first round on: samples up to the batch size, or whole batches where
-/// their size varies.
+/// Fills up the incomplete round from the first round on: with samples up to the batch size, or with whole batches when
+/// batch sizes vary.
 void even_out(Batches& rest, const Batches& batches, const ShardOptions& options) {
   const auto processes = static_cast<std::size_t>(options.num_processes);
   const std::size_t first_round = std::min(processes, batches.size());
@@ -85,7 +85,7 @@ Batches deal_whole(const Batches& batches, const ShardOptions& options) {
   for (std::int64_t round = 0; round < rounds; ++round) {
     mine.push_back(batches[static_cast<std::size_t>(round * options.num_processes + options.process_index)]);
   }
-  Batches rest(begin, batches.end());  // of the round that is not full
+  Batches rest(begin, batches.end());  // of the incomplete round
   if (options.drop_last || rest.empty()) return mine;
   if (options.even_batches) even_out(rest, batches, options);
   if (options.process_index < static_cast<std::int64_t>(rest.size())) {
@@ -100,7 +100,7 @@ core::Result<void> check_shards(const ShardOptions& options) {
   if (options.split_batches && (options.batch_size <= 0 || options.batch_size % options.num_processes != 0)) {
     return core::Failure{"split_batches cuts each batch into " + std::to_string(options.num_processes) +
                              " parts, but the batch size is " + std::to_string(options.batch_size),
-                         "take a batch size that the number of processes divides"};
+                         "use a batch size divisible by the number of processes"};
   }
   return {};
 }

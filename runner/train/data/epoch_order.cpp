@@ -12,7 +12,7 @@
 namespace runner::train {
 namespace {
 
-constexpr std::int64_t kDrawnTogether = 32;  // with replacement: as many as torch's RandomSampler takes at a time
+constexpr std::int64_t kDrawnTogether = 32;  // with replacement: drawn at a time by torch's RandomSampler
 
 }  // namespace
 
@@ -56,7 +56,7 @@ void EpochOrder::start(std::int64_t epoch) {
   draw_ = std::make_unique<Draw>(Draw{at::detail::createCPUGenerator(seed_of(epoch))});
   begin();
   if (options_.seedable || !options_.one_generator) return;
-  // torch's RandomSampler ends an epoch with a permutation of which it takes what is left: none, as a rule.
+  // torch's RandomSampler ends an epoch with one more permutation and takes the remainder from it, usually none.
   for (std::int64_t before = 0; before < epoch; ++before, begin()) {
     while (held_begin_ + static_cast<std::int64_t>(held_.size()) <= length(options_)) draw_next_block();
   }
@@ -89,8 +89,8 @@ void EpochOrder::draw_next_block() {
   if (options_.group > 0) group_by_length();
 }
 
-// Source: transformers' get_length_grouped_indices, which sorts stretches of fifty batches of a permutation. There the
-// batches of a stretch come longest first; here in an order that is drawn, so that the length does not swing with them.
+// Source: transformers' get_length_grouped_indices, which sorts chunks of fifty batches of a permutation. There the
+// batches of a chunk come longest first; here in random order, so that lengths do not oscillate.
 void EpochOrder::group_by_length() {
   const std::int64_t group = options_.group, stretch = kBatchesGrouped * group;
   const auto size = static_cast<std::int64_t>(held_.size());
@@ -99,7 +99,7 @@ void EpochOrder::group_by_length() {
     std::vector<std::int64_t> sorted(held_.begin() + begin, held_.begin() + begin + count);
     std::stable_sort(sorted.begin(), sorted.end(),
                      [this](std::int64_t a, std::int64_t b) { return options_.length_of(a) > options_.length_of(b); });
-    const std::int64_t batches = count / group;  // the short one of an epoch's end stays there
+    const std::int64_t batches = count / group;  // the short last batch stays last
     auto to = held_.begin() + begin;
     for (const std::int64_t batch : draw_->permutation(batches)) {
       to = std::copy_n(sorted.begin() + batch * group, group, to);

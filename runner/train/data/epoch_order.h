@@ -10,30 +10,29 @@ namespace runner::train {
 
 /// The order in which an epoch reads its samples, a pure function of (seed, epoch). Whole permutations equal
 /// Accelerate's SeedableRandomSampler: torch.randperm with a generator seeded with seed + epoch. With blocks, blocks of
-/// neighbours are permuted, then the samples inside each; only the block that is being read is held, so that data
-/// larger than memory does not need memory for its order either. An epoch that is longer than the data goes through it
-/// again, in another order, as torch's RandomSampler does.
+/// neighbours are permuted, then the samples inside each; only the current block's order is in memory, so data larger
+/// than memory work, too. An epoch longer than the data repeats them in another order, as torch's RandomSampler does.
 class EpochOrder {
  public:
   struct Options {
     std::int64_t size = 0;   ///< samples
     std::int64_t block = 0;  ///< samples that stay together; 0: one permutation of all
-    bool shuffle = false;    ///< false: as the data set numbers them
+    bool shuffle = false;    ///< false: the data set's own order
     std::uint64_t seed = 0;
-    std::int64_t num_samples = 0;  ///< of an epoch; 0: as many as there are
-    bool replacement = false;      ///< each sample is drawn from all, so that some come twice and some not at all
+    std::int64_t num_samples = 0;  ///< of an epoch; 0: all
+    bool replacement = false;      ///< draw with replacement
     /// False: the seeds of the epochs are drawn from a generator with `seed`, as torch's DataLoader and RandomSampler
-    /// draw them from the default generator where nothing else does.
+    /// draw them from an otherwise unused default generator.
     bool seedable = true;
-    /// With `seedable` false: every epoch goes on drawing from one generator whose seed is the first one drawn, as the
-    /// generator that Accelerate gives a sampler to keep several processes alike.
+    /// With `seedable` false: all epochs draw from one generator, seeded with the first number drawn, like the
+    /// generator that Accelerate gives a sampler to synchronize processes.
     bool one_generator = false;
-    std::int64_t group = 0;  ///< > 0: batches of so many samples are of about the same length
-    std::function<std::int64_t(std::int64_t)> length_of = {};  ///< of a sample, where `group` asks for it
+    std::int64_t group = 0;  ///< > 0: batches of this many samples have similar lengths
+    std::function<std::int64_t(std::int64_t)> length_of = {};  ///< length of a sample, used when `group` > 0
   };
 
-  /// Samples whose neighbours in length are looked for together, in batches: enough that the lengths in a batch are
-  /// about the same, few enough that an epoch is still another one each time.
+  /// Batches in a chunk that is sorted by length: enough for similar lengths within a batch, few enough for every epoch
+  /// to differ.
   static constexpr std::int64_t kBatchesGrouped = 50;
 
   /// Samples of an epoch.
@@ -46,8 +45,8 @@ class EpochOrder {
   EpochOrder(const EpochOrder&) = delete;
   EpochOrder& operator=(const EpochOrder&) = delete;
 
-  /// Samples [begin, begin + count) of the epoch's order, valid until the next call; behind the last one comes the
-  /// first one again. Made for reading on: a step back draws the epoch's blocks again from its beginning.
+  /// Samples [begin, begin + count) of the epoch's order, valid until the next call; wraps around after the last one.
+  /// Sequential reads are cheap: a step back draws the epoch's blocks from its beginning.
   std::span<const std::int64_t> read(std::int64_t epoch, std::int64_t begin, std::int64_t count);
 
  private:
@@ -55,7 +54,7 @@ class EpochOrder {
 
   std::int64_t sample_at(std::int64_t epoch, std::int64_t place);
   void start(std::int64_t epoch);
-  void begin();  ///< of an epoch: nothing of it is drawn yet
+  void begin();  ///< state at the start of an epoch
   std::uint64_t seed_of(std::int64_t epoch) const;
   void draw_blocks();
   void draw_next_block();
@@ -66,8 +65,8 @@ class EpochOrder {
   std::int64_t epoch_ = -1;
   std::vector<std::int64_t> blocks_;  ///< their order in this epoch
   std::size_t blocks_drawn_ = 0;
-  std::vector<std::int64_t> held_;  ///< the block drawn last
-  std::int64_t held_begin_ = 0;     ///< where it stands in the order
+  std::vector<std::int64_t> held_;  ///< the latest block drawn
+  std::int64_t held_begin_ = 0;     ///< its position in the order
   std::vector<std::int64_t> found_;
 };
 

@@ -56,15 +56,15 @@ void Loader::next(std::int64_t count, components::TensorMap& batch) {
   skip(count);
 }
 
-// The threads follow the walk that begins where the loader stood when they were started. Who asks for something else
-// (another place after a seek, another size at the end of a window) reads that alone, and they begin anew behind it.
+// The threads read on from the position at which they were started. A request for anything else (another position after
+// a seek, another size at the end of a window) is read by the caller, and the threads restart after it.
 void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
   if (options_.num_workers > 0) {
     try {
       if (prefetcher_ == nullptr && count == walk(expected_).batch_at(position_)) read_ahead(position_);
       if (prefetcher_ != nullptr && prefetcher_->take(position_, count, batch)) return;
     } catch (...) {
-      prefetcher_.reset();  // a second attempt reads the batch again
+      prefetcher_.reset();  // a retry reads the batch again
       throw;
     }
     prefetcher_.reset();
@@ -81,7 +81,7 @@ void Loader::read_ahead(Position start) {
 
 std::vector<std::int64_t> Loader::samples_between(Position from, Position to) const {
   std::vector<std::int64_t> samples;
-  EpochOrder order(order_options());  // of its own: the loader's stands where the next batch is
+  EpochOrder order(order_options());  // a copy: the loader's own is at the next batch
   for (; from < to; from = {from.epoch + 1, 0}) {
     const std::int64_t end = from.epoch == to.epoch ? to.sample : samples_per_epoch();
     const auto part = order.read(from.epoch, from.sample, end - from.sample);

@@ -15,9 +15,9 @@ class TensorMap;
 
 namespace runner::train {
 
-/// Puts a data set in order and cuts it into micro-batches. The order is a pure function of (seed, epoch), and the
-/// position is exact at any point, so a resume sees the samples that an undisturbed run would have seen: what worker
-/// threads have read ahead does not count until it is handed out.
+/// Orders a data set and cuts it into micro-batches. The order is a pure function of (seed, epoch), and the position is
+/// always exact, so a resumed run sees the samples of an uninterrupted one: what worker threads have prefetched does
+/// not count until it is returned.
 class Loader {
  public:
   struct Options {
@@ -28,10 +28,10 @@ class Loader {
     std::int64_t num_samples = 0;  ///< EpochOrder::Options
     bool replacement = false;
     bool seedable = true;
-    bool group_by_length = false;      ///< micro-batches of samples that are about as long
-    int num_workers = 0;               ///< threads that read ahead; 0: the caller reads
-    std::int64_t prefetch_factor = 2;  ///< micro-batches that each of them may be ahead
-    int rank = 0, ranks = 1;           ///< that take micro-batches in turn
+    bool group_by_length = false;      ///< micro-batches of samples of similar length
+    int num_workers = 0;               ///< prefetching threads; 0: the caller reads
+    std::int64_t prefetch_factor = 2;  ///< micro-batches that each thread prefetches
+    int rank = 0, ranks = 1;           ///< ranks that take micro-batches in turn
     bool rank_0_reads = false;         ///< for all of them
     bool even = false;                 ///< BatchSchedule::Options
     bool cuts_last_round = false;
@@ -55,12 +55,11 @@ class Loader {
   /// Moves on past samples of the epoch without reading them.
   void skip(std::int64_t count) { position_ = micro_batches_.after(position_, count); }
 
-  /// Counts that next() will be asked for from now on, where they are not micro-batches: what is read ahead, and what
-  /// ranks take in turn. Alone, a wrong guess costs time and nothing else.
+  /// Counts that next() will be called with from now on, if other than micro-batches: determines what is prefetched and
+  /// what ranks take in turn. With one rank a wrong guess only costs time.
   void expect(std::int64_t count) { expected_ = count; }
-  /// Fills `batch` with the next samples of the epoch and moves on; `count` does not reach beyond its end. After the
-  /// last sample of an epoch the position is the start of the next one. RunError, and whatever else a data set throws,
-  /// leaves the position as it was.
+  /// Fills `batch` with the next samples of the epoch and advances; `count` does not cross its end. After the last
+  /// sample of an epoch the position is the start of the next one. When a data set throws, the position stays.
   void next(std::int64_t count, components::TensorMap& batch);
   /// The samples between two positions, as the data set numbers them, in the order of the epoch.
   std::vector<std::int64_t> samples_between(Position from, Position to) const;

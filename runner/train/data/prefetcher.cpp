@@ -13,7 +13,7 @@
 namespace runner::train {
 namespace {
 
-/// Threads that are started while this lives leave signals to the others; faults of their own stay theirs.
+/// Threads started while this lives block all signals except their own faults.
 class SignalsStayHere {
  public:
   SignalsStayHere() {
@@ -48,7 +48,7 @@ Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::
     end();
     throw core::RunError(
         "cannot start loader.num_workers = " + std::to_string(options.workers) + " threads: " + error.code().message(),
-        "take fewer");
+        "use fewer");
   }
 }
 

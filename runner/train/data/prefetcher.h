@@ -17,10 +17,9 @@ class Dataset;
 
 namespace runner::train {
 
-/// Reads batches ahead of the loop on threads of its own, at most `batches_max` of them, and hands them out in the
-/// order of the walk: what a batch holds does not depend on how many threads there are or on which one read it. What
-/// went wrong while reading a batch is thrown where that batch is taken, as if the caller had read it. Signals stay
-/// with the threads of the caller.
+/// Prefetches up to `batches_max` batches on its own threads and returns them in the schedule's order: a batch does not
+/// depend on the number of threads or on which one read it. An error while reading a batch is thrown where that batch
+/// is taken. The threads block signals.
 class Prefetcher {
  public:
   struct Options {
@@ -29,15 +28,15 @@ class Prefetcher {
   };
   using Position = BatchSchedule::Position;
 
-  /// Begins to read at once. `data` and its fetch() are used from the threads until the destructor has ended them,
-  /// which waits for the batches that are being read. RunError when the system has no more threads.
+  /// Starts reading at once. `data` and its fetch() are used by the threads until the destructor returns, which waits
+  /// for the batches being read. RunError when threads cannot be started.
   Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchSchedule& walk,
              Position start, const Options& options);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  /// The batch of `count` samples at `position`, when it is the next one of the walk; else false, and nothing happens.
+  /// The batch of `count` samples at `position`, if it is the next one of the schedule; else false, without effect.
   /// Blocks until it has been read.
   bool take(const Position& position, std::int64_t count, components::TensorMap& batch);
 
@@ -50,7 +49,7 @@ class Prefetcher {
 
   void work();
   void end();
-  /// The samples of the next batch of the walk and its number; false when it is time to end.
+  /// The samples of the next batch of the schedule and its number; false when told to stop.
   bool claim(std::int64_t& number, std::vector<std::int64_t>& samples);
   bool wait_for_room(std::int64_t number);
   void deliver(std::int64_t number, Slot&& slot);

@@ -4,14 +4,14 @@
 
 namespace runner::train {
 
-/// Says which micro-batches end a window (the optimizer moves after them). Accelerate's GradientState: a window holds
-/// `steps` micro-batches; with `sync_with_dataloader` the end of an epoch ends a window early.
+/// Decides which micro-batches end a window (the optimizer steps after them). Accelerate's GradientState: a window
+/// holds `steps` micro-batches; with `sync_with_dataloader` the end of an epoch ends a window early.
 class Accumulation {
  public:
   Accumulation(std::int64_t steps, bool sync_with_dataloader)
       : steps_(steps), sync_with_dataloader_(sync_with_dataloader) {}
 
-  /// To be called once a micro-batch; true when the window is complete with it.
+  /// Call once per micro-batch; true when it completes the window.
   bool advance(bool epoch_ended) {
     const bool complete = ++in_window_ >= steps_ || (sync_with_dataloader_ && epoch_ended);
     if (complete) in_window_ = 0;
@@ -25,20 +25,20 @@ class Accumulation {
   std::int64_t in_window_ = 0;
 };
 
-/// Says at which step of its own the schedule stands. By default it moves once an optimizer step.
+/// Counts the steps of the schedule. By default it advances once per optimizer step.
 ///
 /// Source  Accelerate's AcceleratedScheduler, whose `scheduler.step()` is called after every micro-batch.
 class ScheduleClock {
  public:
   struct Options {
-    bool step_with_optimizer = true;  ///< false: it moves after every micro-batch
+    bool step_with_optimizer = true;  ///< false: it advances after every micro-batch
     bool step_per_process = false;    ///< true: by the number of processes each time (Accelerate without split_batches)
     int num_processes = 1;
   };
 
   explicit ScheduleClock(Options options) : options_(options) {}
 
-  /// `window_complete`: the optimizer was due; `optimizer_moved`: it moved (an overflow skips it).
+  /// `window_complete`: the optimizer was due; `optimizer_moved`: it stepped (an overflow skips the step).
   void after_micro_batch(bool window_complete, bool optimizer_moved) {
     if (!options_.step_with_optimizer) {
       move(1);

@@ -6,18 +6,15 @@
 #include <utility>
 #include <vector>
 
-#include "generated/section/activation_checkpointing.h"
-
 namespace runner::train {
 namespace {
 
 using components::block::Block;
 using components::model::Model;
 using components::model::RecomputedBlocks;
-using sections::activation_checkpointing::Config;
 using sections::activation_checkpointing::Mode;
 
-/// What a block that reads ids makes of them costs as much as what it would save.
+/// The output of a block that reads ids is as large as what recomputing it would save.
 bool reads_ids(const Block& block) {
   return std::any_of(block.inputs().begin(), block.inputs().end(),
                      [](const components::Port& port) { return port.dtype == components::Dtype::kInt64; });
@@ -41,8 +38,8 @@ std::vector<RecomputedBlocks> segments(const Model& model, std::size_t length) {
 
 }  // namespace
 
-void apply_activation_checkpointing(const core::Node& section, Model& model, core::Diagnostics& diagnostics) {
-  const Config config = sections::activation_checkpointing::parse_config(section);
+void apply_activation_checkpointing(const resolve::Recipe& recipe, Model& model, core::Diagnostics& diagnostics) {
+  const auto& config = recipe.activation_checkpointing;
   if (config.mode == Mode::kNone) return;
   std::vector<RecomputedBlocks> recomputed;
   std::int64_t position = 0;
@@ -51,11 +48,11 @@ void apply_activation_checkpointing(const core::Node& section, Model& model, cor
     if (position++ % config.every == 0) recomputed.push_back(segment);
   }
   if (recomputed.empty()) {
-    diagnostics.error(section.location(),
-                      "this model has no block that could be repeated: the last one and those that "
-                      "read ids never are",
-                      "leave activation_checkpointing out; a smaller training.micro_batch_size "
-                      "needs less memory");
+    diagnostics.error(
+        recipe.place("activation_checkpointing"),
+        "this model has no block to recompute: the last one and blocks that read ids are never recomputed",
+        "leave activation_checkpointing out; a smaller training.micro_batch_size "
+        "needs less memory");
     return;
   }
   model.set_recomputed(recomputed);

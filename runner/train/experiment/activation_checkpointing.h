@@ -2,13 +2,13 @@
 
 #include "components/model/model.h"
 #include "runner/core/diagnostics.h"
-#include "runner/core/node.h"
+#include "runner/resolve/load.h"
 
 namespace runner::train {
 
-/// Tells the model which of its blocks to recompute: the section `activation_checkpointing`. An error for a model that
-/// has none to recompute.
-void apply_activation_checkpointing(const core::Node& section, components::model::Model& model,
+/// Applies the section `activation_checkpointing`: marks the blocks of the model to recompute. An error for a model
+/// without a block to recompute.
+void apply_activation_checkpointing(const resolve::Recipe& recipe, components::model::Model& model,
                                     core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "generated/section/launch.h"
-#include "generated/section/training.h"
+#include "runner/registry/config_parse.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -13,16 +12,16 @@ namespace runner::train {
 
 void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics) {
   if (experiment.optimizer == nullptr || !experiment.optimizer->steps_in_backward()) return;
-  const core::Node& recipe = experiment.recipe;
+  const resolve::Recipe& recipe = experiment.recipe;
   const std::string optimizer =
-      "optimizer " + recipe.at_path("optimizer.type")->as_string() + " moves the weights while the backward pass runs";
-  const auto training = sections::training::parse_config(*recipe.find("training"));
+      "optimizer " + registry::type_of(recipe.optimizer) + " moves the weights while the backward pass runs";
+  const auto& training = recipe.training;
   const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
-    diagnostics.error(recipe.at_path(path)->location(), optimizer + ": " + what, hint);
+    diagnostics.error(recipe.place(path), optimizer + ": " + what, hint);
   };
-  const auto processes = sections::launch::parse_config(*recipe.find("launch")).num_processes;
+  const std::int64_t processes = recipe.launch.num_processes;
   if (const std::int64_t most = (window_batches(recipe) + processes - 1) / processes; most > 1) {
-    const core::Location& steps = recipe.at_path("training.gradient_accumulation_steps")->location();
+    const core::Location& steps = recipe.place("training.gradient_accumulation_steps");
     const bool settled = steps.known() && steps.source->kind == core::Source::Kind::kDefault;  // by the batch algebra
     refuse(
         settled && training.global_batch_size ? "training.global_batch_size" : "training.gradient_accumulation_steps",
@@ -30,22 +29,22 @@ void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics
         "one larger micro_batch_size, or another optimizer");
   }
   if (const DdpOptions ddp = ddp_options(recipe); processes > 1 && ddp.exchange.has_state()) {
-    refuse("ddp.comm_hook", "power_sgd adds what it left out to the next gradient, and would keep all of them",
+    refuse("ddp.comm_hook", "power_sgd adds its compression error to the next gradient, and would keep all gradients",
            "comm_hook: bf16, or another optimizer");
   } else if (processes > 1 && ddp.check_reduction) {
-    refuse("ddp.check_reduction", "there are never all gradients at once to compare", "leave it out");
+    refuse("ddp.check_reduction", "the gradients are never all in memory to compare", "leave it out");
   }
   if (training.auto_micro_batch) {
-    refuse("training.auto_micro_batch", "a step that does not fit into memory cannot be taken back",
+    refuse("training.auto_micro_batch", "a step that does not fit into memory cannot be undone",
            "leave auto_micro_batch out, or use another optimizer");
   }
   for (const BuiltCallback& one : experiment.callbacks) {
     if (!one.callback->reads_gradients()) continue;
     diagnostics.error(one.place, optimizer + ": callback " + one.type + " would find no gradients",
-                      "gradients: false looks at the weights alone; or another optimizer");
+                      "set gradients: false to watch the weights only, or use another optimizer");
   }
   if (experiment.rounded_weights != nullptr) {
-    refuse("precision", "it moves weights of float32, and bf16-true has others",
+    refuse("precision", "it updates float32 weights, and bf16-true has bfloat16 weights",
            "precision: bf16-mixed, or another optimizer");
   }
 }

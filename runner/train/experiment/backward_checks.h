@@ -6,8 +6,7 @@ namespace runner::train {
 
 struct Experiment;
 
-/// Refuses what needs all gradients at once, or weights that have not moved, with an optimizer that steps in the
-/// backward pass.
+/// Refuses what needs all gradients at once, or unchanged weights, with an optimizer that steps in the backward pass.
 void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -14,10 +14,10 @@
 namespace runner::train {
 namespace {
 
-constexpr std::int64_t kDraws = 8;            // 16 bits each, of one block of 128
-constexpr std::int64_t kGrainBlocks = 2'048;  // a piece of work worth a thread: about 50 microseconds
+constexpr std::int64_t kDraws = 8;            // 16 bits each, from one block of 128
+constexpr std::int64_t kGrainBlocks = 2'048;  // grain size of a thread: about 50 microseconds
 
-/// A tensor of this shape without its memory: one element that stands for all.
+/// A tensor of this shape without its memory: one element, expanded.
 at::Tensor hollow(const at::Tensor& like) {
   return at::empty({1}, like.options().dtype(at::kFloat).requires_grad(false)).expand(like.sizes());
 }
@@ -105,7 +105,7 @@ void Bf16MasterWeights::narrow() {
       weight.copy_(twin);
     } else if (twin.grad().defined()) {
       round_stochastically(twin, weight, options_.seed, static_cast<std::uint64_t>(steps_), part);
-      weight.unsafeGetTensorImpl()->bump_version();  // as an operation would: copies of it are stale now
+      weight.unsafeGetTensorImpl()->bump_version();  // as an in-place operation would: cached copies are stale now
     }
     ++part;
     twin.mutable_grad().reset();

@@ -14,11 +14,11 @@ struct NamedTensor;
 
 namespace runner::train {
 
-/// How an optimizer of float32 moves weights that are kept in bfloat16 (`precision.mode: bf16-true`): for the length of
-/// one step they are widened, and what comes out is rounded. The optimizer keeps its own state in float32 throughout.
+/// Lets a float32 optimizer update bfloat16 weights (`precision.mode: bf16-true`): they are widened for one step, and
+/// the result is rounded. The optimizer state is always float32.
 ///
-/// Stochastic rounding  up or down with the probability that makes the mean right, by 16 bits that are a function of
-///                      seed, step, parameter and element alone: the number of threads changes nothing.
+/// Stochastic rounding  up or down with the probability that makes the mean exact, by 16 bits that depend on
+///                      seed, step, parameter and element only, not on the number of threads.
 /// State                the number of steps rounded so far.
 class Bf16MasterWeights final : public core::Stateful {
  public:
@@ -27,19 +27,19 @@ class Bf16MasterWeights final : public core::Stateful {
     std::uint64_t seed = 0;
   };
 
-  /// The bfloat16 ones of `parameters` are rounded; the others are passed on as they are.
+  /// The bfloat16 ones among `parameters` are rounded; the others are passed through.
   Bf16MasterWeights(const std::vector<components::NamedTensor>& parameters, const Options& options);
   ~Bf16MasterWeights() override;
 
-  /// What the optimizer is to be made for: float32 twins of the bfloat16 weights, of their names and shapes. They have
-  /// memory between widen() and narrow() only.
+  /// The parameters to make the optimizer for: float32 twins of the bfloat16 weights, with their names and shapes. They
+  /// have memory between widen() and narrow() only.
   std::vector<components::NamedTensor> for_optimizer() const;
 
-  /// Before the optimizer's step: the twins take the weights and their gradients.
+  /// Call before the optimizer's step: copies weights and gradients into the twins.
   void widen();
-  /// After it: the weights take the twins' values, rounded.
+  /// Call after it: rounds the twins into the weights.
   void narrow();
-  /// The same without a step: to the nearest, so that what comes from a bfloat16 weight is that weight again.
+  /// The same without a step: rounds to nearest, so an unchanged weight stays that weight.
   void narrow_to_nearest();
 
   void save_state(core::StateWriter& writer) const override;
@@ -57,7 +57,7 @@ class Bf16MasterWeights final : public core::Stateful {
 /// Source  Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (Philox4x32-10)
 std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
-/// `source` float32 to `target` bfloat16, both contiguous and of one size. `stream` tells draws apart that share a
+/// Rounds `source` float32 to `target` bfloat16, both contiguous and of one size. `stream` separates draws that share a
 /// seed.
 void round_stochastically(const at::Tensor& source, const at::Tensor& target, std::uint64_t seed, std::uint64_t stream,
                           std::uint32_t part);

@@ -1,9 +1,5 @@
 #include "runner/train/experiment/ddp_options.h"
 
-#include "generated/section/accumulation.h"
-#include "generated/section/ddp.h"
-#include "generated/section/local_sgd.h"
-
 namespace runner::train {
 namespace {
 
@@ -35,8 +31,8 @@ ExchangeOptions::Wrapper wrapper_of(CommWrapper wrapper) {
 
 }  // namespace
 
-DdpOptions ddp_options(const core::Node& recipe) {
-  const auto ddp = sections::ddp::parse_config(*recipe.find("ddp"));
+DdpOptions ddp_options(const resolve::Recipe& recipe) {
+  const auto& ddp = recipe.ddp;
   const auto& state = ddp.comm_state_option;
   DdpOptions options;
   options.bucket_bytes = static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB);
@@ -50,8 +46,8 @@ DdpOptions ddp_options(const core::Node& recipe) {
                                 .warm_start = state.warm_start,
                                 .epsilon = state.orthogonalization_epsilon,
                                 .seed = static_cast<std::uint32_t>(state.random_seed)};
-  options.local_steps = sections::local_sgd::parse_config(*recipe.find("local_sgd")).local_sgd_steps.value_or(0);
-  options.sync_each_batch = sections::accumulation::parse_config(*recipe.find("accumulation")).sync_each_batch;
+  options.local_steps = recipe.local_sgd.local_sgd_steps.value_or(0);
+  options.sync_each_batch = recipe.accumulation.sync_each_batch;
   options.find_unused_parameters = ddp.find_unused_parameters;
   options.static_graph = ddp.static_graph;
   options.broadcast_buffers = ddp.broadcast_buffers;

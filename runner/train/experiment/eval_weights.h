@@ -4,8 +4,8 @@
 
 namespace runner::train {
 
-/// While this lives, the model has the weights that are to be judged and kept: with `weight_averaging` or a
-/// schedule-free optimizer their average, otherwise those it has. After it the trained ones are back, bit for bit.
+/// While this lives, the model holds the weights to evaluate and save: their average with `weight_averaging` or a
+/// schedule-free optimizer, otherwise the trained ones. The destructor restores the trained weights bit for bit.
 class EvalWeights {
  public:
   explicit EvalWeights(const Experiment& experiment) : experiment_(experiment) { put(experiment, true); }
@@ -13,10 +13,11 @@ class EvalWeights {
   EvalWeights(const EvalWeights&) = delete;
   EvalWeights& operator=(const EvalWeights&) = delete;
 
-  /// For a checkpoint that was loaded: its model has the judged weights, the optimizer or the average the trained ones.
+  /// For a loaded checkpoint: its model holds the evaluation weights; the optimizer or the average holds the trained
+  /// ones.
   static void put_back(const Experiment& experiment) { put(experiment, false); }
 
-  /// Tensors of a parameter's size that a checkpoint holds beside each parameter.
+  /// Tensors of a parameter's size that a checkpoint holds in addition to each parameter.
   static int saved_tensors(const Experiment& experiment);
 
  private:

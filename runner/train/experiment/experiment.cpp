@@ -5,17 +5,12 @@
 #include <algorithm>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/accumulation.h"
-#include "generated/section/eval.h"
-#include "generated/section/launch.h"
-#include "generated/section/loader.h"
-#include "generated/section/precision.h"
-#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/suggest.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
+#include "runner/registry/config_parse.h"
 #include "runner/registry/validate.h"
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
@@ -30,17 +25,12 @@ namespace {
 using core::Diagnostics;
 using core::Node;
 
-const Node& section(const Node& recipe, const char* name) {
-  const Node* node = recipe.find(name);
-  RUNNER_ASSERT(node != nullptr, "validation fills in every section");
-  return *node;
-}
-
-std::uint64_t seed_of(const Node& recipe) { return static_cast<std::uint64_t>(section(recipe, "seed").as_integer()); }
+using registry::type_of;
+using resolve::Recipe;
 
 void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
-  const Node& data = section(experiment.recipe, "data");
-  const std::uint64_t seed = seed_of(experiment.recipe);
+  const auto& data = experiment.recipe.data;
+  const auto seed = static_cast<std::uint64_t>(experiment.recipe.seed);
   const auto wanted = [&options](const std::string& name) {
     return options.data_sets.empty() ||
            std::find(options.data_sets.begin(), options.data_sets.end(), name) != options.data_sets.end();
@@ -48,42 +38,42 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
   const auto build = [&](const std::string& name, const Node& block) {
     return components::data::build(block, {name, block, diagnostics, options.meta, experiment.train_data.get(), seed});
   };
-  if (const Node* train = data.find("train")) experiment.train_data = build("train", *train);
+  for (const auto& [name, block] : data) {
+    if (name == "train") experiment.train_data = build(name, block);
+  }
   if (experiment.train_data == nullptr) return;
-  for (const auto& entry : data.entries()) {
-    if (entry.key == "train" || !wanted(entry.key)) continue;
-    if (auto set = build(entry.key, entry.value)) experiment.eval_data.push_back({entry.key, std::move(set)});
+  for (const auto& [name, block] : data) {
+    if (name == "train" || !wanted(name)) continue;
+    if (auto set = build(name, block)) experiment.eval_data.push_back({name, std::move(set)});
   }
 }
 
 /// False where the optimizer frees each gradient as it arrives. `model` may be on the meta device.
-bool holds_gradients(const components::model::Model& model, const Node& recipe) {
-  const Node& block = section(recipe, "optimizer");
+bool holds_gradients(const components::model::Model& model, const Node& optimizer) {
   Diagnostics told_later;
-  auto groups = components::optimizer::cut_groups(block, model.parameters(), told_later);
-  return !components::optimizer::build(block, {std::move(groups)})->steps_in_backward();
+  auto groups = components::optimizer::cut_groups(optimizer, model.parameters(), told_later);
+  return !components::optimizer::build(optimizer, {std::move(groups)})->steps_in_backward();
 }
 
-// Without this the machine would page its caches out for minutes, and then end the process without a word. Judged by
-// what is needed at the very least; `plan`, which may be asked about another machine, only says it.
-bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Node& recipe,
+// Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
+// minimum only; `plan`, which may be meant for another machine, only warns.
+bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Recipe& recipe,
                  Diagnostics& diagnostics) {
-  const Node& block = section(recipe, "model");
   double weights = 0;
   for (const auto& parameter : model.parameters()) {
     weights += static_cast<double>(parameter.tensor.numel()) * static_cast<double>(parameter.tensor.element_size());
   }
-  const bool with_gradients = options.for_training && holds_gradients(model, recipe);
+  const bool with_gradients = options.for_training && holds_gradients(model, recipe.optimizer);
   const double needed = with_gradients ? 2 * weights : weights;
   const auto limit = static_cast<double>(core::memory_limit());
-  const auto training = sections::training::parse_config(section(recipe, "training"));
-  if (options.for_training && training.max_memory && needed > static_cast<double>(*training.max_memory)) {
-    const Node* max_memory = recipe.at_path("training.max_memory");
-    diagnostics.error(max_memory->location(),
-                      "max_memory is " + max_memory->scalar_text() + ", but the model's weights " +
+  const auto& allowed = recipe.training.max_memory;
+  if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
+    const Node& max_memory = recipe.at("training.max_memory");
+    diagnostics.error(max_memory.location(),
+                      "max_memory is " + max_memory.scalar_text() + ", but the model's weights " +
                           (with_gradients ? "and their gradients " : "") + "alone take " +
                           core::format_bytes(static_cast<std::int64_t>(needed)),
-                      "make the model smaller, or allow it more");
+                      "make the model smaller, or raise max_memory");
     return false;
   }
   if (needed <= limit) return true;
@@ -92,27 +82,27 @@ bool fits_memory(const components::model::Model& model, const BuildOptions& opti
                            core::format_bytes(static_cast<std::int64_t>(limit)) + " of memory";
   const char* hint = "make the model smaller, or run on a machine with more memory";
   if (options.meta) {
-    diagnostics.warning(block.location(), what, hint);
+    diagnostics.warning(recipe.model.location(), what, hint);
   } else {
-    diagnostics.error(block.location(), what, hint);
+    diagnostics.error(recipe.model.location(), what, hint);
   }
   return options.meta;
 }
 
 void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
-  const Node& block = section(experiment.recipe, "model");
+  const Recipe& recipe = experiment.recipe;
+  const Node& block = recipe.model;
   const auto& signature = experiment.train_data->signature();
   auto on_meta = components::model::build(block, {signature, true, block, diagnostics});
-  if (on_meta == nullptr || !fits_memory(*on_meta, options, experiment.recipe, diagnostics)) return;
+  if (on_meta == nullptr || !fits_memory(*on_meta, options, recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
   } else {
-    at::manual_seed(seed_of(experiment.recipe));
+    at::manual_seed(static_cast<std::uint64_t>(recipe.seed));
     experiment.model = components::model::build(block, {signature, false, block, diagnostics});
   }
-  apply_precision(section(experiment.recipe, "precision"), *experiment.model, diagnostics);
-  apply_activation_checkpointing(section(experiment.recipe, "activation_checkpointing"), *experiment.model,
-                                 diagnostics);
+  apply_precision(recipe, *experiment.model, diagnostics);
+  apply_activation_checkpointing(recipe, *experiment.model, diagnostics);
 }
 
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
@@ -120,10 +110,10 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   for (const auto& set : experiment.eval_data) signature.padded = signature.padded || set.data->signature().padded;
   const auto& outputs = experiment.model->blocks().back()->outputs();
   RUNNER_ASSERT(!outputs.empty(), "the last block of a model has an output");
-  const Node& loss = section(experiment.recipe, "loss");
+  const Node& loss = experiment.recipe.loss;
   experiment.loss = components::loss::build(loss, {outputs.front(), signature, loss, diagnostics});
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignored_target() : std::nullopt;
-  for (const Node& block : section(section(experiment.recipe, "eval"), "metrics").items()) {
+  for (const Node& block : experiment.recipe.eval.metrics) {
     auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics, ignored});
     if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
   }
@@ -134,22 +124,20 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   }
 }
 
-// What the sections leave to the data: how long an epoch is, and with it how long the training and its schedule are.
+// Settles what the sections leave to the data: the length of an epoch, and so of the training and its schedule.
 void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
-  const Node& training_node = section(experiment.recipe, "training");
-  const auto training = sections::training::parse_config(training_node);
-  const auto loader = sections::loader::parse_config(section(experiment.recipe, "loader"));
-  const auto accumulation = sections::accumulation::parse_config(section(experiment.recipe, "accumulation"));
-  const std::int64_t micro = rank_micro_batch(experiment.recipe);
-  const std::int64_t window = window_batches(experiment.recipe);
+  const Recipe& recipe = experiment.recipe;
+  const auto& training = recipe.training;
+  const auto& loader = recipe.loader;
+  const std::int64_t micro = rank_micro_batch(recipe);
+  const std::int64_t window = window_batches(recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {
-    const Node* place = section(experiment.recipe, "loader").find("group_by_length");
-    diagnostics.error(place->location(), "group_by_length is true, but the samples of data.train are all of one length",
-                      "leave it out");
+    diagnostics.error(recipe.place("loader.group_by_length"),
+                      "group_by_length is true, but all samples of data.train have the same length", "leave it out");
   }
-  const Loader::Options dealt = stepper_options(experiment.recipe).loader;
-  const auto processes = sections::launch::parse_config(section(experiment.recipe, "launch")).num_processes;
+  const Loader::Options dealt = stepper_options(recipe).loader;
+  const std::int64_t processes = recipe.launch.num_processes;
   const std::int64_t samples = BatchSchedule::of({.samples = size,
                                                   .micro_batch_size = micro,
                                                   .ranks = static_cast<int>(processes),
@@ -158,9 +146,9 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                                                   .cuts_last_round = dealt.cuts_last_round})
                                    .samples_per_epoch;
   if (samples == 0) {
-    const Node* place = training_node.find("micro_batch_size");
+    const core::Location& place = recipe.place("training.micro_batch_size");
     diagnostics.error(
-        place != nullptr && place->location().known() ? place->location() : training_node.location(),
+        place.known() ? place : recipe.place("training"),
         std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
             (loader.num_samples ? "" : " samples") + ", fewer than one micro-batch of " + std::to_string(micro) +
             (dealt.even && processes > 1 ? " for each of " + std::to_string(processes) + " processes" : "") +
@@ -169,32 +157,31 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
     return;
   }
   if (micro > size / window) {
-    diagnostics.warning(training_node.location(),
+    diagnostics.warning(recipe.place("training"),
                         "the batch of a step is " + std::to_string(micro * window) + ", but " +
                             (loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
                             (loader.num_samples ? "" : " samples"),
                         "use a smaller training.global_batch_size or micro_batch_size");
   }
-  experiment.shape = {samples, micro, window, accumulation.sync_with_dataloader,
+  experiment.shape = {samples, micro, window, recipe.accumulation.sync_with_dataloader,
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
-    const Node* place = training_node.find("max_tokens");
-    diagnostics.error(place->location(), "max_tokens limits training by tokens, but data.train has no tokens",
+    diagnostics.error(recipe.place("training.max_tokens"),
+                      "max_tokens limits training by tokens, but data.train has no tokens",
                       "use max_steps, max_epochs or max_time");
   }
   experiment.limits = {training.max_steps, training.max_epochs, training.max_tokens, training.max_time};
   experiment.total_steps = total_steps(experiment.limits, experiment.shape).value_or(0);
 }
 
-/// Steps of a schedule in one optimizer step: `accumulation.adjust_scheduler`.
-std::int64_t schedule_unit(const Node& recipe) {
-  if (sections::accumulation::parse_config(section(recipe, "accumulation")).adjust_scheduler) return 1;
-  return sections::training::parse_config(section(recipe, "training")).gradient_accumulation_steps.value_or(1);
+/// Schedule steps per optimizer step: `accumulation.adjust_scheduler`.
+std::int64_t schedule_unit(const Recipe& recipe) {
+  return recipe.accumulation.adjust_scheduler ? 1 : recipe.training.gradient_accumulation_steps.value_or(1);
 }
 
 void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
-  Node& block = *experiment.recipe.find("lr_scheduler");
-  const std::string type = block.find("type")->as_string();
+  Node& block = experiment.recipe.lr_scheduler;
+  const std::string type = type_of(block);
   const registry::Registry& registry = registry::Registry::builtin();
   const registry::Fragment* fragment = registry.find("lr_scheduler", type);
   const Node* written = block.find("total_steps");
@@ -205,7 +192,7 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
     if (experiment.total_steps == 0 && needed) {
       diagnostics.error(
           block.location(),
-          "lr_scheduler " + type + " needs total_steps: only max_time limits the training, so it is not known",
+          "lr_scheduler " + type + " needs total_steps, which is unknown because only max_time limits the training",
           "write `total_steps:` under lr_scheduler, or give training a max_steps or max_epochs");
       return;
     }
@@ -218,6 +205,7 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
   }
   const int before = diagnostics.error_count();
   block = registry::validate_component(block, "lr_scheduler", "lr_scheduler", registry, diagnostics);
+  experiment.recipe.root.set("lr_scheduler", block);
   if (diagnostics.error_count() != before) return;
   const Node* monitor = block.find("monitor");
   experiment.scheduler = components::lr_scheduler::build(
@@ -229,29 +217,29 @@ components::NamedTensors weights_to_move(Experiment& experiment) {
   components::NamedTensors parameters = experiment.model->parameters();
   const auto is_bf16 = [](const auto& parameter) { return parameter.tensor.scalar_type() == at::kBFloat16; };
   if (std::none_of(parameters.begin(), parameters.end(), is_bf16)) return parameters;
-  const auto precision = sections::precision::parse_config(section(experiment.recipe, "precision"));
+  const Recipe& recipe = experiment.recipe;
   experiment.rounded_weights = std::make_shared<Bf16MasterWeights>(
-      parameters, Bf16MasterWeights::Options{precision.stochastic_rounding, seed_of(experiment.recipe)});
+      parameters,
+      Bf16MasterWeights::Options{recipe.precision.stochastic_rounding, static_cast<std::uint64_t>(recipe.seed)});
   return experiment.rounded_weights->for_optimizer();
 }
 
 void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
-  const Node& block = section(experiment.recipe, "weight_averaging");
+  const Recipe& recipe = experiment.recipe;
   std::shared_ptr<components::weight_averaging::Averaging> averaging;
-  if (!block.is_null()) {
-    const Node& optimizer = section(experiment.recipe, "optimizer");
-    averaging = components::weight_averaging::build(block, {section(optimizer, "lr").as_double()});
+  if (recipe.weight_averaging) {
+    averaging = components::weight_averaging::build(*recipe.weight_averaging, {recipe.at("optimizer.lr").as_double()});
     if (experiment.optimizer->has_judged_weights()) {
-      diagnostics.error(block.location(),
-                        "weight_averaging averages the weights, and so does optimizer " +
-                            optimizer.find("type")->as_string() + " itself",
-                        "leave weight_averaging out, or use adamw or sgd");
+      diagnostics.error(
+          recipe.weight_averaging->location(),
+          "weight_averaging averages the weights, and so does optimizer " + type_of(recipe.optimizer) + " itself",
+          "remove weight_averaging, or use adamw or sgd");
     }
     if (experiment.total_steps > 0 && averaging->start_step() >= experiment.total_steps) {
-      diagnostics.error(section(block, "start_step").location(),
+      diagnostics.error(recipe.place("weight_averaging.start_step"),
                         "weight_averaging begins after step " + std::to_string(averaging->start_step()) +
                             ", but the training ends with step " + std::to_string(experiment.total_steps),
-                        "a smaller start_step: three quarters of the training are usual for swa");
+                        "use a smaller start_step: three quarters of the training is usual for swa");
     }
   }
   components::NamedTensors weights = experiment.model->parameters();
@@ -262,23 +250,22 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
 void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   settle_lengths(experiment, diagnostics);
   build_schedule(experiment, diagnostics);
-  const Node& optimizer = section(experiment.recipe, "optimizer");
+  const Node& optimizer = experiment.recipe.optimizer;
   auto groups = components::optimizer::cut_groups(optimizer, weights_to_move(experiment), diagnostics);
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
   if (experiment.scheduler != nullptr && experiment.optimizer != nullptr && experiment.scheduler->moves_momentum() &&
       !experiment.optimizer->takes_momentum()) {
-    diagnostics.error(section(experiment.recipe, "lr_scheduler").location(),
-                      "lr_scheduler moves the momentum, and optimizer " + optimizer.find("type")->as_string() +
-                          " has none that it could move",
+    diagnostics.error(experiment.recipe.lr_scheduler.location(),
+                      "lr_scheduler moves the momentum, and optimizer " + type_of(optimizer) + " has none",
                       "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
   }
   if (experiment.optimizer != nullptr) build_weight_average(experiment, diagnostics);
-  for (const Node& block : section(experiment.recipe, "callbacks").items()) {
+  for (const Node& block : experiment.recipe.callbacks) {
     auto callback = components::callback::build(
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
     if (callback == nullptr) continue;
     callback->refuse_misfits(*experiment.model, *experiment.train_data, block, diagnostics);
-    experiment.callbacks.push_back({block.find("type")->as_string(), block.location(), std::move(callback)});
+    experiment.callbacks.push_back({type_of(block), block.location(), std::move(callback)});
   }
   refuse_what_needs_gradients(experiment, diagnostics);
 }
@@ -286,6 +273,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
 }  // namespace
 
 int Experiment::rank() const { return ranks != nullptr ? ranks->rank() : 0; }
+int Experiment::world_size() const { return ranks != nullptr ? ranks->size() : 1; }
 
 const components::data::Dataset* Experiment::find_data(const std::string& name) const {
   if (name == "train") return train_data.get();
@@ -298,7 +286,7 @@ const components::data::Dataset* Experiment::find_data(const std::string& name) 
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();
-  experiment->recipe = recipe.root;
+  experiment->recipe = recipe;
   build_data(*experiment, options, diagnostics);
   if (experiment->train_data == nullptr) return nullptr;
   build_model(*experiment, options, diagnostics);

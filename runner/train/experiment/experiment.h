@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,11 +26,13 @@ class ProcessGroup;
 namespace runner::train {
 
 class Bf16MasterWeights;
+class GradientStrategy;
+struct StrategyInputs;
 class WeightAverage;
 
 struct BuildOptions {
-  bool meta = false;         ///< `plan`: nothing allocated, data by their headers
-  bool for_training = true;  ///< optimizer, schedule and callbacks too
+  bool meta = false;         ///< `plan`: nothing is allocated, data are read by their headers
+  bool for_training = true;  ///< also build optimizer, schedule and callbacks
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.
   std::vector<std::string> data_sets;
 };
@@ -40,14 +43,14 @@ struct NamedDataset {
 };
 
 struct BuiltCallback {
-  std::string type;      ///< as the recipe names it; the key of its state
+  std::string type;      ///< name in the recipe; the key of its state
   core::Location place;  ///< of its block
   std::shared_ptr<components::callback::Callback> callback;
 };
 
-/// The components of a recipe, built and fitted to each other.
+/// The components of a recipe, built and connected.
 struct Experiment {
-  core::Node recipe;  ///< settled whole: `total_steps` too
+  resolve::Recipe recipe;  ///< fully settled, including `total_steps`
   std::shared_ptr<components::data::Dataset> train_data;
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
@@ -62,18 +65,21 @@ struct Experiment {
   std::vector<std::string> metric_names;
   Limits limits;
   EpochShape shape;
-  std::int64_t total_steps = 0;                      ///< 0 when only the time limits the training
-  std::shared_ptr<distributed::ProcessGroup> ranks;  ///< that train it together; null: this process alone
-  int local_rank = 0;                                ///< among those of this host
+  std::int64_t total_steps = 0;                      ///< 0 when only max_time limits the training
+  std::shared_ptr<distributed::ProcessGroup> ranks;  ///< null: this process trains alone
+  int local_rank = 0;                                ///< rank on this host
+  /// Replaces the recipe's strategy; see strategy/make_strategy.h.
+  std::function<std::unique_ptr<GradientStrategy>(const StrategyInputs&)> make_strategy;
 
   int rank() const;
-  bool is_first() const { return rank() == 0; }  ///< the one process that writes, prints and decides
+  int world_size() const;                        ///< 1 where this process trains alone
+  bool is_first() const { return rank() == 0; }  ///< rank 0, which writes, prints and decides
   const components::data::Dataset* find_data(const std::string& name) const;
 };
 
-/// Builds in order: data, model (on the meta device first, so that shapes are judged before memory is touched), loss,
-/// metrics, then what training needs. Seeds LibTorch with the recipe's `seed` right before the weights are drawn. Null
-/// when `diagnostics` got errors; as many as can be seen at once are reported.
+/// Builds in order: data, model (on the meta device first, to check shapes before memory is allocated), loss, metrics,
+/// then what training needs. Seeds LibTorch with the recipe's `seed` right before initializing the weights. Null when
+/// `diagnostics` got errors; as many as possible are reported at once.
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
 

@@ -52,7 +52,7 @@ void GradScaler::save_state(core::StateWriter& writer) const {
   writer.value("_growth_tracker", Node::integer(growth_tracker_));
 }
 
-// The factors and the interval are those of the recipe: the resume contract has compared them.
+// Factors and interval come from the recipe: the resume contract has compared them.
 void GradScaler::load_state(const core::StateReader& reader) {
   scale_ = static_cast<float>(reader.value("scale").as_double());
   growth_tracker_ = reader.value("_growth_tracker").as_integer();

@@ -11,10 +11,10 @@ struct NamedTensor;
 
 namespace runner::train {
 
-/// Keeps the gradients of float16 from vanishing: the loss is multiplied by a scale, the gradients are divided by it,
-/// and the scale follows what float16 can hold.
+/// Keeps float16 gradients from underflowing: multiplies the loss by a scale, divides the gradients by it, and adapts
+/// the scale to the range of float16.
 ///
-/// State   what torch.amp.GradScaler.state_dict() has, under the same names; nothing when it is not enabled.
+/// State   what torch.amp.GradScaler.state_dict() has, under the same names; nothing when disabled.
 /// Source  torch.amp.GradScaler; golden topic grad_scaler
 class GradScaler final : public core::Stateful {
  public:
@@ -27,16 +27,16 @@ class GradScaler final : public core::Stateful {
   explicit GradScaler(const Options& options);
 
   bool enabled() const { return options_.enabled; }
-  /// What the loss is to be multiplied by; 1 when not enabled.
+  /// Factor for the loss; 1 when disabled.
   double scale() const { return options_.enabled ? static_cast<double>(scale_) : 1.0; }
-  /// Steps without an overflow since the scale moved last.
+  /// Steps without an overflow since the scale last changed.
   std::int64_t growth_tracker() const { return growth_tracker_; }
 
-  /// Divides the gradients by the scale, in place, and says whether all of them were finite before. Those that were
-  /// not are divided, too. Not enabled it leaves them alone and says yes.
+  /// Divides the gradients by the scale, in place, and returns whether all were finite before; all are divided either
+  /// way. When disabled, does nothing and returns true.
   bool unscale(const std::vector<components::NamedTensor>& parameters) const;
 
-  /// After each step, and after each one that was left out because unscale() said no.
+  /// Call after each step, and after each one skipped because unscale() returned false.
   void update(bool overflowed);
 
   void save_state(core::StateWriter& writer) const override;

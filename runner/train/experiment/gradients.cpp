@@ -37,7 +37,8 @@ double total_gradient_norm(const components::NamedTensors& parameters, double no
   return norm_of(gradients_of(parameters), norm_type);
 }
 
-std::optional<double> clip_gradients(const components::NamedTensors& parameters, const ClipOptions& options) {
+std::optional<double> clip_gradients(const components::NamedTensors& parameters, const ClipOptions& options,
+                                     const std::function<double()>& total) {
   const at::NoGradGuard no_grad;
   auto gradients = gradients_of(parameters);
   if (gradients.empty()) return std::nullopt;
@@ -46,7 +47,7 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
     at::_foreach_clamp_max_(gradients, *options.value);
   }
   if (!options.norm) return std::nullopt;
-  const double norm = norm_of(gradients, options.norm_type);
+  const double norm = total ? total() : norm_of(gradients, options.norm_type);
   const double coefficient = clip_coefficient(norm, *options.norm);
   if (coefficient != 1.0) at::_foreach_mul_(gradients, coefficient);
   return norm;
@@ -54,7 +55,7 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
 
 double clip_coefficient(double norm, double norm_max) {
   const double coefficient = norm_max / (norm + 1e-6);
-  // Not a number stays one, as in torch: no gradient is left that looks as if it could be used.
+  // NaN stays NaN, as in torch: a bad gradient must not look usable.
   return coefficient >= 1.0 ? 1.0 : coefficient;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,7 @@ struct ClipOptions {
   double norm_type = 2.0;       ///< infinity takes the largest entry
 };
 
-/// The gradients of those parameters that have one, in their order.
+/// The gradients of the parameters that have one, in parameter order.
 std::vector<at::Tensor> gradients_of(const std::vector<components::NamedTensor>& parameters);
 
 /// Total norm of all gradients. Parameters without one do not count.
@@ -26,16 +27,17 @@ std::vector<at::Tensor> gradients_of(const std::vector<components::NamedTensor>&
 /// Source  torch.nn.utils.get_total_norm
 double total_gradient_norm(const std::vector<components::NamedTensor>& parameters, double norm_type);
 
-/// Clips in place and returns the total norm before clipping by norm (nothing when only values are clipped).
+/// Clips in place and returns the total norm before clipping by norm (nothing when only values are clipped). `total`
+/// measures the norm after clipping by value, instead of total_gradient_norm().
 ///
 /// Source  torch.nn.utils.clip_grad_norm_ (coefficient max_norm / (norm + 1e-6), at most 1), clip_grad_value_
-std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters,
-                                     const ClipOptions& options);
+std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters, const ClipOptions& options,
+                                     const std::function<double()>& total = {});
 
-/// What clipping multiplies each gradient by: 1 where it leaves them alone.
+/// Factor by which clipping multiplies each gradient; 1 without clipping.
 double clip_coefficient(double norm, double norm_max);
 
-/// Forgets all gradients; the next backward pass hands its buffers over without a copy.
+/// Sets all gradients to none, as zero_grad(set_to_none=True): the next backward pass needs no copy.
 void drop_gradients(const std::vector<components::NamedTensor>& parameters);
 
 /// The first of "gradient of NAME" / "parameter NAME" that holds NaN or infinity; "" when all are finite.

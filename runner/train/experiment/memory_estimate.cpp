@@ -11,8 +11,6 @@
 
 #include "components/tensor/autocast.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/checkpoint.h"
-#include "generated/section/eval.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
@@ -33,9 +31,9 @@ using components::block::BlockPass;
 using components::model::Model;
 using components::model::RecomputedBlocks;
 
-constexpr double kProgramBytes = 180e6;  // LibTorch with what oneDNN and OpenMP set up for themselves
+constexpr double kProgramBytes = 180e6;  // LibTorch, including oneDNN and OpenMP
 
-/// Everything that is held, by what it is for.
+/// All live memory, by purpose.
 class Ledger {
  public:
   enum Kind { kWeights, kOptimizer, kWeightAverage, kGradients, kBatches, kActivations, kKinds };
@@ -45,7 +43,7 @@ class Ledger {
     note(0.0);
   }
   void release(Kind kind, double bytes) { held_[kind] -= bytes; }
-  /// So many bytes more for a moment.
+  /// Allocates and frees this many bytes.
   void note(double bytes) {
     const double now = std::accumulate(held_.begin(), held_.end(), bytes);
     if (now <= peak_) return;
@@ -54,7 +52,7 @@ class Ledger {
     at_peak_[kActivations] += bytes;
     when_ = where_;
   }
-  /// Where the next changes belong to.
+  /// The phase that the next changes count for.
   void enter(std::string where) { where_ = std::move(where); }
 
   double at_peak(Kind kind) const { return at_peak_[kind]; }
@@ -66,7 +64,7 @@ class Ledger {
   std::string where_, when_;
 };
 
-/// Some bytes in the ledger, as long as somebody refers to them: what a tensor is in the program.
+/// Bytes in the ledger while a reference to them lives: the model of a tensor.
 class Bytes {
  public:
   Bytes(Ledger& ledger, Ledger::Kind kind, double bytes) : ledger_(ledger), kind_(kind), bytes_(bytes) {
@@ -83,7 +81,7 @@ class Bytes {
 };
 using Hold = std::shared_ptr<const Bytes>;
 
-/// An activation by its name in the map.
+/// An activation, by its name in the map.
 struct Activation {
   Hold hold;
   std::int64_t number_bytes = 4;
@@ -105,14 +103,14 @@ double batch_bytes(const components::DataSignature& data, std::int64_t samples) 
   return bytes;
 }
 
-/// A training, step by step, in bytes.
+/// Replays a training step in bytes.
 class Rehearsal {
  public:
   explicit Rehearsal(const Experiment& experiment)
       : experiment_(experiment),
         model_(*experiment.model),
         options_(stepper_options(experiment.recipe)),
-        autocast_(autocast_of_blocks(*experiment.recipe.find("precision"), model_)),
+        autocast_(autocast_of_blocks(experiment.recipe, model_)),
         frees_gradients_(experiment.optimizer->steps_in_backward()) {}
 
   Ledger run() {
@@ -123,13 +121,13 @@ class Rehearsal {
     const double batch = batch_bytes(data, options_.loader.micro_batch_size);
     const double ahead = static_cast<double>(options_.loader.num_workers * options_.loader.prefetch_factor);
     const Bytes batches(ledger_, Ledger::kBatches, batch * (static_cast<double>(options_.accumulation_steps) + ahead));
-    // What is exchanged stays beside what the passes before the last one have added up.
+    // The exchange buffers coexist with the gradients accumulated before the last pass.
     const bool exchanged_apart =
         options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
     const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.parameters()) : 0.0);
     samples_ = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     positions_ = std::max<std::int64_t>(1, data.max_seq_len);
-    // The first micro-batch finds no gradients; the second one those of the first.
+    // The first micro-batch starts without gradients, the second with those of the first.
     for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
       forward_backward(first_activations(data));
     }
@@ -139,7 +137,7 @@ class Rehearsal {
   }
 
  private:
-  /// What the graph keeps of one block, or of blocks that are recomputed together.
+  /// What the graph keeps of one block, or of a recomputed segment.
   struct Node {
     std::size_t first = 0, count = 1;
     bool recomputed = false;
@@ -169,7 +167,7 @@ class Rehearsal {
     return memory;
   }
 
-  /// `caches` gets the lower copies of weights that a pass without a graph leaves to the passes after it.
+  /// `caches` gets the low-precision weight copies that a pass without a graph leaves for later passes.
   void forward_alone(std::size_t index, Activations& activations, bool for_loss, std::vector<Hold>* caches) {
     const Block& block = *model_.blocks()[index];
     const BlockMemory memory = memory_of(index, pass_of(index, activations, for_loss));
@@ -297,17 +295,17 @@ class Rehearsal {
   void backward(Node& node, Hold& gradient) {
     ledger_.enter("in the backward pass of " + model_.blocks()[node.first]->name());
     if (!node.recomputed) return backward_of_block(node, gradient);
-    node.holds.clear();  // the second pass takes the products over
+    node.holds.clear();  // the second pass reuses the saved outputs
     std::vector<Node> nodes;
     Activations activations = node.inputs;
     for (std::size_t i = node.first; i < node.first + node.count; ++i) {
       nodes.push_back(forward_with_graph(i, activations, false));
     }
-    const Hold of_output = gradient;  // in our hands to the end, as what the second pass gave
+    const Hold of_output = gradient;  // held to the end, like the results of the second pass
     for (; !nodes.empty(); nodes.pop_back()) backward_of_block(nodes.back(), gradient);
   }
 
-  /// Its own parameters, and those that it shares with a block before.
+  /// Its own parameters, and those shared with an earlier block.
   components::NamedTensors used_by(const Block& block) const {
     components::NamedTensors parameters = block.parameters();
     for (const auto& tie : block.ties()) {
@@ -323,7 +321,7 @@ class Rehearsal {
     double fresh = 0, of_inputs = 0, added = 0;
     const components::NamedTensors parameters = used_by(block);
     for (const auto& parameter : parameters) {
-      // What is left of a tied parameter is added where it is, by the rows that were looked up.
+      // The rest of a tied parameter's gradient is added in place, by the rows that were looked up.
       if (!passed_.insert(parameter.name).second) continue;
       const auto bytes = static_cast<double>(parameter.tensor.nbytes());
       (with_gradient_.insert(parameter.name).second ? fresh : added) += bytes;
@@ -333,7 +331,7 @@ class Rehearsal {
       if (!input.differentiable) continue;
       of_inputs += elements(port, samples_, positions_) * static_cast<double>(input.number_bytes);
     }
-    if (std::exchange(loss_has_gradient_, false)) {  // it goes from the loss's hands into the parameter's
+    if (std::exchange(loss_has_gradient_, false)) {  // it passes from the loss to the parameter
       gradient = nullptr;
       ledger_.add(Ledger::kGradients, fresh);
       fresh = added = 0;
@@ -351,7 +349,7 @@ class Rehearsal {
     if (frees_gradients_) free_gradients(parameters);
   }
 
-  /// Of the parameters that no block before needs: each moves, and its gradient is gone.
+  /// For the parameters that no earlier block needs: each is updated, then its gradient is freed.
   void free_gradients(const components::NamedTensors& parameters) {
     for (const auto& parameter : parameters) {
       if (--users_.at(parameter.name) > 0) continue;
@@ -361,7 +359,7 @@ class Rehearsal {
     }
   }
 
-  /// The optimizer; weights of bfloat16 have twins with gradients meanwhile.
+  /// The optimizer; bfloat16 weights have twins with gradients meanwhile.
   void move_weights() {
     if (frees_gradients_) return;
     ledger_.enter("in the optimizer");
@@ -381,11 +379,11 @@ class Rehearsal {
   }
 
   void evaluate() {
-    const auto config = sections::eval::parse_config(*experiment_.recipe.find("eval"));
+    const auto& config = experiment_.recipe.eval;
     model_.set_training(false);
     double trained = experiment_.optimizer->has_judged_weights() ? bytes_of(model_.parameters()) : 0.0;
     if (experiment_.weight_average->averages()) trained += bytes_of(model_.parameters()) + bytes_of(model_.buffers());
-    const Hold beside = hold(trained);  // while those that are judged are in their place
+    const Hold beside = hold(trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
       ledger_.enter("in the evaluation of " + set.name);
       const auto& data = set.data->signature();
@@ -415,12 +413,12 @@ class Rehearsal {
   const bool frees_gradients_;
   Ledger ledger_;
   std::int64_t samples_ = 1, positions_ = 1;
-  std::set<std::string> with_gradient_, passed_;  // parameters; since the step began, in this backward pass
-  std::map<std::string, int> users_;           // blocks that a parameter's gradient has yet to come from, in this pass
-  std::set<std::size_t> with_steady_weights_;  // blocks
+  std::set<std::string> with_gradient_, passed_;  // parameters: since the step began, in this backward pass
+  std::map<std::string, int> users_;              // blocks that still contribute to a parameter's gradient in this pass
+  std::set<std::size_t> with_steady_weights_;     // blocks
   double steady_weights_of_loss_ = 0;
   bool loss_has_gradient_ = false;
-  bool gradient_is_spread_ = false;  ///< that arrives at the block to come
+  bool gradient_is_spread_ = false;  ///< gradient that arrives at the next block
 };
 
 }  // namespace
@@ -439,7 +437,7 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   for (const NamedDataset& set : experiment.eval_data) {
     estimate.data_sets += static_cast<double>(set.data->held_bytes());
   }
-  const auto saves = sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"));
+  const auto& saves = experiment.recipe.checkpoint;
   if (saves.async_save && (saves.save_steps || saves.save_best)) {
     estimate.copies =
         static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));

@@ -6,27 +6,27 @@
 
 namespace runner::train {
 
-/// What a training takes in memory, in bytes, found by going through a step and an evaluation with what each block, the
-/// loss, the optimizer and the data say of themselves; nothing is run. The tensors are those that `training.max_memory`
-/// limits and that a run with such a limit reports as `peak_tensor_bytes`; copies for a save are taken where the limit
-/// leaves room for them, and count there too.
+/// Memory of a training in bytes, estimated by replaying a step and an evaluation with the sizes that each block, the
+/// loss, the optimizer and the data report; nothing is run. The tensors are those that `training.max_memory` limits and
+/// that a run with such a limit reports as `peak_tensor_bytes`; copies for a save are made only if the limit leaves
+/// room, and count as well.
 struct MemoryEstimate {
-  double weights = 0;    ///< with copies that stay, in the type of the products
-  double optimizer = 0;  ///< its state
+  double weights = 0;    ///< with persistent copies in the type of the matrix products
+  double optimizer = 0;  ///< optimizer state
   double weight_average = 0;
-  double gradients = 0;    ///< at the peak of all tensors, as the next two
-  double batches = 0;      ///< the samples of a step, and those that were read ahead
+  double gradients = 0;    ///< at the peak of all tensors, like the next two
+  double batches = 0;      ///< the samples of a step and the prefetched ones
   double activations = 0;  ///< all the rest
   std::string when;        ///< where that peak is: `in the backward pass of h.3`
-  double data_sets = 0;    ///< that lie in memory
-  double copies = 0;       ///< of a checkpoint that is written while training goes on
-  double program = 0;      ///< with its libraries
+  double data_sets = 0;    ///< in memory
+  double copies = 0;       ///< of a checkpoint that is written during training
+  double program = 0;      ///< with libraries
 
   double tensors() const { return weights + optimizer + weight_average + gradients + batches + activations; }
   double process() const { return tensors() + data_sets + copies + program; }
 };
 
-/// For an experiment on the meta device, or any other.
+/// `experiment` may be on the meta device.
 MemoryEstimate estimate_memory(const Experiment& experiment);
 
 }  // namespace runner::train

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/precision.h"
-#include "runner/core/name_map.h"
+#include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
 
 namespace runner::train {
@@ -21,7 +20,6 @@ namespace {
 using components::Autocast;
 using components::block::Block;
 using components::model::Model;
-using core::Node;
 using sections::precision::Config;
 using sections::precision::Mode;
 using sections::precision::Overrides;
@@ -54,7 +52,8 @@ BlockFormat format_of(Overrides mode, const Config& config) {
 
 using Formats = std::map<const Block*, BlockFormat>;
 
-Formats choose_formats(const Node& section, const Config& config, const Model& model, core::Diagnostics& diagnostics) {
+Formats choose_formats(const resolve::Recipe& recipe, const Model& model, core::Diagnostics& diagnostics) {
+  const Config& config = recipe.precision;
   Formats formats;
   std::vector<std::string> names;
   for (const auto& block : model.blocks()) {
@@ -76,7 +75,7 @@ Formats choose_formats(const Node& section, const Config& config, const Model& m
     std::string some;
     for (std::size_t i = 0; i < names.size() && i < 3; ++i) some += (i > 0 ? ", " : "") + names[i];
     diagnostics.error(
-        section.find("overrides")->find_entry(pattern)->key_location,
+        recipe.at("precision.overrides").find_entry(pattern)->key_location,
         "the model has no block called \"" + pattern + "\"",
         near.empty() ? "its blocks are called " + some + (names.size() > 3 ? ", ..." : "") + "; `*` stands for any text"
                      : "did you mean \"" + near + "\"? `*` stands for any text");
@@ -93,7 +92,8 @@ const Block* owner_of(const Model& model, const std::string& parameter) {
   return nullptr;
 }
 
-void refuse_torn_ties(const Node& section, const Formats& formats, const Model& model, core::Diagnostics& diagnostics) {
+void refuse_torn_ties(const resolve::Recipe& recipe, const Formats& formats, const Model& model,
+                      core::Diagnostics& diagnostics) {
   for (const auto& block : model.blocks()) {
     for (const auto& tie : block->ties()) {
       const Block* owner = owner_of(model, tie.owner);
@@ -103,7 +103,7 @@ void refuse_torn_ties(const Node& section, const Formats& formats, const Model& 
       };
       const Block* low = formats.at(owner).bf16_weights ? owner : block.get();
       const Block* high = low == owner ? block.get() : owner;
-      diagnostics.error(section.find("overrides")->location(),
+      diagnostics.error(recipe.place("precision.overrides"),
                         "blocks " + owner->name() + " and " + block->name() + " share " + tie.owner + ", but " +
                             format(low) + " and " + format(high),
                         "give both the same kind of mode, or untie them");
@@ -121,7 +121,7 @@ void convert_weights(const Formats& formats, const Model& model) {
   }
 }
 
-/// Under autocast each operation converts what it needs; without it an operation takes what its weights are.
+/// Under autocast each operation converts its inputs; without it inputs must have the weights' type.
 void convert_inputs(const Block& block, const BlockFormat& format, components::TensorMap& activations) {
   if (format.autocast != Type::kNone) return;
   const auto wanted = format.bf16_weights ? at::kBFloat16 : at::kFloat;
@@ -133,8 +133,7 @@ void convert_inputs(const Block& block, const BlockFormat& format, components::T
 
 }  // namespace
 
-Precision read_precision(const Node& section) {
-  const Config config = sections::precision::parse_config(section);
+Precision read_precision(const Config& config) {
   Precision precision;
   precision.autocast.type = format_of(config).autocast;
   precision.autocast.cache = config.autocast.cache_enabled;
@@ -144,11 +143,11 @@ Precision read_precision(const Node& section) {
   return precision;
 }
 
-void apply_precision(const Node& section, Model& model, core::Diagnostics& diagnostics) {
-  const Config config = sections::precision::parse_config(section);
+void apply_precision(const resolve::Recipe& recipe, Model& model, core::Diagnostics& diagnostics) {
+  const Config& config = recipe.precision;
   if (config.overrides.empty() && config.mode != Mode::kBf16True) return;
-  auto formats = std::make_shared<const Formats>(choose_formats(section, config, model, diagnostics));
-  refuse_torn_ties(section, *formats, model, diagnostics);
+  auto formats = std::make_shared<const Formats>(choose_formats(recipe, model, diagnostics));
+  refuse_torn_ties(recipe, *formats, model, diagnostics);
   if (diagnostics.has_errors()) return;
   convert_weights(*formats, model);
   const bool switches = !config.overrides.empty();
@@ -158,7 +157,7 @@ void apply_precision(const Node& section, Model& model, core::Diagnostics& diagn
     if (switches) Autocast::set_type(format.autocast);
     convert_inputs(block, format, activations);
   };
-  // What comes after the blocks, the loss, is computed as the section's own mode says.
+  // The loss, after the blocks, uses the section's own mode.
   if (switches) {
     hooks.after_forward = [type = format_of(config).autocast](const Block&, components::TensorMap&) {
       Autocast::set_type(type);
@@ -167,16 +166,15 @@ void apply_precision(const Node& section, Model& model, core::Diagnostics& diagn
   model.add_hooks(std::move(hooks));
 }
 
-std::vector<Type> autocast_of_blocks(const Node& section, const Model& model) {
+std::vector<Type> autocast_of_blocks(const resolve::Recipe& recipe, const Model& model) {
   core::Diagnostics said_before;
-  const Formats formats = choose_formats(section, sections::precision::parse_config(section), model, said_before);
+  const Formats formats = choose_formats(recipe, model, said_before);
   std::vector<Type> autocast;
   for (const auto& block : model.blocks()) autocast.push_back(formats.at(block.get()).autocast);
   return autocast;
 }
 
-void set_matmul_precision(const Node& section) {
-  const auto config = sections::precision::parse_config(section);
+void set_matmul_precision(const Config& config) {
   at::globalContext().setFloat32MatmulPrecision(std::string(to_text(config.matmul_precision)));
 }
 

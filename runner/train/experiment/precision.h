@@ -7,28 +7,28 @@
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
 #include "runner/core/diagnostics.h"
-#include "runner/core/node.h"
+#include "runner/resolve/load.h"
 #include "runner/train/experiment/grad_scaler.h"
 
 namespace runner::train {
 
-/// What the section `precision` asks of a training step.
+/// What the section `precision` means for a training step.
 struct Precision {
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
 };
-Precision read_precision(const core::Node& section);
+Precision read_precision(const sections::precision::Config& config);
 
-/// Gives the model's blocks the number formats that the section `precision` asks for: weights of `bf16-true` become
-/// bfloat16, and where blocks differ or take other inputs than arrive, hooks convert at their borders. Errors for a
-/// pattern that matches no block, and for weights that two blocks share and would keep in different formats.
-void apply_precision(const core::Node& section, components::model::Model& model, core::Diagnostics& diagnostics);
+/// Gives the model's blocks the number formats of the section `precision`: weights of `bf16-true` become bfloat16, and
+/// hooks convert inputs between blocks of different formats. Errors for a pattern that matches no block, and for
+/// weights shared by two blocks of different formats.
+void apply_precision(const resolve::Recipe& recipe, components::model::Model& model, core::Diagnostics& diagnostics);
 
 /// The autocast of each of the model's blocks, in their order.
-std::vector<components::AutocastOptions::Type> autocast_of_blocks(const core::Node& section,
+std::vector<components::AutocastOptions::Type> autocast_of_blocks(const resolve::Recipe& recipe,
                                                                   const components::model::Model& model);
 
 /// `precision.matmul_precision`, for the whole process.
-void set_matmul_precision(const core::Node& section);
+void set_matmul_precision(const sections::precision::Config& config);
 
 }  // namespace runner::train

@@ -22,10 +22,10 @@ double measure(core::Interval::Unit unit, const Progress& progress, std::int64_t
   return 0.0;
 }
 
-// Sums of fractions (an epoch of 3 batches) land a hair below the whole number that they stand for.
+// Sums of fractions (an epoch of 3 batches) end just below the whole number they represent.
 double times_elapsed(double amount, double done) { return std::floor(done / amount + 1e-9); }
 
-// Beyond this a count is no length that anybody reaches, and products of counts stay inside 64 bits.
+// No training reaches this count; below it products of counts fit into 64 bits.
 constexpr double kCountMax = 9e15;
 
 std::int64_t whole_count(double value) { return static_cast<std::int64_t>(std::ceil(std::min(value, kCountMax))); }
@@ -106,7 +106,7 @@ std::optional<std::int64_t> total_steps(const Limits& limits, const EpochShape& 
     const std::int64_t steps = shape.steps_until(whole_count(samples));
     total = std::min(total.value_or(steps), steps);
   };
-  // As `Limits::reached` has it, a hair below the limit counts as reached.
+  // As in `Limits::reached`, just below the limit counts as reached.
   if (limits.max_epochs) end_after((*limits.max_epochs - 1e-9) * static_cast<double>(shape.samples));
   if (limits.max_tokens && shape.tokens_per_sample > 0) {
     end_after(*limits.max_tokens / static_cast<double>(shape.tokens_per_sample));

@@ -9,33 +9,33 @@
 
 namespace runner::train {
 
-/// What has been done so far. Saved at optimizer-step boundaries; every schedule of events is a pure function of two of
-/// these, so a resume fires the same events at the same steps.
+/// Progress so far. Saved at optimizer-step boundaries; every event schedule is a pure function of two of these, so a
+/// resumed run fires the same events at the same steps.
 struct Progress {
   std::int64_t step = 0;  ///< optimizer steps
   std::int64_t micro_batches = 0;
   std::int64_t samples = 0;
   std::int64_t tokens = 0;
-  double epoch = 0;    ///< with its fraction
-  double seconds = 0;  ///< of training, over all resumes
+  double epoch = 0;    ///< including the fraction
+  double seconds = 0;  ///< of training, across resumes
 
   core::Node to_node() const;
   static Progress from_node(const core::Node& node);
 };
 
-/// Lengths that end the training; the first one reached does.
+/// Lengths that end the training; the first one reached counts.
 struct Limits {
   std::optional<std::int64_t> max_steps = {};
   std::optional<double> max_epochs = {}, max_tokens = {}, max_time_s = {};
 
-  /// Empty while none is reached; else its name and value, `max_steps 2000`.
+  /// Empty until one is reached; then its name and value, `max_steps 2000`.
   std::string reached(const Progress& progress) const;
 };
 
-/// Sizes by which lengths are turned into optimizer steps, exactly: the last micro-batch of an epoch may be smaller
-/// than the others, and its last window may have fewer micro-batches or reach into the next epoch.
+/// Sizes for converting lengths into optimizer steps, exactly: the last micro-batch of an epoch may be smaller than the
+/// others, and its last window may have fewer micro-batches or reach into the next epoch.
 struct EpochShape {
-  std::int64_t samples = 1;  ///< of an epoch, without what drop_last leaves out
+  std::int64_t samples = 1;  ///< of an epoch, without samples dropped by drop_last
   std::int64_t micro_batch_size = 1;
   std::int64_t accumulation_steps = 1;
   bool sync_with_dataloader = true;  ///< the end of an epoch ends a window
@@ -48,10 +48,10 @@ struct EpochShape {
   std::int64_t steps_until(std::int64_t samples) const;
 };
 
-/// Optimizer steps of the whole training; nothing when only the time limits it.
+/// Optimizer steps of the whole training; nothing when only max_time limits it.
 std::optional<std::int64_t> total_steps(const Limits& limits, const EpochShape& shape);
 
-/// True when `interval` has elapsed once more between two points. `total` serves `dur`; 0 when unknown.
+/// True when `interval` elapsed again between two points. `total` is used for `dur`; 0 when unknown.
 bool due(const core::Interval& interval, const Progress& before, const Progress& after, std::int64_t total);
 
 }  // namespace runner::train

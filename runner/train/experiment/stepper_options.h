@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "components/tensor/autocast.h"
-#include "runner/core/node.h"
+#include "runner/resolve/load.h"
 #include "runner/train/data/loader.h"
 #include "runner/train/experiment/accumulation.h"
 #include "runner/train/experiment/ddp_options.h"
@@ -12,16 +12,16 @@
 
 namespace runner::train {
 
-/// Over what the loss of a window is averaged; docs/decisions/0002.
+/// What the loss of a window is averaged over; docs/decisions/0002.
 enum class WindowMean {
-  kElements,      ///< what the loss counts: tokens of a language model, samples else
-  kSamples,       ///< every sample weighs the same, however many targets it has
+  kElements,      ///< tokens of a language model, otherwise samples
+  kSamples,       ///< every sample weighs the same, regardless of its number of targets
   kMicroBatches,  ///< Accelerate: each micro-batch's mean, divided by the number of accumulation steps
 };
 
 struct StepperOptions {
   std::int64_t accumulation_steps = 1;  ///< micro-batches of a window: of one process,
-  std::int64_t window_batches = 0;      ///< of all processes; 0: this one makes them all
+  std::int64_t window_batches = 0;      ///< of all processes; 0: single process
   bool sync_with_dataloader = true;
   WindowMean mean = WindowMean::kElements;
   ScheduleClock::Options schedule;
@@ -30,18 +30,18 @@ struct StepperOptions {
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
   DdpOptions ddp;
-  bool judges_norm = false;      ///< the judge has to know the gradient norm
-  bool same_generators = false;  ///< every process goes through an epoch with the random numbers of the first one
-  bool rewinds = false;          ///< a step may be taken back: what its forward pass moves is kept
+  bool judges_norm = false;      ///< the judge needs the gradient norm
+  bool same_generators = false;  ///< all processes start an epoch with rank 0's random state
+  bool rewinds = false;          ///< a step may be undone: keep what its forward pass changes
 };
 
-/// Samples of one forward pass of one process, as a settled recipe has it.
-std::int64_t rank_micro_batch(const core::Node& recipe);
+/// Samples of one forward pass of one process.
+std::int64_t rank_micro_batch(const resolve::Recipe& recipe);
 
-/// Micro-batches of a window over all processes, as a settled recipe has it.
-std::int64_t window_batches(const core::Node& recipe);
+/// Micro-batches of a window over all processes.
+std::int64_t window_batches(const resolve::Recipe& recipe);
 
 /// The options a settled recipe asks for.
-StepperOptions stepper_options(const core::Node& recipe);
+StepperOptions stepper_options(const resolve::Recipe& recipe);
 
 }  // namespace runner::train

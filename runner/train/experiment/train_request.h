@@ -17,7 +17,7 @@ class InMemoryRun;
 
 namespace runner::train {
 
-/// What the command line asks of a training, beyond the recipe. Free of LibTorch: the program fills it in.
+/// What the command line asks of a training, beyond the recipe. Without LibTorch: the program fills it in.
 struct TrainRequest {
   bool start_anew = false;                ///< --new
   bool smoke = false;                     ///< --smoke: two steps, one evaluation, one save
@@ -28,13 +28,13 @@ struct TrainRequest {
   std::vector<std::string> command_line;
   bool progress_bar = false;  ///< standard error is a terminal
   bool quiet = false;
-  std::optional<core::RankInfo> rank;                         ///< among several processes; nothing: there is this one
-  std::shared_future<artifact::GitState> code;                ///< of the folder it is started in; invalid: nobody looks
-  std::function<void(const std::string& run_dir)> on_opened;  ///< the run is there; called by the first rank
-  std::string run_id;                                         ///< of a new run; "": one is made
+  std::optional<core::RankInfo> rank;           ///< rank among several processes; nothing: a single process
+  std::shared_future<artifact::GitState> code;  ///< code of the working directory; invalid: not recorded
+  std::function<void(const std::string& run_dir)> on_opened;  ///< the run exists; called on rank 0
+  std::string run_id;                                         ///< id of a new run; "": generate one
   std::shared_ptr<store::InMemoryRun> light;                  ///< of a new run: store::NewRun
-  std::string resolved_json;                                  ///< of the recipe, from who has made it already; else ""
-  /// A signal for this training alone, where it shares its process with others; null: the process is its own.
+  std::string resolved_json;                                  ///< of the recipe, if already known; else ""
+  /// A signal for this training only, if it shares its process with others; null: it has the process to itself.
   const std::atomic<int>* signal = nullptr;
 };
 

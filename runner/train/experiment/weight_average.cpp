@@ -21,7 +21,7 @@ at::Tensor saved(const core::StateReader& reader, const std::string& name, at::I
   std::ostringstream message;
   message << "the average's " << name << " is " << tensor.scalar_type() << " " << tensor.sizes()
           << ", but the model asks for " << type << " " << sizes;
-  throw core::RunError(message.str(), "the checkpoint is of another model; start anew with --new");
+  throw core::RunError(message.str(), "the checkpoint is of another model; start a new run with --new");
 }
 
 }  // namespace
@@ -63,11 +63,11 @@ double WeightAverage::lr_factor(std::int64_t steps_done, double scheduled) const
   return averaging_ != nullptr ? averaging_->lr_factor(steps_done, scheduled) : scheduled;
 }
 
-// The trained weights are kept and not computed back: a look at the average must not change a bit of the training.
+// The trained weights are kept, not recomputed: an evaluation of the average must not change a bit of the training.
 void WeightAverage::use_average(bool average) {
   const at::NoGradGuard no_grad;
   if (average && taken_ > 0) {
-    std::vector<at::Tensor> copies;  // all of them before the first change, in case the memory ends
+    std::vector<at::Tensor> copies;  // all of them before the first change, in case memory runs out
     for (const Weight& weight : weights_) {
       copies.push_back(weight.trained.defined() ? weight.trained : weight.model.detach().clone());
     }
@@ -136,7 +136,7 @@ void WeightAverage::load_state(const core::StateReader& reader) {
     }
   }
   if (averages()) return;
-  core::log_info("the recipe averages no weights any more: the training goes on with the trained ones");
+  core::log_info("the recipe no longer averages weights: training continues with the trained ones");
   taken_ = 0;
   for (Weight& weight : weights_) weight.average.reset();
 }

@@ -15,32 +15,32 @@ struct NamedTensor;
 
 namespace runner::train {
 
-/// The average that a recipe's `weight_averaging` keeps beside the weights (and buffers) of a model. It is float32
-/// whatever they are; those that are no floating numbers are not averaged.
+/// The average that `weight_averaging` keeps of a model's weights (and buffers). Always float32; tensors that are not
+/// floating-point are not averaged.
 ///
 /// State   value `taken`; while the average is in the model, tensors `trained.<weight>`, and `average.<weight>` only
-///         where the model's type rounds it; else `average.<weight>` of all. Without an averaging it has no state, and
-///         one that it loads serves to put the trained weights back: it then ends there.
+///         where the model's type rounds it; else all `average.<weight>`. Without averaging it has no state, and
+///         a loaded state only serves to restore the trained weights.
 class WeightAverage final : public core::Stateful {
  public:
-  /// `averaging` may be null. `weights`: what the model computes with, in place.
+  /// `averaging` may be null. `weights`: the model's own, changed in place.
   WeightAverage(std::shared_ptr<components::weight_averaging::Averaging> averaging,
                 const std::vector<components::NamedTensor>& weights);
   ~WeightAverage() override;
 
-  /// After the optimizer has made step `step`, the first of which is 1.
+  /// Call after optimizer step `step`, counted from 1.
   void after_step(std::int64_t step);
-  /// The factor of the base rates for the next step, where the schedule has `scheduled`.
+  /// The factor of the base learning rates for the next step, given the schedule's factor `scheduled`.
   double lr_factor(std::int64_t steps_done, double scheduled) const;
 
-  /// Puts the average into the model, and with false the trained weights back, bit for bit. Nothing happens before the
-  /// first update, or where it was done already.
+  /// Puts the average into the model, or with false restores the trained weights bit for bit. Does nothing before the
+  /// first update, or if already done.
   void use_average(bool average);
-  /// What these of the weights hold while the average is in the model becomes their average.
+  /// Makes the current values of these weights their average, while the average is in the model.
   void adopt(const std::vector<components::NamedTensor>& measured);
-  /// Whether there is an average whose running statistics are to be measured when the training is over.
+  /// Whether there is an average that needs its running statistics measured after training.
   bool updates_statistics() const;
-  /// As if nothing had been averaged yet; the model has the trained weights.
+  /// Drops the average; the model has the trained weights.
   void begin_anew();
 
   bool averages() const { return averaging_ != nullptr; }

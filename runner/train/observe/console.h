@@ -7,8 +7,8 @@
 
 namespace runner::train {
 
-/// What a person sees while a run trains: one bar with its remaining time on a terminal, plain lines elsewhere (at most
-/// one every few seconds, so that a log file stays readable). Everything goes to standard error; nothing when quiet.
+/// Shows progress: one bar with the remaining time on a terminal, plain lines elsewhere (at most one every few seconds,
+/// to keep log files readable). Everything goes to standard error; nothing when quiet.
 class Console {
  public:
   struct Options {
@@ -19,12 +19,12 @@ class Console {
   Console(Options options, const core::Clock& clock);
   ~Console();
 
-  /// Called once a step; draws at most ten times a second (bar) or every five seconds (lines).
+  /// Call once per step; draws at most ten times a second (bar) or every five seconds (lines).
   bool wants_update() const;
   void update(std::int64_t step, double share_done, double eta_seconds, const std::string& figures);
-  /// A line that stays, above the bar.
+  /// Prints a permanent line above the bar.
   void line(const std::string& text);
-  /// Takes the bar away.
+  /// Removes the bar.
   void clear();
 
  private:

@@ -14,13 +14,13 @@
 #include "runner/train/data/batch_dispatch.h"
 #include "runner/train/data/loader.h"
 #include "runner/train/experiment/eval_weights.h"
-#include "runner/train/step/out_of_memory.h"
+#include "runner/train/experiment/out_of_memory.h"
 
 namespace runner::train {
 
 namespace {
 
-/// The model judges while this lives, and learns again after it, whatever happens in between.
+/// The model is in evaluation mode while this lives, and back in training mode after it, also on exceptions.
 class Judging {
  public:
   explicit Judging(const Experiment& experiment) : weights_(experiment), experiment_(experiment) {
@@ -37,7 +37,7 @@ class Judging {
 
 using Judge = std::function<void(std::int64_t, components::TensorMap&)>;
 
-/// Rank 0 reads a batch for each rank, round by round, and its word says whether there is another round.
+/// Rank 0 reads a batch for each rank, round by round, and tells whether there is another round.
 bool predict_dispatched(const Experiment& experiment, const EvalOptions& options, Loader& loader, std::int64_t batches,
                         const Judge& judge) {
   distributed::ProcessGroup& ranks = *experiment.ranks;
@@ -101,7 +101,7 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
 
 namespace {
 
-/// One exchange for all; false when a rank was interrupted.
+/// One collective for all; false when a rank was interrupted.
 bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count, EvalResult& result) {
   if (experiment.ranks == nullptr) return complete;
   std::vector<double> sums = {complete ? 0.0 : 1.0, loss_sum, static_cast<double>(loss_count),
@@ -154,7 +154,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   try {
     complete = predict(experiment, data, options, judge);
   } catch (const std::exception& error) {
-    // Where rank 0 reads for all, it would go on handing out batches to nobody.
+    // If rank 0 reads for all, it would keep sending batches that no rank takes.
     if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
     shortage = std::current_exception();
   }

@@ -35,14 +35,14 @@ struct EvalResult {
   double loss() const { return values.front().second; }
 };
 
-/// Mean loss and metrics over one data set, in its own order, without gradients and without touching any RNG. The model
-/// is left in training mode when it was. Nothing when it was interrupted. Where several processes train, each takes its
-/// share of the batches, and all of them get the same result.
+/// Mean loss and metrics over one data set, in its own order, without gradients and without touching any RNG. Restores
+/// the model's mode. Nothing when interrupted. With several processes each takes its share of the batches, and all get
+/// the same result.
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
                                    const components::data::Dataset& data, const EvalOptions& options);
 
-/// The same walk over the batches of this process for `predict`: `consume(first sample, batch with kOutput)`. False
-/// when it was interrupted.
+/// The same pass over the batches of this process for `predict`: `consume(first sample, batch with kOutput)`. False
+/// when interrupted.
 bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume);
 

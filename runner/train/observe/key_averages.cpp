@@ -27,7 +27,7 @@ bool is_left_out(std::string_view name) { return std::find(kLeftOut.begin(), kLe
 
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
-/// Sums of what was taken and given back, by time.
+/// Sums of allocations and frees, by time.
 class MemoryRecords {
  public:
   explicit MemoryRecords(const std::vector<TracedEvent>& events) {
@@ -40,17 +40,17 @@ class MemoryRecords {
     owned_.resize(records_.size() + 1);
   }
 
-  /// Of the records from one time to another, both included.
+  /// For the records between two times, inclusive.
   std::int64_t between(std::int64_t begin_ns, std::int64_t end_ns) const {
     const auto [first, last] = range(begin_ns, end_ns);
     return first >= last ? 0 : sums_[last - 1] - (first > 0 ? sums_[first - 1] : 0);
   }
-  /// Some event lasts over these.
+  /// Ranges covered by some event.
   void own(std::int64_t begin_ns, std::int64_t end_ns) {
     const auto [first, last] = range(begin_ns, end_ns);
     if (first < last) ++owned_[first], --owned_[last];
   }
-  /// One row for all that belong to no event; nothing when there are none.
+  /// One row for all records outside of events; nothing when there are none.
   void add_rest(std::vector<ProfileRow>& rows) const {
     ProfileRow row{.name = std::string(kMemory)};
     std::int64_t owners = 0;
@@ -71,7 +71,7 @@ class MemoryRecords {
     return most;
   }
 
-  /// Each stretch of time keeps its largest sum.
+  /// Each interval keeps its largest sum.
   std::vector<MemoryPoint> points(std::int64_t begin_ns) const {
     std::vector<MemoryPoint> points;
     const std::size_t most = store::Profile::kMemoryPointsMax;
@@ -101,7 +101,7 @@ class MemoryRecords {
 
   std::vector<Record> records_;
   std::vector<std::int64_t> sums_;
-  std::vector<int> owned_;  // changes of how many events last over a record
+  std::vector<int> owned_;  // changes in the number of events that cover a record
 };
 
 struct Span {
@@ -117,7 +117,7 @@ struct Span {
   bool is_async() const { return event->thread != event->end_thread; }
 };
 
-/// By their beginning, the longer one first: a parent comes before its children.
+/// By start, the longer one first: a parent comes before its children.
 std::vector<Span> spans_of(const std::vector<TracedEvent>& events, MemoryRecords& memory) {
   std::vector<Span> spans;
   for (const TracedEvent& event : events) {
@@ -133,7 +133,7 @@ std::vector<Span> spans_of(const std::vector<TracedEvent>& events, MemoryRecords
 }
 
 void find_parents(std::vector<Span>& spans) {
-  std::map<std::uint64_t, std::vector<int>> open;  // by thread: events that may still hold the next one
+  std::map<std::uint64_t, std::vector<int>> open;  // by thread: events that may still contain the next one
   for (std::size_t i = 0; i < spans.size(); ++i) {
     if (spans[i].is_async()) continue;
     std::vector<int>& stack = open[spans[i].event->thread];
@@ -150,13 +150,13 @@ void find_parents(std::vector<Span>& spans) {
   }
 }
 
-/// An operation that only calls itself once more, for another dispatch key.
+/// An operation that only redispatches to itself.
 void drop_repeated(std::vector<Span>& spans) {
   for (Span& span : spans) {
     if (span.parent < 0) continue;
     Span& parent = spans[static_cast<std::size_t>(span.parent)];
     if (parent.name != span.name || parent.children.size() != 1) continue;
-    // Parents come first, so the parent is one that stays.
+    // Parents come first, so the parent is one that is kept.
     parent.children = std::move(span.children);
     for (const int child : parent.children) spans[static_cast<std::size_t>(child)].parent = span.parent;
     span.children.clear();
@@ -251,7 +251,7 @@ std::vector<store::ProfileBlock> block_averages(const std::vector<TracedEvent>& 
   const auto block_of = [&sorted](std::int64_t sequence) -> const BlockPass* {
     auto after = std::upper_bound(sorted.begin(), sorted.end(), sequence,
                                   [](std::int64_t value, const BlockPass& pass) { return value < pass.first; });
-    // One that made no node begins where the next one does.
+    // A block without nodes begins where the next one does.
     while (after != sorted.begin()) {
       --after;
       if (sequence < after->end) return &*after;

@@ -17,7 +17,7 @@ namespace {
 
 using core::Node;
 
-constexpr std::size_t kNameMax = 60;  ///< of a file's name; which one it is says its number
+constexpr std::size_t kNameMax = 60;  ///< length of a file's name; a number makes it unique
 
 std::string plain(const std::string& name) {
   std::string text = name.substr(0, kNameMax);
@@ -27,7 +27,7 @@ std::string plain(const std::string& name) {
   return text;
 }
 
-/// Empty when it was written, else why not.
+/// Empty on success, else the reason.
 std::string problem_with(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file.write(content.data(), static_cast<std::streamsize>(content.size()));
@@ -64,8 +64,7 @@ void Media::write(const char* kind, std::int64_t step, const std::string& name, 
   const std::string why = folder ? problem_with(path, content) : folder.failure().message;
   if (!why.empty()) {
     if (!std::exchange(told_, true)) {
-      core::log_warning("cannot write " + path + ": " + why +
-                        "; the training goes on without such pictures and tables");
+      core::log_warning("cannot write " + path + ": " + why + "; training continues without such pictures and tables");
     }
     return;
   }
@@ -75,7 +74,7 @@ void Media::write(const char* kind, std::int64_t step, const std::string& name, 
   run_.artefact(kind, step, path, std::move(data));
 }
 
-// A branch that comes to a step again must not take away what trackers have yet to read of another one.
+// A branch that repeats a step must not remove files of another branch that trackers have yet to read.
 std::string Media::new_path(std::int64_t step, const std::string& name, const char* ending) {
   const std::int64_t branch = run_.branch();
   if (step != step_ || branch != branch_) of_step_ = 0;

@@ -8,9 +8,8 @@
 
 namespace runner::train {
 
-/// Tables and pictures of a run: files in its folder `media`, told of in run.db. They are not forced to the disk, since
-/// no step should wait for that, and a run is worth more than a picture: what cannot be written is said once and left
-/// out.
+/// Tables and pictures of a run: files in its folder `media`, recorded in run.db. They are not fsynced, since no step
+/// should wait for that, and a run is worth more than a picture: a failed write is reported once and out.
 class Media {
  public:
   explicit Media(store::RunWriter& run) : run_(run) {}
@@ -25,7 +24,7 @@ class Media {
   std::string new_path(std::int64_t step, const std::string& name, const char* ending);
 
   store::RunWriter& run_;
-  std::int64_t step_ = -1, branch_ = -1, of_step_ = 0;  ///< how many files the present step has
+  std::int64_t step_ = -1, branch_ = -1, of_step_ = 0;  ///< number of files of the current step
   bool told_ = false;
 };
 

@@ -4,15 +4,15 @@
 
 namespace runner::train {
 
-/// What happens to a step: kSave is the last recorded one of its cycle.
+/// Action for a step: kSave is the last recorded one of its cycle.
 enum class ProfileAction { kNone, kWarmup, kRecord, kSave };
 
 /// Steps in cycles of wait, warm-up and recording; PyTorch's torch.profiler.schedule.
 struct ProfileSchedule {
   std::int64_t skip_first = 0, wait = 0, warmup = 0, active = 1;
-  std::int64_t repeat = 0;  ///< cycles; 0: without end
+  std::int64_t repeat = 0;  ///< cycles; 0: unlimited
 
-  /// `step`: counted from 0 where the process began.
+  /// `step`: counted from 0 at the start of the process.
   ProfileAction action(std::int64_t step) const {
     if (step < skip_first) return ProfileAction::kNone;
     step -= skip_first;

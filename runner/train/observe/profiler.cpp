@@ -40,7 +40,7 @@ using torch::profiler::impl::ActivityType;
 using torch::profiler::impl::ProfilerConfig;
 using torch::profiler::impl::ProfilerState;
 
-/// A range that may end in another function than it began in.
+/// A range that may end in another function than the one that began it.
 class Range {
  public:
   explicit Range(const std::string& name) : function_(at::RecordScope::USER_SCOPE) {
@@ -52,19 +52,19 @@ class Range {
 };
 
 /// Kineto says on standard error that it found no GPU, and LibTorch that a tensor from before the window was freed. A
-/// level that the user has chosen stays.
+/// level set by the user stays.
 void silence() {
   setenv("KINETO_LOG_LEVEL", "5", 0);
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = 2;
 }
 
-/// Of the machine, for the format of the recipe's matrix products.
+/// Peak of the machine for the format of the recipe's matrix products.
 struct Peak {
   double flops;  ///< per second; 0: not measured
   std::string format;
 };
 
-/// A cycle's steps that were recorded.
+/// The recorded steps of a cycle.
 struct AccumulationWindow {
   std::int64_t first_step = 0, steps = 0;
   std::int64_t samples_before = 0;
@@ -105,11 +105,11 @@ std::vector<TracedEvent> traced(const kineto::ProfilerResult& result, bool with_
 
 class Profiler::Recorder {
  public:
-  Recorder(Experiment& experiment, store::RunWriter& run, sections::profiler::Config config, Peak peak,
+  Recorder(Experiment& experiment, store::RunWriter& run, const sections::profiler::Config& config, Peak peak,
            const core::Clock& clock)
       : experiment_(experiment),
         run_(run),
-        config_(std::move(config)),
+        config_(config),
         peak_(std::move(peak)),
         clock_(clock),
         schedule_{config_.schedule.skip_first, config_.schedule.wait, config_.schedule.warmup, config_.schedule.active,
@@ -156,9 +156,9 @@ class Profiler::Recorder {
     if (!started_) {
       core::log_warning("no profile was written: its first step would have been number " +
                         std::to_string(schedule_.skip_first + schedule_.wait + schedule_.warmup + 1) +
-                        " from where this process began, which made " + std::to_string(count_));
+                        " since the start of this process, which made " + std::to_string(count_));
     }
-    // What was prepared can only be taken back by a start and a stop.
+    // Only a start and a stop undo the preparation.
     if (prepared_) {
       start(progress);
       recording_ = false;
@@ -168,7 +168,7 @@ class Profiler::Recorder {
   }
 
  private:
-  /// The forward pass of a block that is going on.
+  /// The forward pass of a block in progress.
   struct Open {
     std::unique_ptr<Range> range;
     BlockPass pass;
@@ -187,7 +187,7 @@ class Profiler::Recorder {
     open_.pop_back();
   }
 
-  // FLOPs follow from shapes; torch.profiler records them then, too.
+  // FLOPs are computed from shapes; torch.profiler also records shapes then.
   bool sees_shapes() const { return config_.record_shapes || config_.with_flops; }
 
   ProfilerConfig kineto_config() const {
@@ -213,7 +213,7 @@ class Profiler::Recorder {
     recording_ = started_ = true;
     window_ = {progress.step, 0, progress.samples};
     passes_.clear();
-    // The same words that torch.profiler leaves in a trace.
+    // The same text that torch.profiler writes into a trace.
     const auto note = [](bool given, const char* name) {
       if (given) kineto::addMetadataJson(name, "1");
     };
@@ -224,7 +224,7 @@ class Profiler::Recorder {
     note(config_.with_flops, "with_flops");
   }
 
-  /// A profile is worth less than the training it looks at: what cannot be written is a warning.
+  /// A profile must not fail the training: a failed write is a warning.
   void stop_and_write(const Progress& progress) {
     recording_ = false;
     try {
@@ -271,7 +271,7 @@ class Profiler::Recorder {
     profile.with_shapes = sees_shapes();
     profile.with_memory = config_.profile_memory;
     profile.with_flops = config_.with_flops;
-    // As StepMetrics counts: three passes over the matrix products.
+    // As in StepMetrics: three passes over the matrix products.
     const std::int64_t positions = std::max<std::int64_t>(1, experiment_.train_data->signature().max_seq_len);
     const std::int64_t ranks = experiment_.ranks != nullptr ? experiment_.ranks->size() : 1;
     const std::int64_t samples = std::max<std::int64_t>(0, progress.samples - window_.samples_before) / ranks;
@@ -288,7 +288,7 @@ class Profiler::Recorder {
     if (config_.with_stack) core::write_file_atomic(stem + ".stacks.txt", averages.stacks).value();
   }
 
-  // An exception leaves blocks that never ended; ranges end in the reverse order of their beginning.
+  // An exception leaves unfinished blocks; ranges end in reverse order.
   void close_ranges() {
     while (!open_.empty()) open_.pop_back();
     step_.reset();
@@ -296,7 +296,7 @@ class Profiler::Recorder {
 
   Experiment& experiment_;
   store::RunWriter& run_;
-  const sections::profiler::Config config_;
+  const sections::profiler::Config& config_;
   const Peak peak_;
   const core::Clock& clock_;
   const ProfileSchedule schedule_;
@@ -307,17 +307,17 @@ class Profiler::Recorder {
   AccumulationWindow window_;
   std::unique_ptr<Range> step_;
   std::vector<std::string> names_;  // of the model's blocks
-  std::vector<Open> open_;          // a block that is run again in the backward pass nests
+  std::vector<Open> open_;          // a recomputed block nests in the backward pass
   std::vector<BlockPass> passes_;   // of the cycle
 };
 
 Profiler::Profiler(Experiment& experiment, store::RunWriter& run, double peak_flops, const core::Clock& clock) {
-  auto config = sections::profiler::parse_config(*experiment.recipe.find("profiler"));
+  const auto& config = experiment.recipe.profiler;
   if (!config.activities) return;
-  // The engine takes the peak of the format that products are computed in.
-  const bool is_float32 = experiment.recipe.at_path("precision.mode")->as_string() == "32-true";
-  recorder_ = std::make_unique<Recorder>(experiment, run, std::move(config),
-                                         Peak{peak_flops, is_float32 ? "float32" : "bfloat16"}, clock);
+  // Use the peak of the format that matrix products are computed in.
+  const bool is_float32 = experiment.recipe.precision.mode == sections::precision::Mode::k32True;
+  recorder_ =
+      std::make_unique<Recorder>(experiment, run, config, Peak{peak_flops, is_float32 ? "float32" : "bfloat16"}, clock);
 }
 
 Profiler::~Profiler() = default;

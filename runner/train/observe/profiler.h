@@ -9,32 +9,32 @@
 
 namespace runner::train {
 
-/// Records some steps with LibTorch's own profiler, as the recipe's `profiler` says: operations, ranges around steps
-/// (`ProfilerStep#N`, N steps were made before it), around each block's forward pass (its name) and around the parts of
-/// a step that the Stepper marks. A trace for each cycle goes to `profile/rank-0.TIME_NS.pt.trace.json` in the run's
-/// folder, or to `output_trace_dir`; beside it what it adds up to, as text and JSON. One profiler a process can record
-/// at a time; all of it on the thread of the loop.
+/// Records some steps with LibTorch's own profiler, as set by the recipe's `profiler`: operations, ranges around steps
+/// (`ProfilerStep#N` after N steps), around each block's forward pass (its name) and around the parts of a step that
+/// the Stepper marks. Each cycle writes a trace to `profile/rank-0.TIME_NS.pt.trace.json` in the run's folder, or to
+/// `output_trace_dir`, and next to it a summary as text and JSON. One profiler per process can record at a time; all
+/// calls on the loop's thread.
 class Profiler {
  public:
   /// `peak_flops`: of this machine for the recipe's precision, in FLOP/s; 0 when not measured.
   Profiler(Experiment& experiment, store::RunWriter& run, double peak_flops, const core::Clock& clock);
-  ~Profiler();  ///< drops what is being recorded
+  ~Profiler();  ///< discards the recording in progress
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  /// The step before is over, whatever came of it, and the next one begins. Evaluations and saves between two calls
-  /// belong to the earlier step. Nothing to do in a recipe without profiler.
+  /// Ends the previous step, whatever its result, and begins the next. Evaluations and saves between two calls belong
+  /// to the earlier step. Does nothing without a profiler in the recipe.
   void next_step(const Progress& progress) {
     if (recorder_ != nullptr) advance(progress);
   }
-  /// No step follows. What has been recorded of an unfinished cycle is written.
+  /// Call after the last step: writes what was recorded of an unfinished cycle.
   void finish(const Progress& progress);
 
  private:
   class Recorder;
   void advance(const Progress& progress);
 
-  std::unique_ptr<Recorder> recorder_;  ///< null: the recipe asks for nothing
+  std::unique_ptr<Recorder> recorder_;  ///< null: no profiler in the recipe
 };
 
 }  // namespace runner::train

@@ -10,7 +10,7 @@ namespace runner::train {
 namespace {
 
 constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
-std::atomic<int> pending{0};  // a handler can reach nothing else
+std::atomic<int> pending{0};  // a signal handler can use nothing else
 std::array<struct sigaction, kSignals.size()> previous;
 
 void on_signal(int signal) {
@@ -27,7 +27,7 @@ SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
   action.sa_flags = SA_RESTART;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &action, &previous[i]);
-    // `nohup` has the loss of the terminal ignored.
+    // `nohup` ignores SIGHUP.
     if (kSignals[i] == SIGHUP && previous[i].sa_handler == SIG_IGN) sigaction(SIGHUP, &previous[i], nullptr);
   }
 }

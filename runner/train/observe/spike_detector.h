@@ -9,18 +9,18 @@
 
 namespace runner::train {
 
-/// How far a figure lies above what it was in the last steps. A pure function of the values it was given, in their
-/// order, so a resumed run judges as an undisturbed one would.
+/// How far a value lies above those of the last steps. A pure function of the sequence of values, so a resumed run
+/// decides like an uninterrupted one.
 ///
-/// Source  llm.c, OutlierDetector: mean and deviation over a full window. Ours leaves outliers out of the window.
+/// Source  llm.c, OutlierDetector: mean and deviation over a full window. Here outliers stay out of the window.
 class SpikeDetector {
  public:
-  /// A deviation counts as at least this share of the mean: a loss that hardly moves any more has no meaningful one.
+  /// Lower bound of the deviation, as a share of the mean: the deviation of a nearly constant loss is meaningless.
   static constexpr double kDeviationFloor = 0.01;
 
   explicit SpikeDetector(std::int64_t window) : window_(static_cast<std::size_t>(window)) {}
 
-  /// In standard deviations, negative below the mean; nothing while the window is not full.
+  /// In standard deviations, negative below the mean; nothing until the window is full.
   std::optional<double> z_score(double value) const;
   void add(double value);
 

@@ -9,7 +9,7 @@
 namespace runner::train {
 namespace {
 
-constexpr double kMemoryLookSeconds = 0.1;  ///< asking the system costs a percent of the fastest steps
+constexpr double kMemoryLookSeconds = 0.1;  ///< the system call costs 1 % of the fastest steps
 
 }  // namespace
 

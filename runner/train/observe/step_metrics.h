@@ -11,7 +11,7 @@
 
 namespace runner::train {
 
-/// The series of the training steps, and the figures between two logged steps.
+/// The series of the training steps, and the aggregates between two logged steps.
 class StepMetrics {
  public:
   /// `peak_flops`: of this machine for the recipe's precision, in FLOP/s; 0 when not measured (then there is no `mfu`).
@@ -34,11 +34,11 @@ class StepMetrics {
   std::int64_t samples_ = 0, tokens_ = 0, memory_bytes_ = 0;
   std::optional<double> memory_looked_at_;  ///< seconds of the training
   std::vector<store::MetricId> ids_;
-  std::optional<store::MetricId> loss_scale_id_;  ///< a series only where the loss is scaled
+  std::optional<store::MetricId> loss_scale_id_;  ///< logged only if the loss is scaled
   std::vector<store::MetricValue> values_;
 };
 
-/// The most memory this process has held so far, in bytes.
+/// Peak memory of this process so far, in bytes.
 std::int64_t peak_memory_bytes();
 
 }  // namespace runner::train

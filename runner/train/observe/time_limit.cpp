@@ -2,21 +2,19 @@
 
 #include <algorithm>
 
-#include "generated/section/launch.h"
 #include "runner/core/units.h"
 
 namespace runner::train {
 namespace {
 
-// Where launch.save_margin is not given: as its description says.
+// Default of launch.save_margin, as its description says.
 constexpr double kMarginShare = 0.1;
 constexpr double kMarginMost_s = 30.0;
 
 }  // namespace
 
-TimeLimit::TimeLimit(const core::Node& recipe, double process_age_s, const core::Clock& clock)
+TimeLimit::TimeLimit(const sections::launch::Config& launch, double process_age_s, const core::Clock& clock)
     : start_ns_(clock.monotonic_ns() - static_cast<std::int64_t>(process_age_s * 1e9)), clock_(clock) {
-  const auto launch = sections::launch::parse_config(*recipe.find("launch"));
   limit_s_ = launch.time_limit.value_or(0.0);
   margin_s_ = launch.save_margin.value_or(std::min(kMarginMost_s, kMarginShare * limit_s_));
 }
@@ -27,7 +25,7 @@ std::string TimeLimit::reached(double next_s, double save_s) const {
   const double margin_s = std::max(margin_s_, 2 * save_s);
   if (elapsed_s + next_s + margin_s < limit_s_) return "";
   return "time_limit " + core::format_duration(limit_s_) + " (" + core::format_duration(margin_s) +
-         " of it kept for the save)";
+         " of it reserved for the save)";
 }
 
 }  // namespace runner::train

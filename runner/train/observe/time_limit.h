@@ -3,21 +3,21 @@
 #include <cstdint>
 #include <string>
 
+#include "generated/section/launch.h"
 #include "runner/core/clock.h"
-#include "runner/core/node.h"
 
 namespace runner::train {
 
-/// `launch.time_limit`: says when a process has to save and leave, so that the machine that is taken away at the limit
-/// finds everything on disk. Counts from the start of the process, loading and building included.
+/// `launch.time_limit`: tells when a process must save and exit, so that everything is on disk when the machine is
+/// taken away at the limit. Counts from process start, including loading and building.
 class TimeLimit {
  public:
   /// `process_age_s`: how long the process has been running.
-  TimeLimit(const core::Node& recipe, double process_age_s, const core::Clock& clock);
+  TimeLimit(const sections::launch::Config& launch, double process_age_s, const core::Clock& clock);
 
-  /// Why the run has to stop now; "" while there is time. `next_s`: what comes before the next look, in seconds (a
-  /// step, an evaluation); `save_s`: the longest save so far. False alarms cost steps, a late one everything since the
-  /// last save, so twice the save is kept free, and `launch.save_margin` at least.
+  /// Why the run must stop now; "" while there is time. `next_s`: seconds until the next check (a step, an evaluation);
+  /// `save_s`: the longest save so far. A false alarm costs steps, a late one everything since the last save, so twice
+  /// the save time is reserved, and at least `launch.save_margin`.
   std::string reached(double next_s, double save_s) const;
 
  private:

@@ -7,8 +7,8 @@
 
 namespace runner::train {
 
-/// The checkpoints of a run that lie on its newest branch and on what that grew from, by step. One of a branch that was
-/// left is older than it looks and not among them. None when the run's record cannot be read.
+/// The checkpoints on a run's newest branch and its ancestors, by step, without those of abandoned branches, which are
+/// older than they look. None when run.db cannot be read.
 std::vector<artifact::CheckpointInfo> lineage_checkpoints(const std::string& run_dir, const std::string& run_id);
 
 }  // namespace runner::train

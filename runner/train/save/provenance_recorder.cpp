@@ -17,8 +17,8 @@
 namespace runner::train {
 namespace {
 
-constexpr std::chrono::milliseconds kLook(20);  // between looks whether the code is known or nobody waits any more
-constexpr int kLooksAtEnd = 50;                 // a second: a git that hangs must not hold up the end of a run
+constexpr std::chrono::milliseconds kLook(20);  // between polls for the code state or a stop request
+constexpr int kLooksAtEnd = 50;                 // one second: a hanging git must not delay the end of a run
 
 }  // namespace
 

@@ -13,22 +13,21 @@
 
 namespace runner::train {
 
-/// Writes a run's capsule, and the diff of its code, beside its work: at once without the data's checksums, and again
-/// when every file was read, on a thread of the lowest priority, so that neither the start nor a step waits for it.
-/// What goes wrong is a line in the log: a run is worth more than its record.
+/// Writes a run's provenance (capsule.json) and the diff of its code in the background: first without the data's
+/// checksums, and again when every file was read, on a thread of the lowest priority, so that neither the start nor a
+/// step waits. Errors are logged only: they must not fail the run.
 class ProvenanceRecorder {
  public:
-  /// `capsule.data` names set and path of each file; the rest of them is filled in. The files go into the folder of the
-  /// run's branch and are artefacts of it, at the step that it begins with. `code`: may be invalid, then nobody looked.
-  /// `light`: of a light run, whose files may reach the disk later; where nothing is left to find out, it is written at
-  /// once, without a thread.
+  /// `capsule.data` names set and path of each file; the rest is filled in. The files go into the folder of the run's
+  /// branch and are its artifacts, at its first step. `code` may be invalid: not recorded. `light`: for a light run,
+  /// which does not fsync; if nothing is left to collect, it is written at once, without a thread.
   ProvenanceRecorder(artifact::Provenance capsule, store::RunWriter& run, std::int64_t step,
                      std::shared_future<artifact::GitState> code, bool light = false);
-  ~ProvenanceRecorder();  ///< stops reading; files not reached stay without a checksum
+  ~ProvenanceRecorder();  ///< stops reading; files not reached have no checksum
   ProvenanceRecorder(const ProvenanceRecorder&) = delete;
   ProvenanceRecorder& operator=(const ProvenanceRecorder&) = delete;
 
-  /// Blocks until everything is read and written, or so long; git is not waited for as long as that.
+  /// Blocks until everything is read and written, or until the timeout; the wait for git is shorter.
   void finish(std::int64_t patience_ms);
 
  private:

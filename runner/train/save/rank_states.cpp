@@ -15,7 +15,7 @@ using core::Node;
 
 std::string prefix_of(std::size_t rank) { return std::to_string(rank) + "."; }
 
-/// A rank's part of what all have saved; for a newcomer without what is that rank's alone.
+/// A rank's saved state; for a new rank without the parts that belong to one rank only.
 class OwnReader final : public core::StateReader {
  public:
   OwnReader(const core::StateReader& all, std::size_t rank, bool newcomer)
@@ -58,7 +58,7 @@ void RankStates::gather(const char* site) {
     const Node theirs = core::parse_json(all[rank]).value();
     for (const Node::Entry& entry : theirs.entries()) held_[rank].value(entry.key, entry.value);
   }
-  // Ranks that took the same steps have tensors of the same names and shapes.
+  // Ranks with the same history have tensors of the same names and shapes.
   for (const auto& [name, tensor] : own.tensors) {
     const std::vector<at::Tensor> theirs = ranks_.all_gather(tensor.detach().contiguous(), site);
     for (std::size_t rank = 0; rank < held_.size(); ++rank) held_[rank].tensor(name, theirs[rank]);

@@ -12,15 +12,15 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// A part of the training of which each rank has a state of its own: what the first rank saves is the state of all of
-/// them, and each takes its own back. One that a checkpoint knows no state of, as where there are more ranks than
-/// before, begins with what the first one has in common with all: see distributed::kOwnState.
+/// A part of the training with a state per rank: rank 0 saves the states of all, and each rank restores its own. A rank
+/// without a saved state (there are more ranks than before) starts with the part of rank 0's state that is common to
+/// all: see distributed::kOwnState.
 class RankStates final : public core::Stateful {
  public:
   RankStates(distributed::ProcessGroup& ranks, core::Stateful& part);
   ~RankStates() override;
 
-  /// Before each save; a collective. The first rank then holds the tensors of all.
+  /// Call before each save; a collective. Rank 0 then holds the tensors of all.
   void gather(const char* site);
   void save_state(core::StateWriter& writer) const override;
   void load_state(const core::StateReader& reader) override;
@@ -30,7 +30,7 @@ class RankStates final : public core::Stateful {
 
   distributed::ProcessGroup& ranks_;
   core::Stateful& part_;
-  std::vector<Held> held_;  // by rank; empty but on the first one
+  std::vector<Held> held_;  // by rank; empty except on rank 0
 };
 
 }  // namespace runner::train

@@ -43,15 +43,15 @@ class Chooser {
         diagnostics_(diagnostics) {}
 
   Start choose() {
-    const Node& wish = recipe_.at("checkpoint.resume_from_checkpoint");
+    const std::string& wish = recipe_.checkpoint.resume_from_checkpoint;
     if (!request_.checkpoint.empty()) {
       use_named();
     } else if (request_.resume_run) {
       if (const auto run = found_run(*request_.resume_run)) go_on(*run, newest_of(*run));
-    } else if (request_.start_anew || request_.smoke || wish.as_string() == "never") {
+    } else if (request_.start_anew || request_.smoke || wish == "never") {
       return {};
-    } else if (wish.as_string() != "auto") {
-      use_path(wish.as_string(), wish.location());
+    } else if (wish != "auto") {
+      use_path(wish, recipe_.place("checkpoint.resume_from_checkpoint"));
     } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
     }
@@ -59,8 +59,8 @@ class Chooser {
   }
 
  private:
-  const std::string& output_dir() const { return recipe_.at("output_dir").as_string(); }
-  const std::string& run_name() const { return recipe_.at("run_name").as_string(); }
+  const std::string& output_dir() const { return recipe_.output_dir; }
+  const std::string& run_name() const { return recipe_.run_name; }
   void refuse(const core::Location& place, const core::Failure& failure) {
     diagnostics_.error(place, failure.message, failure.hint);
   }
@@ -72,7 +72,7 @@ class Chooser {
     return std::nullopt;
   }
 
-  /// `--checkpoint`: a path, or a name within the run that is resumed, else within the newest of this run_name.
+  /// `--checkpoint`: a path, or a name in the run being resumed, else in the newest run of this run_name.
   void use_named() {
     std::error_code ignored;
     const std::string& name = request_.checkpoint;
@@ -110,7 +110,7 @@ class Chooser {
     const fs::path run_dir = fs::path(path).parent_path().parent_path();
     std::error_code ignored;
     if (!fs::exists(run_dir / "run.db", ignored)) {
-      // One that was carried elsewhere: its state, in a run of its own.
+      // A checkpoint that was copied elsewhere: its state, in a new run.
       if (contract_holds(nullptr, info)) start_.checkpoint = path;
       return;
     }
@@ -127,14 +127,14 @@ class Chooser {
     return held_ != nullptr && held_->checkpoint() == path ? held_->verdict() : artifact::verify_checkpoint(path);
   }
 
-  /// Of the branch that the run is on: a checkpoint of one that was left is older than it looks.
+  /// On the run's current branch: a checkpoint of an abandoned branch is older than it looks.
   std::optional<CheckpointInfo> newest_of(const store::RunSummary& run) {
     std::vector<CheckpointInfo> all = artifact::list_checkpoints(run.run_dir + "/checkpoints");
     const std::vector<CheckpointInfo> own = lineage_checkpoints(run.run_dir, run.id);
     const auto belongs = [&own](const CheckpointInfo& info) {
       return std::any_of(own.begin(), own.end(), [&info](const CheckpointInfo& one) { return one.path == info.path; });
     };
-    // Those of the lineage last, so that they are tried first.
+    // Those of the lineage come last, so that they are tried first.
     std::erase_if(all, belongs);
     all.insert(all.end(), own.begin(), own.end());
     std::optional<CheckpointInfo> newest;
@@ -168,7 +168,7 @@ class Chooser {
     start_.checkpoint = checkpoint->path;
   }
 
-  /// Without a checkpoint nothing was trained yet that surroundings and data could have had a part in.
+  /// Without a checkpoint environment and data cannot have influenced the training yet.
   bool contract_holds(const store::RunSummary* run, const std::optional<CheckpointInfo>& checkpoint) {
     const Node present = recipe_.resolved();
     Recorded recorded;
@@ -191,7 +191,7 @@ class Chooser {
 
   bool read_recorded(const store::RunSummary& run, const std::optional<CheckpointInfo>& checkpoint,
                      Recorded& recorded) {
-    // What was agreed to when a newer branch was opened holds, even if that branch has not saved anything yet.
+    // Changes allowed when a newer branch was opened stay allowed, even if it has not saved anything yet.
     const bool named = !request_.checkpoint.empty();
     const std::int64_t branch = checkpoint && named ? checkpoint->manifest.fields.branch : -1;
     auto recipe = resolve::read_recorded_recipe(run.run_dir, store::branch_file(run.run_dir, "resolved.json", branch));
@@ -201,12 +201,12 @@ class Chooser {
     }
     recorded.recipe = std::move(recipe).value();
     const std::string file = store::branch_file(run.run_dir, artifact::kCapsuleFile, branch);
-    if (file.empty()) return true;  // it was stopped before it had read its data
+    if (file.empty()) return true;  // the run was stopped before it had read its data
     auto capsule = artifact::read_provenance(file);
     if (capsule) {
       recorded.capsule = std::move(capsule).value();
     } else {
-      start_.notes.push_back("whether the data are those of before is not known: " + capsule.failure().message);
+      start_.notes.push_back("cannot tell whether the data changed: " + capsule.failure().message);
     }
     return true;
   }
@@ -217,8 +217,8 @@ class Chooser {
             libtorch != nullptr && libtorch->is_string() ? libtorch->as_string() : ""};
   }
 
-  /// Against a model on the meta device where there is no other yet. What the recipe itself has wrong is told when it
-  /// is built.
+  /// Uses a model on the meta device if there is no other yet. Errors of the recipe itself are reported when it is
+  /// built.
   std::string misfit(const std::string& checkpoint) const {
     if (checkpoint.empty()) return "";
     if (experiment_ != nullptr) return checkpoint::first_misfit(checkpoint, *experiment_->model);
@@ -244,9 +244,14 @@ class Chooser {
 
 Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
 
-Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
                    const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics) {
-  return Chooser(recipe, request, experiment, held, clock, diagnostics).choose();
+  return Chooser(recipe, request, &experiment, held, clock, diagnostics).choose();
+}
+
+Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
+                    Diagnostics& diagnostics) {
+  return Chooser(recipe, request, nullptr, nullptr, clock, diagnostics).choose();
 }
 
 }  // namespace runner::train

@@ -19,26 +19,29 @@ namespace runner::train {
 
 struct Experiment;
 
-/// How a run begins: anew, or where an earlier one left off.
+/// How a run begins: from scratch, or where an earlier one left off.
 struct Start {
   std::optional<store::ResumePoint> resume;  ///< nothing: a new run
   std::string checkpoint;                    ///< folder to load; "" starts at step 0
-  std::vector<std::string> notes;            ///< what was skipped and why, for the log
-  std::vector<Difference> differences;       ///< harmless or allowed, for the run's events
+  std::vector<std::string> notes;            ///< checkpoints skipped and why, for the log
+  std::vector<Difference> differences;       ///< harmless or allowed changes, for the run's events
 };
 
 /// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`;
-/// docs/design.md, "A run". A run that is held by a live owner is refused in `diagnostics` with that owner, and one
-/// whose recipe, surroundings or data are not what the checkpoint was made with by the resume contract.
-///
-/// `experiment` null is the quick look before anything is built: checkpoints' files are not read, and only those data
-/// files are looked at that were recorded. `held`: a checkpoint that is being read already, as the quick look chose it;
-/// null: none.
-Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
+/// docs/design.md, "A run". A run with a live owner is refused in `diagnostics`, naming the owner; the resume contract
+/// refuses one with another recipe, environment or data than the checkpoint's. Checkpoints are verified. `held`: the
+/// checkpoint that the preview named, being prefetched; null: none.
+Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
                    const checkpoint::CheckpointPrefetch* held, const core::Clock& clock,
                    core::Diagnostics& diagnostics);
 
-/// What the arithmetic of this process runs on; after configure_torch().
+/// A quick check before anything is built: refuses early what choose_start() would refuse, and names the checkpoint to
+/// prefetch. It reads no checkpoint files and checks only recorded data files, so it decides nothing: a checkpoint may
+/// still prove damaged, and another process may take the run.
+Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,
+                    core::Diagnostics& diagnostics);
+
+/// The environment of this process's arithmetic; call after configure_torch().
 Surroundings present_surroundings();
 
 }  // namespace runner::train

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 
@@ -27,8 +28,8 @@ constexpr const char* kCapabilityKey = "cpu_capability";
 constexpr const char* kLibtorchKey = "libtorch";
 constexpr const char* kTotalKey = "lr_scheduler.total_steps";
 
-// Names and places; what is looked at, said and saved; when the training ends; what only begins it. `compat` and the
-// batch algebra have their effect in the settled values of other keys, which are compared themselves.
+// Names and paths; what is evaluated, logged and saved; when the training ends; its start. `compat` and the batch
+// algebra act through the settled values of other keys, which are compared themselves.
 constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
                                                             "output_dir",
                                                             "description",
@@ -64,10 +65,10 @@ constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
                                                             "training.max_memory",
                                                             "training.global_batch_size"});
 
-// How processes exchange gradients, which one process does not.
+// How processes exchange gradients; no effect with one process.
 constexpr auto kExchange = std::to_array<std::string_view>({"ddp", "local_sgd", "accumulation.sync_each_batch"});
 
-// The first of these that changes moves every schedule that takes its length from the training.
+// The first of these that changes affects every schedule with a length derived from the training.
 constexpr auto kLengths =
     std::to_array<std::string_view>({"training.max_steps", "training.max_epochs", "training.max_tokens"});
 
@@ -86,7 +87,7 @@ bool is_set(const Node& recipe, const char* path) {
   return node != nullptr && !node->is_null();
 }
 
-/// Whether a rate depends on the schedule's length: not where it stays constant.
+/// Whether a rate depends on the schedule's length: false for a constant rate.
 bool schedule_has_a_length(const Node& recipe) {
   const Node* type = recipe.at_path("lr_scheduler.type");
   if (type == nullptr || !type->is_string()) return false;
@@ -95,7 +96,7 @@ bool schedule_has_a_length(const Node& recipe) {
   return property != nullptr && (!property->default_from.empty() || is_set(recipe, "lr_scheduler.warmup_ratio"));
 }
 
-/// Whether that length is left to the training.
+/// Whether that length is derived from the training.
 bool schedule_follows_training(const Node& recipe) {
   return !is_set(recipe, kTotalKey) && schedule_has_a_length(recipe);
 }
@@ -115,7 +116,7 @@ class Judge {
   Judge(const Recorded& recorded, const Present& present) : recorded_(recorded), present_(present) {}
 
   void look_at(const resolve::Change& change) {
-    if (change.path == kThreadsKey) return;  // what counts is how many there are: compared with the surroundings
+    if (change.path == kThreadsKey) return;  // only their number counts: compared with the environment
     Difference difference = difference_of(change);
     classify(difference);
     differences.push_back(std::move(difference));
@@ -124,37 +125,33 @@ class Judge {
   void look_around() {
     if (!recorded_.surroundings) return;
     const Surroundings &before = *recorded_.surroundings, &now = present_.surroundings;
-    // Cores that are shared out among another number of processes are what that change, which has to be allowed, means.
+    // Another number of processes implies another share of the cores; that change has to be allowed itself.
     const bool shared_anew =
         processes(recorded_.recipe) != processes(present_.recipe) && !is_set(present_.recipe, kThreadsKey);
     if (!shared_anew) {
       surroundings(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
-                   "sums are cut by the number of threads",
+                   "sums are split by the number of threads",
                    "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
-                       std::to_string(before.threads) + " gives the old number back");
+                       std::to_string(before.threads) + " restores the old number");
     }
-    surroundings(kCapabilityKey, before.cpu_capability, now.cpu_capability, "other instructions sum in another order",
+    surroundings(kCapabilityKey, before.cpu_capability, now.cpu_capability,
+                 "other CPU instructions sum in another order",
                  instructions_back(before.cpu_capability, now.cpu_capability));
-    surroundings(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round otherwise", "");
+    surroundings(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round differently", "");
   }
 
   std::vector<Difference> differences;
 
  private:
-  static std::string lower(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-    return text;
-  }
-
-  /// How to get the instructions of a checkpoint back. Only LibTorch's, which a record begins with, are to be had by
-  /// asking; what follows is the processor's.
+  /// How to restore a checkpoint's instructions. Only LibTorch's, the first part of the record, can be selected; the
+  /// rest depends on the CPU.
   static std::string instructions_back(const std::string& before, const std::string& now) {
     const auto of_processor = [](const std::string& record) {
       return record.substr(std::min(record.find(','), record.size()));
     };
-    if (of_processor(before) != of_processor(now)) return "a processor of the kind that it began on has the old ones";
-    return "ATEN_CPU_CAPABILITY=" + lower(before.substr(0, before.find(','))) +
-           " takes the old ones, where this CPU has them";
+    if (of_processor(before) != of_processor(now)) return "resume on a CPU of the original kind";
+    return "ATEN_CPU_CAPABILITY=" + core::lower(before.substr(0, before.find(','))) +
+           " selects the old ones if this CPU has them";
   }
 
   void surroundings(const char* key, const std::string& before, const std::string& now, const char* why,
@@ -176,33 +173,33 @@ class Judge {
     const std::string& path = difference.key;
     if (path == "optimizer.type") {
       difference.effect = Effect::kImpossible;
-      difference.why = "its saved state is the other one's";
+      difference.why = "its saved state belongs to the other one";
     } else if (path == kProcessesKey) {
       difference.effect = Effect::kChangesTheMaths;
-      difference.why = "sums are cut by the number of processes and of their threads, and each draws its own dropout";
+      difference.why = "sums are split by the number of processes and threads, and each process draws its own dropout";
     } else if (path == kBucketKey) {
-      // Two numbers have one order only to be added in, and one alone has none.
+      // The order of a sum matters only with three or more processes.
       constexpr std::int64_t kFewest = 3;
       const bool matters = processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
       difference.effect = matters ? Effect::kChangesTheMaths : Effect::kHarmless;
-      if (matters) difference.why = "the place in a bucket decides in which order processes are added up";
+      if (matters) difference.why = "the position in a bucket decides in which order processes are summed";
     } else if (path == kAccumulationKey && same_step()) {
-      difference.why = "a step has the same micro-batches, dealt out to another number of processes";
+      difference.why = "a step has the same micro-batches, dealt to another number of processes";
     } else if (path == kTotalKey && is_the_settled_total(difference)) {
-      difference.why = "it is what the training gave it";
+      difference.why = "it equals the length of the training";
     } else if (path == kTotalKey && !schedule_has_a_length(recorded_.recipe) &&
                !schedule_has_a_length(present_.recipe)) {
       difference.why = "no rate depends on it";
     } else if (path == kTotalKey) {
       difference.effect = Effect::kChangesTheMaths;
-      difference.why = "every rate moves; unless it is written it follows the length of the training";
+      difference.why = "every rate changes; unless set, it follows the length of the training";
       if (is_set(recorded_.recipe, kTotalKey)) {
-        difference.hint = "--set ";  // put together piece by piece: g++ 12 warns of a sum of these without reason
+        difference.hint = "--set ";  // appended piece by piece: g++ 12 wrongly warns of a sum
         difference.hint.append(kTotalKey).append("=").append(difference.before).append(" keeps the schedule as it was");
       }
     } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {
       difference.effect = Effect::kChangesTheMaths;
-      difference.why = "lr_scheduler takes its total_steps from it, so every rate moves";
+      difference.why = "lr_scheduler takes its total_steps from it, so every rate changes";
       if (recorded_.capsule && recorded_.capsule->total_steps > 0) {
         difference.hint = std::string("--set ") + kTotalKey + "=" + std::to_string(recorded_.capsule->total_steps) +
                           " keeps the schedule as it was";
@@ -215,8 +212,8 @@ class Judge {
     } else if (path == "weight_averaging") {
       difference.effect = Effect::kChangesTheMaths;
       difference.why = is_set(present_.recipe, "weight_averaging")
-                           ? "what is evaluated and saved is an average from its first update on"
-                           : "the average is given up: what is evaluated and saved are the trained weights again";
+                           ? "an average is evaluated and saved from its first update on"
+                           : "the average is dropped: the trained weights are evaluated and saved again";
     } else if (is_under_any(path, kHarmless) || is_under(path, "data")) {
       difference.effect = Effect::kHarmless;
     } else if (is_under_any(path, kExchange) && processes(recorded_.recipe) == 1 && processes(present_.recipe) == 1) {
@@ -231,7 +228,7 @@ class Judge {
     return number != nullptr && number->is_integer() ? number->as_integer() : 1;
   }
 
-  /// Whether what changed follows from the number of processes alone.
+  /// Whether the change follows from the number of processes alone.
   bool same_step() const {
     const auto same = [this](const char* path) {
       const Node *before = recorded_.recipe.at_path(path), *now = present_.recipe.at_path(path);
@@ -245,7 +242,7 @@ class Judge {
     return schedule_follows_training(recorded_.recipe) && schedule_follows_training(present_.recipe);
   }
 
-  /// Writing down what was settled, or leaving it to be settled again, changes nothing.
+  /// Writing a settled value into the recipe, or removing it, changes nothing.
   bool is_the_settled_total(const Difference& difference) const {
     if (!recorded_.capsule || recorded_.capsule->total_steps == 0) return false;
     const std::string settled = std::to_string(recorded_.capsule->total_steps);
@@ -262,7 +259,7 @@ class Judge {
   std::optional<std::string> misfit_;
 };
 
-/// Who allows another length allows the schedule that follows it.
+/// Allowing another length also allows the schedule that follows it.
 bool is_allowed(const Difference& difference, const std::vector<std::string>& allowed) {
   return std::any_of(allowed.begin(), allowed.end(), [&](const std::string& key) {
     return is_under(difference.key, key) ||
@@ -290,7 +287,7 @@ bool names_are_known(const std::vector<std::string>& allowed, const std::vector<
     const std::string near = core::closest(key, names);
     diagnostics.error(
         {}, "--allow-change " + key + ": the recipe has no such key",
-        near.empty() ? "it takes a key as the refusal names it, such as optimizer.lr" : "did you mean " + near + "?");
+        near.empty() ? "use a key as named in the error, such as optimizer.lr" : "did you mean " + near + "?");
     known = false;
   }
   return known;
@@ -339,14 +336,14 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, c
       continue;
     }
     if (now.value().bytes == file.bytes && now.value().mtime_ns == file.mtime_ns) continue;
-    // A size may change without the samples (a log that grows behind the split), but nobody knows that from here.
+    // A size may change without the samples (a log that grows after the split), but that is unknown here.
     if (now.value().bytes != file.bytes) {
       add(file.set, file.path + " of " + bytes(file), bytes(now.value()));
       continue;
     }
     const auto read = artifact::read_data_file(file.set, file.path);
     if (file.checksum.empty() || !read) {
-      add(file.set, file.path, "written since, and it was not read to its end then");
+      add(file.set, file.path, "modified since, and it was not read to its end then");
     } else if (read.value().checksum != file.checksum) {
       add(file.set, file.path + " with " + file.checksum, read.value().checksum);
     }
@@ -384,16 +381,16 @@ bool judge(const std::vector<Difference>& differences, const std::vector<std::st
       case Effect::kHarmless: diagnostics.notice(difference.place, text + ": harmless" + why); break;
       case Effect::kChangesTheMaths:
         if (is_allowed(difference, allowed)) {
-          diagnostics.notice(difference.place, text + ": allowed, though this changes the maths" + why);
+          diagnostics.notice(difference.place, text + ": allowed, though it changes the results" + why);
         } else {
-          diagnostics.error(difference.place, text + ": this changes the maths" + why,
+          diagnostics.error(difference.place, text + ": changes the results" + why,
                             (difference.hint.empty() ? "" : difference.hint + "; ") + "--allow-change " +
-                                difference.key + " goes on with it, --new starts anew");
+                                difference.key + " resumes with it, --new starts a new run");
         }
         break;
       case Effect::kImpossible:
-        diagnostics.error(difference.place, text + ": impossible, the saved state does not fit" + why,
-                          "give the old value back to go on with that run, or start anew with --new");
+        diagnostics.error(difference.place, text + ": not possible, the saved state does not fit" + why,
+                          "restore the old value to resume that run, or start a new one with --new");
         break;
     }
   }

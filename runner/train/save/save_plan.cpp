@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "components/tensor/tensors.h"
-#include "generated/section/checkpoint.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -36,14 +35,14 @@ std::int64_t count_saves(const Experiment& experiment, const core::Interval& int
   return saves;
 }
 
-std::string counted(std::int64_t count, std::int64_t bytes) {
+std::string checkpoints_text(std::int64_t count, std::int64_t bytes) {
   return count == 1 ? "one checkpoint" : std::to_string(count) + " of " + core::format_bytes(bytes);
 }
 
 }  // namespace
 
 SavePlan plan_saves(const Experiment& experiment) {
-  const auto config = sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"));
+  const auto& config = experiment.recipe.checkpoint;
   SavePlan plan;
   plan.checkpoint_bytes = checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment));
   plan.written = config.save_at_end ? 1 : 0;
@@ -55,7 +54,7 @@ SavePlan plan_saves(const Experiment& experiment) {
     plan.kept = std::min(plan.kept, std::max<std::int64_t>(1, *config.keep_bytes / plan.checkpoint_bytes));
   }
   const bool some_go = plan.kept < plan.written;
-  if (config.save_best && plan.kept == 1) ++plan.kept;  // the best stays beside the newest
+  if (config.save_best && plan.kept == 1) ++plan.kept;  // the best is kept in addition to the newest
   if (some_go && config.keep_every) {
     plan.kept = std::min(plan.written, plan.kept + experiment.total_steps / *config.keep_every);
   }
@@ -74,19 +73,19 @@ void check_room(const Experiment& experiment, const std::string& folder, const s
   const std::int64_t all = smoke ? 1 : plan.at_once;
   const std::int64_t count = plan.limited ? all : 1;
   const std::int64_t needed = std::max(plan.checkpoint_bytes, count * plan.checkpoint_bytes - there);
-  const std::string room = core::format_bytes(free) + " are free there";
+  const std::string room = core::format_bytes(free) + " are free";
   if (needed > free) {
-    const bool resumes = there > 0;  // the run is no worse than before, and goes on once there is room
+    const bool resumes = there > 0;  // the run is as before, and resumes once there is room
     throw core::RunError("checkpoints need " + core::format_bytes(needed) + " in " + folder + " (" +
-                             counted(count, plan.checkpoint_bytes) + (count > 1 ? " while one is written" : "") +
-                             "), but only " + room,
+                             checkpoints_text(count, plan.checkpoint_bytes) +
+                             (count > 1 ? " while one is written" : "") + "), but only " + room,
                          std::string("free some space, ") + (count > 1 ? "lower checkpoint.save_total_limit, " : "") +
                              (resumes ? "then run the same command again" : "or name another disk with output_dir"),
                          resumes ? core::kExitResumable : core::kExitFailed);
   }
   if (!plan.limited && all * plan.checkpoint_bytes - there > free) {
     core::log_warning("the checkpoints of the whole training need " + core::format_bytes(all * plan.checkpoint_bytes) +
-                      " in " + folder + " (" + counted(all, plan.checkpoint_bytes) + "), but only " + room +
+                      " in " + folder + " (" + checkpoints_text(all, plan.checkpoint_bytes) + "), but only " + room +
                       "; checkpoint.save_total_limit keeps fewer");
   }
 }

@@ -7,19 +7,19 @@
 
 namespace runner::train {
 
-/// What the checkpoints of a whole training come to.
+/// The checkpoints of a whole training.
 struct SavePlan {
   std::int64_t checkpoint_bytes = 0;
-  std::int64_t written = 0;  ///< by the schedule and at the end; those of `save_best` come on top
+  std::int64_t written = 0;  ///< scheduled ones and the last; those of `save_best` come on top
   std::int64_t kept = 0;     ///< at most, between two saves
-  std::int64_t at_once = 0;  ///< at most: nothing goes before the next one is whole
-  bool limited = false;      ///< whether anything goes at all
+  std::int64_t at_once = 0;  ///< at most: nothing is deleted before the next one is complete
+  bool limited = false;      ///< whether anything is deleted at all
 };
 
 SavePlan plan_saves(const Experiment& experiment);
 
-/// Whether the disk of `folder` has room for what the recipe will keep, beside what `checkpoints_dir` holds already (""
-/// for none); for one checkpoint when it keeps all, with a warning when all will not fit. RunError with the figures.
+/// Checks that the disk of `folder` has room for what the recipe will keep, in addition to what `checkpoints_dir` holds
+/// ("" for none); for one checkpoint if it keeps all, with a warning if all will not fit. RunError with the figures.
 void check_room(const Experiment& experiment, const std::string& folder, const std::string& checkpoints_dir,
                 bool smoke);
 

@@ -17,8 +17,8 @@ namespace {
 using core::Node;
 using core::RunError;
 
-constexpr std::int64_t kLookMs = 200;           // how often a waiting save asks whether it should give up
-constexpr std::int64_t kTryNs = 5'000'000'000;  // a quota does not show in the free space: then only trying tells
+constexpr std::int64_t kLookMs = 200;           // how often a waiting save checks whether to give up
+constexpr std::int64_t kTryNs = 5'000'000'000;  // a quota does not show in the free space: only a retry tells
 constexpr std::int64_t kSayNs = 60'000'000'000;
 
 }  // namespace
@@ -48,7 +48,7 @@ std::string SaveTask::commit() {
   return path;
 }
 
-/// Calls `attempt` until it no longer says that there is no room, as long as the policy allows.
+/// Retries `attempt` while the disk is full, as long as the policy allows.
 template <typename Attempt>
 void SaveTask::persist(Attempt attempt) {
   const std::int64_t since_ns = clock_.monotonic_ns();
@@ -82,7 +82,7 @@ bool SaveTask::wait_for_room(std::int64_t since_ns) {
     const auto bytes = artifact::attempt([this] { return artifact::system_io().free_bytes(options_.checkpoints_dir); });
     return bytes.ok() && bytes.value() >= bytes_;
   };
-  // Where there seems to be room and was none, it is a quota or run.db: only trying tells, and not all the time.
+  // Full despite free space means a quota or run.db: only an occasional retry tells.
   const bool was_short = !has_room();
   const std::int64_t begin_ns = clock_.monotonic_ns();
   while (!full_disk_.give_up || !full_disk_.give_up()) {

@@ -13,29 +13,29 @@
 
 namespace runner::train {
 
-/// How a save meets a disk that is full.
+/// How a save handles a full disk.
 struct FullDiskPolicy {
-  bool wait = true;  ///< else the first refusal is the last
+  bool wait = true;  ///< else fail at once
   double timeout_s = 0;
-  std::function<bool()> give_up;  ///< asked while waiting: a signal came, the run is over
+  std::function<bool()> give_up;  ///< polled while waiting: a signal was received, the run is over
 };
 
-/// One checkpoint on its way from memory to the disk. Everything here may run on a thread beside the training.
+/// One checkpoint on its way from memory to disk. Everything here may run on a background thread.
 class SaveTask {
  public:
   SaveTask(checkpoint::Snapshot snapshot, checkpoint::SaveOptions options, artifact::RetentionPolicy retention,
            FullDiskPolicy full_disk, store::RunWriter& run, const core::Clock& clock);
 
-  /// Writes and fsyncs; on a full disk tries again as the policy says. Afterwards the state is no longer needed.
-  /// RunError as checkpoint::save(): exit code 75 when there was no room, and nothing is left behind.
+  /// Writes and fsyncs; retries on a full disk as the policy says. Afterwards the state is no longer needed. RunError
+  /// as checkpoint::save(): exit status 75 when the disk is full; nothing is left behind.
   void write();
-  /// Reads back from the disk what write() wrote, commits, then rotates. Returns the folder. RunError as write(), and
-  /// when the disk gives back something else than was written: nothing older has been touched then.
+  /// Reads back what write() wrote, commits, then rotates. Returns the folder. RunError as write(), and when the disk
+  /// returns other data than written: no older checkpoint has been touched then.
   std::string commit();
 
   std::int64_t step() const { return options_.fields.step; }
   std::int64_t bytes() const { return bytes_; }
-  const std::shared_ptr<artifact::Throttle>& pace() const { return options_.pace; }  ///< null when it never rests
+  const std::shared_ptr<artifact::Throttle>& pace() const { return options_.pace; }  ///< null when not throttled
 
  private:
   template <typename Attempt>

@@ -5,7 +5,7 @@
 namespace runner::train {
 namespace {
 
-constexpr double kShare = 1.0 / 3;  // the rest is for steps that become slower, and for disks that do
+constexpr double kShare = 1.0 / 3;  // slack for steps or disks that become slower
 
 }  // namespace
 

@@ -5,16 +5,16 @@
 
 namespace runner::train {
 
-/// How long a save may take beside the steps, going by the times between the saves so far.
+/// How long a background save may take, estimated from the times between the saves so far.
 class SaveThrottle {
  public:
-  /// Training begins or goes on after `step`, or a save is asked for there. Nothing is learned from two of them at the
-  /// same step.
+  /// Call when training begins or resumes after `step`, and when a save is requested there. Two calls for one step
+  /// teach nothing.
   void note(std::int64_t step, std::int64_t now_ns);
-  /// A save had to wait for the one before: from now on none takes longer than it must.
+  /// A save had to wait for the previous one: from now on saves are not slowed down.
   void note_wait() { crowded_ = true; }
 
-  /// A third of the shortest time between two saves; 0, which is as fast as can be, while that is not known.
+  /// A third of the shortest time between two saves; 0 (full speed) until that is known.
   double seconds_for_save() const;
 
  private:

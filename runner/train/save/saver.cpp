@@ -36,15 +36,9 @@ namespace {
 
 using core::Node;
 
-constexpr int kNice = 12;  // of the threads that write: the steps come first, but a save must come to its end, too
-constexpr double kPacedBytesPerSecondMin = 200e6;   // slower would gain nothing and leave a crash more to lose
-constexpr std::int64_t kMetricsPatienceMs = 2'000;  // with a full disk, before the save as a whole tries again
-
-std::string recipe_hash_of(const Experiment& experiment) {
-  resolve::Recipe recipe;
-  recipe.root = experiment.recipe;
-  return recipe.hash();
-}
+constexpr int kNice = 12;  // nice value of writer threads: steps come first, but a save must finish, too
+constexpr double kPacedBytesPerSecondMin = 200e6;   // slower gains nothing and loses more in a crash
+constexpr std::int64_t kMetricsPatienceMs = 2'000;  // on a full disk, before the whole save is retried
 
 std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
   const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
@@ -62,13 +56,13 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
       console_(console),
       signals_(signals),
       clock_(clock),
-      config_(sections::checkpoint::parse_config(*experiment.recipe.find("checkpoint"))),
+      config_(experiment.recipe.checkpoint),
       checkpoints_dir_(run.run_dir() + "/checkpoints") {
   run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
 }
 
 Saver::~Saver() {
-  run_.set_patience({metrics_patience_ms(config_)});  // the signals are not looked at any more
+  run_.set_patience({metrics_patience_ms(config_)});  // signals are no longer handled
   over_ = true;
   if (pace_ != nullptr) pace_->hurry();
   if (prefault_.valid()) prefault_.wait();
@@ -76,11 +70,11 @@ Saver::~Saver() {
   try {
     under_way_.get();
   } catch (const std::exception& error) {
-    core::log_warning(error.what());  // the run ends for another reason, which is told elsewhere
+    core::log_warning(error.what());  // the run ends for another reason, reported elsewhere
   }
 }
 
-// Where hosts share the folder, the run's files are there already.
+// If hosts share the folder, the run's files exist already.
 bool Saver::saves_for_its_host() const {
   std::error_code ignored;
   return config_.save_on_each_node && experiment_.local_rank == 0 && !experiment_.is_first() &&
@@ -101,21 +95,21 @@ void Saver::prepare() {
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
   if (saves) {
     core::make_folders(checkpoints_dir_).value();
-    artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on what cannot be kept
+    artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on a result that cannot be saved
   }
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
-  // What max_memory leaves for copies is known when the steps have taken theirs.
+  // What max_memory leaves for copies is known once steps have run.
   if (!async_ || tensor_memory_is_limited()) return;
-  // Pages that the kernel has yet to find would cost the first save more than the copy itself.
+  // Page faults would cost the first save more than the copy itself.
   if (memory_.reserve(bytes)) prefault_ = core::run_async([this] { memory_.prefault(); }, kNice);
 }
 
 bool Saver::copies_fit(std::int64_t bytes) const {
-  // Gradients and the optimizer's tensors are yet to come and take about as much again.
+  // Gradients and optimizer state are not allocated yet and take about as much again.
   const std::int64_t free = core::free_memory();
   if (bytes <= free / 2) return true;
   core::log_info("a checkpoint of " + core::format_bytes(bytes) + " is too large to be copied in " +
-                 core::format_bytes(free) + " of free memory: training waits for each save");
+                 core::format_bytes(free) + " of free memory: saves are synchronous");
   return false;
 }
 
@@ -124,7 +118,7 @@ bool Saver::due(const Progress& before, const Progress& now) const {
 }
 
 bool Saver::note_best(const std::map<std::string, double>& metrics, std::int64_t step) {
-  note_change();  // what was saved at this step knows nothing of the evaluation
+  note_change();  // what was saved at this step lacks the evaluation
   if (!config_.monitor) return false;
   const auto found = metrics.find(*config_.monitor);
   if (found == metrics.end() || !std::isfinite(found->second)) return false;
@@ -143,7 +137,7 @@ Node Saver::counters() const {
     best.set("value", Node::floating(*best_value_));
     best.set("step", Node::integer(best_step_));
     best.set("monitor", Node::string(*config_.monitor));
-    best.set("mode", *experiment_.recipe.at_path("checkpoint.mode"));
+    best.set("mode", experiment_.recipe.at("checkpoint.mode"));
   }
   node.set("best", std::move(best));
   return node;
@@ -164,7 +158,7 @@ checkpoint::TrainState Saver::train_state() const {
   for (const auto& block : experiment_.model->blocks()) {
     state.stateful.emplace_back("blocks." + block->name(), block.get());
   }
-  // By type and not by place: one that is added or taken away must not hand its state to its neighbour.
+  // By type, not by position: adding or removing one must not give its state to its neighbour.
   std::map<std::string, int> seen;
   for (const BuiltCallback& one : experiment_.callbacks) {
     const int number = ++seen[one.type];
@@ -178,7 +172,7 @@ checkpoint::TrainState Saver::train_state() const {
 
 void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   if (saved_step_ == stepper_.progress().step) return;
-  // What the ranks have in common is everything but this.
+  // The only state that differs between ranks.
   if (experiment_.ranks != nullptr) {
     random_states_ = experiment_.ranks->all_gather(components::RandomState::now().bytes(), "random states");
     for (const auto& states : rank_states_) states->gather("states of the ranks");
@@ -191,17 +185,17 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   const bool waits = under_way_.valid() && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
   if (waits && !told_to_wait_ && when == When::kBetweenSteps) {
     told_to_wait_ = true;
-    console_.line("step " + std::to_string(stepper_.progress().step) + " waits for the save before: saves are asked " +
-                  "for faster than this disk takes them");
+    console_.line("step " + std::to_string(stepper_.progress().step) +
+                  " waits for the previous save: this disk is too slow for the save interval");
   }
   core::log_debug("saving step " + std::to_string(stepper_.progress().step));
   if (waits) rhythm_.note_wait();
   rhythm_.note(stepper_.progress().step, begin_ns);
   finish();
-  // Before the first step nobody knows what max_memory leaves for a copy.
+  // Before the first step it is unknown what max_memory leaves for a copy.
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;
-  const EvalWeights judged(experiment_);  // what evaluates and exports the checkpoint knows no optimizer
+  const EvalWeights judged(experiment_);  // evaluation and export of the checkpoint know no optimizer
   auto task = snapshot_state(eval_metrics, copy);
   saved_step_ = task->step();
   start(std::move(task), begin_ns, copy && async_);
@@ -214,7 +208,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   options.fields.branch = run_.branch();
   options.fields.trained_s = stepper_.progress().seconds;
   options.fields.run_id = run_.run_id();
-  options.fields.recipe_hash = recipe_hash_of(experiment_);
+  options.fields.recipe_hash = experiment_.recipe.hash();
   options.fields.program = Node::mapping();
   options.fields.program.set("roux", Node::string(core::program_version()));
   options.fields.program.set("source", Node::string(core::source_hash()));
@@ -226,7 +220,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   Node values = Node::mapping();
   for (const auto& [name, value] : eval_metrics) values.set(name, Node::floating(value));
   options.fields.metrics = std::move(values);
-  // Rows of later steps may be on disk too by then; the checkpoint's own end here.
+  // Rows of later steps may be on disk by then; the checkpoint's end here.
   options.metrics_committed = [this, row = run_.last_row()] {
     run_.flush_durable(kMetricsPatienceMs);
     return row;
@@ -252,7 +246,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   checkpoint::Snapshot snapshot(state, config_.max_shard_size);
   if (copy && !copy_state(snapshot)) {
     drop_copies();
-    console_.line("no memory for a copy of the state: training waits for each save");
+    console_.line("no memory for a copy of the state: saves are synchronous");
   }
   if (copy && async_) options.pace = pace_for(snapshot.bytes());
   return std::make_unique<SaveTask>(std::move(snapshot), std::move(options), std::move(retention), std::move(full_disk),
@@ -265,7 +259,7 @@ bool Saver::copy_state(checkpoint::Snapshot& snapshot) {
     if (!take_memory_beside_tensors(bytes - counted_bytes_)) return false;
     counted_bytes_ = bytes;
   }
-  if (prefault_.valid() && bytes > memory_.size()) prefault_.wait();  // it is about to move
+  if (prefault_.valid() && bytes > memory_.size()) prefault_.wait();  // it is about to change
   return snapshot.copy_to(memory_);
 }
 
@@ -273,7 +267,7 @@ bool Saver::give_up_copies() {
   if (!async_ || memory_.size() == 0) return false;
   finish();
   drop_copies();
-  console_.line("memory has run out: what copies of the state took is given back, training waits for each save");
+  console_.line("out of memory: released the async-save buffers; saves are now synchronous");
   return true;
 }
 
@@ -284,16 +278,16 @@ void Saver::drop_copies() {
   async_ = false;
 }
 
-/// Null where there is no time to rest in.
+/// Null when there is no time to spare.
 std::shared_ptr<artifact::Throttle> Saver::pace_for(std::int64_t bytes) const {
-  const std::int64_t work = 2 * bytes;  // written, then read back
+  const std::int64_t work = 2 * bytes;  // bytes written, then read back
   const double seconds = std::min(rhythm_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
   if (seconds <= 0) return nullptr;
   return std::make_shared<artifact::Throttle>(artifact::Throttle::Plan{work, seconds}, clock_);
 }
 
-/// The loop goes on as soon as nothing needs the state any more: when it is copied, or when it is written. The look at
-/// what the disk holds, the commit and the rotation are a thread's either way.
+/// The loop continues as soon as the state is no longer needed: when it is copied, or when it is written. A thread
+/// verifies, commits and rotates either way.
 void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied) {
   pace_ = task->pace();
   if (!copied) task->write();
@@ -325,9 +319,9 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
 void Saver::note(const Saved& saved) {
   if (saved.path.empty()) return;
   last_checkpoint_ = saved.path;
-  // The rests of two writers add up: no more than half of them can be taken off for sure.
+  // The pauses of two writers add up: only half of them can safely be subtracted.
   longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.rest_seconds / 2);
-  console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training stood still for " +
+  console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training paused for " +
                 core::format_duration(saved.stall_seconds));
 }
 
@@ -351,17 +345,17 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   finish();
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
-  experiment_.weight_average->begin_anew();  // a checkpoint from before there was one has no section for it
+  experiment_.weight_average->begin_anew();  // a checkpoint from before the section existed has none
   const Node counters = checkpoint::load(checkpoint, state, found.held);
   EvalWeights::put_back(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;
-  best_value_.reset();  // a rollback comes from a branch that may have had one
-  // The best by another measure says nothing about this one.
+  best_value_.reset();  // a rollback leaves a branch that may have had one
+  // The best by another metric means nothing for this one.
   const auto same = [&](const char* recorded, const char* present) {
     const Node* before = counters.at_path(recorded);
-    return before != nullptr && before->same_value(*experiment_.recipe.at_path(present));
+    return before != nullptr && before->same_value(experiment_.recipe.at(present));
   };
   if (const Node* value = counters.at_path("best.value");
       value != nullptr && same("best.monitor", "checkpoint.monitor") && same("best.mode", "checkpoint.mode")) {

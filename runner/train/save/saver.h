@@ -34,62 +34,61 @@ namespace runner::train {
 class RankStates;
 class SaveTask;
 
-/// The checkpoints of one training: knows what belongs into them, which was the best, and which may go.
+/// The checkpoints of one training: what goes into them, which is the best, and which may be deleted.
 ///
-/// A save copies the state (`checkpoint.async_save`) or writes it, and returns; a thread does what is left of writing,
-/// verifying, committing and rotating. After a copy it rests between pieces of that, as far as the time to the next
-/// save allows, so that the steps beside it keep their speed. At most one save is under way: the next one waits for it,
-/// and nothing that is waited for rests. What went wrong on the thread is thrown by the next call here.
+/// A save copies the state (`checkpoint.async_save`) or writes it, and returns; a thread finishes writing, verifying,
+/// committing and rotating. After a copy the thread is throttled as far as the time to the next save allows, so that
+/// training keeps its speed. At most one save is under way: the next one waits for it, and a save that is waited for is
+/// not throttled. An error on the thread is thrown by the next call here.
 class Saver {
  public:
   enum class When {
     kBetweenSteps,
-    kAtTheEnd,  ///< nothing follows that could go on meanwhile
+    kAtTheEnd,  ///< nothing follows that could run meanwhile
   };
 
   Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
         const SignalWatch& signals, const core::Clock& clock);
-  /// Waits for what is under way; a save that waits for room on the disk gives up.
+  /// Waits for a save under way; one that waits for room on the disk gives up.
   ~Saver();
 
-  /// One more part of the training that has a state, under a name of its own; before restore() and save().
+  /// Registers another stateful part of the training under its own name; call before restore() and save().
   void add_state(const std::string& name, core::Stateful& part) { more_state_.emplace_back(name, &part); }
 
-  /// The same for a part of which each rank has a state of its own.
+  /// The same for a part with a state per rank.
   void add_rank_state(const std::string& name, core::Stateful& part);
 
-  /// Before the first step: tries the folder (RunError when it would refuse a checkpoint) and gets the memory that the
-  /// copies need.
+  /// Call before the first step: tests the folder (RunError when it would refuse a checkpoint) and allocates the memory
+  /// for copies.
   void prepare();
-  /// How a checkpoint came to be the one to go on from.
+  /// How a checkpoint was chosen to resume from.
   struct Found {
-    checkpoint::CheckpointPrefetch* held = nullptr;  ///< what was read of it already, and is let go of then
-    double verify_seconds = 0;                       ///< that were waited for its verification, for the record
+    checkpoint::CheckpointPrefetch* held = nullptr;  ///< the prefetched part, released on return
+    double verify_seconds = 0;                       ///< seconds spent waiting for its verification, for the record
   };
-  /// Goes on from a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
+  /// Restores a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
   void restore(const std::string& checkpoint, const Found& found);
 
-  /// Saves the state after the present step, once a step unless note_best() or note_change() was called since.
-  /// `eval_metrics`: what an evaluation at this very step found, by `DATA_SET/METRIC`. Where there are several
-  /// processes a collective, and the first one writes. RunError when the disk refuses; what was saved before is still
-  /// whole.
+  /// Saves the state after the current step, once per step unless note_best() or note_change() was called since.
+  /// `eval_metrics`: results of an evaluation at this very step, by `DATA_SET/METRIC`. With several processes a
+  /// collective, and rank 0 writes. RunError on disk errors; what was saved before is still whole.
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
-  /// Where memory has run out: gives back that of the copies, after what is under way; from now on training waits for
-  /// each save. False when there was none.
+  /// Call when out of memory: frees the copies after the save under way; from now on saves are synchronous. False when
+  /// there were none.
   bool give_up_copies();
-  /// Takes note of a save that has come to its end meanwhile. Once a step.
+  /// Processes a save that finished meanwhile. Call once per step.
   void poll();
   /// Waits until nothing is under way.
   void finish();
 
-  /// How long it would take by now to end what is under way and to save once more, going by the longest save so far.
+  /// Estimated time to finish the save under way and to save once more, from the longest save so far.
   double seconds_to_end() const;
 
-  /// Whether `checkpoint.save_steps` has elapsed between two points.
+  /// Whether `checkpoint.save_steps` elapsed between two points.
   bool due(const Progress& before, const Progress& now) const;
-  /// Looks at the monitored metric after an evaluation; true when it is the best so far.
+  /// Checks the monitored metric after an evaluation; true when it is the best so far.
   bool note_best(const std::map<std::string, double>& metrics, std::int64_t step);
-  /// The state is not what was saved at this step.
+  /// The state differs from what was saved at this step.
   void note_change() { saved_step_ = -1; }
 
   const sections::checkpoint::Config& config() const { return config_; }
@@ -98,13 +97,13 @@ class Saver {
   std::int64_t best_step() const { return best_step_; }
 
  private:
-  /// What the thread reports when it is done.
+  /// The thread's report when done.
   struct Saved {
     std::string path;
-    double seconds = 0, stall_seconds = 0, rest_seconds = 0;  ///< the rests are part of the seconds
+    double seconds = 0, stall_seconds = 0, rest_seconds = 0;  ///< the seconds include pauses
   };
 
-  /// Whether this process saves on the disk of its host beside the first one, which saves on its own.
+  /// Whether this process saves on its host's disk in addition to rank 0, which saves on its own.
   bool saves_for_its_host() const;
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
@@ -125,25 +124,25 @@ class Saver {
   Console& console_;
   const SignalWatch& signals_;
   const core::Clock& clock_;
-  const sections::checkpoint::Config config_;
+  const sections::checkpoint::Config& config_;
   const std::string checkpoints_dir_;
   std::vector<std::pair<std::string, core::Stateful*>> more_state_;
   std::vector<std::unique_ptr<RankStates>> rank_states_;
   std::string last_checkpoint_;
-  std::vector<std::string> random_states_;  // of all ranks, at the save that is being made
+  std::vector<std::string> random_states_;  // of all ranks, for the current save
   std::optional<double> best_value_;
   std::int64_t best_step_ = 0, saved_step_ = -1, first_step_ = 0;
 
-  double longest_save_s_ = 0;  // without rests
+  double longest_save_s_ = 0;  // without pauses
   SaveThrottle rhythm_;
-  std::shared_ptr<artifact::Throttle> pace_;  // of the save that is under way; null when it does not rest
+  std::shared_ptr<artifact::Throttle> pace_;  // of the save under way; null when not throttled
   bool async_ = false;
-  bool writes_ = false;  // checkpoints: the first process, or the first of its host
+  bool writes_ = false;  // whether this process writes checkpoints: rank 0, or the first of its host
   bool told_to_wait_ = false;
-  artifact::AlignedBytes memory_;   // of the copies; the thread reads it while a save is under way
-  std::int64_t counted_bytes_ = 0;  // of it, towards training.max_memory
+  artifact::AlignedBytes memory_;   // memory of the copies; read by the thread while a save is under way
+  std::int64_t counted_bytes_ = 0;  // counted towards training.max_memory
   std::future<void> prefault_;
-  std::atomic<bool> over_{false};  // nobody will ask for the result any more
+  std::atomic<bool> over_{false};  // the result is no longer needed
   std::future<Saved> under_way_;
 };
 

@@ -11,7 +11,7 @@
 namespace runner::train {
 namespace {
 
-// LibTorch knows one allocator a process, and its deleters are plain functions.
+// LibTorch has one allocator per process, and its deleters are plain functions.
 std::atomic<std::int64_t> limit{0}, held{0}, peak{0};
 c10::DeleterFnPtr give_back = nullptr;
 
@@ -60,7 +60,7 @@ void limit_tensor_memory(std::int64_t limit_bytes) {
   if (give_back != nullptr) return;  // a test sets another limit
   c10::Allocator* inner = c10::GetDefaultCPUAllocator();
   give_back = inner->raw_deleter();
-  c10::SetCPUAllocator(new LimitedAllocator(*inner), 1);  // LibTorch keeps it for good
+  c10::SetCPUAllocator(new LimitedAllocator(*inner), 1);  // LibTorch keeps it for ever
 }
 
 bool tensor_memory_is_limited() { return limit.load(std::memory_order_relaxed) > 0; }
@@ -76,7 +76,6 @@ void give_back_memory(std::int64_t bytes) {
   if (tensor_memory_is_limited()) held.fetch_sub(bytes, std::memory_order_relaxed);
 }
 
-std::int64_t tensor_memory_bytes() { return held.load(std::memory_order_relaxed); }
 std::int64_t tensor_memory_peak_bytes() { return peak.load(std::memory_order_relaxed); }
 
 }  // namespace runner::train

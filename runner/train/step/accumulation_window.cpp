@@ -14,7 +14,7 @@
 namespace runner::train {
 namespace {
 
-/// Whether the loss counts as much of each sample, so that nobody has to look at the targets.
+/// Whether every sample has the same weight in the loss, regardless of its targets.
 bool counts_are_known(const Experiment& experiment) {
   const components::DataSignature& data = experiment.train_data->signature();
   if (data.padded) return false;
@@ -34,8 +34,8 @@ std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch
 AccumulationWindow::AccumulationWindow(const Experiment& experiment, Loader& loader, const StepperOptions& options)
     : experiment_(experiment), loader_(loader), options_(options) {}
 
-// Each stretch of the recipe's micro-batches inside one epoch is cut into passes, which are the same micro-batches
-// unless those were too large for the memory.
+// The recipe's micro-batches within one epoch are cut into passes: the micro-batches themselves, unless those were too
+// large for memory.
 void AccumulationWindow::plan(std::int64_t micro_batch_size) {
   pieces_.clear();
   recipe_batches_ = 0;
@@ -60,7 +60,7 @@ void AccumulationWindow::fetch(std::int64_t micro_batch_size) {
   RECORD_USER_SCOPE("data");
   plan(micro_batch_size);
   full_passes_ = full_passes(options_, micro_batch_size);
-  mine_.resize(pieces_.size());  // memory of the window before is taken again
+  mine_.resize(pieces_.size());  // reuses the memory of the previous window
   owners_.clear();
   std::size_t read = 0;
   samples_ = 0;
@@ -85,7 +85,7 @@ void AccumulationWindow::dispatch() {
   for (std::size_t i = 0; i < batches.size(); ++i) mine_[i].tensors = std::move(batches[i]);
 }
 
-/// What is known of each of this process's micro-batches.
+/// Facts about each of this process's micro-batches.
 void AccumulationWindow::settle() {
   std::size_t mine = 0;
   others_after_ = 0;
@@ -100,7 +100,7 @@ void AccumulationWindow::settle() {
   mine_.resize(mine);
 }
 
-// What the mean is over is known without the others' batches, unless targets may be ignored.
+// The denominator of the mean is known without the other ranks' batches, unless targets may be ignored.
 void AccumulationWindow::count() {
   count_ = 0;
   for (const MicroBatch& micro : mine_) count_ += micro.count;
@@ -124,7 +124,7 @@ double AccumulationWindow::weight_of(const MicroBatch& micro) const {
   return 0.0;
 }
 
-// All but the last one, whose memory the next window takes again: no room is needed for them beside the optimizer.
+// Frees all but the last batch, which the next window reuses, to make room for the optimizer.
 void AccumulationWindow::release() {
   for (MicroBatch& micro : mine_) {
     if (&micro != &mine_.back()) micro.tensors.clear();

@@ -14,40 +14,39 @@ struct Experiment;
 struct MicroBatch {
   components::TensorMap tensors;
   std::int64_t samples = 0;
-  std::int64_t count = 0;          ///< elements of the loss's mean
-  std::int64_t others_before = 0;  ///< micro-batches of other ranks since the one before
+  std::int64_t count = 0;          ///< elements in the loss's mean
+  std::int64_t others_before = 0;  ///< micro-batches of other ranks since the previous one
 };
 
 /// Forward passes of a full window over all processes.
 std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch_size);
 
-/// The samples of one optimizer step: which they are, whose, and how much each counts. All of it is read before the
-/// first forward pass: the mean needs to know how much there is, and a micro-batch's gradient then leaves the backward
-/// pass with its final weight.
+/// The samples of one optimizer step with their owners and weights. All are read before the first forward pass: the
+/// mean needs the total, and each micro-batch's gradient then has its final weight in the backward pass.
 class AccumulationWindow {
  public:
-  /// All of them live longer.
+  /// All of them outlive this.
   AccumulationWindow(const Experiment& experiment, Loader& loader, const StepperOptions& options);
 
-  /// Reads from where the loader stands, in passes of so many samples; the recipe's micro-batches say how far. Where
-  /// there are several processes, a collective unless each of them knows what the others have.
+  /// Reads from the loader's position, in passes of this many samples; the recipe's micro-batches set the end. With
+  /// several processes a collective, unless each knows the others' counts.
   void fetch(std::int64_t micro_batch_size);
-  /// Frees what no later step takes again, before the optimizer needs room.
+  /// Frees what no later step reuses, before the optimizer needs room.
   void release();
   void clear() { mine_.clear(); }
 
-  /// Those of this process: all of them where there is one.
+  /// Those of this process.
   const std::vector<MicroBatch>& mine() const { return mine_; }
-  /// What the sum of its losses is multiplied with, so that those of all processes add up to the window's mean.
+  /// Factor for the sum of this process's losses, so that those of all processes add up to the window's mean.
   double weight_of(const MicroBatch& micro) const;
 
   // Of all processes:
   std::int64_t passes() const { return static_cast<std::int64_t>(pieces_.size()); }
-  std::int64_t recipe_batches() const { return recipe_batches_; }  ///< micro-batches, as the recipe cuts the window
+  std::int64_t recipe_batches() const { return recipe_batches_; }  ///< micro-batches of the window in the recipe's size
   std::int64_t samples() const { return samples_; }
-  /// Micro-batches of other ranks since this one's last.
+  /// Micro-batches of other ranks after this rank's last one.
   std::int64_t others_after() const { return others_after_; }
-  /// Those of `all` the window's samples that a rank had.
+  /// The part of `all` the window's samples that a rank had.
   std::vector<std::int64_t> samples_of(int rank, const std::vector<std::int64_t>& all) const;
 
  private:
@@ -60,7 +59,7 @@ class AccumulationWindow {
   Loader& loader_;
   const StepperOptions& options_;
   std::vector<std::int64_t> pieces_;  // samples of each forward pass
-  std::vector<int> owners_;           // whose pass it is
+  std::vector<int> owners_;           // rank of the pass
   std::vector<MicroBatch> mine_;
   std::int64_t recipe_batches_ = 0, full_passes_ = 0, others_after_ = 0;
   std::int64_t count_ = 0, samples_ = 0;  // of all processes

@@ -12,8 +12,8 @@
 namespace runner::train {
 namespace {
 
-/// While this lives, forward passes leave no trace in the training: neither in random numbers (dropout) nor in how much
-/// a batch counts.
+/// While this lives, forward passes do not affect the training: neither random numbers (dropout) nor the weight of a
+/// batch.
 class Measuring {
  public:
   explicit Measuring(const Experiment& experiment)

@@ -17,9 +17,9 @@ struct BatchNormUpdateOptions {
   std::function<bool()> interrupted;  ///< asked before each batch; true ends the walk
 };
 
-/// Measures the running statistics of the averaged weights, where a recipe's `weight_averaging` asks for it: each one
-/// becomes its mean over the training's batches of epoch 0. The trained ones and all random numbers stay as they are.
-/// False when it was interrupted; the average is then as before.
+/// Measures the running statistics of the averaged weights (torch.optim.swa_utils.update_bn) if `weight_averaging` asks
+/// for it: each becomes its mean over the training batches of epoch 0. The trained ones and all random numbers stay
+/// unchanged. False when interrupted; the average is then unchanged.
 ///
 /// Source  torch.optim.swa_utils.update_bn
 bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOptions& options);

@@ -13,7 +13,7 @@ bool all_finite(const at::Tensor& tensor) {
   return !at::isFloatingType(tensor.scalar_type()) || at::isfinite(tensor).all().item<bool>();
 }
 
-/// Of the blocks' outputs for this batch; "" when all are finite.
+/// First bad output of the blocks for this batch; "" when all are finite.
 std::string first_bad_output(const Experiment& experiment, const MicroBatch& micro) {
   components::TensorMap activations = micro.tensors;
   for (const auto& block : experiment.model->blocks()) {
@@ -27,10 +27,10 @@ std::string first_bad_output(const Experiment& experiment, const MicroBatch& mic
 
 }  // namespace
 
-// As no weight has moved, this is the order in which one tensor spoils the next.
+// No weight has changed, so this is the order in which NaNs spread.
 std::string first_bad_tensor(const Experiment& experiment, const std::vector<MicroBatch>& batches,
                              const components::NamedTensors& parameters, const components::AutocastOptions& autocast) {
-  if (batches.empty()) return first_bad_gradient(parameters);  // another process had all of the samples
+  if (batches.empty()) return first_bad_gradient(parameters);  // another process had all the samples
   for (const MicroBatch& micro : batches) {
     for (const char* name : {components::kInput, components::kTarget}) {
       if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;

@@ -19,71 +19,71 @@
 
 namespace runner::train {
 
-class BackwardSteps;
-class LocalSgd;
-class RankGradients;
-class BufferSync;
+class GradientStrategy;
+struct Pass;
+class UnitHooks;
 
 struct StepResult {
-  double loss = 0;                  ///< mean over the window
-  std::optional<double> grad_norm;  ///< before clipping; only when clipping or asked for
-  double lr = 0;                    ///< that this step used
+  double loss = 0;                  ///< mean over the accumulation window
+  std::optional<double> grad_norm;  ///< before clipping; only when clipping or requested
+  double lr = 0;                    ///< learning rate of this step
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
-  double data_seconds = 0;           ///< spent waiting for samples
+  double data_seconds = 0;           ///< time spent waiting for samples
   std::vector<double> micro_losses;  ///< mean of each forward pass
-  bool moved = true;        ///< false: the judge said no, or `overflowed`; the parameters are those of the step before
-  bool overflowed = false;  ///< gradients of float16 were not finite: the loss scale is smaller now
-  std::optional<double> loss_scale;  ///< that this step used; nothing where the loss is not scaled
-  /// Each rank's part of the loss; empty where there is one process.
+  bool moved = true;                 ///< false: refused by the judge, or `overflowed`; the parameters are unchanged
+  bool overflowed = false;           ///< float16 gradients were not finite: the loss scale was reduced
+  std::optional<double> loss_scale;  ///< loss scale of this step; nothing if the loss is not scaled
+  /// Each rank's part of the loss; empty with one process.
   std::vector<double> rank_losses;
-  /// What each rank had to say (Stepper::set_notes), by rank; empty where there is one process.
+  /// Each rank's StepNotes, by rank; empty with one process.
   std::vector<std::vector<double>> notes;
 };
 
-/// Looks at a step before the optimizer moves; false keeps the parameters as they are.
+/// Inspects a step before the optimizer steps; false keeps the parameters unchanged.
 using Judge = std::function<bool(const StepResult&)>;
 
-/// A window that would begin at `from` begins at `to` instead: samples that a rollback left out.
+/// Numbers that each rank sends to all others with every step, collected when its share of the step is done. They cost
+/// no extra collective.
+struct StepNotes {
+  std::size_t count = 0;
+  std::function<std::vector<double>()> collect = [] { return std::vector<double>(); };
+};
+
+/// A window that would begin at `from` begins at `to` instead: skips the samples that a rollback excluded.
 struct DataJump {
   Loader::Position from, to;
 };
 
-/// The arithmetic of training: fetch, forward, backward, (accumulate), unscale, clip, step, schedule. Knows no files
-/// and no metrics.
+/// The arithmetic of training: fetch, forward, backward, (accumulate), unscale, clip, step, schedule. No files, no
+/// metrics.
 class Stepper {
  public:
-  Stepper(Experiment& experiment, const StepperOptions& options);
+  Stepper(Experiment& experiment, const StepperOptions& options, StepNotes notes = {});
   ~Stepper();
 
-  /// Where several processes train: `count` numbers that each of them tells all others with every step, asked for when
-  /// its share of the step is done. They cost nothing. Once, before anything else.
-  void set_notes(std::size_t count, std::function<std::vector<double>()> notes);
-
-  /// One optimizer step. `want_grad_norm` costs a pass over the gradients when nothing is clipped. After an exception,
-  /// or a judge's no, either rewind() or leave_window() has to follow. A step that overflowed is over: its samples are
-  /// left behind, and neither the optimizer nor (unless it moves with each micro-batch) the schedule moved. The judge
-  /// is asked about it only when the loss itself is not finite, which no scale can help.
+  /// One optimizer step. `want_grad_norm` costs a pass over the gradients unless they are clipped. After an exception,
+  /// or a refusal by the judge, call rewind() or leave_window(). A step that overflowed is complete: its samples are
+  /// consumed, and neither the optimizer nor (unless it advances per micro-batch) the schedule moved. The judge sees it
+  /// only when the loss itself is not finite, which no scale can fix.
   StepResult step(bool want_grad_norm, const Judge& may_move = {});
 
-  /// Where ranks step by themselves (`local_sgd`): whether their weights are the same now, and makes them so. In
-  /// between nothing may look at them that all ranks have to see alike.
-  bool ranks_are_one() const;
-  void meet();
+  /// How gradients become steps: consulted before anything reads the weights between two steps, and before a save.
+  GradientStrategy& strategy() { return *strategy_; }
 
-  /// Tells the schedule what an evaluation found; `metric` as in Scheduler::on_evaluation.
+  /// Passes the result of an evaluation to the schedule; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
 
-  /// True where a step that failed half-way may be taken back and made again, by all ranks.
+  /// True if a step that failed half-way can be undone and repeated, by all ranks.
   bool can_rewind() const { return options_.rewinds; }
-  /// Back to before the step that failed: data, random numbers; gradients are dropped.
+  /// Returns to before the failed step: data, random numbers; gradients are dropped.
   void rewind();
-  /// Drops the step that the judge refused, as if its samples did not exist: the position stays behind them.
+  /// Drops the step that the judge refused, as if its samples did not exist: the position stays after them.
   void leave_window();
-  /// True when the step that threw had begun to move parameters: it cannot be made again.
+  /// True when the step that threw had begun to update parameters: it cannot be repeated.
   bool optimizer_began() const { return optimizer_began_; }
 
-  /// Samples of one forward pass: what the recipe says, or less since a step did not fit into memory. The windows, and
-  /// what counts micro-batches (the schedule of Accelerate, intervals in `ba`), stay those of the recipe.
+  /// Samples of one forward pass: the recipe's, or fewer after a step did not fit into memory. Windows and counts of
+  /// micro-batches (the schedule of Accelerate, intervals in `ba`) stay the recipe's.
   std::int64_t micro_batch_size() const { return micro_batch_size_; }
   void set_micro_batch_size(std::int64_t samples) {
     micro_batch_size_ = samples;
@@ -92,14 +92,14 @@ class Stepper {
   /// Forward passes of a full window.
   std::int64_t passes() const { return full_passes(options_, micro_batch_size_); }
 
-  Loader::Position window_start() const { return window_start_; }  ///< of the step made last
-  std::vector<std::int64_t> window_samples() const;                ///< the same, as the data set numbers them
-  /// Those that one of the ranks had.
+  Loader::Position window_start() const { return window_start_; }  ///< samples of the last step
+  std::vector<std::int64_t> window_samples() const;                ///< the same, as indices of the data set
+  /// Those of one rank.
   std::vector<std::int64_t> window_samples_of(int rank) const { return window_.samples_of(rank, window_samples()); }
   const std::vector<DataJump>& jumps() const { return jumps_; }
   void set_jumps(std::vector<DataJump> jumps) { jumps_ = std::move(jumps); }
 
-  /// Of a step whose loss or norm was not finite: see first_bad_tensor.h.
+  /// For a step with a non-finite loss or norm: see first_bad_tensor.h.
   std::string first_bad_tensor();
 
   const Progress& progress() const { return progress_; }
@@ -108,8 +108,6 @@ class Stepper {
   const std::vector<components::NamedTensor>& parameters() const { return parameters_; }
   const ScheduleClock& schedule() const { return schedule_; }
   GradScaler& scaler() { return scaler_; }
-  /// What the exchange of gradients has to remember, of each rank its own; null where that is nothing.
-  core::Stateful* exchange_state() const;
 
   /// Counters, data position and schedule, for a checkpoint.
   core::Node state() const;
@@ -117,35 +115,29 @@ class Stepper {
 
  private:
   void begin_window();
-  void synchronise_generators();
-  /// Micro-batches of the window that the busiest process makes, as the recipe cuts it.
+  /// Micro-batches of the busiest process in the window, in the recipe's size.
   std::int64_t rank_batches() const {
     const std::int64_t processes = options_.schedule.num_processes;
     return (window_.recipe_batches() + processes - 1) / processes;
   }
-  void run_passes(StepResult& result);
-  /// By how much more a micro-batch counts for what the processes do with its gradients.
-  double rank_weight() const;
-  /// Makes it; what it threw where memory ran out and other processes wait, to be told to exchange().
-  std::exception_ptr try_pass(const std::function<void()>& pass);
-  void exchange(StepResult& result, const std::exception_ptr& shortage);
-  void share_statistics();
+  /// Forward and backward over this process's part of the window. Returns the exception when memory ran out: other
+  /// processes may wait, and must repeat the step as well.
+  std::exception_ptr run_passes(StepResult& result);
+  at::Tensor forward_pass(const MicroBatch& micro);
+  void backward_pass(const MicroBatch& micro, const at::Tensor& sum);
+  Pass pass_of(const MicroBatch& micro) const;
+  /// Reduces gradients and loss over the ranks.
+  void finish_passes(StepResult& result, const std::exception_ptr& out_of_memory);
+  void update();
   void trace(const char* what) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
-  /// Forward and backward over the whole window into `result`; the gradients are left in the parameters.
-  void accumulate(StepResult& result);
   void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
   void note_window(StepResult& result) const;
-  /// A step of which each gradient is used and freed as it arrives.
-  void step_in_backward(bool want_grad_norm, const Judge& may_move, StepResult& result);
-  /// The forward pass of the only micro-batch that this process has then; nothing where it has none.
-  std::optional<at::Tensor> forward_alone();
-  void backward_alone(const std::optional<at::Tensor>& sum);
-  /// The end of a step whose scaled gradients are not finite.
+  /// Ends a step with scaled gradients that are not finite.
   void leave_overflow(const Judge& may_move, StepResult& result);
   void end_step(const StepResult& result);
-  /// The end of a window for the schedule and the counters; `moved`: the optimizer did.
+  /// Ends a window for the schedule and the counters; `moved`: the optimizer stepped.
   void close_window(bool moved);
   void apply_schedule();
   void count_progress(const StepResult& result);
@@ -159,18 +151,17 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::unique_ptr<BackwardSteps> backward_steps_;  // where the optimizer steps in the backward pass
-  std::unique_ptr<RankGradients> rank_gradients_;  // where there are several processes
-  std::unique_ptr<LocalSgd> local_sgd_;            // where these step by themselves
-  std::unique_ptr<BufferSync> statistics_;         // where these have running statistics
-  std::function<std::vector<double>()> notes_;
+  StepNotes notes_;
+  std::unique_ptr<GradientStrategy> strategy_;
+  std::unique_ptr<UnitHooks> unit_hooks_;  // null unless the strategy watches units
+  at::Tensor pending_;                     // the loss of a forward pass before its backward pass
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;
   components::RandomState window_random_;
   std::optional<components::BufferSnapshot> window_buffers_;
   bool optimizer_began_ = false;
-  const bool traced_ = core::log_options().level == core::LogLevel::kDebug;
+  const bool traced_;
   at::Tensor weight_;
   double weight_value_;
 };

@@ -37,7 +37,7 @@ TEST_CASE("early stopping counts evaluations without improvement", "[callback][e
   const Case cases[] = {
       {"gets better all the time", "patience: 1", {3, 2, 1, 0.5}, 0},
       {"the same is no improvement", "patience: 2", {3, 3, 3, 3}, 3},
-      {"an improvement starts the count anew", "patience: 2", {3, 4, 2, 3, 3, 1}, 5},
+      {"an improvement restarts the count", "patience: 2", {3, 4, 2, 3, 3, 1}, 5},
       {"worse than the best, better than the last", "patience: 2", {3, 1, 2.5, 2, 1.5}, 4},
       {"less than min_delta is none", "patience: 2, min_delta: 0.5", {3, 2.9, 2.6, 2.4}, 3},
       {"small steps add up against the best", "patience: 2, min_delta: 0.5", {3, 2.7, 2.4, 2.3, 2.2}, 5},

@@ -59,7 +59,7 @@ TEST_CASE("a pattern that names no parameter is refused before the first step", 
   const auto model = tests::held_model(two_parameters());
   const auto data = tests::good_data("{type: synthetic, num_samples: 4}");
   CHECK(tests::misfits("{type: histograms, include: ['*.bias', h.0]}", *model, *data) ==
-        "callback.yaml:1:40: error: histograms would include \"h.0\", and no parameter is called so\n"
+        "callback.yaml:1:40: error: histograms.include has \"h.0\", but no parameter has that name\n"
         "  hint: `roux plan` shows the blocks that parameters are named after; `*` stands for any text\n");
   CHECK(tests::misfits("{type: histograms, include: ['*.bias', a.*]}", *model, *data).empty());
 }

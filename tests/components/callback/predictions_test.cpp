@@ -107,7 +107,7 @@ TEST_CASE("the first samples and the worst are kept", "[callback][predictions]")
                                  "val/worst_images: 2 of the largest loss: label, > prediction, 210 x 136"});
 }
 
-TEST_CASE("ranks put together what each of them has seen", "[callback][predictions][confusion_matrix]") {
+TEST_CASE("ranks merge what each of them has seen", "[callback][predictions][confusion_matrix]") {
   const auto data = images(6);
   const auto loss = loss_for("cross_entropy", *data, kThreeClasses);
   const at::Tensor outputs = sure_of({0, 0, 2, 1, 1, 1}, 3);
@@ -230,13 +230,13 @@ TEST_CASE("a confusion matrix counts labels by predictions", "[callback][confusi
 TEST_CASE("what cannot be looked at is refused at its place", "[callback][predictions][confusion_matrix]") {
   CHECK(
       tests::build_callback("{type: predictions, data: [val, tset]}", {}, {"loss", "val/loss", "test/loss"}).messages ==
-      "callback.yaml:1:33: error: no data set that is evaluated is called \"tset\"\n"
+      "callback.yaml:1:33: error: no evaluated data set is called \"tset\"\n"
       "  hint: did you mean \"test\"?\n");
   CHECK(tests::build_callback("{type: confusion_matrix}", {}, {"loss"}).messages ==
-        "callback.yaml:1:1: error: confusion_matrix looks at what is evaluated, but train is the only data set\n"
+        "callback.yaml:1:1: error: confusion_matrix needs an evaluated data set, but train is the only data set\n"
         "  hint: add a data set, such as data.val\n");
   const auto values = tests::good_data("{type: synthetic}");
   CHECK(tests::misfits("{type: confusion_matrix}", *tests::held_model({}), *values) ==
-        "callback.yaml:1:1: error: confusion_matrix counts classes, but the data have none to tell apart\n"
-        "  hint: take it out, or use the callback predictions\n");
+        "callback.yaml:1:1: error: confusion_matrix counts classes, but the data have none\n"
+        "  hint: remove it, or use the callback predictions\n");
 }

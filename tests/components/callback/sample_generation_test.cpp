@@ -123,8 +123,8 @@ TEST_CASE("ids that are no text are refused before the first step", "[callback][
   folder.write("ids.u16", std::string(64, '\1'));
   const auto ids = tests::good_data("{type: tokens, path: ids.u16, vocab_size: 300, max_seq_len: 8}");
   CHECK(tests::misfits("{type: sample_generation}", *scene.model, *ids) ==
-        "callback.yaml:1:1: error: sample_generation continues text, but the ids of data.train stand for no text\n"
-        "  hint: take it out, or train on data such as {type: text}\n");
+        "callback.yaml:1:1: error: sample_generation continues text, but the ids of data.train are not text\n"
+        "  hint: remove it, or train on data such as {type: text}\n");
   CHECK(tests::misfits("{type: sample_generation}", *scene.model, *scene.data).empty());
 }
 
@@ -136,8 +136,8 @@ TEST_CASE("samples need text, and an interval of steps or epochs", "[callback][s
   };
   CHECK(messages("{type: sample_generation}", 0) ==
         "callback.yaml:1:1: error: sample_generation continues text, but the training set is not text\n"
-        "  hint: take it out, or train on data such as {type: text}\n");
+        "  hint: remove it, or train on data such as {type: text}\n");
   CHECK(messages("{type: sample_generation, every: 30min}", 256) ==
-        "callback.yaml:1:34: error: every is 30min, but samples are written every so many steps or epochs\n"
+        "callback.yaml:1:34: error: every is 30min, but samples are written at intervals of steps or epochs\n"
         "  hint: write an integer for steps, or `1ep`\n");
 }

@@ -55,7 +55,7 @@ TEST_CASE("two shares of a table have every row once, and the same ones each tim
   CHECK(good_data("{type: csv_table, path: t.csv, target: y, split: ':90%'}")->describe() ==
         "36 rows of t.csv (split :90%), 1 input from 1 column, target y");
   CHECK(build_data("{type: csv_table, path: t.csv, target: y, split: '0%:1%'}").messages ==
-        "data.yaml:1:50: error: split \"0%:1%\" of 40 rows holds no row\n  hint: take a larger share\n");
+        "data.yaml:1:50: error: split \"0%:1%\" of 40 rows has no rows\n  hint: use a larger share\n");
 }
 
 TEST_CASE("a column of free text is warned of", "[data][csv_table]") {
@@ -67,7 +67,7 @@ TEST_CASE("a column of free text is warned of", "[data][csv_table]") {
   CHECK(
       build_data(recipe + "}").messages ==
       "data.yaml:1:25: warning: t.csv: column \"comment\" looks like free text: its 22 different values in 24 rows are "
-      "22 inputs\n  hint: name the other columns in features, or say types: {comment: category}\n");
+      "22 inputs\n  hint: name the other columns in features, or set types: {comment: category}\n");
   CHECK(build_data(recipe + ", types: {comment: category}}").messages.empty());
   CHECK(build_data(recipe + ", features: size}").messages.empty());
   CHECK(build_data("{type: csv_table, path: t.csv, target: comment}").messages.empty());
@@ -150,7 +150,7 @@ TEST_CASE("missing values are refused, filled or dropped", "[data][csv_table]") 
   const auto dropped = good_data(recipe + "drop}");
   CHECK(dropped->describe() == "2 rows of t.csv (3 dropped), 3 inputs from 2 columns, target y");
   CHECK(fetched(*dropped, {0, 1}, "target") == Values{1, 5});
-  const std::string hint = "  hint: set missing: mean or missing: drop, or mend the row\n";
+  const std::string hint = "  hint: set missing: mean or missing: drop, or fix the row\n";
   CHECK(build_data(recipe + "error}").messages ==
         "data.yaml:1:25: error: t.csv:3: column \"x\" is empty\n" + hint +
             "data.yaml:1:25: error: t.csv:4: column \"c\" is \"NA\"\n" + hint +
@@ -158,7 +158,7 @@ TEST_CASE("missing values are refused, filled or dropped", "[data][csv_table]") 
   folder.write("t.csv", "x,y\n1,\n2,3\n");
   CHECK(build_data(recipe + "mean}").messages ==
         "data.yaml:1:25: error: t.csv:2: target \"y\" is empty\n"
-        "  hint: a target is not made up: set missing: drop, or mend the row\n");
+        "  hint: a target is never imputed: set missing: drop, or fix the row\n");
 }
 
 TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_table]") {
@@ -173,50 +173,49 @@ TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_
   const std::string at = "data.yaml:1:25: error: ";
   const Case cases[] = {
       {"empty", "", "", at + "t.csv: the file is empty\n"},
-      {"blank", "\n \n", "", at + "t.csv: the file holds blank lines only\n"},
+      {"blank", "\n \n", "", at + "t.csv: the file has only blank lines\n"},
       {"only a header", "x,y\n", "", at + "t.csv: the file has a header and no row\n"},
       {"binary", std::string("x,y\n1,\0\n", 8), "",
-       at + "t.csv:2: this is no text: it holds a zero byte\n  hint: save the table as CSV in UTF-8\n"},
+       at + "t.csv:2: not a text file: it contains a NUL byte\n  hint: save the table as CSV in UTF-8\n"},
       {"a short row", "x,z,y\n1,2,3\n1,2\n", "",
        at + "t.csv:3: the row has 2 fields, the header has 3: there is none for \"y\"\n"
-            "  hint: an empty field is written as nothing between two delimiters\n"},
+            "  hint: write an empty field as nothing between two delimiters\n"},
       {"a long row", "x,y\n\n1,2,3\n", "",
-       at + "t.csv:3: the row has 3 fields, the header has 2\n  hint: a field that holds the delimiter is put in "
-            "quotes\n"},
+       at + "t.csv:3: the row has 3 fields, the header has 2\n  hint: quote a field that contains the delimiter\n"},
       {"a row behind a line break in a field", "x,y\n\"a\nb\",1\n\"c\"\n", "",
        at + "t.csv:4: the row has 1 field, the header has 2: there is none for \"y\"\n"
-            "  hint: an empty field is written as nothing between two delimiters\n"},
+            "  hint: write an empty field as nothing between two delimiters\n"},
       {"an open quote", "x,y\n1,2\n\"3,4\n5,6\n", "",
        at + "t.csv:3: a quoted field that begins in this row is never closed\n  hint: add the closing quote\n"},
       {"a stray quote", "x,y\n1,2\n3\",4\n", "",
-       at + "t.csv:3: a quote stands inside of a field\n"
-            "  hint: a field with quotes is quoted as a whole, and a quote inside is doubled: \"say \"\"hello\"\"\"\n"},
+       at + "t.csv:3: a quote inside of a field\n"
+            "  hint: quote the whole field and double the quotes inside: \"say \"\"hello\"\"\"\n"},
       {"a column twice", "x,x,y\n1,2,3\n", "",
-       at + "t.csv:1: columns 1 and 2 are both called \"x\"\n  hint: give every column a name of its own\n"},
+       at + "t.csv:1: columns 1 and 2 are both called \"x\"\n  hint: give every column a unique name\n"},
       {"a word among numbers", "x,y\n1,2\n2,3\nabc,4\n", "",
-       at + "t.csv:4: column \"x\" has \"abc\" among numbers\n  hint: mend the file, or say types: {x: category}\n"},
+       at + "t.csv:4: column \"x\" has \"abc\" among numbers\n  hint: fix the file, or set types: {x: category}\n"},
       {"infinity", "x,y\n1,2\ninf,3\n", "", at + "t.csv:3: column \"x\" must be a finite number, got \"inf\"\n"},
       {"too large for a float", "x,y\n1,2\n2,1e39\n", "",
        at + "t.csv:3: column \"y\" must be a finite number, got \"1e39\"\n"},
       {"NaN", "x,y\nNaN,2\n1,3\n", "",
-       at + "t.csv:2: column \"x\" is \"NaN\"\n  hint: set missing: mean or missing: drop, or mend the row\n"},
+       at + "t.csv:2: column \"x\" is \"NaN\"\n  hint: set missing: mean or missing: drop, or fix the row\n"},
       {"text in a number column", "x,y\na,2\nb,3\n", ", types: {x: number}",
-       at + "t.csv:2: column \"x\" must be a number, got \"a\"\n  hint: mend the file, or say types: {x: category}\n" +
+       at + "t.csv:2: column \"x\" must be a number, got \"a\"\n  hint: fix the file, or set types: {x: category}\n" +
            at +
-           "t.csv:3: column \"x\" must be a number, got \"b\"\n  hint: mend the file, or say types: {x: category}\n"},
+           "t.csv:3: column \"x\" must be a number, got \"b\"\n  hint: fix the file, or set types: {x: category}\n"},
       {"nothing in a column", "x,z,y\n,1,2\n,3,3\n", ", missing: mean",
-       at + "t.csv: column \"x\" is missing in every row\n  hint: leave it out of features\n"},
+       at + "t.csv: column \"x\" is missing in every row\n  hint: remove it from features\n"},
       {"nothing left", "x,y\n,2\n1,\n", ", missing: drop",
-       at + "t.csv: every row has a missing value, so none is left\n"},
+       at + "t.csv: every row has a missing value, so no rows are left\n"},
       {"one class", "x,y\n1,a\n2,a\n", "",
-       at + "t.csv: target \"y\" is \"a\" in every row\n  hint: there is nothing to tell apart with one class\n"},
+       at + "t.csv: target \"y\" is \"a\" in every row\n  hint: classification needs at least two classes\n"},
       {"the same mistake many times", "x,y\n1\n2\n3\n4\n5\n6\n7\n", "",
        [&] {
          std::string text;
          for (int line = 2; line <= 6; ++line) {
            text += at + "t.csv:" + std::to_string(line) +
                    ": the row has 1 field, the header has 2: there is none for \"y\"\n"
-                   "  hint: an empty field is written as nothing between two delimiters\n";
+                   "  hint: write an empty field as nothing between two delimiters\n";
          }
          return text + at + "t.csv: 2 more records are wrong\n";
        }()},
@@ -252,7 +251,7 @@ TEST_CASE("a column or a file that is not there is told with what is", "[data][c
        "data.yaml:1:59: error: homes.csv has no column \"room\"\n  hint: did you mean \"rooms\"?\n"},
       {"the target as a feature", "{type: csv_table, path: homes.csv, target: price, features: [rooms, price]}",
        "data.yaml:1:69: error: feature \"price\" is the target, too\n"
-       "  hint: a model that is given the answer learns nothing else\n"},
+       "  hint: a feature that equals the target makes training pointless\n"},
       {"a feature twice", "{type: csv_table, path: homes.csv, target: price, features: [rooms, rooms]}",
        "data.yaml:1:69: error: feature \"rooms\" is named twice\n"},
       {"another delimiter", "{type: csv_table, path: semi.csv, target: price}",
@@ -265,7 +264,7 @@ TEST_CASE("a column or a file that is not there is told with what is", "[data][c
        "  hint: set task: classification, or name a number column\n"},
       {"two classes at once", "{type: csv_table, path: kinds.csv, target: [kind, x]}",
        "data.yaml:1:45: error: classification has one target, got 2\n"
-       "  hint: name one column, or take several number columns with task: regression\n"},
+       "  hint: name one column, or use several number columns with task: regression\n"},
       {"nothing but targets", "{type: csv_table, path: kind.csv, target: [kind, x]}",
        "data.yaml:1:44: error: kind.csv has no column besides the target\n"},
   };
@@ -285,9 +284,9 @@ TEST_CASE("a validation table is held to the training table", "[data][csv_table]
   const std::string at = "data.yaml:1:25: error: ";
   CHECK(messages("more,y,kind,x\n0,q,a,7\n") == "");
   CHECK(messages("x,kind,y\n1,a,p\n1,a,r\n") ==
-        at + "val.csv:3: column \"y\" has \"r\", which the training set never has\n"
+        at + "val.csv:3: column \"y\" has \"r\", which is not in the training set\n"
              "  hint: the training set has \"p\", \"q\"\n");
-  CHECK(messages("x,kind,y\n1,c,p\n") == at + "val.csv:2: column \"kind\" has \"c\", which the training set never has\n"
+  CHECK(messages("x,kind,y\n1,c,p\n") == at + "val.csv:2: column \"kind\" has \"c\", which is not in the training set\n"
                                               "  hint: the training set has \"a\", \"b\"\n");
   CHECK(messages("x,kind,y\none,a,p\n") == at + "val.csv:2: column \"x\" must be a number, got \"one\"\n");
   CHECK(messages("x,y\n1,p\n") == at + "val.csv has no column \"kind\"\n  hint: its columns are \"x\", \"y\"\n");

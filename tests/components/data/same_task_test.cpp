@@ -8,7 +8,7 @@ TEST_CASE("a set that the model of the training set cannot take is refused", "[d
   folder.write("corpus.txt", "0123456789");
   folder.write("t.csv", "a,b,y\n1,2,3\n2,3,4\n");
   const std::string hint =
-      "  hint: one model learns from data.train and is judged on data.val: give both the same shape\n";
+      "  hint: one model is trained on data.train and evaluated on data.val: give both the same shape\n";
   struct Case {
     const char* name;
     std::string train;
@@ -19,7 +19,7 @@ TEST_CASE("a set that the model of the training set cannot take is refused", "[d
       {"longer windows", "{type: text, path: corpus.txt, max_seq_len: 4}",
        "{type: text, path: corpus.txt, max_seq_len: 5}",
        "data.yaml:1:45: error: max_seq_len of data.val is 5, but the model is made for the 4 of data.train\n"
-       "  hint: take max_seq_len: 4 or less\n"},
+       "  hint: use max_seq_len: 4 or less\n"},
       {"shorter windows", "{type: text, path: corpus.txt, max_seq_len: 4}",
        "{type: text, path: corpus.txt, max_seq_len: 3}", ""},
       {"more inputs", "{type: synthetic, in_features: 2}", "{type: synthetic, in_features: 3}",

@@ -66,5 +66,5 @@ TEST_CASE("images that would fill the memory are refused", "[data][synthetic_ima
       tests::build_data("{type: synthetic_images, num_classes: 1000, channels: 1024, height: 8192, width: 8192}");
   CHECK(built.data == nullptr);
   CHECK(built.messages.find("data.train would take ") != std::string::npos);
-  CHECK(built.messages.find("hint: take fewer classes or smaller images") != std::string::npos);
+  CHECK(built.messages.find("hint: use fewer classes or smaller images") != std::string::npos);
 }

@@ -57,7 +57,7 @@ TEST_CASE("padding has no part in the loss", "[data][text_lines]") {
   CHECK(components::loss::build(other, {logits, data->signature(), other, diagnostics}) == nullptr);
   CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) ==
         "loss.yaml:1:37: error: ignore_index is 0, but the data mark the end of shorter samples with -100\n"
-        "  hint: leave ignore_index out\n");
+        "  hint: remove ignore_index\n");
 }
 
 TEST_CASE("a line that is too long is cut, dropped or refused", "[data][text_lines]") {
@@ -75,7 +75,7 @@ TEST_CASE("a line that is too long is cut, dropped or refused", "[data][text_lin
   CHECK(fetched(*dropped, {0}, "target") == Values{'h', '\n'});
   CHECK(build_data(with("error")).messages ==
         "data.yaml:1:59: error: 2 lines of data.train are longer than max_seq_len 3, the longest has 7 bytes\n"
-        "  hint: raise max_seq_len, or take too_long: cut\n");
+        "  hint: raise max_seq_len, or use too_long: cut\n");
 }
 
 TEST_CASE("shares of lines are disjoint and leave nothing out", "[data][text_lines]") {
@@ -99,9 +99,9 @@ TEST_CASE("what is wrong with lines of text is told at its place", "[data][text_
   folder.write("empty.txt", "\n\n\n");
   folder.write("two.txt", "ab\ncd\n");
   CHECK(build_data("{type: text_lines, max_seq_len: 4, path: empty.txt}").messages ==
-        "data.yaml:1:42: error: data.train has no line to learn from, of 0 lines that are not empty\n"
-        "  hint: give it more text\n");
+        "data.yaml:1:42: error: data.train has no usable line, of 0 lines that are not empty\n"
+        "  hint: use more text\n");
   CHECK(build_data("{type: text_lines, max_seq_len: 4, path: two.txt, split: ':10%'}").messages ==
-        "data.yaml:1:58: error: data.train has no line to learn from, of 2 lines that are not empty\n"
-        "  hint: give it more text\n");
+        "data.yaml:1:58: error: data.train has no usable line, of 2 lines that are not empty\n"
+        "  hint: use more text\n");
 }

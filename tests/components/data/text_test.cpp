@@ -169,43 +169,42 @@ TEST_CASE("what is wrong with the files of a text is told at its place", "[data]
   };
   const Case cases[] = {
       {"a misspelt name", "{type: text, max_seq_len: 4, path: corpsu.txt}",
-       "data.yaml:1:36: error: there is no file \"corpsu.txt\"\n  hint: did you mean \"corpus.txt\"?\n"},
+       "data.yaml:1:36: error: no such file \"corpsu.txt\"\n  hint: did you mean \"corpus.txt\"?\n"},
       {"a misspelt name in a folder", "{type: text, max_seq_len: 4, path: texts/b.md}",
-       "data.yaml:1:36: error: there is no file \"texts/b.md\"\n  hint: did you mean \"texts/a.md\"?\n"},
+       "data.yaml:1:36: error: no such file \"texts/b.md\"\n  hint: did you mean \"texts/a.md\"?\n"},
       {"no such folder", "{type: text, max_seq_len: 4, path: books/corpus.txt}",
-       "data.yaml:1:36: error: there is no file \"books/corpus.txt\"\n  hint: there is no folder \"books\"; " +
-           relative},
+       "data.yaml:1:36: error: no such file \"books/corpus.txt\"\n  hint: no such folder \"books\"; " + relative},
       {"a glob without a match", "{type: text, max_seq_len: 4, path: '*.rst'}",
-       "data.yaml:1:36: error: no file matches \"*.rst\"\n  hint: `*` does not cross a folder, `**` does; " + relative},
+       "data.yaml:1:36: error: no file matches \"*.rst\"\n  hint: `*` does not cross folders, `**` does; " + relative},
       {"a glob in no folder", "{type: text, max_seq_len: 4, path: 'books/*.txt'}",
-       "data.yaml:1:36: error: no file matches \"books/*.txt\"\n  hint: there is no folder \"books\"; " + relative},
+       "data.yaml:1:36: error: no file matches \"books/*.txt\"\n  hint: no such folder \"books\"; " + relative},
       {"a folder", "{type: text, max_seq_len: 4, path: texts}",
-       "data.yaml:1:36: error: \"texts\" is a folder, and samples are read from files\n"
+       "data.yaml:1:36: error: \"texts\" is a folder, but samples are read from files\n"
        "  hint: write \"texts/*\" for the files in it, \"texts/**/*\" for all below it\n"},
       {"a device", "{type: text, max_seq_len: 4, path: /dev/zero}",
-       "data.yaml:1:36: error: \"/dev/zero\" is not a regular file\n  hint: save what it gives in a file first\n"},
+       "data.yaml:1:36: error: \"/dev/zero\" is not a regular file\n  hint: save its output in a file first\n"},
       {"an empty file", "{type: text, max_seq_len: 4, path: empty.txt}",
        "data.yaml:1:36: error: \"empty.txt\" is empty\n"},
       {"empty files", "{type: text, max_seq_len: 4, path: 'nothing/*'}",
-       "data.yaml:1:36: error: the 2 files of data.train hold no byte\n"},
+       "data.yaml:1:36: error: the 2 files of data.train have no bytes\n"},
       {"all of several problems", "{type: text, max_seq_len: 4, path: [a.txt, corpus.txt, texts]}",
-       "data.yaml:1:37: error: there is no file \"a.txt\"\n  hint: " + relative +
-           "data.yaml:1:56: error: \"texts\" is a folder, and samples are read from files\n"
+       "data.yaml:1:37: error: no such file \"a.txt\"\n  hint: " + relative +
+           "data.yaml:1:56: error: \"texts\" is a folder, but samples are read from files\n"
            "  hint: write \"texts/*\" for the files in it, \"texts/**/*\" for all below it\n"},
       {"everything excluded", "{type: text, max_seq_len: 4, path: corpus.txt, exclude: '*.txt'}",
        "data.yaml:1:57: error: exclude leaves none of the 1 file of data.train\n"},
       {"too short", "{type: text, path: corpus.txt, max_seq_len: 10}",
        "data.yaml:1:45: error: data.train has 10 bytes, and a sample takes max_seq_len + 1 = 11\n"
-       "  hint: take max_seq_len: 9 or less, or give it more text\n"},
+       "  hint: use max_seq_len: 9 or less, or use more text\n"},
       {"a share that is too short", "{type: text, path: corpus.txt, max_seq_len: 4, split: '90%:'}",
        "data.yaml:1:45: error: data.train has 1 byte, and a sample takes max_seq_len + 1 = 5\n"
-       "  hint: give it more text\n"},
+       "  hint: use more text\n"},
       {"an empty share", "{type: text, path: corpus.txt, max_seq_len: 4, split: '20%:10%'}",
-       "data.yaml:1:55: error: split \"20%:10%\" holds nothing: it ends where it begins, or before\n"
+       "data.yaml:1:55: error: split \"20%:10%\" is empty: its end is not after its start\n"
        "  hint: write the smaller share first, such as \"10%:20%\"\n"},
       {"too few files", "{type: text, path: corpus.txt, max_seq_len: 4, split: ':90%', split_by: files}",
-       "data.yaml:1:55: error: split \":90%\" of 1 file holds no whole file\n"
-       "  hint: take a larger share, or split_by: bytes\n"},
+       "data.yaml:1:55: error: split \":90%\" of 1 file has no whole file\n"
+       "  hint: use a larger share, or split_by: bytes\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
@@ -222,5 +221,5 @@ TEST_CASE("a streamed file that becomes shorter is an error with its name", "[da
   std::filesystem::resize_file("shrinks.txt", 6);
   CHECK(fetched(*data, {0}, "input") == Values{'0', '1', '2', '3'});
   CHECK_THROWS_WITH(fetched(*data, {1}, "input"),
-                    "\"shrinks.txt\" has become shorter: it ends at byte 6, and 3 more are missing");
+                    "\"shrinks.txt\" was truncated: it ends at byte 6, and 3 more are missing");
 }

@@ -129,7 +129,7 @@ TEST_CASE("a mapped file that becomes shorter is an error with its name", "[data
   const auto data = good_data("{type: tokens, path: shrinks.bin, vocab_size: 20000, max_seq_len: 4}");
   std::filesystem::resize_file("shrinks.bin", 4096);
   CHECK(fetched(*data, {1}, "input") == Values{4, 5, 6, 7});
-  const char* message = "\"shrinks.bin\" has become shorter: it ends at byte 4096, and had 40000";
+  const char* message = "\"shrinks.bin\" was truncated: it ends at byte 4096, and had 40000";
   CHECK_THROWS_WITH(fetched(*data, {4000}, "input"), message);
   CHECK_THROWS_WITH(fetched(*data, {4000}, "input"), message);  // the signal is watched for on
   std::string seen;
@@ -166,12 +166,12 @@ TEST_CASE("what is wrong with token files is told at its place", "[data][tokens]
        "data.yaml:1:77: error: header_bytes is 6, but \"odd.bin\" has 5 bytes\n"},
       {"too short", "{type: tokens, vocab_size: 10, path: ten.bin, max_seq_len: 10}",
        "data.yaml:1:60: error: data.train has 10 tokens, and a sample takes max_seq_len + 1 = 11\n"
-       "  hint: take max_seq_len: 9 or less, or give it more tokens\n"},
+       "  hint: use max_seq_len: 9 or less, or use more tokens\n"},
       {"too few files", "{type: tokens, vocab_size: 10, path: ten.bin, max_seq_len: 4, split: ':90%', split_by: files}",
-       "data.yaml:1:70: error: split \":90%\" of 1 file holds no whole file\n"
-       "  hint: take a larger share, or split_by: tokens\n"},
+       "data.yaml:1:70: error: split \":90%\" of 1 file has no whole file\n"
+       "  hint: use a larger share, or split_by: tokens\n"},
       {"no such file", "{type: tokens, vocab_size: 10, max_seq_len: 4, path: tin.bin}",
-       "data.yaml:1:54: error: there is no file \"tin.bin\"\n  hint: did you mean \"ten.bin\"?\n"},
+       "data.yaml:1:54: error: no such file \"tin.bin\"\n  hint: did you mean \"ten.bin\"?\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

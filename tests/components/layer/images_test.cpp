@@ -149,7 +149,7 @@ TEST_CASE("batch norm keeps no averages where it is told not to", "[layer][batch
 TEST_CASE("batch norm says when a batch has no variance", "[layer][batch_norm]") {
   const auto model = make_model(sequential("batch_norm"), tests::class_data(2, 2));
   CHECK_THROWS_WITH(tests::forward(*model, at::ones({1, 2})),
-                    "layers[0]: batch_norm met a batch of one sample with one value for each channel, which has no "
+                    "layers[0]: batch_norm got a batch of one sample with one value per channel, which has no "
                     "variance");
   model->set_training(false);
   CHECK_NOTHROW(tests::forward(*model, at::ones({1, 2})));
@@ -172,29 +172,30 @@ TEST_CASE("a layer of images that does not fit is told at its place", "[layer][i
        "model.yaml:1:101: error: layers[0]: conv2d slides a window of 2 x 11 pixels, but the data gives float32 "
        "[batch, "
        "3, 8, 8]\n"
-       "  hint: with its padding an image has 8 x 10: take a smaller kernel_size, or more padding\n"},
+       "  hint: a padded image has 8 x 10: use a smaller kernel_size, or more padding\n"},
       {"{type: conv2d, out_channels: 4, kernel_size: 3, groups: 2}",
-       "model.yaml:1:112: error: layers[0]: conv2d cuts the channels into 2 groups, but the data gives float32 [batch, "
-       "3, 8, 8]\n"
-       "  hint: groups divides the number of channels that arrive\n"},
-      {"{type: group_norm, num_groups: 2}",
-       "model.yaml:1:87: error: layers[0]: group_norm cuts the channels into 2 groups, but the data gives float32 "
+       "model.yaml:1:112: error: layers[0]: conv2d splits the channels into 2 groups, but the data gives float32 "
        "[batch, "
        "3, 8, 8]\n"
-       "  hint: num_groups divides the number of channels that arrive\n"},
+       "  hint: groups must divide the number of input channels\n"},
+      {"{type: group_norm, num_groups: 2}",
+       "model.yaml:1:87: error: layers[0]: group_norm splits the channels into 2 groups, but the data gives float32 "
+       "[batch, "
+       "3, 8, 8]\n"
+       "  hint: num_groups must divide the number of input channels\n"},
       {"flatten, {type: max_pool2d, kernel_size: 2}",
        "model.yaml:1:65: error: layers[1]: max_pool2d needs images, float32 [batch, channels, height, width], but "
        "layers[0] gives float32 [batch, 192]\n"
-       "  hint: layers of images come before flatten, and only for data of images\n"},
+       "  hint: put image layers before flatten, and only for data of images\n"},
       {"{type: max_pool2d, kernel_size: 2, padding: 2}",
        "model.yaml:1:100: error: layers[0]: max_pool2d has a padding of 2 x 2 for a window of 2 x 2, but the data "
        "gives "
        "float32 [batch, 3, 8, 8]\n"
        "  hint: padding is at most half of kernel_size\n"},
       {"{type: residual, body: {type: conv2d, out_channels: 6, kernel_size: 3, padding: 1}}",
-       "model.yaml:1:56: error: layers[0]: residual adds what its body gives, float32 [batch, 6, 8, 8], to its input, "
+       "model.yaml:1:56: error: layers[0]: residual adds its body's output, float32 [batch, 6, 8, 8], to its input, "
        "float32 [batch, 3, 8, 8]\n"
-       "  hint: give it a shortcut that makes the same shape, such as a conv2d with kernel_size 1 and the body's "
+       "  hint: give it a shortcut with the same output shape, such as a conv2d with kernel_size 1 and the body's "
        "channels and stride\n"},
       {"{type: residual, body: [relu, {type: batch_norm, num_features: 2}]}",
        "model.yaml:1:119: error: layers[0].body[1]: batch_norm expects 2 channels, but layers[0].body[0] gives float32 "

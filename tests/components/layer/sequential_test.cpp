@@ -69,28 +69,28 @@ TEST_CASE("a layer that does not fit is told at its place", "[layer][sequential]
        "model.yaml:1:57: error: layers[0]: linear expects 5 features, but the data gives float32 [batch, 4]\n"
        "  hint: set in_features to 4 or leave it out\n"},
       {"an activation on ids", "{type: sequential, layers: [relu]}", tests::text_data(11, 8),
-       "model.yaml:1:29: error: layers[0]: relu works on float32, but the data gives int64 [batch, time]\n"
+       "model.yaml:1:29: error: layers[0]: relu needs float32, but the data gives int64 [batch, time]\n"
        "  hint: put an embedding before it\n"},
       {"a norm on ids", "{type: sequential, layers: [{type: layer_norm}]}", tests::text_data(11, 8),
-       "model.yaml:1:29: error: layers[0]: layer_norm works on float32, but the data gives int64 [batch, time]\n"
+       "model.yaml:1:29: error: layers[0]: layer_norm needs float32, but the data gives int64 [batch, time]\n"
        "  hint: put an embedding before it\n"},
       {"an embedding of floats", "{type: sequential, layers: [relu, {type: embedding, embedding_dim: 3}]}",
        tests::class_data(4, 3),
-       "model.yaml:1:35: error: layers[1]: embedding works on ids, int64, but layers[0] gives float32 [batch, 4]\n"
-       "  hint: an embedding comes first, and only for data of ids\n"},
+       "model.yaml:1:35: error: layers[1]: embedding needs ids, int64, but layers[0] gives float32 [batch, 4]\n"
+       "  hint: put an embedding first, and only for data of ids\n"},
       {"a small embedding", "{type: sequential, layers: [{type: embedding, embedding_dim: 3, num_embeddings: 10}]}",
        tests::text_data(11, 8),
        "model.yaml:1:81: error: layers[0]: num_embeddings is 10, but the data holds 11 different ids\n"
        "  hint: set num_embeddings to 11 or leave it out\n"},
       {"positions flattened", "{type: sequential, layers: [{type: embedding, embedding_dim: 3}, flatten]}",
        tests::text_data(11, 8),
-       "model.yaml:1:66: error: layers[1]: flatten needs sizes that are known before the run, but layers[0] gives "
+       "model.yaml:1:66: error: layers[1]: flatten needs sizes known before the run, but layers[0] gives "
        "float32 "
        "[batch, time, 3]\n  hint: reduce the positions with mean_pool instead\n"},
       {"nothing to pool", "{type: sequential, layers: [mean_pool]}", tests::class_data(4, 3),
        "model.yaml:1:29: error: layers[0]: mean_pool needs float32 [batch, time, n], but the data gives float32 "
        "[batch, 4]\n"
-       "  hint: leave it out where there are no positions\n"},
+       "  hint: remove it if there are no positions\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

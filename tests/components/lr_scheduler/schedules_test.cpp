@@ -149,8 +149,7 @@ TEST_CASE("one cycle moves the momentum against the rate", "[lr_scheduler]") {
 
 TEST_CASE("a ratio of an unknown length is refused", "[lr_scheduler]") {
   const auto node = block("lr_scheduler", "{type: constant, warmup_ratio: 0.1}");
-  CHECK_THROWS_WITH(build(node, {}),
-                    "lr_scheduler.warmup_ratio is a share of total_steps, which training does not settle");
+  CHECK_THROWS_WITH(build(node, {}), "lr_scheduler.warmup_ratio is a share of total_steps, which is unknown");
 }
 
 TEST_CASE("a chain that does not fit together is refused at its place", "[lr_scheduler]") {
@@ -160,13 +159,13 @@ TEST_CASE("a chain that does not fit together is refused at its place", "[lr_sch
   };
   static constexpr Case cases[] = {
       {"{type: chained, schedulers: [{type: linear}]}",
-       "lr_scheduler.yaml:1:30: error: a chained linear needs total_steps of its own\n"
+       "lr_scheduler.yaml:1:30: error: a chained linear needs its own total_steps\n"
        "  hint: write `total_steps:` in this block\n"},
       {"{type: chained, schedulers: [{type: step, step_size: 3, step_with_optimizer: false}]}",
        "lr_scheduler.yaml:1:78: error: step_with_optimizer belongs to the whole chain\n"
-       "  hint: write it beside `type: chained`\n"},
+       "  hint: write it next to `type: chained`\n"},
       {"{type: chained, schedulers: [{type: plateau, monitor: val/loss}]}",
-       "lr_scheduler.yaml:1:30: error: plateau follows the evaluations and has no place in a chain of steps\n"
+       "lr_scheduler.yaml:1:30: error: plateau depends on evaluations and cannot be part of a chain\n"
        "  hint: use `type: plateau` by itself\n"},
   };
   for (const Case& c : cases) {

@@ -216,7 +216,7 @@ TEST_CASE("a model that does not fit the data says what is there", "[model]") {
        "model.yaml:1:43: error: n_positions is 64, but the data gives sequences of max_seq_len 128\n"
        "  hint: set n_positions to 128 or leave it out\n"},
       {"no length", "{type: gpt}", endless,
-       "model.yaml:1:1: error: gpt cannot tell n_positions from this data\n  hint: set n_positions\n"},
+       "model.yaml:1:1: error: gpt cannot derive n_positions from this data\n  hint: set n_positions\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(messages_of(c.recipe, c.data) == c.message); }

@@ -137,7 +137,7 @@ TEST_CASE("a pruner gives up whom its rule names", "[pruner]") {
        {curve(0, {5, 1}, false)},
        false},
       {"still warming up", R"({"type": "median", "n_warmup_steps": 20})", curve(9, {5, 9}), five, false},
-      {"nobody was there", R"({"type": "median"})", curve(9, {5, 5, 5}), five, false},
+      {"no other trial was there", R"({"type": "median"})", curve(9, {5, 5, 5}), five, false},
       // numpy.percentile([1, 2, 3, 4, 5], 30) = 2.2
       {"behind a percentile", R"({"type": "percentile", "percentile": 30})", curve(9, {5, 2.21}), five, true},
       {"before a percentile", R"({"type": "percentile", "percentile": 30})", curve(9, {5, 2.19}), five, false},

@@ -162,6 +162,44 @@ TEST_CASE("a grid tries every combination once, the last dimension first", "[sam
   CHECK(sampler->propose(std::vector<Tried>(4)) == std::nullopt);
 }
 
+TEST_CASE("a sampler says whether it comes to an end, and after how many variants", "[sampler][grid]") {
+  const std::vector<Dimension> finite = {integers(1, 3), choices(2)};
+  constexpr std::int64_t kMost = 1'000'000'000;
+  const auto block = [](const char* type) { return Node::string(type); };
+  const auto grid = build(block("grid"), finite);
+  CHECK(grid->is_finite());
+  CHECK(grid->is_exhaustive());
+  CHECK(grid->count(kMost) == 6);
+  CHECK(grid->count(6) == 6);
+  CHECK(grid->count(5) == std::nullopt);
+  CHECK(build(block("grid"), {integers(0, 999'999)})->count(kMost) == std::nullopt);  // takes long to count
+  for (const char* type : {"random", "sobol", "tpe"}) {
+    CAPTURE(type);
+    const auto endless = build(block(type), finite);
+    CHECK_FALSE(endless->is_finite());
+    CHECK(endless->count(kMost) == std::nullopt);
+  }
+  const auto listed = [&](Node then) {
+    Node list = Node::mapping(), values = Node::mapping();
+    values.set("integers", Node::integer(1));
+    list.set("type", Node::string("list"));
+    list.set("points", Node::sequence({values, values}));
+    list.set("then", std::move(then));
+    return build(list, finite);
+  };
+  CHECK(listed({})->is_finite());
+  CHECK(listed({})->count(kMost) == 2);
+  CHECK(listed(block("grid"))->is_finite());
+  CHECK_FALSE(listed(block("random"))->is_finite());
+}
+
+TEST_CASE("a grid names every dimension that has no end", "[sampler][grid]") {
+  runner::core::Diagnostics diagnostics;
+  build(Node::string("grid"), {integers(1, 3), reals(0, 1)})->check(Node::string("grid"), diagnostics);
+  REQUIRE(diagnostics.all().size() == 1);
+  CHECK(diagnostics.all()[0].message == "a grid tries all values, but integers has infinitely many");
+}
+
 TEST_CASE("unscrambled Sobol points are SciPy's", "[sampler][sobol]") {
   Node block = Node::mapping();
   block.set("type", Node::string("sobol"));
@@ -290,7 +328,7 @@ TEST_CASE("what compares single numbers refuses several objectives", "[sampler][
                                                               runner::registry::Registry::builtin(), diagnostics);
     CHECK_THROWS_WITH(
         components::sampler::build(checked, {std::make_shared<PlainSpace>(std::vector<Dimension>{reals(0, 1)}), 3, 2}),
-        std::string(name) + " compares variants by one number, and the sweep has 2 objectives");
+        std::string(name) + " has a single objective, but the sweep has 2 objectives");
   }
 }
 

@@ -32,7 +32,7 @@ TEST_CASE("an average takes the share of the weights that its source says", "[we
   }
 }
 
-TEST_CASE("an average is updated every so many steps after its start", "[weight_averaging]") {
+TEST_CASE("an average is updated at its interval after its start", "[weight_averaging]") {
   const auto taken_steps = [](const char* recipe) {
     const auto averaging = build(block("weight_averaging", recipe), {});
     std::vector<std::int64_t> steps;

@@ -15,7 +15,7 @@
 #include "runner/core/json.h"
 #include "runner/distributed/pytree.h"
 #include "runner/train/data/batch_shards.h"
-#include "runner/train/step/local_sgd.h"
+#include "runner/train/strategy/local_sgd.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/ranks_torch.h"
 #include "tests/support/torch/tensors_torch.h"
@@ -155,7 +155,7 @@ Json local_sgd(const Json& input, ProcessGroup& group) {
     together.after_step(static_cast<std::int64_t>(weights.size()) + 1);
     weights.push_back(w.item<double>());
   }
-  together.meet();
+  together.average();
   return {{"weights", weights}, {"final", w.item<double>()}};
 }
 
@@ -166,7 +166,7 @@ std::string uneven_message(const Json& mapping) {
   const std::string first = mapping.begin().key();
   for (const auto& [key, item] : mapping.items()) {
     if (length(item) == length(mapping.at(first))) continue;
-    return "the entries of a mapping are split together, but " + text(first) + " items and " + text(key);
+    return "the entries of a mapping must have equal lengths, but " + text(first) + " items and " + text(key);
   }
   return "";
 }

@@ -12,7 +12,7 @@
 #include "runner/core/error.h"
 #include "runner/distributed/collectives.h"
 #include "runner/distributed/pytree.h"
-#include "runner/train/step/out_of_memory.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/ranks_torch.h"
 

@@ -80,7 +80,7 @@ std::vector<std::vector<std::vector<double>>> gradients_of(const Json& input, Pr
   return steps;
 }
 
-/// PyTorch cuts its buckets anew after the first step, and with another place in a bucket the numbers of three ranks or
+/// PyTorch rebuilds its buckets after the first step, and with another place in a bucket the numbers of three ranks or
 /// more are added up in another order: that shows in formats of few digits, and in what is computed of them. Two
 /// numbers have one sum. What a cast alone rounds is compared in check_cast().
 tests::golden::Tolerance tolerance_of(const Json& input) {

@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "runner/train/data/batch_shards.h"
-#include "runner/train/step/rank_gradients.h"
 #include "runner/train/step/stepper.h"
+#include "runner/train/strategy/rank_gradients.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/ranks_torch.h"
 #include "tests/support/torch/small_experiment_torch.h"
@@ -77,7 +77,7 @@ Setup setup_of(const json& input, int ranks) {
   return setup;
 }
 
-/// A group that somebody else owns.
+/// A group with another owner.
 std::shared_ptr<ProcessGroup> borrowed(ProcessGroup& group) { return {std::shared_ptr<ProcessGroup>(), &group}; }
 
 Report trajectory(const json& input, const json& expected, Experiment& experiment, ProcessGroup& group) {
@@ -159,7 +159,7 @@ Report gradients(const json& input, const json& expected, Experiment& experiment
   return report;
 }
 
-/// A rank that has run out of batches goes on with the others, and adds nothing.
+/// A rank that has run out of batches continues with the others, and adds nothing.
 Report join(const json& input, const json& expected, ProcessGroup& group) {
   const auto batches = input.at("batches").get<std::vector<std::int64_t>>();
   const double lr = input.at("lr");

@@ -63,7 +63,7 @@ TEST_CASE("four workers on PostgreSQL end each trial once, whatever becomes of o
   const auto killed = worker(place, work);
   const auto second = worker(place, work);
   const auto ahead = worker(place, work, {{"LD_PRELOAD", ROUX_BINARY_DIR "/lib/libskewed_clock.so"}});
-  for (Process* one : {killed.get(), second.get(), ahead.get()}) REQUIRE(one->wait_for("going on with "));
+  for (Process* one : {killed.get(), second.get(), ahead.get()}) REQUIRE(one->wait_for("resuming sweep "));
   server.release();
   REQUIRE(killed->wait_for("trial "));
   killed->send(SIGKILL);

@@ -190,7 +190,7 @@ TEST_CASE("trials are no worse for a program that cannot be started for them", "
                          place.environment(), place.path().string());
   CHECK(limited.wait() == 1);
   INFO(limited.output());
-  CHECK(limited.output().find("was stopped: what trials are forked from has ended: ") != std::string::npos);
+  CHECK(limited.output().find("was stopped: the process that trials are forked from has ended: ") != std::string::npos);
   REQUIRE(place.roux({"sweep", "resume"}).status == 0);
   tests::check_nothing_is_lost_or_doubled(place, undisturbed());
 }
@@ -216,11 +216,11 @@ training: {max_steps: 1, micro_batch_size: 8}
 checkpoint: {save_at_end: false}
 sweep:
   sampler: {type: random, seed: 5}
-  n_trials: 1000000  # it is still at work whenever somebody looks
+  n_trials: 1000000  # it is still at work at every poll
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
-  // What a sweep knows of a trial takes about 1.2 kB. Whatever else a trial made and nobody freed would take more: the
-  // recipe that it is trained by some 10 kB, its empty run.db 50 kB.
+  // What a sweep knows of a trial takes about 1.2 kB. Any leak of a trial would take more: the recipe that it is
+  // trained by some 10 kB, its empty run.db 50 kB.
   constexpr std::int64_t kFirst = 200, kLast = 1000, kEachMax_kb = 4;
   // So that pages which are not used go back at once, and count in fours of a kB.
   std::map<std::string, std::string> environment = tests::TestRun::environment();
@@ -271,7 +271,7 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
   SECTION("or fails the sweep where there is no other") {
     const auto ended = sweep({"optimizer.lr=1e30,1e31"});
     CHECK(ended.status == 1);
-    CHECK(ended.output.find("error: no trial came to an end that counts") != std::string::npos);
+    CHECK(ended.output.find("error: no trial completed with a result") != std::string::npos);
   }
   SECTION("a wrong variant is found before the first trial") {
     const auto ended = sweep({"training.max_steps=4,0"});
@@ -305,9 +305,9 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
     const auto ended = limited("");
     INFO(ended.output);
     CHECK(ended.status == 0);
-    CHECK(ended.output.find("trial 0 starts again: step 1 does not fit into memory with micro-batches of 20000") !=
+    CHECK(ended.output.find("trial 0 restarts: step 1 does not fit into memory with micro-batches of 20000") !=
           std::string::npos);
-    CHECK(ended.output.find("trial 1 starts again: the model's weights and their gradients alone take 80.0 GB") !=
+    CHECK(ended.output.find("trial 1 restarts: the model's weights and their gradients alone take 80.0 GB") !=
           std::string::npos);
     CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") != std::string::npos);
     CHECK(ended.output.find("3 of 3 done") != std::string::npos);
@@ -341,13 +341,13 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  CHECK(process.output().find("trial 0 starts again: ended by signal 25") != std::string::npos);
+  CHECK(process.output().find("trial 0 restarts: ended by signal 25") != std::string::npos);
   CHECK(process.output().find("trial 0 failed: ended by signal 25") != std::string::npos);
   CHECK(process.output().find("2 of 2 done") != std::string::npos);
 }
 
-TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ranks][sweep]") {
-  // So many retries that a machine which is slow itself does not use them up.
+TEST_CASE("a trial that was killed, or hangs, resumes from its checkpoint", "[ranks][sweep]") {
+  // More retries than a slow machine uses up.
   const std::vector<std::string> words = {"sweep",
                                           "run",
                                           "recipe.yaml",
@@ -376,8 +376,8 @@ TEST_CASE("a trial that was killed, or hangs, goes on from its checkpoint", "[ra
   INFO(sweep.output());
   CHECK(tests::trials_of(place) == undisturbed);
   // Where it was faster than the signal, all the other trials are no less to be there.
-  const std::string again = signal == SIGSTOP ? "trial 1 starts again: no progress for 5.0 s"
-                                              : "trial 1 starts again: ended by signal " + std::to_string(signal);
+  const std::string again = signal == SIGSTOP ? "trial 1 restarts: no progress for 5.0 s"
+                                              : "trial 1 restarts: ended by signal " + std::to_string(signal);
   if (owner && sweep.output().find("trial 1 starts again") != std::string::npos)
     CHECK(sweep.output().find(again) != std::string::npos);
 }
@@ -438,8 +438,8 @@ TEST_CASE("a trial is complete at its last step, also where that is counted in e
   CHECK(tests::trials_of(by_epochs) == tests::trials_of(by_steps));
 }
 
-TEST_CASE("trials that are promoted go on from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
-  // By two, so that with six trials somebody enters the best half of a rung late.
+TEST_CASE("trials that are promoted resume from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
+  // By two, so that with six trials one enters the best half of a rung late.
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
   const tests::TestRun calm(recipe), killed(recipe), whole(kRecipe);
   const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "8"};
@@ -485,7 +485,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   INFO(replayed.output);
   CHECK(replayed.status == 0);
   std::size_t same = 0;
-  for (std::size_t at = 0; (at = replayed.output.find("  the same bits\n", at)) != std::string::npos; ++at) ++same;
+  for (std::size_t at = 0; (at = replayed.output.find("  bit-identical\n", at)) != std::string::npos; ++at) ++same;
   CHECK(same >= 2);
   // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
   const tests::TestRun whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
@@ -562,12 +562,12 @@ TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go
   const auto begun = place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
   INFO(begun.output);
   CHECK(begun.status == 0);
-  CHECK(begun.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
+  CHECK(begun.output.find("no more trials are started: max_steps 100 is used up: 120") != std::string::npos);
   CHECK(begun.output.find("3 of 6 done") != std::string::npos);
   const auto resumed = place.roux({"sweep", "resume"});
   INFO(resumed.output);
   CHECK(resumed.status == 0);
-  CHECK(resumed.output.find("no further trial begins: max_steps 100 is used up: 120") != std::string::npos);
+  CHECK(resumed.output.find("no more trials are started: max_steps 100 is used up: 120") != std::string::npos);
   CHECK(tests::trials_of(place).size() == 3);
   CHECK(place.roux({"sweep", "show"}).output.find("ended: max_steps 100 is used up") != std::string::npos);
   REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);

@@ -54,7 +54,7 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   Process first = started(place, {"sweep", "run", "recipe.yaml"});
   REQUIRE(first.wait_for("runs/sweeps/"));
   Process second = started(place, {"sweep", "work", "last"});
-  REQUIRE(second.wait_for("going on with "));
+  REQUIRE(second.wait_for("resuming sweep "));
   if (killed == Killed::kFirst && first.wait_for("trial 4 ")) first.send(SIGKILL);
   if (killed == Killed::kSecond && second.wait_for("trial ")) second.send(SIGKILL);
   const int first_status = first.wait(), second_status = second.wait();
@@ -76,7 +76,7 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
     sweep.send(SIGSEGV);
     CHECK(sweep.wait() == 128 + SIGSEGV);
     CHECK(sweep.output().find("a trial has ended this worker, in whose own process it trained") != std::string::npos);
-    const bool again = sweep.output().find("trial 0 starts again: ended by signal 11") != std::string::npos;
+    const bool again = sweep.output().find("trial 0 restarts: ended by signal 11") != std::string::npos;
     CHECK(again == (command == std::string("resume")));
   }
   const auto ended = place.roux({"sweep", "resume"});
@@ -93,7 +93,7 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
   REQUIRE(tests::owner_of_trial(place, "0").has_value());
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
-  CHECK(sweep.output().find("the running trials save and leave") != std::string::npos);
+  CHECK(sweep.output().find("saving the running trials") != std::string::npos);
 }
 
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
@@ -107,14 +107,14 @@ TEST_CASE("a sweep is not removed while a worker of another machine is at it", "
   CHECK(other.roux({"sweep", "list"}).output.find(" running ") != std::string::npos);
   const auto refused = other.roux({"sweep", "rm", "swept", "--yes"});
   CHECK(refused.status != 0);
-  CHECK(refused.output.find("somebody works on sweep swept-") != std::string::npos);
+  CHECK(refused.output.find(" has active workers") != std::string::npos);
   worker.send(SIGINT);
   CHECK(worker.wait() == 75);
   CHECK(other.roux({"sweep", "list"}).output.find(" stopped ") != std::string::npos);
   const auto removed = other.roux({"sweep", "rm", "swept", "--yes"});
   INFO(removed.output);
   CHECK(removed.status == 0);
-  CHECK(removed.output.find("until somebody says there: DROP SCHEMA \"roux_") != std::string::npos);
+  CHECK(removed.output.find("to delete them run DROP SCHEMA \"roux_") != std::string::npos);
 }
 
 TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep][population][postgres]") {
@@ -129,8 +129,8 @@ TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep
   const auto elsewhere = other.roux({"sweep", "run", "recipe.yaml"});
   INFO(elsewhere.output);
   CHECK(elsewhere.status == 1);
-  CHECK(elsewhere.output.find("trial 2 goes on from a checkpoint of trial ") != std::string::npos);
-  CHECK(elsewhere.output.find("workers of a population need one output_dir that all of them see") != std::string::npos);
+  CHECK(elsewhere.output.find("trial 2 resumes from a checkpoint of trial ") != std::string::npos);
+  CHECK(elsewhere.output.find("workers of a population need a shared output_dir") != std::string::npos);
   const auto here = place.roux({"sweep", "work", server.address()});
   INFO(here.output);
   CHECK(here.status == 0);

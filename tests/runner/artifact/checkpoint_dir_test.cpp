@@ -115,18 +115,18 @@ TEST_CASE("what is wrong with a checkpoint is said plainly", "[artifact]") {
          fs::remove(at + "/trainer.json");
          fs::create_directory(at + "/trainer.json");
        },
-       "@/trainer.json is no regular file"},
+       "@/trainer.json is not a regular file"},
       {"tampered manifest",
        [](const std::string& at) {
          overwrite(at + "/manifest.json", replaced(read(at + "/manifest.json"), "\"step\": 500", "\"step\": 900"));
        },
        "@/manifest.json does not match its own checksum: it was changed or damaged"},
       {"truncated manifest", [](const std::string& at) { fs::resize_file(at + "/manifest.json", 100); },
-       "@/manifest.json cannot be read: it is no JSON from byte 101 on"},
+       "@/manifest.json cannot be read: it is not valid JSON from byte 101 on"},
       {"empty manifest", [](const std::string& at) { fs::resize_file(at + "/manifest.json", 0); },
-       "@/manifest.json cannot be read: it is no JSON from byte 1 on"},
+       "@/manifest.json cannot be read: it is not valid JSON from byte 1 on"},
       {"manifest of another program", [](const std::string& at) { overwrite(at + "/manifest.json", "{}"); },
-       "@/manifest.json is no manifest of a checkpoint"},
+       "@/manifest.json is not a manifest of a checkpoint"},
       {"newer format",
        [](const std::string& at) {
          overwrite(at + "/manifest.json",
@@ -162,7 +162,7 @@ TEST_CASE("a manifest cannot name files outside of its folder", "[artifact]") {
   manifest.files.push_back({"../passwords", 1, checksum_of("x")});
   const auto result = parse_manifest(manifest_text(manifest), "m");
   REQUIRE_FALSE(result.ok());
-  CHECK(result.failure().message == "m lists \"../passwords\", which is no plain file name");
+  CHECK(result.failure().message == "m lists \"../passwords\", which is not a plain file name");
 }
 
 TEST_CASE("the newest checkpoint that verifies is taken, and what was skipped is named", "[artifact]") {
@@ -176,7 +176,7 @@ TEST_CASE("the newest checkpoint that verifies is taken, and what was skipped is
   REQUIRE(newest);
   CHECK(newest->step == 200);
   CHECK(skipped ==
-        std::vector<std::string>{dir / "step-000400/manifest.json cannot be read: it is no JSON from byte 2 on",
+        std::vector<std::string>{dir / "step-000400/manifest.json cannot be read: it is not valid JSON from byte 2 on",
                                  dir / "step-000300/trainer.json holds 1 bytes, its manifest says 13"});
 }
 
@@ -261,7 +261,7 @@ TEST_CASE("a draft that is not committed leaves nothing, and begin clears what t
   CHECK(names(dir.path()) == std::vector<std::string>{".cache", ".step-000003.draft-1", "step-000008"});
 }
 
-TEST_CASE("who has ended is dead, whether or not somebody has waited for him", "[artifact]") {
+TEST_CASE("an ended process is dead, whether or not its parent has waited for it", "[artifact]") {
   const TempDir dir;
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);

@@ -70,10 +70,10 @@ TEST_CASE("a name that is none is refused with those there are", "[artifact][che
       {"tiny:step-00200", "val/loss", "there is no checkpoint \"step-00200\" in " + run.folder,
        "did you mean step-000200? there are step-000100, step-000200, step-000300; last and best are names too"},
       {"tiny:best", "", "there is no best checkpoint in " + run.folder + ": the run's recipe has no checkpoint.monitor",
-       "take the last one, or name one by its step"},
+       "use the last one, or name one by its step"},
       {"tiny:best", "val/accuracy",
-       "no checkpoint in " + run.folder + " was saved with val/accuracy, so none is the best",
-       "take the last one, or name one by its step"},
+       "no checkpoint in " + run.folder + " was saved with val/accuracy, so there is no best one",
+       "use the last one, or name one by its step"},
       {"tony:best", "", "no run in runs is called \"tony\"", "did you mean \"tiny\"?"},
       {"runs/gone", "", "there is no runs/gone", "give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500"},
   };

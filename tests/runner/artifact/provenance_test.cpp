@@ -107,7 +107,7 @@ TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]"
   const TempDir dir;
   const std::string path = dir / "capsule.json";
   const std::pair<std::string, std::string> cases[] = {
-      {"{}", path + " is no capsule of a run"},
+      {"{}", path + " is not a capsule of a run"},
       {R"({"capsule_version": 2})", path + " has version 2, this program reads up to 1"},
       {R"({"capsule_version": 1})", path + " has no usable \"version\""},
       {"[1", path + " cannot be read: "},

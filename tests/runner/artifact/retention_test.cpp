@@ -102,7 +102,7 @@ TEST_CASE("nothing is removed when none of those that stay verifies", "[artifact
 }
 
 TEST_CASE("what is pinned while it is being removed comes back", "[artifact]") {
-  /// Somebody pins a checkpoint between rotation's look at it and its rename.
+  /// A user pins a checkpoint between rotation's look at it and its rename.
   class Racing final : public Io {
    public:
     void rename(const std::string& from, const std::string& to) override {

@@ -95,20 +95,20 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
   std::string many;
   for (int i = 0; i < 2'000'000; ++i) many += "0,";
   const Case cases[] = {
-      {"empty", "", "it holds 0 bytes, its length field alone takes 8"},
-      {"seven bytes", "1234567", "it holds 7 bytes, its length field alone takes 8"},
+      {"empty", "", "it has 0 bytes, its length field alone takes 8"},
+      {"seven bytes", "1234567", "it has 7 bytes, its length field alone takes 8"},
       {"huge header", length_field(1ULL << 63) + "{}",
-       "its header would be 9223372036854775808 bytes long, at most 100000000 are taken"},
+       "its header would be 9223372036854775808 bytes long, at most 100000000 are allowed"},
       {"header beyond the end", length_field(90) + "{}", "its header would be 90 bytes long, the file ends after 2"},
-      {"no JSON", file_of("hello", 0), "its header cannot be read: it is no JSON from byte 1 on"},
-      {"empty header", file_of("", 0), "its header cannot be read: it is no JSON from byte 1 on"},
-      {"not UTF-8", file_of("{\"\xff\":1}", 0), "its header cannot be read: it is no JSON from byte 3 on"},
-      {"list", file_of("[]", 0), "its header is no object"},
+      {"no JSON", file_of("hello", 0), "its header cannot be read: it is not valid JSON from byte 1 on"},
+      {"empty header", file_of("", 0), "its header cannot be read: it is not valid JSON from byte 1 on"},
+      {"not UTF-8", file_of("{\"\xff\":1}", 0), "its header cannot be read: it is not valid JSON from byte 3 on"},
+      {"list", file_of("[]", 0), "its header is not an object"},
       {"deep", file_of(R"({"a":[[[[[]]]]]})", 0), "its header cannot be read: it is nested deeper than 4 levels"},
       {"very many values", file_of("{\"a\":[" + many + "0]}", 0),
        "its header cannot be read: it holds more than 2000000 values"},
-      {"name twice", file_of(R"({"a":{},"a":{}})", 0), "its header cannot be read: the key \"a\" stands there twice"},
-      {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", 0), "its __metadata__ entry \"a\" is no text"},
+      {"name twice", file_of(R"({"a":{},"a":{}})", 0), "its header cannot be read: the key \"a\" appears twice"},
+      {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", 0), "its __metadata__ entry \"a\" is not text"},
       {"no dtype", file_of(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" lacks dtype, shape or data_offsets"},
       {"one offset", file_of("{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[0]}})", 4),
@@ -118,9 +118,9 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"controls in a name", file_of("{\"a\\u001b[2J\\n\":{}}", 0),
        "tensor \"a\\x1b[2J\\x0a\" lacks dtype, shape or data_offsets"},
       {"negative size", file_of("{\"a\":{" + f32 + R"("shape":[-1],"data_offsets":[0,4]}})", 4),
-       "tensor \"a\" has a size or offset that is no count"},
+       "tensor \"a\" has a size or offset that is not a count"},
       {"fractional size", file_of("{\"a\":{" + f32 + R"("shape":[1.5],"data_offsets":[0,4]}})", 4),
-       "tensor \"a\" has a size or offset that is no count"},
+       "tensor \"a\" has a size or offset that is not a count"},
       {"size beyond 64 bits", file_of("{\"a\":{" + f32 + R"("shape":[99999999999999999999],"data_offsets":[0,4]}})", 4),
        "its header cannot be read: the integer 99999999999999999999 is beyond 64 bits"},
       {"overflowing shape", file_of("{\"a\":{" + f32 + R"("shape":[4611686018427387904,4],"data_offsets":[0,4]}})", 4),
@@ -128,25 +128,25 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"wrong size", file_of("{\"a\":{" + f32 + R"("shape":[2],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" takes 8 bytes by its shape and type, but 4 by its offsets"},
       {"beyond the data", file_of("{\"a\":{" + f32 + R"("shape":[2],"data_offsets":[0,8]}})", 4),
-       "tensor \"a\" lies at [0, 8), the data is 4 bytes long"},
+       "tensor \"a\" is at [0, 8), the data is 4 bytes long"},
       {"backwards", file_of("{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[4,0]}})", 4),
-       "tensor \"a\" lies at [4, 0), the data is 4 bytes long"},
+       "tensor \"a\" is at [4, 0), the data is 4 bytes long"},
       {"overlap",
        file_of("{\"a\":{" + f32 + R"("shape":[2],"data_offsets":[0,8]},"b":{)" + f32 +
                    R"("shape":[1],"data_offsets":[4,8]}})",
                8),
-       "tensor \"b\" overlaps the one before it"},
+       "tensor \"b\" overlaps the previous one"},
       {"hole", file_of("{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[4,8]}})", 8),
-       "there is a hole before tensor \"a\""},
+       "there is a gap before tensor \"a\""},
       {"trailing data", file_of("{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[0,4]}})", 6),
-       "2 bytes behind the last tensor belong to none"},
+       "2 bytes after the last tensor belong to none"},
   };
   const TempDir dir;
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
       const auto reader = open_text(dir, c.text);
       REQUIRE_FALSE(reader.ok());
-      CHECK(reader.failure().message == (dir / "t.safetensors") + " is no safetensors file: " + c.reason);
+      CHECK(reader.failure().message == (dir / "t.safetensors") + " is not a safetensors file: " + c.reason);
     }
   }
 }
@@ -156,7 +156,7 @@ TEST_CASE("a missing file and a folder are named", "[artifact][safetensors]") {
   CHECK(SafetensorsReader::open(dir / "none").failure().message ==
         "cannot read " + (dir / "none") + ": no such file or directory");
   CHECK(SafetensorsReader::open(dir.path()).failure().message ==
-        dir.path() + " is no safetensors file: it is no regular file");
+        dir.path() + " is not a safetensors file: it is not a regular file");
 }
 
 TEST_CASE("a file with bytes changed at random is read or refused, never worse", "[artifact][safetensors]") {

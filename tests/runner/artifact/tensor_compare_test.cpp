@@ -146,15 +146,15 @@ TEST_CASE("shards count as the file they were cut from", "[artifact][compare]") 
 
   write(index, R"({"weight_map": {"b": "model-00001-of-00002.safetensors", "w": "model-00001-of-00002.safetensors"}})");
   CHECK(compare_checkpoints(dir / "a", dir / "b").failure().message ==
-        dir / "b/model-00001-of-00002.safetensors lacks tensor \"w\", which " + index + " says it has");
+        dir / "b/model-00001-of-00002.safetensors lacks tensor \"w\", which " + index + " lists");
   // A NUL ends a name for the system: `open` would take the model beside it.
   for (const std::string shard :
        {"../a/model.safetensors", "model-00001-of-00002.safetensors\\u0000.safetensors", "model-00001-of-00002"}) {
     INFO(shard);
     write(index, R"({"weight_map": {"b": ")" + shard + R"("}})");
     CHECK(compare_checkpoints(dir / "a", index).failure().message ==
-          index + " is no index of shards: tensor \"b\" is said to lie in \"" + shard +
-              "\", which is no safetensors file beside it");
+          index + " is not an index of shards: tensor \"b\" is listed in \"" + shard +
+              "\", which is not a safetensors file next to it");
   }
 }
 
@@ -208,13 +208,13 @@ TEST_CASE("elements of every type come out as the numbers they are", "[artifact]
   CHECK(std::isnan(F8E4M3Element::value(0x7F)));
 }
 
-TEST_CASE("a path without tensors is refused with the way out", "[artifact][compare]") {
+TEST_CASE("a path without tensors is refused with a hint", "[artifact][compare]") {
   const TempDir dir;
   write_checkpoint(dir / "a", kModel, kMoments);
   std::filesystem::create_directory(dir / "empty");
   const auto result = compare_checkpoints(dir / "a", dir / "empty");
   REQUIRE_FALSE(result.ok());
-  CHECK(result.failure().message == "there is no checkpoint in " + (dir / "empty") + ": it holds no safetensors file");
+  CHECK(result.failure().message == "there is no checkpoint in " + (dir / "empty") + ": it has no safetensors file");
   CHECK_FALSE(compare_checkpoints(dir / "a", dir / "gone").ok());
   CHECK_FALSE(compare_checkpoints(dir / "a", dir / "a/trainer.json").ok());
 }

@@ -222,7 +222,7 @@ TEST_CASE("what a checkpoint lacks for a part is named", "[checkpoint]") {
   }
 }
 
-TEST_CASE("a part that the checkpoint knows nothing of begins anew, except the optimizer", "[checkpoint]") {
+TEST_CASE("a part without a state in the checkpoint starts from scratch, except the optimizer", "[checkpoint]") {
   const TempDir dir;
   const auto model = small_model();
   Part optimizer, callback;
@@ -233,7 +233,7 @@ TEST_CASE("a part that the checkpoint knows nothing of begins anew, except the o
   CHECK(callback.values.front().second.as_integer() == 7);
   optimizer.values = {{"step", Node::integer(1)}};
   TrainState with_optimizer{model.get(), {{"optimizer", &optimizer}}, Node()};
-  CHECK(error_of([&] { load(path, with_optimizer); }) == path + " holds no state of optimizer");
+  CHECK(error_of([&] { load(path, with_optimizer); }) == path + " has no state of optimizer");
 }
 
 TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
@@ -245,7 +245,7 @@ TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
       {R"({"format_version": 2})", file + " has format version 2, this program reads up to 1"},
       {"{}", file + " has no format version"},
       {R"({"format_version": 1})", file + " has no section \"state\""},
-      {"{", file + " cannot be read: it is no JSON from byte 2 on"},
+      {"{", file + " cannot be read: it is not valid JSON from byte 2 on"},
   };
   for (const auto& [text, message] : cases) {
     std::ofstream(file, std::ios::trunc) << text;
@@ -271,7 +271,7 @@ TEST_CASE("the estimate covers what is written, and not much more", "[checkpoint
 TEST_CASE("a type without a word in safetensors is refused", "[checkpoint]") {
   TensorFile file("x.safetensors");
   CHECK(error_of([&] { file.add("z", at::zeros({1}, at::kComplexFloat)); }) ==
-        "tensor z has the type ComplexFloat, which safetensors has no word for");
+        "tensor z has the type ComplexFloat, which safetensors does not support");
 }
 
 }  // namespace

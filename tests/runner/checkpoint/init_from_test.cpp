@@ -70,7 +70,9 @@ Answer plan(const TempDir& dir, const Model& model, const std::string& text) {
   core::Diagnostics other;  // the rest of the recipe is not there
   const Node root = registry::validate_recipe(composed->root, registry::Registry::builtin(), other);
   Answer answer;
-  answer.weights = plan_init_from(*root.find("init_from"), model, dir / "runs", diagnostics);
+  const Node& written = *root.find("init_from");
+  answer.weights =
+      plan_init_from(sections::init_from::parse_config(written), written, model, dir / "runs", diagnostics);
   core::RenderOptions options;
   options.excerpts = false;
   answer.messages = core::render(diagnostics, options);
@@ -170,7 +172,7 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
     CHECK(
         messages.find("r.yaml:2:12: error: init_from: DIR/a.safetensors lacks 9 of the model's 9 tensors: wte.weight, "
                       "wpe.weight, ") == 0);
-    CHECK(messages.find("hint: they are there below \"transformer.\": rename: {'^transformer\\.': ''}") !=
+    CHECK(messages.find("hint: they are in the file below \"transformer.\": rename: {'^transformer\\.': ''}") !=
           std::string::npos);
     CHECK(messages.find("error: init_from: the model has no place for 9 of the 9 tensors in DIR/a.safetensors: "
                         "transformer.") != std::string::npos);
@@ -184,12 +186,12 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
     CHECK(plan(dir, *model, file).messages ==
           "r.yaml:2:12: error: init_from: of DIR/a.safetensors 2 tensors do not fit: wte.weight is [12, 8] there and "
           "[11, 8] in the model, wpe.weight is I64 there and F32 in the model\n"
-          "  hint: give the model the sizes of the other one, or leave them as drawn with init_from.exclude\n"
+          "  hint: give the model the same sizes, or keep their initial values with init_from.exclude\n"
           "r.yaml:2:12: error: init_from: DIR/a.safetensors lacks 1 of the model's 9 tensors: h.0.ln_1.weight\n"
-          "  hint: is \"h.0.ln1.weight\" meant to be h.0.ln_1.weight? init_from.rename says so\n"
+          "  hint: is \"h.0.ln1.weight\" meant as h.0.ln_1.weight? use init_from.rename\n"
           "r.yaml:2:12: error: init_from: the model has no place for 1 of the 9 tensors in DIR/a.safetensors: "
           "h.0.ln1.weight\n"
-          "  hint: init_from.rename says which of the model's they are\n");
+          "  hint: init_from.rename maps them to the model's names\n");
   }
   SECTION("a pattern that names nothing") {
     write(file, other->parameters());
@@ -214,7 +216,7 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
     write(file, {{"x", at::zeros({2})}});
     const Answer answer = plan(dir, *model, "{path: " + file + ", strict: false}");
     CHECK_FALSE(answer.weights);
-    CHECK(answer.messages.find("error: init_from: DIR/a.safetensors gives the model nothing") != std::string::npos);
+    CHECK(answer.messages.find("error: init_from: DIR/a.safetensors has no tensor for the model") != std::string::npos);
   }
   SECTION("a file of torch.save") {
     std::ofstream(dir / "model.pt") << "PK\x03\x04 and so on";
@@ -244,7 +246,8 @@ TEST_CASE("a square weight of a transposed file is refused, strict or not", "[ch
   }
   write(file, tensors);
   const std::string hint =
-      "  hint: write the file with these weights transposed (weight.t().contiguous()), or leave them as drawn with "
+      "  hint: write the file with these weights transposed (weight.t().contiguous()), or keep their initial values "
+      "with "
       "init_from.exclude\n";
   const std::string square =
       "r.yaml:2:12: error: init_from: DIR/a.safetensors holds transposed weights (h.0.attn_qkv.weight is [8, 24] "
@@ -286,7 +289,7 @@ TEST_CASE("without strict, and with exclude, the rest stays as it was drawn", "[
   REQUIRE(answer.messages == "");
   CHECK(answer.weights->filled == 8);
   CHECK(answer.weights->text().find("8 of 9 tensors (") == 0);
-  CHECK(answer.weights->text().find("1 stays as drawn: wpe.weight") != std::string::npos);
+  CHECK(answer.weights->text().find("1 keeps its initial value: wpe.weight") != std::string::npos);
   load_init_weights(*answer.weights, *model);
   const NamedTensors after = model->parameters();
   for (std::size_t i = 0; i < after.size(); ++i) {

@@ -12,7 +12,7 @@ std::shared_ptr<const Source> source(const std::string& name, const std::string&
 
 }  // namespace
 
-TEST_CASE("a diagnostic shows place, line, carets and the way out", "[core][diagnostics]") {
+TEST_CASE("a diagnostic shows place, line, carets and the hint", "[core][diagnostics]") {
   struct Case {
     const char* name;
     std::string text;

@@ -28,14 +28,14 @@ TEST_CASE("JSON that cannot be taken as it stands is refused with the reason", "
     const char* why;
   };
   static constexpr Case cases[] = {
-      {"", "it is no JSON from byte 1 on"},
-      {"{\"a\": 1", "it is no JSON from byte 8 on"},
-      {"{\"a\": 1, \"a\": 2}", "the key \"a\" stands there twice"},
+      {"", "it is not valid JSON from byte 1 on"},
+      {"{\"a\": 1", "it is not valid JSON from byte 8 on"},
+      {"{\"a\": 1, \"a\": 2}", "the key \"a\" appears twice"},
       {"[9223372036854775808]", "the integer 9223372036854775808 is beyond 64 bits"},
       {"[123456789012345678901234567890]", "the integer 123456789012345678901234567890 is beyond 64 bits"},
       {"[[[[1]]]]", "it is nested deeper than 3 levels"},
       {"[1, 2, 3, 4, 5, 6, 7, 8]", "it holds more than 8 values"},
-      {"\"\xff\"", "it is no JSON from byte 2 on"},
+      {"\"\xff\"", "it is not valid JSON from byte 2 on"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

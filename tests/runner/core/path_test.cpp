@@ -19,17 +19,17 @@ TEST_CASE("what is wrong with a path is told", "[core][path]") {
   };
   static constexpr Case cases[] = {
       {"", "the path is empty"},
-      {".a", "\".a\" is no path: it begins with a dot"},
-      {"a.", "\"a.\" is no path: it ends with a dot"},
-      {"a..b", "\"a..b\" is no path: two dots follow each other"},
-      {"a[", "\"a[\" is no path: [ has no closing ]"},
-      {"a[]", "\"a[]\" is no path: [] holds no position"},
-      {"a[x]", "\"a[x]\" is no path: [x] is no position in a list"},
-      {"a[-1]", "\"a[-1]\" is no path: [-1] is no position in a list"},
-      {"a[1]b", "\"a[1]b\" is no path: after ] comes . or ["},
-      {"a[99999999]", "\"a[99999999]\" is no path: [99999999] is too large"},
-      {"a.[1]", "\"a.[1]\" is no path: a dot stands before ["},
-      {"a[\"b", "\"a[\"b\" is no path: [\" has no closing \"]"},
+      {".a", "\".a\" is not a path: it begins with a dot"},
+      {"a.", "\"a.\" is not a path: it ends with a dot"},
+      {"a..b", "\"a..b\" is not a path: two dots follow each other"},
+      {"a[", "\"a[\" is not a path: [ has no closing ]"},
+      {"a[]", "\"a[]\" is not a path: [] has no position"},
+      {"a[x]", "\"a[x]\" is not a path: [x] is not a position in a list"},
+      {"a[-1]", "\"a[-1]\" is not a path: [-1] is not a position in a list"},
+      {"a[1]b", "\"a[1]b\" is not a path: after ] comes . or ["},
+      {"a[99999999]", "\"a[99999999]\" is not a path: [99999999] is too large"},
+      {"a.[1]", "\"a.[1]\" is not a path: a dot stands before ["},
+      {"a[\"b", "\"a[\"b\" is not a path: [\" has no closing \"]"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

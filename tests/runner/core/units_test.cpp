@@ -24,7 +24,7 @@ TEST_CASE("intervals carry their unit", "[core][units]") {
   }
 }
 
-TEST_CASE("what is no interval is told with what was meant", "[core][units]") {
+TEST_CASE("what is not an interval is told with what was meant", "[core][units]") {
   struct Case {
     const char* text;
     const char* message;
@@ -33,14 +33,14 @@ TEST_CASE("what is no interval is told with what was meant", "[core][units]") {
   static constexpr const char* kHint =
       "write 200 (optimizer steps) or an amount with its unit: 2ep, 500ba, 1e6tok, 5000sp, 30min, 0.1dur";
   static constexpr Case cases[] = {
-      {"5m", "\"5m\" is no interval", "did you mean 5min?"},
-      {"2 epochs", "\"2 epochs\" is no interval", "did you mean 2ep?"},
-      {"100 steps", "\"100 steps\" is no interval", "did you mean 100?"},
-      {"2 weeks", "\"2 weeks\" is no interval", kHint},
-      {"", "\"\" is no interval", kHint},
-      {"ep", "\"ep\" is no interval", kHint},
-      {"inf", "\"inf\" is no interval", kHint},
-      {"2ep3", "\"2ep3\" is no interval", kHint},
+      {"5m", "\"5m\" is not an interval", "did you mean 5min?"},
+      {"2 epochs", "\"2 epochs\" is not an interval", "did you mean 2ep?"},
+      {"100 steps", "\"100 steps\" is not an interval", "did you mean 100?"},
+      {"2 weeks", "\"2 weeks\" is not an interval", kHint},
+      {"", "\"\" is not an interval", kHint},
+      {"ep", "\"ep\" is not an interval", kHint},
+      {"inf", "\"inf\" is not an interval", kHint},
+      {"2ep3", "\"2ep3\" is not an interval", kHint},
       {"0", "an interval must be more than 0, got \"0\"", kHint},
       {"-3ep", "an interval must be more than 0, got \"-3ep\"", kHint},
       {"1.5", "an interval in optimizer steps must be a whole number, got \"1.5\"", kHint},

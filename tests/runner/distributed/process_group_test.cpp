@@ -53,11 +53,11 @@ TEST_CASE("a port at which no store answers is told", "[distributed]") {
   place.size = 2;
   place.master_port = silent.port();
   try {
-    runner::distributed::meet(place, {.timeout_s = 0.5});
-    FAIL("there was nobody to meet");
+    runner::distributed::init_process_group(place, {.timeout_s = 0.5});
+    FAIL("there was no rank to meet");
   } catch (const runner::core::RunError& error) {
-    CHECK(error.what() == "rank 1 finds no store to meet the others at 127.0.0.1:" + std::to_string(silent.port()) +
-                              ": what listens there says nothing");
+    CHECK(error.what() == "rank 1 cannot reach the rendezvous store at 127.0.0.1:" + std::to_string(silent.port()) +
+                              ": the listener does not respond");
     CHECK(error.exit_code() == runner::core::kExitPeerLost);
   }
 }
@@ -98,11 +98,11 @@ TEST_CASE("a rank that leaves is named by those who wait for it", "[distributed]
   CHECK(errors[1] == "rank 1 had enough");
   for (const std::size_t rank : {0U, 2U}) {
     INFO(errors[rank]);
-    const std::string begin = "rank " + std::to_string(rank) + ": all_gather of farewells came to no end: ";
+    const std::string begin = "rank " + std::to_string(rank) + ": all_gather of farewells did not finish: ";
     REQUIRE(errors[rank].starts_with(begin));
     // A rank that a busy machine keeps from answering is named as well.
-    CHECK(
-        std::regex_search(errors[rank].substr(begin.size()), std::regex("^ranks? (0, )?1(, 2)? \\(.*does not answer")));
+    CHECK(std::regex_search(errors[rank].substr(begin.size()),
+                            std::regex("^ranks? (0, )?1(, 2)? \\(.*does not respond")));
   }
 }
 
@@ -120,7 +120,7 @@ TEST_CASE("a rank that stays away is named with the place where it is", "[distri
   });
   CHECK(errors[1].empty());
   CHECK(errors[0] ==
-        "rank 0: all_gather of farewells waited 8.0 s; rank 1 computes, after all_gather of greetings, byte [4] "
+        "rank 0: all_gather of farewells waited 8.0 s; rank 1 is computing after all_gather of greetings, byte [4] "
         "(collective 2)");
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a broadcast of another length is refused by who would get it", "[dist
   const auto errors = errors_of_ranks({2}, [](ProcessGroup& group) {
     group.broadcast(at::full({group.rank() == 0 ? 3 : 4}, 1.0, at::kFloat), 0, "weights");
   });
-  CHECK(errors[1] == "rank 1: broadcast of weights: rank 0 sends 12 bytes, and there is room for 16, float [4]");
+  CHECK(errors[1] == "rank 1: broadcast of weights: rank 0 sends 12 bytes, but the buffer has 16, float [4]");
 }
 
 TEST_CASE("ranks that do not come are named", "[distributed]") {
@@ -150,8 +150,8 @@ TEST_CASE("ranks that do not come are named", "[distributed]") {
   place.hosts_store = true;
   place.master_port = 0;
   try {
-    runner::distributed::meet(place, {3.0});
-    FAIL("nobody else is there");
+    runner::distributed::init_process_group(place, {3.0});
+    FAIL("no other rank is there");
   } catch (const runner::core::RunError& error) {
     INFO(error.what());
     CHECK(error.exit_code() == runner::core::kExitPeerLost);

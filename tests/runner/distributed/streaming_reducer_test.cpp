@@ -26,7 +26,7 @@ TEST_CASE("a relay hands each gradient on once it is that of all ranks", "[distr
   constexpr int kRanks = 3;
   std::atomic<int> right = 0;
   tests::run_ranks({kRanks}, [&](ProcessGroup& group) {
-    // The frozen and the unused one are nobody's; rank 0 has no samples.
+    // The frozen and the unused one have no gradient; rank 0 has no samples.
     const std::vector<at::Tensor> parameters = {at::ones({40, 3}).set_requires_grad(true), at::ones({5}),
                                                 at::ones({2}).set_requires_grad(true),
                                                 at::ones({64, 64}, at::kBFloat16).t().set_requires_grad(true)};

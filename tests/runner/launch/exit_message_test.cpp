@@ -8,9 +8,9 @@ TEST_CASE("what a process said last comes to one line that says something", "[la
   CHECK(in_one_line("").empty());
   CHECK(in_one_line(exit_message("all is well\nrecipe.yaml:3:8: error: no such key\n  hint: another")) ==
         "no such key");
-  CHECK(in_one_line(exit_message("one\ntwo\nroux: undefined symbol\n")) == "it said last: roux: undefined symbol");
-  CHECK(exit_message("one\ntwo\n") == "it said last:\n  one\n  two");
-  CHECK(in_one_line(exit_message("one")) == "it said last: one");
+  CHECK(in_one_line(exit_message("one\ntwo\nroux: undefined symbol\n")) == "last output: roux: undefined symbol");
+  CHECK(exit_message("one\ntwo\n") == "last output:\n  one\n  two");
+  CHECK(in_one_line(exit_message("one")) == "last output: one");
 }
 
 }  // namespace runner::launch

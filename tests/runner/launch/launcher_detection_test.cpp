@@ -48,11 +48,11 @@ TEST_CASE("what srun says of a rank is missing or makes no sense", "[launch]") {
   };
   const Case cases[] = {
       {"SLURM_PROCID", "", "SLURM_PROCID is not set in the environment"},
-      {"SLURM_PROCID", "3", "SLURM_PROCID is \"3\" in the environment, and must be a whole number from 0 to 2"},
+      {"SLURM_PROCID", "3", "SLURM_PROCID is \"3\" in the environment, but must be an integer from 0 to 2"},
       {"SLURM_STEP_TASKS_PER_NODE", "x,x",
-       "SLURM_STEP_TASKS_PER_NODE is \"x,x\" in the environment, which does not count 3 processes"},
+       "SLURM_STEP_TASKS_PER_NODE is \"x,x\" in the environment, which does not match 3 processes"},
       {"SLURM_STEP_TASKS_PER_NODE", "9(x2)",
-       "SLURM_STEP_TASKS_PER_NODE is \"9(x2)\" in the environment, which does not count 3 processes"},
+       "SLURM_STEP_TASKS_PER_NODE is \"9(x2)\" in the environment, which does not match 3 processes"},
   };
   for (const Case& c : cases) {
     Values values = kSlurm;
@@ -80,7 +80,7 @@ TEST_CASE("several hosts of mpirun need to be told where rank 0 is", "[launch]")
   const Variables variables(values);
   const auto started = rank_of_starter({});
   REQUIRE_FALSE(started.ok());
-  CHECK(started.failure().message == "mpirun started processes on several hosts, and does not say where rank 0 is");
+  CHECK(started.failure().message == "mpirun started processes on several hosts without the address of rank 0");
   CHECK(rank_of_starter({"10.0.0.1", std::nullopt}).value()->place.master_addr == "10.0.0.1");
 }
 

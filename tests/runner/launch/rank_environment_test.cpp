@@ -34,7 +34,7 @@ TEST_CASE("what a starter says about a rank is read back", "[launch]") {
   CHECK_FALSE(read.value()->place.hosts_store);
 }
 
-TEST_CASE("rank 0 hosts the store unless somebody else does", "[launch]") {
+TEST_CASE("rank 0 hosts the store unless another process does", "[launch]") {
   const Variables::Values first = {
       {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
   {
@@ -73,18 +73,16 @@ TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "MASTER_ADDR is not set, but RANK and WORLD_SIZE are"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}},
        "MASTER_PORT is not set, but RANK and WORLD_SIZE are"},
-      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}},
-       "RANK is \"2\" in the environment, and must be a whole number from 0 to 1"},
+      {{{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK is \"2\" in the environment, but must be an integer from 0 to 1"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "two"}},
-       "WORLD_SIZE is \"two\" in the environment, and must be a whole number from 1 to 1048576"},
+       "WORLD_SIZE is \"two\" in the environment, but must be an integer from 1 to 1048576"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "70000"}},
-       "MASTER_PORT is \"70000\" in the environment, and must be a whole number from 1 to 65535"},
+       "MASTER_PORT is \"70000\" in the environment, but must be an integer from 1 to 65535"},
       {{{"RANK", "1"}}, "RANK is \"1\" in the environment, but WORLD_SIZE is not set"},
       {{{"WORLD_SIZE", "2"}}, "WORLD_SIZE is \"2\" in the environment, but RANK is not set"},
       {{{"WORLD_SIZE", "8"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
-       "WORLD_SIZE is \"8\" in the environment, but mpiexec has set 2 for it"},
-      {{{"RANK", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}},
-       "RANK is \"0\" in the environment, but mpiexec has set 1 for it"},
+       "WORLD_SIZE is \"8\" in the environment, but mpiexec sets 2"},
+      {{{"RANK", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, "RANK is \"0\" in the environment, but mpiexec sets 1"},
   };
   for (const Case& c : cases) {
     const Variables variables(c.values);

@@ -191,7 +191,7 @@ TEST_CASE("a store that is lost ends ranks that still need it, and no others", "
     launch.plan.store_command = [](int, int) { return Launch::python("sys.exit(9)"); };
     const LaunchEnd end = launch.end();
     CHECK(end.status == 1);
-    CHECK(without_pid(end.message) == "the store of the ranks (process N) failed with exit status 9");
+    CHECK(without_pid(end.message) == "the rendezvous store (process N) failed with exit status 9");
   }
   SECTION("when they are about to end") {
     Launch launch("open('" + fifo + "').read()", 1);
@@ -241,7 +241,7 @@ TEST_CASE("another machine that fails, hangs or is of another build is told", "[
   }
   SECTION("hangs") {
     auto other = machine_1(std::nullopt);
-    CHECK(launch.end().message == "machine 1 (elsewhere) at 127.0.0.1 is lost: it does not say how its ranks ended");
+    CHECK(launch.end().message == "lost machine 1 (elsewhere) at 127.0.0.1: it does not report how its ranks ended");
     CHECK(other.get().empty());
   }
   SECTION("is of another build") {
@@ -250,13 +250,13 @@ TEST_CASE("another machine that fails, hangs or is of another build is told", "[
     auto other = machine_1(std::nullopt);
     const LaunchEnd end = launch.end();
     CHECK(end.status == 2);
-    CHECK(end.message == "machines 0 (" + runner::core::host_name() + ") and 1 (elsewhere) differ in the program: " +
+    CHECK(end.message == "machines 0 (" + runner::core::host_name() + ") and 1 (elsewhere) run different programs: " +
                              own + " and 0.0.1 of source 0000000000000000");
     CHECK(other.get() == end.message);
   }
 }
 
-TEST_CASE("a group that failed goes on with the run that it had, as often as it may", "[launch][supervisor]") {
+TEST_CASE("a group that failed resumes its run, as often as it may", "[launch][supervisor]") {
   Launch launch(
       "if rank == 0:\n"
       "  os.write(int(os.environ['ROUX_REPORT_DESCRIPTOR']), b'runs/a-1\\n')\n"
@@ -278,13 +278,13 @@ TEST_CASE("a group that failed goes on with the run that it had, as often as it 
     CHECK(runs == std::vector<std::string>{"runs/a-1", "runs/a-1"});
     REQUIRE(launch.said.size() == 5);
     CHECK(without_pid(launch.said[1]) ==
-          "rank 1 (process N) failed with exit status 5; starting all ranks again, restart 1 of 2");
+          "rank 1 (process N) failed with exit status 5; restarting all ranks, restart 1 of 2");
   }
   SECTION("and no more often") {
     launch.plan.max_restarts = 1;
     const LaunchEnd end = launch.end();
     CHECK(end.status == 1);
     CHECK(without_pid(end.message) == "rank 1 (process N) failed with exit status 6");
-    CHECK(end.hint == "launch.max_restarts 1 is spent");
+    CHECK(end.hint == "all restarts are used up (launch.max_restarts: 1)");
   }
 }

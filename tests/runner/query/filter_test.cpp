@@ -21,7 +21,7 @@ RunSummary example() {
   run.ended_ms = run.created_ms + 90'000;
   run.metrics = {{"loss", 1.5}, {"val/loss", 2.0}, {"grad_norm", std::numeric_limits<double>::quiet_NaN()}};
   run.resolved = runner::core::parse_json(R"({"optimizer": {"type": "adamw", "lr": 3e-4, "betas": [0.9, 0.95]},
-                                 "deterministic": true, "compat": null, "run_name": "tiny-gpt"})")
+                                 "deterministic": true, "loader": {"count_repeated_samples": true}, "compat": null, "run_name": "tiny-gpt"})")
                      .value();
   run.tags = {"exp-7", "keep", "two words"};
   run.notes = {"the rate is too high"};
@@ -45,6 +45,9 @@ TEST_CASE("a filter takes runs by status, metrics and recipe", "[store][filter]"
       {"loss > 1 and (loss < 1.2 or step > 200)", false},
       {"not status == failed", true},
       {"not not deterministic", true},
+      {"loader.count_repeated_samples", true},
+      {"loader.pad_in_loss == true", true},  // its name in earlier versions
+      {"loader.pad_in_loss == null", false},
       {"name ~ GPT", true},
       {"name ~ 'gpt' and not name ~ bert", true},
       {"optimizer == adamw", true},
@@ -55,6 +58,10 @@ TEST_CASE("a filter takes runs by status, metrics and recipe", "[store][filter]"
       {"grad_norm < 1", false},
       {"grad_norm != 1", true},
       {"compat == null", true},
+      {"compat is null and optimizer.lr is not null and nowhere is null", true},
+      {"loss is null or nowhere is not null", false},
+      {"status in [failed, finished] and optimizer.betas[0] in [.9] and optimizer.betas[1] not in [.9]", true},
+      {"status not in ()", true},
       {"optimizer.lr != null", true},
       {"nowhere == null", true},
       {"nowhere != 3", false},
@@ -116,6 +123,8 @@ TEST_CASE("a wrong filter is pointed at", "[store][filter]") {
       {"step in (3", "--filter:1:11: error: the filter needs `,` or `)` where it ends\n"},
       {"step not 3", "--filter:1:10: error: the filter needs `in` after `not` where there is `3`\n"},
       {"name =~ 3", "--filter:1:9: error: the filter needs a \"pattern\" where there is `3`\n"},
+      {"loss is 3", "--filter:1:9: error: the filter needs `null` where there is `3`\n"},
+      {"step in [3", "--filter:1:11: error: the filter needs `,` or `]` where it ends\n"},
       {"tag: and", "--filter:1:6: error: the filter needs a tag where there is `and`\n"},
       {"\xf0\x9f\x94\xa5/loss < \u0645 and\n  \u0645) == 3",
        "--filter:2:4: error: the filter needs `and`, `or` or the end where there is `)`\n"},
@@ -152,8 +161,8 @@ TEST_CASE("a metric is compared with numbers only", "[store][filter]") {
     const char* message;  // "" where nothing is wrong
   };
   static constexpr Case cases[] = {
-      {"loss < val/loss", "the metric loss is a number, and \"val/loss\" is none"},
-      {"val/loss in (1, two)", "the metric val/loss is a number, and \"two\" is none"},
+      {"loss < val/loss", "the metric loss is a number, but \"val/loss\" is not"},
+      {"val/loss in (1, two)", "the metric val/loss is a number, but \"two\" is not"},
       {"loss < 2h and loss ~ 1 and loss =~ '^1' and loss != null and optimizer.lr != auto", ""},
   };
   const store_test::FixedClock clock;
@@ -178,15 +187,15 @@ TEST_CASE("a filter on what a name never is says what it can be", "[store][filte
       {"status == finishd", "no run has the status \"finishd\"", "did you mean \"finished\"?"},
       {"status in (3)", "no run has the status \"3\"",
        "it is one of running, finished, failed, stopped, crashed, unreadable"},
-      {"created > 2026-13-01", "\"2026-13-01\" is no date",
+      {"created > 2026-13-01", "\"2026-13-01\" is not a date",
        "write 2026-11-21, 2026-11-21T08:30 (UTC), today or yesterday; `age < 2h` counts from now"},
-      {"age < 1y", "\"1y\" is no duration", "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min"},
-      {"step > last", "step is a number, and \"last\" is none", "for example: step >= 100"},
-      {"'a b' == 2", "the filter needs a name where there is the text \"a b\"",
-       "a name with blanks or other signs stands in back quotes: `my metric` < 2"},
-      {"name =~ 'a(b'", "\"a(b\" is no regular expression: missing ) at \"a(b\"",
-       "a dot that means a dot is written \\."},
-      {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions have not",
+      {"age < 1y", "\"1y\" is not a duration",
+       "write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min"},
+      {"step > last", "step is a number, but \"last\" is not", "for example: step >= 100"},
+      {"'a b' == 2", "the filter needs a name instead of the text \"a b\"",
+       "put a name with blanks or other characters into back quotes: `my metric` < 2"},
+      {"name =~ 'a(b'", "\"a(b\" is not a regular expression: missing ) at \"a(b\"", "write a literal dot as \\."},
+      {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions do not support",
        "write [0-9] for \\d, [A-Za-z0-9_] for \\w"},
   };
   for (const Case& c : cases) {

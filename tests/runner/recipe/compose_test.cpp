@@ -91,7 +91,7 @@ TEST_CASE("extends lays files below a recipe", "[recipe][compose]") {
       {"in order, the last one wins", "extends: [lib/deep.yaml, base.yaml]\n",
        R"({"optimizer": {"type": "adamw", "lr": 0.001, "eps": 1e-8}, "model": {"type": "mlp", )"
        R"("hidden": [8, 8]}, "loss": "mse", "training": {"max_steps": 5}})"},
-      {"a parameter of a sweep is named anew, and null takes one away",
+      {"a parameter of a sweep is redefined, and null removes one",
        "extends: sweep.yaml\nsweep: {parameters: {d: null, a.b: {values: [5]}, c: {min: 1, max: 3}}}\n",
        R"({"sweep": {"parameters": {"a.b": {"when": "x", "values": [5]}, "c": {"min": 1, "max": 3}}}})"},
       {"a parameter of a sweep keeps what the one above says nothing of",
@@ -128,7 +128,7 @@ TEST_CASE("extends that cannot be followed is told where it stands", "[recipe][c
   files.add("b.yaml", "extends: [c.yaml]\n");
   files.add("c.yaml", "extends: a.yaml\n");
   CHECK(files.compose("a.yaml") ==
-        "c.yaml:1:10: error: extends goes round in a circle: a.yaml -> b.yaml -> c.yaml -> a.yaml\n"
+        "c.yaml:1:10: error: extends has a cycle: a.yaml -> b.yaml -> c.yaml -> a.yaml\n"
         "  hint: one of these files must not extend the next\n");
   files.add("r.yaml", "extends: [bb.yaml, 3, '${vars.x}', '']\n");
   CHECK(files.compose("r.yaml") ==
@@ -137,7 +137,7 @@ TEST_CASE("extends that cannot be followed is told where it stands", "[recipe][c
         "r.yaml:1:20: error: extends must be a path or a list of paths, got 3\n"
         "  hint: paths are relative to the file that names them\n"
         "r.yaml:1:23: error: extends is read before ${...} is replaced\n"
-        "  hint: write the path out, relative to this file\n"
+        "  hint: write the full path, relative to this file\n"
         "r.yaml:1:36: error: extends must be a path or a list of paths, got \"\"\n"
         "  hint: paths are relative to the file that names them\n");
   for (int i = 0; i < 20; ++i)
@@ -191,10 +191,10 @@ TEST_CASE("flags change a recipe", "[recipe][override]") {
        {"model.layers[2]=relu"},
        "--set model.layers[2]=relu: error: model.layers has 2 entries, there is no [2]\n  hint: counted from [0] to "
        "[1]; +path=value appends\n"},
-      {"a key of a number", {"x.y.z=1"}, "--set x.y.z=1: error: x.y is 1, it holds no key \"z\"\n"},
+      {"a key of a number", {"x.y.z=1"}, "--set x.y.z=1: error: x.y is 1, it has no key \"z\"\n"},
       {"a key of a list",
        {"model.layers.p=1"},
-       "--set model.layers.p=1: error: model.layers is a list, it holds no key \"p\"\n  hint: name its entry first: "
+       "--set model.layers.p=1: error: model.layers is a list, it has no key \"p\"\n  hint: name its entry first: "
        "model.layers[0]\n"},
       {"an item of a mapping", {"x[0]=1"}, "--set x[0]=1: error: x is a mapping, not a list, so it has no [0]\n"},
       {"appending to a mapping",
@@ -207,7 +207,7 @@ TEST_CASE("flags change a recipe", "[recipe][override]") {
        "between two entries\n  hint: close it with }\n"},
       {"extends",
        {"extends=b.yaml"},
-       "--set extends=b.yaml: error: extends is settled before --set is applied\n  hint: lay a file upon the recipe "
+       "--set extends=b.yaml: error: extends is settled before --set is applied\n  hint: merge a file into the recipe "
        "with --set-file FILE\n"},
   };
   for (const Case& c : cases) {
@@ -264,7 +264,7 @@ TEST_CASE("references are replaced", "[recipe][interpolate]") {
        "r.yaml:1:6: error: the environment variable ROUX_TEST_UNSET is not set\n  hint: did you mean "
        "${env:ROUX_TEST_SET}?\n"},
       {"a circle", "a: ${b}\nb: ${c}\nc: ${a}\n",
-       "r.yaml:1:4: error: the references go round in a circle: a -> b -> c -> a\n  hint: give one of them a value\n"},
+       "r.yaml:1:4: error: the references have a cycle: a -> b -> c -> a\n  hint: give one of them a value\n"},
       {"a value in itself", "a: {b: \"${a}\"}\n",
        "r.yaml:1:8: error: the value would hold itself: a.b -> a, which holds a.b\n  hint: refer to a part of it that "
        "does not refer back\n"},
@@ -276,13 +276,14 @@ TEST_CASE("references are replaced", "[recipe][interpolate]") {
       {"nothing between the braces", "a: ${}\n",
        "r.yaml:1:4: error: ${} names nothing\n  hint: write ${vars.name}, ${env:NAME} or a path of the recipe\n"},
       {"no path", "a: ${b..c}\n",
-       "r.yaml:1:4: error: \"b..c\" is no path: two dots follow each other\n  hint: write ${vars.name}, ${env:NAME} or "
+       "r.yaml:1:4: error: \"b..c\" is not a path: two dots follow each other\n  hint: write ${vars.name}, ${env:NAME} "
+       "or "
        "a path of the recipe\n"},
       {"no name of a variable", "a: \"${env:A B}\"\n",
-       "r.yaml:1:4: error: \"A B\" is no name of an environment variable\n  hint: write ${env:NAME} or "
+       "r.yaml:1:4: error: \"A B\" is not a name of an environment variable\n  hint: write ${env:NAME} or "
        "${env:NAME:-default}\n"},
       {"in a key", "${a}: 1\n",
-       "r.yaml:1:1: error: a key cannot hold a reference, got \"${a}\"\n  hint: references stand in values only\n"},
+       "r.yaml:1:1: error: a key cannot hold a reference, got \"${a}\"\n  hint: use references in values only\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(compose(c.yaml) == c.expected); }
@@ -336,7 +337,7 @@ TEST_CASE("Jsonnet is evaluated, with imports and places", "[recipe][jsonnet]") 
   CHECK(files.composed->root.find("seed")->location().text() == files.path("r.jsonnet:3:3"));
   CHECK(files.composed->root.at_path("model.width")->location().text() == files.path("r.jsonnet"));
   CHECK(files.compose("r.jsonnet") ==
-        "r.jsonnet:3:22: error: undefined external variable: seed\n  hint: give it with --ext seed=VALUE\n");
+        "r.jsonnet:3:22: error: undefined external variable: seed\n  hint: define it with --ext seed=VALUE\n");
 
   files.add("y.yaml", "extends: r.jsonnet\nmax: 5\n");
   CHECK(files.compose("y.yaml", options) == R"({"max": 5, "model": {"type": "gpt", "width": 12}, "seed": 7})");
@@ -349,10 +350,9 @@ TEST_CASE("Jsonnet is evaluated, with imports and places", "[recipe][jsonnet]") 
       {"{ a: 1", "j.jsonnet:1:7: error: expected a comma before next field\n"},
       {"{ a: error 'boom' }", "j.jsonnet:1:6: error: boom\n"},
       {"local f(x) = f(x + 1); f(1)",
-       "j.jsonnet:1:14: error: max stack frames exceeded\n  hint: a function calls itself without end, or two values "
-       "name each other\n"},
-      {"[1]",
-       "j.jsonnet: error: a recipe is a mapping of keys, got a list\n  hint: write { ... } at the outermost level\n"},
+       "j.jsonnet:1:14: error: max stack frames exceeded\n  hint: infinite recursion of a function, or of two "
+       "values\n"},
+      {"[1]", "j.jsonnet: error: a recipe is a mapping of keys, got a list\n  hint: write { ... } at the top level\n"},
       {"{ a: self.b }", "j.jsonnet:1:6: error: field does not exist: b\n"},
   };
   for (const Case& c : cases) {

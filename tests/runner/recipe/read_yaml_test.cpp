@@ -86,7 +86,7 @@ TEST_CASE("every value and key knows its place", "[recipe][yaml]") {
 
 TEST_CASE("several mistakes that leave the rest readable are told together", "[recipe][yaml]") {
   CHECK(read("a: 1\nb: !!str 2\na: 3\n<<: {c: 1}\n") ==
-        "r.yaml:2:4: error: the tag \"!!str\": a recipe takes no tags\n"
+        "r.yaml:2:4: error: the tag \"!!str\": tags are not allowed in a recipe\n"
         "    2 | b: !!str 2\n"
         "      |    ^~~~~\n"
         "  hint: remove it; put text that begins with ! in quotes\n"
@@ -97,7 +97,7 @@ TEST_CASE("several mistakes that leave the rest readable are told together", "[r
         "r.yaml:4:1: error: the merge key << is not part of YAML 1.2\n"
         "    4 | <<: {c: 1}\n"
         "      | ^~\n"
-        "  hint: use extends, or name the alias under a key of its own\n");
+        "  hint: use extends, or put the alias under its own key\n");
 }
 
 TEST_CASE("line ends and keys that the parser would take for something else are named", "[recipe][yaml]") {
@@ -138,7 +138,7 @@ TEST_CASE("hostile text is refused quickly", "[recipe][yaml]") {
       {"many values", "[" + repeated("1,", 150000) + "1]",
        "r.yaml:1:200000: error: more than 100000 values in one file"},
       {"a large file", repeated("# comment\n", 500000),
-       "r.yaml: error: the file holds 5.0 MB, a recipe holds at most 4.2 MB"},
+       "r.yaml: error: the file has 5.0 MB, a recipe has at most 4.2 MB"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

@@ -62,6 +62,13 @@ TEST_CASE("a rule is held against the values of a component", "[registry][expres
       {"none is not null", false},
       {"a is null", false},
       {"missing is null", true},
+      {"none == null", true},
+      {"a != null and not (a == null)", true},
+      {"null != missing", false},
+      {"name in ('relu', \"gelu\")", true},
+      {"a not in (1, b - 1)", false},
+      {"name ~ 'RE' and name =~ '^re[l]u$' and `name` == 'relu'", true},
+      {"name =~ '^elu'", false},
       // What is not there yet contradicts nothing, unless the other side decides.
       {"none > 3", true},
       {"missing == 1", true},
@@ -96,6 +103,9 @@ TEST_CASE("a rule that cannot be read says what was expected", "[registry][expre
       {"a < b c", "expected an operator or the end at column 7, got `c`"},
       {"(a < b", "expected `)` at column 7, got the end"},
       {"a in 3", "expected `[` at column 6, got `3`"},
+      {"name =~ relu", "expected a \"pattern\" at column 9, got `relu`"},
+      {"name =~ 'a(b'", "\"a(b\" is not a regular expression: missing ) at \"a(b\" at column 9"},
+      {"a in (1 2)", "expected `,` or `)` at column 9, got `2)`"},
       {"a in [1 2]", "expected `,` or `]` at column 9, got `2]`"},
       {"a is 3", "expected `null` at column 6, got `3`"},
       {"name == \"relu", "expected a closing quote at column 9, got `\"relu`"},
@@ -115,6 +125,13 @@ TEST_CASE("a rule that cannot be read says what was expected", "[registry][expre
   }
   CHECK_FALSE(parse_expression(std::string(10000, '(')).ok());
   CHECK_FALSE(parse_expression(std::string(10000, '[')).ok());
+  std::string sum = "a";
+  for (int i = 0; i < 100'000; ++i) sum += " + a";
+  CHECK(parse_expression(sum).failure().message ==
+        "expected at most 1000 signs of arithmetic at column 4003, got `+ a + a + a `");
+  std::string chain = "a > 0";
+  for (int i = 0; i < 100'000; ++i) chain += i % 2 == 0 ? " and not a > 0" : " or a > 0";
+  CHECK(parse_expression(chain).ok());
 }
 
 TEST_CASE("a rule names its keys once", "[registry][expression]") {

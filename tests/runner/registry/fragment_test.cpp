@@ -96,9 +96,9 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:1: error: the keyword description is missing\n"
        "thing.json:1:1: error: a component needs at least one entry in examples\n"},
       {"unknown keyword of a fragment", R"({"title": "T", "description": "D.", "x-sorce": "", "examples": ["thing"]})",
-       "thing.json:1:37: error: a fragment knows no keyword \"x-sorce\"\n  hint: did you mean \"x-source\"?\n"},
+       "thing.json:1:37: error: a fragment has no keyword \"x-sorce\"\n  hint: did you mean \"x-source\"?\n"},
       {"unknown keyword of a key", with_key(R"({"type": "integer", "min": 1, "description": "K."})"),
-       "thing.json:1:79: error: a property knows no keyword \"min\"\n  hint: known are description, type, properties, "
+       "thing.json:1:79: error: a property has no keyword \"min\"\n  hint: known are description, type, properties, "
        "items, additionalProperties, minimum, maximum, enum, exclusiveMinimum, exclusiveMaximum, pattern, "
        "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-single, "
        "x-words, "
@@ -114,7 +114,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"no description", with_key(R"({"type": "integer"})"),
        "thing.json:1:52: error: the key \"key\" has no description\n"},
       {"a list of nothing", with_key(R"({"type": "array", "description": "K."})"),
-       "thing.json:1:59: error: the keyword items is missing, so nothing says what the values are\n"},
+       "thing.json:1:59: error: the keyword items is missing, so the type of the values is unknown\n"},
       {"closed and open at once",
        with_key(
            R"({"type": "object", "properties": {}, "additionalProperties": {"x-type": "any"}, "description": "K."})"),
@@ -128,9 +128,9 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:92: error: enum names \"a\" twice\n"},
       {"no regular expression",
        with_key(R"({"type": "string", "pattern": "[", "x-pattern-hint": "x", "description": "K."})"),
-       "thing.json:1:89: error: pattern is no regular expression: \"[\"\n"},
+       "thing.json:1:89: error: pattern is not a regular expression: \"[\"\n"},
       {"a pattern without words", with_key(R"({"type": "string", "pattern": "a", "description": "K."})"),
-       "thing.json:1:89: error: pattern needs an x-pattern-hint that says in words what is wanted\n"},
+       "thing.json:1:89: error: pattern needs an x-pattern-hint that describes it in words\n"},
       {"a list of lists as one scalar",
        with_key(R"({"type": "array", "x-single": true, "items": {"type": "array", "items": {"type": "number"}}, )"
                 R"("description": "K."})"),
@@ -150,7 +150,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"a default interval", with_key(R"({"x-type": "interval", "default": "2 weeks", "description": "K."})"),
        "thing.json:1:93: error: the default does not fit its own type: it must be an interval, got \"2 weeks\"\n"},
       {"exclusive with nothing", with_key(R"({"type": "integer", "x-exclusive": ["other"], "description": "K."})"),
-       "thing.json:1:52: error: x-exclusive of \"key\" names \"other\", which is no other key beside it\n"},
+       "thing.json:1:52: error: x-exclusive of \"key\" names \"other\", which is not another key of the same block\n"},
       {"a name that is no key",
        R"({"title": "T", "description": "D.", "properties": {"Max-Norm": {"type": "number", "description": "K."}}, )"
        R"("examples": ["thing"]})",
@@ -165,7 +165,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        R"("examples": ["thing"]})",
        "thing.json:1:1: error: the key type of a component is reserved for its name\n"},
       {"a short form of nothing", R"({"title": "T", "description": "D.", "x-short-form": "lr", "examples": ["thing"]})",
-       "thing.json:1:53: error: x-short-form names \"lr\", which is no property\n"},
+       "thing.json:1:53: error: x-short-form names \"lr\", which is not a property\n"},
       {"keeping, without tracking",
        R"({"title": "T", "description": "D.", "x-holds": ["texts"], "examples": ["thing"]})",
        "thing.json:1:1: error: x-holds applies to trackers only\n"},
@@ -180,9 +180,9 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"a rule about other keys",
        R"({"title": "T", "description": "D.", "properties": {"a": {"type": "number", "description": "K."}},
   "x-checks": [{"rule": "a < b", "at": "c", "message": "a is {d}"}], "examples": ["thing"]})",
-       "thing.json:2:25: error: the rule uses \"b\", which is no property\n"
-       "thing.json:2:40: error: at names \"c\", which is no property\n"
-       "thing.json:2:56: error: message uses {d}, which is no property\n"},
+       "thing.json:2:25: error: the rule uses \"b\", which is no key\n"
+       "thing.json:2:40: error: at names \"c\", which is not a property\n"
+       "thing.json:2:56: error: message uses {d}, which is not a property\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(complaints(c.json) == c.complaints); }
@@ -197,7 +197,7 @@ TEST_CASE("a section may have a key called type and no examples", "[registry][fr
 
 TEST_CASE("a tracker says what it keeps, in known words", "[registry][fragment]") {
   CHECK(complaints(R"({"title": "T", "description": "D.", "x-resync": "a", "examples": ["thing"]})", "tracker") ==
-        "thing.json:1:1: error: a tracker says in x-holds what it keeps\n");
+        "thing.json:1:1: error: a tracker lists in x-holds what it keeps\n");
   CHECK(
       complaints(
           R"({"title": "T", "description": "D.", "x-holds": ["scalars", "smells"], "x-resync": "a", "examples": ["thing"]})",

@@ -87,9 +87,9 @@ TEST_CASE("a plugin's fragment joins the tables while the program runs", "[regis
                              R"({"title": "T", "description": "D.", "examples": ["adamw"]})", diagnostics));
     CHECK(said(diagnostics) ==
           "other/lion.json: error: optimizer/lion is already there, from plugin/lion.json\n"
-          "  hint: give the component another name\n"
+          "  hint: use another component name\n"
           "plugin/adamw.json: error: optimizer/adamw is already there, from roux itself\n"
-          "  hint: give the component another name\n");
+          "  hint: use another component name\n");
   }
   SECTION("a kind must be there") {
     CHECK_FALSE(registry.add("optimiser", "lion", "plugin/lion.json", lion, diagnostics));

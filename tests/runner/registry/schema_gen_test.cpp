@@ -185,6 +185,23 @@ TEST_CASE("what cannot become C++ or leads nowhere is refused, and nothing is wr
   }
 }
 
+TEST_CASE("a section of a section is a Config of its own", "[schema_gen]") {
+  const Tree tree;
+  tree.put("section/loader.json", R"({"title": "L", "description": "D.", "properties": {
+    "shuffle": {"type": "boolean", "default": true, "description": "S."}}})");
+  tree.put("section/recipe.json", R"({"title": "T", "description": "D.", "properties": {
+    "loader": {"x-kind": "section", "default": {}, "description": "L."},
+    "lr_scheduler": {"x-kind": "lr_scheduler", "description": "L."}}})");
+  std::string said;
+  REQUIRE(tree.generate(&said) == 0);
+  const std::string header = tree.out("section/recipe.h");
+  CHECK(contains(header, "#include \"generated/section/loader.h\"\n"));
+  CHECK(contains(header, "  runner::sections::loader::Config loader{};  ///< L.\n"));
+  CHECK(contains(header, "  runner::core::Node lr_scheduler{};  ///< L.\n"));
+  CHECK(contains(tree.out("base/configs_section.cpp"),
+                 "config.loader = runner::sections::loader::parse_config(*value);\n"));
+}
+
 TEST_CASE("an alias must lead to a key and hide none", "[schema_gen]") {
   const Tree tree;
   tree.put("section/recipe.json", R"({"title": "T", "description": "D.", "properties": {

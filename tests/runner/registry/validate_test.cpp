@@ -211,7 +211,7 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
       {"deepspeed: {}", "r.yaml:2:1: error: a recipe has no key \"deepspeed\"\n  hint: there is no deepspeed here\n"},
       {"training.max_steps: 3",
        "r.yaml:2:1: error: a recipe has no key \"training.max_steps\"\n"
-       "  hint: a key holds no dots: write training:, and below it, indented, max_steps:\n"},
+       "  hint: a key has no dots: write training:, and below it, indented, max_steps:\n"},
       {"\"a\\e[31m\": 3",
        "r.yaml:2:1: error: a recipe has no key \"a\\x1B[31m\"\n"
        "  hint: it takes recipe_version, vars, seed, optimizer, precision, training and trackers\n"},
@@ -237,10 +237,10 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "r.yaml:2:1: error: a recipe has no key \"learning_rat\"\n  hint: did you mean optimizer.lr?\n"},
       // Versions.
       {"recipe_version: 2\nseed: x",
-       "r.yaml:2:17: error: recipe_version is 2, but this roux reads version 1\n"
-       "  hint: take a newer roux, or write the recipe for version 1\n"},
+       "r.yaml:2:17: error: recipe_version is 2, but this version of roux reads version 1\n"
+       "  hint: use a newer roux, or write the recipe for version 1\n"},
       {"recipe_version: 0",
-       "r.yaml:2:17: error: recipe_version is 0, but the oldest that there is, and the one this roux reads, is 1\n"
+       "r.yaml:2:17: error: recipe_version is 0, but the oldest one, and the one this version of roux reads, is 1\n"
        "  hint: write recipe_version: 1\n"},
       // Secrets.
       {"trackers: [{type: wandb, api_key: hunter2}]",
@@ -325,8 +325,7 @@ TEST_CASE("a component is found by its type, and only its own keys are judged", 
       {"optimizer: adam\ntrackers: [wandb, {type: mlfow}]",
        "r.yaml:2:26: error: no tracker is called \"mlfow\"\n  hint: `roux list tracker` shows all 1\n"},
       {"[1, 2]",
-       "r.yaml:1:1: error: a recipe is a mapping of keys, got a list\n  hint: remove the dashes of the outermost "
-       "level\n"},
+       "r.yaml:1:1: error: a recipe is a mapping of keys, got a list\n  hint: remove the dashes at the top level\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.yaml) { CHECK(checked(std::string(c.yaml) + "\n").messages == c.messages); }

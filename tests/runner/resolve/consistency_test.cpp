@@ -59,13 +59,13 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:5:52: error: the name of a data set must be letters, digits, '_' and '-', got \"a/b\"\n"
        "  hint: metrics are called NAME/loss after it\n"},
       {"run_name_words", "the newest run is called so already", kParts + kData + kBatch + "run_name: last\n",
-       "r.yaml:6:11: error: run_name is last, a word that stands for another run or checkpoint in every command\n"
+       "r.yaml:6:11: error: run_name is last, which means another run or checkpoint in every command\n"
        "  hint: write last-1 or the like\n"},
       {"one_average", "an optimizer that averages itself",
        "model: {type: mlp, hidden: [4]}\nloss: mse\noptimizer: adamw_schedule_free\n" + kData + kBatch +
            "weight_averaging: ema\n",
        "r.yaml:6:19: error: weight_averaging averages the weights, and so does optimizer adamw_schedule_free itself\n"
-       "  hint: leave weight_averaging out, or use adamw or sgd\n"},
+       "  hint: remove weight_averaging, or use adamw or sgd\n"},
       {"one_limit", "no limit", kParts + kData + "training: {micro_batch_size: 4}\n",
        "r.yaml:5:11: error: training needs a limit: max_steps, max_epochs, max_tokens or max_time\n"
        "  hint: write training: {max_steps: 1000, ...}; the first limit reached ends the run\n"},
@@ -80,28 +80,29 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "(line 8) is 24\n  hint: give two of the three; the third follows\n"},
       {"batch_algebra", "no whole accumulation",
        kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, global_batch_size: 30}\n",
-       "r.yaml:5:67: error: global_batch_size is 30, which is no multiple of micro_batch_size 8 (line 5), so there is "
+       "r.yaml:5:67: error: global_batch_size is 30, which is not a multiple of micro_batch_size 8 (line 5), so there "
+       "is "
        "no "
        "whole gradient_accumulation_steps\n  hint: the nearest that do are 24 and 32\n"},
       {"batch_algebra", "smaller than one micro-batch",
        kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, global_batch_size: 4}\n",
-       "r.yaml:5:67: error: global_batch_size is 4, which is no multiple of micro_batch_size 8 (line 5), so there is "
+       "r.yaml:5:67: error: global_batch_size is 4, which is not a multiple of micro_batch_size 8 (line 5), so there "
+       "is "
        "no "
        "whole gradient_accumulation_steps\n  hint: the smallest that does is 8\n"},
       {"batch_algebra", "no size", kParts + kData + "training: {max_steps: 10, gradient_accumulation_steps: 4}\n",
        "r.yaml:5:11: error: training needs micro_batch_size or global_batch_size\n"
-       "  hint: gradient_accumulation_steps alone does not say how many samples a step has\n"},
+       "  hint: gradient_accumulation_steps alone does not determine the samples of a step\n"},
       {"batch_algebra", "a product beyond 64 bits",
        kParts + kData +
            "training: {max_steps: 10, micro_batch_size: 4611686018427387904, gradient_accumulation_steps: 4}\n",
        "r.yaml:5:45: error: micro_batch_size 4611686018427387904 (line 5) x gradient_accumulation_steps 4 (line 5) is "
-       "too "
-       "large a number\n"},
+       "too large\n"},
       {"total_steps", "time alone does not say how many steps",
        kParts + kData + "training: {max_time: 1h, micro_batch_size: 4}\nlr_scheduler: cosine\n",
-       "r.yaml:6:15: error: lr_scheduler (cosine) needs total_steps: training has max_time only, which does not say "
-       "how "
-       "many steps there are\n  hint: write lr_scheduler.total_steps, or training.max_steps beside max_time\n"},
+       "r.yaml:6:15: error: lr_scheduler (cosine) needs total_steps: training has max_time only, which does not "
+       "determine the number of steps\n  hint: write lr_scheduler.total_steps, or training.max_steps in addition to "
+       "max_time\n"},
       {"metric_once", "a metric twice", kParts + kData + kBatch + "eval: {metrics: [mse, mse]}\n",
        "r.yaml:6:23: error: eval.metrics has mse twice\n  hint: keep one of them\n"},
       {"monitored_metric", "a bare metric",
@@ -112,7 +113,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncallbacks: [{type: early_stopping, monitor: vla/loss}]\n",
        "r.yaml:7:45: error: callbacks[0].monitor is vla/loss, but there is no data set called \"vla\"\n"
        "  hint: did you mean val/loss?\n"},
-      {"monitored_metric", "a metric that nobody measures",
+      {"monitored_metric", "a metric that is not measured",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/accuracy}\n",
        "r.yaml:7:40: error: checkpoint.monitor is val/accuracy, but only loss is measured\n"
        "  hint: add it to eval.metrics: [accuracy]\n"},
@@ -122,62 +123,62 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
       {"monitor_needs_evaluation", "nothing is evaluated before the end",
        kParts + kData + kBatch + "checkpoint: {save_best: true, monitor: val/loss}\n",
        "r.yaml:6:40: error: checkpoint.monitor is val/loss, but nothing is evaluated before the end\n"
-       "  hint: say how often with eval.eval_steps\n"},
+       "  hint: set the interval with eval.eval_steps\n"},
       {"monitor_needs_evaluation", "a plateau is never looked for",
        kParts + kData + kBatch + "lr_scheduler: {type: plateau, monitor: val/loss}\n",
        "r.yaml:6:40: error: lr_scheduler.monitor is val/loss, but nothing is evaluated before the end\n"
-       "  hint: say how often with eval.eval_steps\n"},
+       "  hint: set the interval with eval.eval_steps\n"},
       {"something_to_evaluate", "nothing to evaluate",
        kParts + kBatch + "data: {train: {type: synthetic, task: regression}}\neval: {eval_steps: 5}\n",
        "r.yaml:6:20: warning: eval.eval_steps is given, but train is the only data set: there is nothing to evaluate\n"
        "  hint: add a data set, such as data.val\n"},
       {"time_for_the_save", "the save would take all of the time",
        kParts + kData + kBatch + "launch: {time_limit: 60, save_margin: 1min}\n",
-       "r.yaml:6:39: error: time_limit is 60, of which save_margin keeps 1min free: nothing is left to train in\n"
-       "  hint: a longer time_limit, or a shorter save_margin\n"},
+       "r.yaml:6:39: error: time_limit is 60, of which save_margin reserves 1min: no time is left for training\n"
+       "  hint: use a longer time_limit, or a shorter save_margin\n"},
       {"time_for_the_save", "a limit alone", kParts + kData + kBatch + "launch: {time_limit: 60}\n", ""},
       {"micro_batch_can_shrink", "nothing would be left",
        kParts + kData + "training: {max_steps: 10, micro_batch_size: 4, auto_micro_batch: 'minus:5'}\n",
-       "r.yaml:5:66: error: auto_micro_batch is minus:5, but micro_batch_size is 4: nothing would be left of it\n"
+       "r.yaml:5:66: error: auto_micro_batch is minus:5, but micro_batch_size is 4: nothing would be left\n"
        "  hint: auto_micro_batch: halve fits every size\n"},
       {"somewhere_to_roll_back_to", "nothing is saved on the way",
        kParts + kData + kBatch + "faults: {on_nan: rollback}\n",
-       "r.yaml:6:18: error: faults.on_nan is rollback, but nothing is saved on the way to go back to\n"
-       "  hint: say how often with checkpoint.save_steps\n"},
+       "r.yaml:6:18: error: faults.on_nan is rollback, but no checkpoint is saved during training\n"
+       "  hint: set the interval with checkpoint.save_steps\n"},
       {"somewhere_to_roll_back_to", "the best is saved",
        kParts + kData + kBatch +
            "faults: {on_nan: rollback}\neval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/loss}\n",
        ""},
       {"init_from_source", "how, but not from where", kParts + kData + kBatch + "init_from: {strict: false}\n",
-       "r.yaml:6:21: error: init_from.strict says how to take weights, but init_from.path does not say from where\n"
+       "r.yaml:6:21: error: init_from.strict is set, but init_from.path is not\n"
        "  hint: add path: a checkpoint folder, a safetensors file, or RUN:best\n"},
       {"init_from_source", "the short form", kParts + kData + kBatch + "init_from: tiny:best\n", ""},
       {"init_from_rename", "expressions of another dialect, and one that is none",
        kParts + kData + kBatch + "init_from: {path: a, rename: {'h\\.\\d': x, '(b': y}}\n",
-       "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions have not\n"
+       "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions do not support\n"
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
-       "r.yaml:6:43: error: init_from.rename: \"(b\" is no regular expression: missing ) at \"(b\"\n"
-       "  hint: a dot that means a dot is written \\.\n"},
+       "r.yaml:6:43: error: init_from.rename: \"(b\" is not a regular expression: missing ) at \"(b\"\n"
+       "  hint: write a literal dot as \\.\n"},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
-       "r.yaml:6:52: warning: precision.scaler.init_scale does nothing: only 16-mixed scales the loss, and the mode is "
+       "r.yaml:6:52: warning: precision.scaler.init_scale has no effect: only 16-mixed scales the loss, but the mode "
+       "is "
        "bf16-mixed\n"
-       "  hint: bfloat16 has the range of float32 and needs no scale: leave it out\n"},
+       "  hint: bfloat16 has the range of float32 and needs no scale: remove it\n"},
       {"precision_keys", "no scale in float32", kParts + kData + kBatch + "precision: {scaler: {enabled: false}}\n",
-       "r.yaml:6:31: warning: precision.scaler.enabled does nothing: only 16-mixed scales the loss, and the mode is "
+       "r.yaml:6:31: warning: precision.scaler.enabled has no effect: only 16-mixed scales the loss, but the mode is "
        "32-true\n"
        "  hint: write precision.mode: 16-mixed, or leave it out\n"},
       {"precision_keys", "autocast without a mixed mode",
        kParts + kData + kBatch + "precision: {mode: bf16-true, autocast: {cache_enabled: false}}\n",
-       "r.yaml:6:56: warning: precision.autocast.cache_enabled does nothing: only the mixed modes use autocast, and "
-       "the "
-       "mode is bf16-true\n"
+       "r.yaml:6:56: warning: precision.autocast.cache_enabled has no effect: only the mixed modes use autocast, but "
+       "the mode is bf16-true\n"
        "  hint: leave it out\n"},
       {"precision_keys", "a block in a mixed mode uses autocast",
        kParts + kData + kBatch + "precision: {autocast: {cache_enabled: false}, overrides: {'*.0': bf16-mixed}}\n", ""},
       {"precision_keys", "rounding without bfloat16",
        kParts + kData + kBatch + "precision: {stochastic_rounding: false}\n",
-       "r.yaml:6:34: warning: precision.stochastic_rounding does nothing: only bf16-true rounds its weights, and the "
+       "r.yaml:6:34: warning: precision.stochastic_rounding has no effect: only bf16-true rounds its weights, but the "
        "mode is 32-true\n"
        "  hint: leave it out\n"},
       {"precision_keys", "the defaults written down",
@@ -187,80 +188,81 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
       {"exchanges", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
-       "r.yaml:6:33: warning: accumulation.sync_each_batch does nothing: there is one process, which exchanges no "
+       "r.yaml:6:33: warning: accumulation.sync_each_batch has no effect: one process exchanges no "
        "gradients\n"
        "  hint: leave it out\n"},
       {"local_sgd", "what needs gradients of all",
        kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n" +
            "precision: 16-mixed\nlaunch: {num_processes: 2}\nlocal_sgd: {local_sgd_steps: 4}\n",
-       "r.yaml:6:18: error: ddp.comm_hook cannot go with local_sgd: no gradients are exchanged\n"
+       "r.yaml:6:18: error: ddp.comm_hook cannot be combined with local_sgd: no gradients are exchanged\n"
        "  hint: leave one of the two out\n"
-       "r.yaml:7:12: error: precision.mode cannot go with local_sgd: processes would overflow at different steps\n"
+       "r.yaml:7:12: error: precision.mode cannot be combined with local_sgd: processes would overflow at different "
+       "steps\n"
        "  hint: leave one of the two out\n"},
       {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
-       "r.yaml:6:18: warning: ddp.comm_hook does nothing: there is one process, which exchanges no gradients\n"
+       "r.yaml:6:18: warning: ddp.comm_hook has no effect: one process exchanges no gradients\n"
        "  hint: leave it out\n"},
       {"error_feedback", "a memory of steps that are taken back",
        kParts + kData + kBatch + "launch: {num_processes: 2}\nddp: {comm_hook: power_sgd}\nfaults: {on_spike: skip}\n",
-       "r.yaml:8:20: error: faults.on_spike takes steps back, and power_sgd would remember what was wrong with them\n"
-       "  hint: use_error_feedback: false, another comm_hook, or leave it out\n"},
+       "r.yaml:8:20: error: faults.on_spike undoes steps, but power_sgd would keep their errors\n"
+       "  hint: set use_error_feedback: false, use another comm_hook, or remove it\n"},
       {"tracker_names", "two of a name", kParts + kData + kBatch + "trackers: [{type: csv}, {type: csv}]\n",
        "r.yaml:6:25: error: trackers[1] is called \"csv\", and so is trackers[0]\n"
-       "  hint: give each of them a `name` of its own\n"},
+       "  hint: give each its own `name`\n"},
       {"tracker_places", "two that write to one place",
        kParts + kData + kBatch +
            "trackers: [{type: csv, path: a/b.csv}, {type: jsonl, path: ./a/b.csv, name: other}]\n",
        "r.yaml:6:60: error: trackers[1] writes to \"./a/b.csv\", and so does trackers[0]\n"
-       "  hint: give each of them a place of its own\n"},
-      {"one_process", "nobody who restarts", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
-       "r.yaml:6:24: warning: launch.max_restarts does nothing: one process has no supervisor\n"
-       "  hint: start the same command again, it goes on; or train with several processes\n"},
-      {"one_process", "nobody to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
-       "r.yaml:6:28: warning: loader.dispatch_batches does nothing: there is one process\n"
+       "  hint: give each its own path\n"},
+      {"one_process", "no supervisor to restart", kParts + kData + kBatch + "launch: {max_restarts: 2}\n",
+       "r.yaml:6:24: warning: launch.max_restarts has no effect: one process has no supervisor\n"
+       "  hint: run the same command again to resume, or train with several processes\n"},
+      {"one_process", "no process to send batches to", kParts + kData + kBatch + "loader: {dispatch_batches: true}\n",
+       "r.yaml:6:28: warning: loader.dispatch_batches has no effect: there is one process\n"
        "  hint: leave it out\n"},
       {"batch_algebra", "a micro-batch that cannot be split",
        kParts + kData + kBatch + "loader: {split_batches: true}\nlaunch: {num_processes: 3}\n",
        "r.yaml:6:25: error: split_batches cuts each micro-batch into num_processes 3 parts, but micro_batch_size 4 "
-       "(line 5) is no multiple of that\n"
-       "  hint: take a micro_batch_size that the number of processes divides, or leave split_batches out\n"},
+       "(line 5) is not a multiple of that\n"
+       "  hint: use a micro_batch_size divisible by the number of processes, or remove split_batches\n"},
       {"one_process", "nothing to look after",
        kParts + kData + kBatch + "launch: {num_processes: 1, tee: 3, log_dir: logs}\n",
-       "r.yaml:6:33: warning: launch.tee does nothing: one process has no supervisor\n"
-       "  hint: leave it out, or train with several processes\n"
-       "r.yaml:6:45: warning: launch.log_dir does nothing: one process has no supervisor\n"
-       "  hint: leave it out, or train with several processes\n"},
+       "r.yaml:6:33: warning: launch.tee has no effect: one process has no supervisor\n"
+       "  hint: remove it, or train with several processes\n"
+       "r.yaml:6:45: warning: launch.log_dir has no effect: one process has no supervisor\n"
+       "  hint: remove it, or train with several processes\n"},
       {"machines", "a number of their own",
        kParts + kData + kBatch + "launch: {num_processes: 4, hosts: [a, b], num_machines: 3}\n",
        "r.yaml:6:57: error: num_machines is 3, but hosts lists 2\n"
-       "  hint: leave num_machines out\n"},
+       "  hint: remove num_machines\n"},
       {"machines", "more machines than processes",
        kParts + kData + kBatch + "launch: {num_processes: 2, num_machines: 3, machine_rank: 3, min_machines: 4}\n",
        "r.yaml:6:25: error: num_processes is 2, but num_machines is 3: num_processes counts the processes of all "
        "machines\n"
-       "  hint: at least one process a machine\n"
+       "  hint: use at least one process per machine\n"
        "r.yaml:6:59: error: machine_rank is 3, but num_machines is 3\n"
        "  hint: the machines are numbered from 0 to 2\n"
        "r.yaml:6:76: error: min_machines is 4, but num_machines is 3\n"
-       "  hint: no restart could have as many\n"},
+       "  hint: no restart could have that many\n"},
       {"machines", "one machine that is not the first",
        kParts + kData + kBatch + "launch: {num_processes: 2, machine_rank: 1}\n",
        "r.yaml:6:42: error: machine_rank is 1, but num_machines is 1\n"
-       "  hint: give num_machines, the same on all of them\n"},
+       "  hint: set num_machines, the same on all machines\n"},
       {"gpus", "not yet", kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: [0, 1]}\n",
        "r.yaml:6:9: error: device is cuda, but roux trains on the CPU so far\n"
        "  hint: use `device: cpu` or `device: auto`\n"
        "r.yaml:7:19: error: gpu_ids is given, but roux trains on the CPU so far\n"
-       "  hint: leave gpu_ids out\n"},
+       "  hint: remove gpu_ids\n"},
       {"sweep_metric", "nothing to compare",
        kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
-       "r.yaml:6:8: error: a sweep compares an evaluation, but train is the only data set\n"
+       "r.yaml:6:8: error: a sweep needs an evaluation, but train is the only data set\n"
        "  hint: add a data set, such as data.val\n"},
       {"sweep_isolation", "ranks are processes",
        kParts + kData + kBatch +
            "launch: {num_processes: 2}\nsweep: {isolation: none, parameters: {seed: {values: [1, 2]}}}\n",
        "r.yaml:7:20: error: isolation is none, but launch.num_processes is 2\n"
-       "  hint: take isolation: fork, or one process\n"},
+       "  hint: use isolation: fork, or one process\n"},
       {"profiler_activities", "settles without a word", kParts + kData + kBatch + "profiler: {with_flops: true}\n", ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
   };
@@ -390,7 +392,7 @@ TEST_CASE("what is settled keeps what was written", "[recipe][consistency]") {
       {"compat sets the schedule's pace", base + kBatch + "compat: accelerate\n", "lr_scheduler.step_per_process",
        "true"},
       {"compat sets the mean", base + kBatch + "compat: accelerate\n", "accumulation.mean", "\"micro_batches\""},
-      {"compat sets the padding", base + kBatch + "compat: accelerate\n", "loader.pad_in_loss", "true"},
+      {"compat sets the padding", base + kBatch + "compat: accelerate\n", "loader.count_repeated_samples", "true"},
       {"compat leaves what is written", base + kBatch + "compat: accelerate\naccumulation: {mean: tokens}\n",
        "accumulation.mean", "\"tokens\""},
       {"without compat nothing moves", base + kBatch, "lr_scheduler.step_per_process", "false"},

@@ -91,7 +91,7 @@ TEST_CASE("runs are listed, filtered, sorted and written for programs", "[cli][r
   CHECK(list({.sort = "loss:desc", .columns = {"name"}, .format = "csv"}) == "name\nalpha\nbeta\n");
   CHECK(list({.sort = "optimizer.lr", .columns = {"name"}, .format = "csv", .limit = 1}) == "name\nbeta\n");
   CHECK(list({.filter = "optimizer.type == sgd", .columns = {"name"}, .format = "csv"}) == "name\nalpha\n");
-  CHECK(list({.filter = "loss > 100"}) == "no run fits the filter\n");
+  CHECK(list({.filter = "loss > 100"}) == "no run matches the filter\n");
   CHECK(list({.columns = {"name", "loss"}, .format = "json", .limit = 1}) ==
         "[\n  {\n    \"name\": \"beta\",\n    \"loss\": 0.5\n  }\n]\n");
 }
@@ -271,7 +271,6 @@ TEST_CASE("times and numbers are short", "[cli][runs]") {
   CHECK(ago_text(0, 180'000) == "3 min ago");
   CHECK(ago_text(0, 7'200'000) == "2 h ago");
   CHECK(ago_text(0, 432'000'000) == "5 days ago");
-  CHECK(csv_field("a,\"b\"") == "\"a,\"\"b\"\"\"");
 }
 
 TEST_CASE("a branch says where it left its parent and why, and what was abandoned is kept apart", "[cli][runs]") {
@@ -329,8 +328,8 @@ TEST_CASE("a branch says where it left its parent and why, and what was abandone
   CHECK_FALSE(runs_show(context, {.run = "tiny", .branch = "all"}, diagnostics));
   CHECK(runner::core::render(diagnostics, {}) ==
         "error: " + run_dir + "/run.db has no branch 7\n  hint: it has 0 to 1\n" +
-            "error: --branch all draws a metric, but --metric names none\n"
-            "  hint: add --metric NAME; without it, the page lists the branches\n");
+            "error: --branch all needs --metric\n"
+            "  hint: add --metric NAME; without it the page lists the branches\n");
 }
 
 TEST_CASE("a branch ends at its last step, logged or not", "[cli][runs]") {
@@ -477,7 +476,7 @@ TEST_CASE("a page and a picture hold names as text, whatever is in them", "[cli]
   CHECK(markdown->text().find("\\| \\`y\\`") != std::string::npos);
 }
 
-TEST_CASE("a run that somebody writes stays where it is", "[cli][runs]") {
+TEST_CASE("a run with a live writer stays where it is", "[cli][runs]") {
   const OutputDir output;
   const FixedClock clock;
   auto writer = store_test::create(store_test::new_run(output), clock);
@@ -555,7 +554,7 @@ TEST_CASE("axes are logarithmic, and a moving average begins where the values do
   CHECK(points[2].second == Approx(8.0 / 3));
 }
 
-TEST_CASE("nobody goes on with a run that another tool has made", "[cli][runs]") {
+TEST_CASE("an imported run cannot be resumed", "[cli][runs]") {
   const OutputDir output;
   FixedClock clock;
   auto own = store_test::create(store_test::new_run(output, "tiny"), clock);

@@ -80,7 +80,7 @@ TEST_CASE("what is no number comes as it was logged", "[store][feed]") {
   CHECK(batch.points[1].value == -std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("a run that goes back says to where, and a reader may begin anew", "[store][feed]") {
+TEST_CASE("a run that goes back says to where, and a reader may start again", "[store][feed]") {
   const OutputDir output;
   const FixedClock clock;
   const auto writer = create(new_run(output), clock);
@@ -154,7 +154,7 @@ TEST_CASE("a branch that grew from an older one brings what lies between", "[sto
   CHECK(pieces[3] == "loss@4=34 resume");
 }
 
-TEST_CASE("what lies in files comes with the rest, and once more to a reader that begins anew", "[store][feed]") {
+TEST_CASE("what lies in files comes with the rest, and once more to a reader that starts again", "[store][feed]") {
   const OutputDir output;
   const FixedClock clock;
   const auto writer = create(new_run(output), clock);

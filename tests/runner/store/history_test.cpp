@@ -35,8 +35,8 @@ std::vector<std::string> texts(const std::string& run_dir, std::int64_t branch =
   return found;
 }
 
-/// Branch 0 goes to step 6 and is killed; its checkpoint of step 4 is gone on with, and what belongs to step 4 but was
-/// written after that checkpoint comes once more.
+/// Branch 0 goes to step 6 and is killed; the run resumes from its checkpoint of step 4, and what belongs to step 4 but
+/// was written after that checkpoint comes once more.
 std::string killed_and_resumed(const OutputDir& output, const FixedClock& clock) {
   auto writer = create(new_run(output), clock);
   const std::string run_dir = writer->run_dir();

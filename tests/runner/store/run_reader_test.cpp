@@ -9,6 +9,7 @@
 #include "runner/store/annotations.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/sqlite.h"
+#include "runner/store/run_index.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -64,17 +65,17 @@ TEST_CASE("runs are listed newest first, from the index or without it", "[store]
   CHECK(list_runs(output.path, clock)[1].metrics == std::map<std::string, double>{{"loss", 1.0}});
   CHECK(list_runs(output.path, clock)[1].resolved.at_path("optimizer.lr")->as_double() == 0.001);
 
-  SECTION("an index that is no database is made anew") {
+  SECTION("an index that is no database is rebuilt") {
     std::ofstream(output.path + "/index.db", std::ios::trunc) << std::string(8192, 'x');
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
   }
-  SECTION("an index of another format is made anew") {
+  SECTION("an index of another format is rebuilt") {
     Database(output.path + "/index.db", Database::Mode::kWrite).execute("PRAGMA user_version=99");
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
   }
-  SECTION("a missing index is made anew") {
+  SECTION("a missing index is rebuilt") {
     std::filesystem::remove(output.path + "/index.db");
     CHECK(ids(list_runs(output.path, clock)) == both);
     CHECK(indexed(output) == 2);
@@ -95,6 +96,16 @@ TEST_CASE("runs are listed newest first, from the index or without it", "[store]
     read_recipe_values(output.path, names, runs);
     CHECK(runs[0].resolved.at_path("training.max_steps")->as_integer() == 10);
     CHECK(runs[1].resolved.is_null());
+  }
+  SECTION("what an earlier version recorded has the words of today") {
+    std::ofstream(output.path + "/a-" + a + "/resolved.json") << R"({"loader": {"pad_in_loss": true}})";
+    CHECK(list_runs(output.path, clock)[1].resolved.at_path("loader.count_repeated_samples")->as_bool());
+    auto runs = list_runs(output.path, clock, {.with_recipe = false});
+    RunIndex(output.path).store({{"a-" + a, {"", runs[1], "\n\"loader.pad_in_loss\":true\n"}}}, {});
+    for (const char* name : {"loader.pad_in_loss", "loader.count_repeated_samples"}) {
+      read_recipe_values(output.path, {name}, runs);
+      CHECK(runner::core::to_json(runs[1].resolved, -1) == R"({"loader": {"count_repeated_samples": true}})");
+    }
   }
   SECTION("a run that goes on is read again, one that is gone is forgotten") {
     const std::string run_dir = output.path + "/a-" + a;
@@ -120,10 +131,10 @@ TEST_CASE("one damaged run does not hide the others", "[store][reader]") {
        "/run.db: file is not a database"},
       {"of a newer format",
        [](const std::string& path) { Database(path, Database::Mode::kWrite).execute("PRAGMA user_version=2"); },
-       "/run.db has format 2, this roux reads up to format 1"},
+       "/run.db has format 2, this version of roux reads up to format 1"},
       {"of another program",
        [](const std::string& path) { Database(path, Database::Mode::kWrite).execute("PRAGMA application_id=7"); },
-       "/run.db is a database of something else than roux"},
+       "/run.db is not a database of roux"},
       {"without its tables",
        [](const std::string& path) { Database(path, Database::Mode::kWrite).execute("DROP TABLE branches"); },
        "/run.db: no such table: branches"},
@@ -181,7 +192,7 @@ TEST_CASE("a run is found by id, name, folder, prefix and path", "[store][reader
   CHECK(list_runs(empty.path + "/missing", clock).empty());
 }
 
-TEST_CASE("auto goes on with the newest run that was stopped or crashed", "[store][reader]") {
+TEST_CASE("auto resumes the newest run that was stopped or crashed", "[store][reader]") {
   const OutputDir output;
   FixedClock clock;
   CHECK_FALSE(newest_unfinished(output.path, "tiny", clock));

@@ -136,7 +136,7 @@ TEST_CASE("NaN and infinities come back as they were", "[store][writer]") {
   CHECK(points[3].second == 5e-324);
 }
 
-TEST_CASE("a live run is held by its process, and nobody else gets it", "[store][lease]") {
+TEST_CASE("a live run is held by its process, and no other gets it", "[store][lease]") {
   const OutputDir output;
   FixedClock clock;
   auto writer = create(new_run(output), clock);
@@ -152,9 +152,9 @@ TEST_CASE("a live run is held by its process, and nobody else gets it", "[store]
   REQUIRE_FALSE(second);
   char host[256] = {};
   gethostname(host, sizeof host - 1);
-  CHECK(second.failure().message == writer->run_dir() + " is held by pid " + std::to_string(getpid()) + " on " + host +
-                                        " since 2027-01-15 08:00:00 UTC");
-  CHECK(second.failure().hint == "wait for it or stop it; `--new` starts another run beside it");
+  CHECK(second.failure().message == writer->run_dir() + " is in use by pid " + std::to_string(getpid()) + " on " +
+                                        host + " since 2027-01-15 08:00:00 UTC");
+  CHECK(second.failure().hint == "wait for it, stop it, or start another run with `--new`");
 
   clock.now_ms += 24 * 3600 * 1000;  // an old heartbeat does not matter while the process lives
   CHECK(newest_unfinished(output.path, "tiny", clock)->owner);
@@ -178,7 +178,7 @@ TEST_CASE("another host's lease holds until its heartbeat is a minute old", "[st
   REQUIRE(held->owner);
   CHECK(held->owner->host == "far");
   CHECK(RunWriter::resume({run_dir, 0, 0}, clock).failure().message ==
-        run_dir + " is held by pid 1 on far since 2027-01-15 07:43:20 UTC");
+        run_dir + " is in use by pid 1 on far since 2027-01-15 07:43:20 UTC");
   clock.now_ms += 2'000;
   CHECK_FALSE(newest_unfinished(output.path, "tiny", clock)->owner);
   CHECK(newest_unfinished(output.path, "tiny", clock)->status == RunStatus::kCrashed);
@@ -209,7 +209,7 @@ TEST_CASE("a killed process leaves a readable run that shows as crashed", "[stor
   auto run = newest_unfinished(output.path, "tiny", clock);
   REQUIRE(run);
   CHECK(run->status == RunStatus::kCrashed);
-  CHECK(run->reason == "its process ended without a word");
+  CHECK(run->reason == "its process ended without a status");
   const auto points = series(run->run_dir, "loss");
   REQUIRE(points.size() >= 500);
   for (std::size_t i = 0; i < points.size(); ++i) REQUIRE(points[i].first == static_cast<std::int64_t>(i) + 1);
@@ -376,21 +376,20 @@ TEST_CASE("a run that is moved, removed or damaged while it is written notices",
   };
   const Case cases[] = {
       {"moved", [](const Path& dir) { rename(dir, dir.string() + "-moved"); },
-       "the run's folder DIR was moved or removed while the run went on"},
-      {"removed", [](const Path& dir) { remove_all(dir); },
-       "the run's folder DIR was moved or removed while the run went on"},
+       "the run's folder DIR was moved or removed during the run"},
+      {"removed", [](const Path& dir) { remove_all(dir); }, "the run's folder DIR was moved or removed during the run"},
       {"run.db removed", [](const Path& dir) { remove(dir / "run.db"); },
-       "DIR/run.db was moved, removed or replaced while the run went on"},
+       "DIR/run.db was moved, removed or replaced during the run"},
       {"run.db replaced",
        [](const Path& dir) {
          std::filesystem::copy(dir / "run.db", dir / "other");
          rename(dir / "other", dir / "run.db");
        },
-       "DIR/run.db was moved, removed or replaced while the run went on"},
+       "DIR/run.db was moved, removed or replaced during the run"},
       {"run.db cut", [](const Path& dir) { resize_file(dir / "run.db", 5000); },
-       "another program has overwritten or cut DIR/run.db while the run went on"},
+       "another program has overwritten or cut DIR/run.db during the run"},
       {"run.db overwritten", [](const Path& dir) { overwrite(dir / "run.db", 0, 5000); },
-       "another program has overwritten or cut DIR/run.db while the run went on"},
+       "another program has overwritten or cut DIR/run.db during the run"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
@@ -427,7 +426,7 @@ TEST_CASE("a run that is moved, removed or damaged while it is written notices",
     overwrite(run_db, 20 * 4096, 2 * 4096);  // of the metrics' pages, which the end of the run does not touch
     CHECK_FALSE(writer->finish(RunStatus::kFinished, ""));
     CHECK_THROWS_WITH(writer->throw_if_failed(),
-                      "another program has overwritten or cut " + run_db + " while the run went on");
+                      "another program has overwritten or cut " + run_db + " during the run");
   }
 }
 
@@ -469,7 +468,7 @@ TEST_CASE("a writer that leaves without finish() has failed", "[store][writer]")
   create(new_run(output), clock).reset();
   const auto run = std::move(find_run(output.path, "last", clock)).value();
   CHECK(run.status == RunStatus::kFailed);
-  CHECK(run.reason == "the program left without saying why");
+  CHECK(run.reason == "the process exited without a status");
   CHECK_FALSE(newest_unfinished(output.path, "tiny", clock));
 }
 

@@ -40,7 +40,7 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
     end.value = value;
     end.spent = {20, 64, 1000};
     study->end(trial->number, end, 2);
-    if (trial->number == 1) tally.update(*study);  // how often somebody asks makes no difference
+    if (trial->number == 1) tally.update(*study);  // the number of queries makes no difference
   }
   runner::sweep::RegretMonitor regret(*sweep);
   return reached_limit(*sweep, *study, tally.update(*study), worked_ms, regret);
@@ -63,10 +63,10 @@ TEST_CASE("a limit is reached when what was done says so", "[sweep][limits]") {
       {"tokens", "{max_tokens: 4.0e+3}", 0, "max_tokens 4000 is used up: 4000"},
       {"time", "{max_time: 2s}", 2000, "max_time 2.0 s is over"},
       {"not all time", "{max_time: 2s}", 1999, ""},
-      {"no improvement", "{patience: 1}", 0, "patience 1 is at its end: no better variant since"},
+      {"no improvement", "{patience: 1}", 0, "patience 1 is used up: no better variant since"},
       {"some improvement", "{patience: 2}", 0, ""},
       {"no improvement that counts", "{patience: 2, min_delta: 0.05}", 0,
-       "patience 2 is at its end: no better variant since"},
+       "patience 2 is used up: no better variant since"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(reached(c.stop, c.worked_ms) == c.reason); }

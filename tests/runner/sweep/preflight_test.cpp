@@ -38,9 +38,9 @@ Seen seen(
 TEST_CASE("constraints that hardly anything meets end the search", "[sweep]") {
   const std::string grid = "  parameters: {seed: {min: 1, max: 100000}, training.max_steps: {min: 1, max: 100000}}\n";
   CHECK(seen(grid + "  n_trials: 3\n  constraints: seed < 0").told ==
-        std::vector<std::string>{"of 10000 variants 0 meet the constraints: the next one may take hours to find"});
+        std::vector<std::string>{"of 10000 variants 0 meet the constraints: finding the next one may take hours"});
   CHECK(seen(grid + "  constraints: seed == 100000").told ==
-        std::vector<std::string>{"of 100000 variants 0 meet the constraints: the next one may take hours to find"});
+        std::vector<std::string>{"of 100000 variants 0 meet the constraints: finding the next one may take hours"});
   const Seen one_percent = seen(
       "  n_trials: 3\n  parameters: {seed: {min: 1, max: 100}, optimizer.lr: {min: 0, max: 1}}\n"
       "  constraints: seed == 50");
@@ -72,9 +72,8 @@ TEST_CASE("a constraint on what is settled from other keys is told where it does
       "  parameters: {training.micro_batch_size: {values: [16, 64]}}\n"
       "  constraints: training.global_batch_size < 50");
   CHECK(found.told ==
-        std::vector<std::string>{
-            "the constraint reads what follows from other keys, and does not hold of what it comes to, in "
-            "the variant training.micro_batch_size=64"});
+        std::vector<std::string>{"the constraint uses derived keys and is violated after they are resolved, in "
+                                 "the variant training.micro_batch_size=64"});
 }
 
 TEST_CASE("a list of very many values is looked at here and there", "[sweep]") {
@@ -92,9 +91,9 @@ TEST_CASE("what is varied or demanded in vain is told", "[sweep]") {
   const Case cases[] = {
       {"a condition that never holds",
        "  parameters: {seed: {values: [1, 2]}, optimizer.lr: {values: [1, 2], when: seed > 2}}",
-       "the condition of optimizer.lr holds in no variant"},
+       "the condition of optimizer.lr is true in no variant"},
       {"more trials than variants", "  n_trials: 5\n  parameters: {seed: {values: [1, 2]}}",
-       "n_trials is 5, but the space has 2 variants: some train again, to the same value"},
+       "n_trials is 5, but the space has 2 variants: some repeat, with the same result"},
       {"a constraint of another kind", "  parameters: {seed: {values: [1, 2]}}\n  constraints: run_name > 3",
        "the constraint excludes nothing"},
       {"a constraint that divides by zero", "  parameters: {seed: {values: [1, 2]}}\n  constraints: 1 / 0 > seed",
@@ -102,7 +101,7 @@ TEST_CASE("what is varied or demanded in vain is told", "[sweep]") {
       {"a constraint that is no comparison", "  parameters: {seed: {values: [1, 2]}}\n  constraints: seed + 1",
        "the constraint excludes nothing"},
       {"a variable that nothing refers to", "  parameters: {vars.other: {values: [1, 2]}}",
-       "vars.other changes nothing that is trained"},
+       "vars.other has no effect on training"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(seen(c.sweep).told == std::vector<std::string>{c.told}); }

@@ -159,7 +159,7 @@ TEST_CASE("ASHA promotes whom halving by hand promotes, and when", "[sweep][prom
 }
 
 TEST_CASE("Hyperband promotes within each bracket", "[sweep][promotion]") {
-  // From 3 to 81 steps by 3: four brackets of 27, 12, 6 and 4 trials, of which the last one stops nobody.
+  // From 3 to 81 steps by 3: four brackets of 27, 12, 6 and 4 trials, of which the last one stops none.
   const auto found = arrivals(sweep_of("{type: hyperband, min_steps: 3, max_steps: 81}", 98, 81), 81, {3, 9, 27, 81});
   const auto bracket_of = [](std::int64_t trial) -> std::size_t {
     const std::int64_t sizes[] = {27, 12, 6, 4};
@@ -206,7 +206,7 @@ TEST_CASE("halving sees what others that run have reported", "[sweep][pruning]")
   CHECK_FALSE(pruning.pruned_at(0, worse).has_value());
 }
 
-TEST_CASE("checkpoints go that nobody goes on from, but for the best", "[sweep][checkpoints]") {
+TEST_CASE("checkpoints that no trial resumes from are deleted, except the best", "[sweep][checkpoints]") {
   const auto spare = [](const std::string& more, bool over) {
     runner::core::Diagnostics diagnostics;
     const auto sweep = tests::read_sweep(

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
+#include "runner/recipe/renamed_keys.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -41,4 +42,49 @@ TEST_CASE("a sweep that was recorded compares and trains what it did when it was
   REQUIRE((trial && again));
   CHECK(again->at("lr_scheduler.total_steps").as_integer() == 50);
   CHECK(again->resolved_json() == trial->resolved_json());
+}
+
+TEST_CASE("a sweep that was recorded with old words is that of the recipe with the new ones", "[sweep][studies]") {
+  const auto in_old_words = [](std::string text) {
+    for (const auto& key : runner::recipe::renamed_keys()) {
+      for (std::size_t at = text.find(key.is); at != std::string::npos; at = text.find(key.is))
+        text.replace(at, key.is.size(), key.was);
+    }
+    return text;
+  };
+  runner::core::Diagnostics diagnostics;
+  const auto sweep = tests::read_sweep(
+      "  sampler: random\n"
+      "  parameters: {optimizer.lr: {min: 0.1, max: 1}, loader.count_repeated_samples: {values: [true, false]}}\n"
+      "  population: {size: 4, interval: 1, quantile_fraction: 0.5}\n",
+      diagnostics);
+  INFO(render(diagnostics));
+  REQUIRE(sweep);
+  const tests::TempDir dir;
+  StudyInfo info;
+  info.name = "tiny-1";
+  info.recipe_path = "recipe.yaml";
+  info.recipe_dir = sweep->recipe_dir();
+  info.recipe_json = in_old_words(sweep->identity());
+  REQUIRE(info.recipe_json.find("loader.pad_in_loss") != std::string::npos);
+  REQUIRE(info.recipe_json.find("\"replaced\"") != std::string::npos);
+  const auto study = Study::create(dir.path(), info).value();
+  const Point point = {0.5, 1};
+  Study::Demand demand;
+  demand.variants_max = 1;
+  demand.propose = [&](const auto&, const auto&) {
+    return Variant{0, point, in_old_words(sweep->space().text(point))};
+  };
+  study->add_worker(1);
+  REQUIRE(study->claim(demand));
+  CHECK(study->variants().front().text == sweep->space().text(point));
+  const auto recorded = recorded_sweep(*study, diagnostics);
+  INFO(render(diagnostics));
+  REQUIRE(recorded);
+  CHECK(recorded->identity_of_trials() == sweep->identity_of_trials());
+  TrialSettings place;
+  place.run_name = "tiny-1-0";
+  const auto trial = recorded->trial(point, place, diagnostics);
+  REQUIRE(trial);
+  CHECK(trial->at("loader.count_repeated_samples").as_bool() == false);
 }

@@ -45,7 +45,7 @@ class Hurried final : public runner::core::Clock {
   mutable std::int64_t now_ms_ = 0;
 };
 
-/// There is always something to be seen: nobody waits.
+/// There is always an event: no wait.
 struct AlwaysReady {
   AlwaysReady() = default;
   ~AlwaysReady() { close(descriptor); }
@@ -55,7 +55,7 @@ struct AlwaysReady {
   int descriptor = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
-/// There is room for so many at once, and one ends each time that somebody looks, badly.
+/// There is room for this many at once, and one fails at each poll.
 class Cramped final : public Trainings {
  public:
   struct Asked {
@@ -121,7 +121,7 @@ class Broken final : public Trainings {
   AlwaysReady event_;
 };
 
-/// The status of a process that does `work` with nobody to see it, and without the signal handlers of the tests.
+/// The status of a process that does `work` without output and without the signal handlers of the tests.
 int status_of(const std::function<void()>& work) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -177,7 +177,7 @@ TEST_CASE("where the system has no process for a trial it waits, and is tried ag
   SECTION("for those that run") {
     Location place("  max_concurrent_trials: 2\n");
     CHECK(place.work(1, tells_later).failure.empty());
-    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; it is tried again") == 1);
+    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; retrying") == 1);
     for (const auto& trial : place.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
     CHECK(place.study->trials().size() == 2);
   }
@@ -193,7 +193,7 @@ TEST_CASE("where the system has no process for a trial it waits, and is tried ag
 
 TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
   for (const char* words :
-       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free there",
+       {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free",
         "cannot write runs/a/logs/rank-0.log: No space left on device", "runs/a/run.db: database or disk is full"}) {
     CHECK(runner::sweep::judge(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
           runner::sweep::Outcome::Kind::kInterrupted);
@@ -210,7 +210,7 @@ TEST_CASE("who leaves before an end is on record has not come to one, whatever h
   for (const int status : {0, 3, 75}) {
     const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
     CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
-    CHECK(outcome.reason == "it left before its end, with exit status " + std::to_string(status));
+    CHECK(outcome.reason == "it exited before its end, with status " + std::to_string(status));
   }
 }
 
@@ -259,7 +259,7 @@ TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worke
   CHECK(CrashNote::status_of(dir.path(), 13, 1) == 128 + SIGABRT);
   CHECK(WTERMSIG(ended_by([](CrashNote& note) {
           note.end();
-          raise(SIGSEGV);  // between two trainings: nobody's
+          raise(SIGSEGV);  // between two trainings: of none
         })) == SIGSEGV);
   CHECK(WTERMSIG(ended_by([](CrashNote& note) {
           note.begin(14, 1);

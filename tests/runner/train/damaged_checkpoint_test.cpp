@@ -129,7 +129,7 @@ TEST_CASE("a checkpoint that is damaged while it is loaded leaves the run resuma
   fs::resize_file(checkpoint + "/trainer.json", 1);  // it was whole when it was chosen
   const core::RunError changed = refusal({});
   CHECK(changed.exit_code() == core::kExitResumable);
-  CHECK(changed.hint() == "it was changed while it was loaded; the same command goes on from the newest that is whole");
+  CHECK(changed.hint() == "it changed while being loaded; the same command resumes from the newest intact one");
 }
 
 }  // namespace runner::train

@@ -29,7 +29,7 @@ TEST_CASE("ranks with other weights are refused by name", "[train][agreement]") 
   });
   for (const std::string& error : errors) {
     INFO(error);
-    CHECK(error.starts_with("ranks 0 and 2 differ in the weights that they begin with: xxh128:"));
+    CHECK(error.starts_with("ranks 0 and 2 differ in the initial weights: xxh128:"));
   }
 }
 

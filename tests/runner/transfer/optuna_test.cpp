@@ -50,7 +50,7 @@ TEST_CASE("a sweep is the same after a way through Optuna's tables", "[sweep][op
   const auto open = three(dir.path());
   const std::string file = dir.path() + "/study.db";
   REQUIRE(write_optuna(file, to_optuna(open.sweep, *open.study)).ok());
-  CHECK(write_optuna(file, {}).failure().message == file + " is there already");
+  CHECK(write_optuna(file, {}).failure().message == file + " already exists");
   const auto read = read_optuna(file, "");
   REQUIRE(read.ok());
   CHECK(read.value().name == "tiny-1");

@@ -482,7 +482,7 @@ class Tracer {
   std::vector<DiskEvent> mapped(pid_t id, const std::array<unsigned long long, 6>& a) {
     const bool shared = (a[3] & MAP_SHARED) != 0 && (a[2] & PROT_WRITE) != 0 && (a[3] & MAP_ANONYMOUS) == 0;
     const std::string path = shared ? path_of_descriptor(id, a[4]) : "";
-    // SQLite's index of its journal is made anew by whoever opens the database after a crash.
+    // SQLite's index of its journal is rebuilt by the next one to open the database after a crash.
     if (shared && is_below(path) && !path.ends_with("-shm")) return doubt("a shared mapping of " + path);
     return {};
   }

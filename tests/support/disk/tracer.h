@@ -25,7 +25,7 @@ struct Strike {
   enum class Kind {
     kNone,
     kKillBefore,  ///< SIGKILL on the way in: the call does not happen
-    kKillAfter,   ///< SIGKILL on the way out
+    kKillAfter,   ///< SIGKILL on return
     kError,       ///< the call does not happen and returns `error`
     kShort,       ///< a read or write does happen, with half of its bytes; other calls are left alone
   } kind = Kind::kNone;

@@ -58,7 +58,7 @@ std::uint16_t quiet_port() {
     try {
       const runner::core::ListeningSocket socket(port);
       return port;
-    } catch (const runner::core::RunError&) {  // somebody's
+    } catch (const runner::core::RunError&) {  // in use
     }
   }
   throw std::runtime_error("no port is free");

@@ -19,7 +19,7 @@ bool is_gone(pid_t pid);
 /// Stops a process, which need not be a child of ours, until it gets a SIGCONT; returns when it stands still.
 void stop(pid_t pid);
 
-/// A port at which nobody listens, below those that the system hands out by itself. Others of one process differ.
+/// A port without a listener, below those that the system hands out by itself. Others of one process differ.
 std::uint16_t quiet_port();
 
 }  // namespace tests

@@ -25,7 +25,7 @@ class Postgres {
   void crash_and_restart();
   /// Ends all connections of roux but keeps the server.
   void cut_connections() const;
-  /// Nobody changes a trial of the only sweep there until release(): all come to wait.
+  /// No worker changes a trial of the only sweep there until release(): all come to wait.
   void hold();
   void release();
   /// What `psql` prints.

@@ -28,7 +28,7 @@ class RanksPlace : public TestRun {
   std::vector<std::string> verbose(const std::vector<std::string>& settings) const;
 };
 
-/// The setting for so many processes.
+/// The setting for this many processes.
 std::string processes(int count);
 
 }  // namespace tests

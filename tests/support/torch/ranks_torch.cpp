@@ -29,7 +29,7 @@ std::vector<std::exception_ptr> end_of_ranks(const RanksOptions& options,
         place.rank = place.local_rank = rank;
         place.size = place.local_size = options.size;
         place.master_port = port;
-        const auto group = runner::distributed::meet(place, {options.timeout_s, options.debug});
+        const auto group = runner::distributed::init_process_group(place, {options.timeout_s, options.debug});
         body(*group);
       } catch (...) {
         thrown[static_cast<std::size_t>(rank)] = std::current_exception();

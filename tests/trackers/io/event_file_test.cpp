@@ -1,5 +1,4 @@
 #include "trackers/io/event_file.h"
-#include "runner/core/picture/crc32.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -7,6 +6,7 @@
 #include <vector>
 
 #include "tests/runner/store/fixture.h"
+#include "trackers/io/crc32c.h"
 #include "trackers/io/wire.h"
 
 namespace {
@@ -21,7 +21,7 @@ std::string record(const Wire& event) {
     return text;
   };
   const auto checksum = [&](const std::string& bytes) {
-    const std::uint32_t crc = runner::core::crc32c(bytes);
+    const std::uint32_t crc = crc32c(bytes);
     return little_endian(((crc >> 15) | (crc << 17)) + 0xa282ead8U, 4);
   };
   const std::string length = little_endian(event.bytes().size(), 8);
@@ -99,7 +99,7 @@ TEST_CASE("a file that is cut or damaged gives what comes before", "[trackers][e
     EventFile all;
     REQUIRE(read_event_file(folder.write(whole.substr(0, bytes)), all));
     CHECK(all.scalars.size() == 1);
-    CHECK(all.damage.find("its last record is cut") != std::string::npos);
+    CHECK(all.damage.find("its last record is truncated") != std::string::npos);
   }
   for (std::size_t at = first.size(); at < whole.size(); ++at) {
     std::string flipped = whole;
@@ -112,5 +112,5 @@ TEST_CASE("a file that is cut or damaged gives what comes before", "[trackers][e
   EventFile all;
   const auto none = read_event_file(folder.write("no event file"), all);
   REQUIRE_FALSE(none);
-  CHECK(none.failure().message.find("is no event file of TensorBoard") != std::string::npos);
+  CHECK(none.failure().message.find("is not an event file of TensorBoard") != std::string::npos);
 }

@@ -58,21 +58,17 @@ TEST_CASE("no answer is a reason to try again, a wrong address is not", "[tracke
   }
 }
 
-TEST_CASE("an answer says whether to try again, to ask somebody, or to leave it", "[trackers][http]") {
+TEST_CASE("an answer says whether to retry, to pause, or to skip", "[trackers][http]") {
   struct Case {
     long status;
     Remedy remedy;
     const char* message;
   };
   static constexpr Case cases[] = {
-      {301, Remedy::kPause, "it answers 301, which leads elsewhere"},
-      {400, Remedy::kLeaveOut, "it answers 400: \"no\""},
-      {401, Remedy::kPause, "it answers 401: \"no\""},
-      {403, Remedy::kPause, "it answers 403: \"no\""},
-      {404, Remedy::kLeaveOut, "it answers 404: \"no\""},
-      {408, Remedy::kTryAgain, "it answers 408: \"no\""},
-      {429, Remedy::kTryAgain, "it answers 429: \"no\""},
-      {500, Remedy::kTryAgain, "it answers 500: \"no\""},
+      {301, Remedy::kPause, "it answers 301, a redirect"}, {400, Remedy::kLeaveOut, "it answers 400: \"no\""},
+      {401, Remedy::kPause, "it answers 401: \"no\""},     {403, Remedy::kPause, "it answers 403: \"no\""},
+      {404, Remedy::kLeaveOut, "it answers 404: \"no\""},  {408, Remedy::kTryAgain, "it answers 408: \"no\""},
+      {429, Remedy::kTryAgain, "it answers 429: \"no\""},  {500, Remedy::kTryAgain, "it answers 500: \"no\""},
       {503, Remedy::kTryAgain, "it answers 503: \"no\""},
   };
   for (const Case& c : cases) {

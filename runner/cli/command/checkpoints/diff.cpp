@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "runner/cli/command/checkpoints/commands.h"
+#include "runner/cli/flags.h"
 #include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 #include "runner/review/checkpoint/tensor_diff.h"
@@ -33,7 +33,7 @@ void diff(const Request& request, Session& session) {
   const auto b = path_of(request.b, session);
   if (!a || !b) return;
   const auto comparison = artifact::compare_checkpoints(*a, *b);
-  // 1 means that they differ, as for diff(1); so trouble is 2.
+  // As with diff(1), 1 means that they differ and 2 is an error.
   if (!comparison) return session.fail(comparison.failure().message, comparison.failure().hint);
   review::DiffOptions options{*a, *b};
   if (request.all) options.rows_max = std::numeric_limits<std::size_t>::max();
@@ -49,17 +49,13 @@ void diff(const Request& request, Session& session) {
 void add_checkpoints_diff(CLI::App& group, Session& session) {
   const auto request = std::make_shared<Request>();
   CLI::App* command = group.add_subcommand("diff", "Show which tensors of two checkpoints differ, and by how much");
-  const char* what = "A checkpoint: its folder, RUN:best, RUN:last, RUN:step-000500, or a safetensors file";
+  const char* what = "Checkpoint: folder, RUN:best, RUN:last, RUN:step-000500, or a safetensors file";
   command->add_option("A", request->a, what)->required();
   command->add_option("B", request->b, what)->required();
-  command->add_flag("--all", request->all, "Every row, however many there are");
-  command->add_option("--format", request->format, "text or json")
-      ->type_name("FORMAT")
-      ->check([](const std::string& value) {
-        return value == "text" || value == "json" ? std::string() : "must be text or json, got \"" + value + "\"";
-      });
+  command->add_flag("--all", request->all, "Show every row");
+  add_format(*command, request->format, {"text", "json"});
   command->footer(
-      "\nExit status: 0 when every bit that decides the next step is the same, 1 when not, 2 when they cannot be "
+      "\nExit status: 0 if all state that affects training is bit-identical, 1 if it differs, 2 if it cannot be "
       "compared.\n"
       "\nExamples:\n"
       "  roux checkpoints diff tiny-gpt:step-000200 tiny-gpt:last\n"

@@ -1,7 +1,7 @@
 #include <algorithm>
 
-#include "runner/cli/sweep_command.h"
-#include "runner/core/units.h"
+#include "runner/cli/group/sweep.h"
+#include "runner/core/text.h"
 #include "runner/transfer/optuna.h"
 
 namespace runner::cli {
@@ -12,7 +12,7 @@ using sweep::Trial;
 
 struct SweepExportRequest {
   std::string sweep = "last", format = "csv";
-  std::string optuna = "";  ///< a file, in place of standard output
+  std::string optuna = "";  ///< file of an Optuna storage; "" for standard output
 };
 
 /// The paths that are varied, in the order of the sweep.
@@ -26,7 +26,7 @@ std::vector<std::string> paths_of(const sweep::OpenSweep& open, const std::vecto
   return paths;
 }
 
-/// Null where the variant leaves the path alone.
+/// Null if the variant does not set the path.
 const Node* value_at(const std::vector<sweep::Assignment>& values, const std::string& path) {
   for (const sweep::Assignment& one : values) {
     if (one.path == path) return &one.value;
@@ -34,7 +34,7 @@ const Node* value_at(const std::vector<sweep::Assignment>& values, const std::st
   return nullptr;
 }
 
-/// Those after the first.
+/// The objectives after the first.
 std::vector<std::string> other_objectives(const sweep::OpenSweep& open) {
   std::vector<std::string> names;
   for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) names.push_back(open.sweep.objectives()[i].name);
@@ -45,15 +45,15 @@ std::string as_csv(const sweep::OpenSweep& open) {
   const auto& variants = open.study->variants();
   const std::vector<std::string> paths = paths_of(open, variants);
   std::string text = "trial,variant,replicate,state,value,step,run,reason,started_ms,ended_ms";
-  for (const std::string& name : other_objectives(open)) text += "," + terminal::csv_field(name);
-  for (const std::string& path : paths) text += "," + terminal::csv_field(path);
+  for (const std::string& name : other_objectives(open)) text += "," + core::csv_field(name);
+  for (const std::string& path : paths) text += "," + core::csv_field(path);
   text += "\r\n";
   for (const Trial& trial : open.study->trials()) {
     const auto values = open.sweep.space().assignments(variants[static_cast<std::size_t>(trial.variant)].point);
     text += std::to_string(trial.number) + "," + std::to_string(trial.variant) + "," + std::to_string(trial.replicate) +
             "," + std::string(to_text(trial.state)) + ",";
     if (trial.value) text += core::to_json(Node::floating(*trial.value), -1);
-    text += "," + std::to_string(trial.step) + "," + trial.run + "," + terminal::csv_field(trial.reason) + "," +
+    text += "," + std::to_string(trial.step) + "," + trial.run + "," + core::csv_field(trial.reason) + "," +
             std::to_string(trial.started_ms) + "," + std::to_string(trial.ended_ms);
     for (std::size_t i = 1; i < open.sweep.objectives().size(); ++i) {
       text += "," + (i <= trial.others.size() ? core::to_json(Node::floating(trial.others[i - 1]), -1) : "");
@@ -62,7 +62,7 @@ std::string as_csv(const sweep::OpenSweep& open) {
       const Node* value = value_at(values, path);
       text += ",";
       if (value != nullptr)
-        text += terminal::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
+        text += core::csv_field(value->is_string() ? value->as_string() : core::to_json(*value, -1));
     }
     text += "\r\n";
   }
@@ -130,11 +130,10 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExpor
 
 void add_sweep_export(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepExportRequest>();
-  CLI::App* command = sweep.add_subcommand("export", "Write every trial with its values, for other programs");
-  command->add_option("SWEEP", request->sweep, kSweepText);
-  add_runs_format(*command, request->format, {"csv", "json"});
-  command->add_option("--optuna", request->optuna, "Into this file instead, a SQLite storage that Optuna loads")
-      ->type_name("FILE");
+  CLI::App* command = sweep.add_subcommand("export", "Export the trials with their values");
+  add_sweep_name(*command, request->sweep);
+  add_format(*command, request->format, {"csv", "json"});
+  command->add_option("--optuna", request->optuna, "Write a SQLite storage for Optuna instead")->type_name("FILE");
   command->footer(
       "\nExamples:\n"
       "  roux sweep export > trials.csv\n"

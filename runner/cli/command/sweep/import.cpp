@@ -1,8 +1,9 @@
 #include <cstdio>
 #include <optional>
 
-#include "runner/cli/sweep_command.h"
-#include "runner/core/units.h"
+#include "runner/cli/group/sweep.h"
+#include "runner/cli/group/sweep_flags.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/transfer/optuna.h"
@@ -10,23 +11,24 @@
 namespace runner::cli {
 namespace {
 
-constexpr std::size_t kToldMax = 5;  // of the trials that are left out, the first ones
+constexpr std::size_t kToldMax = 5;  // of the skipped trials, the first ones
 
 struct SweepImportFlags {
-  SweepRunFlags run;  ///< of the recipe, which may be missing
+  SweepFlags run;  ///< its recipe may be missing
   std::string optuna, study;
   std::map<std::string, std::string> paths;
 };
 
-/// Which of several parameters is which, where their names are the same but for signs that `vars` does not take.
+/// Warns about parameters whose names differ only in characters that `vars` does not allow.
 void tell_numbered(const Session& session, const std::map<std::string, std::string>& paths) {
   core::Diagnostics diagnostics;
   for (const auto& [name, path] : transfer::told_apart(paths))
-    diagnostics.warning({}, "parameter \"" + name + "\" is called " + path + " here, to tell it from another");
+    diagnostics.warning(
+        {}, "parameter \"" + name + "\" is imported as " + path + ", as another parameter has the same path");
   session.show(diagnostics);
 }
 
-/// The sweep that the trials become part of; nothing after saying what is wrong.
+/// The sweep to import into; nothing when the session has failed.
 std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& flags,
                                       const transfer::OptunaStudy& study, transfer::ImportOptions& options) {
   if (!flags.run.recipe.path.empty()) return read_sweep(session, flags.run);
@@ -43,20 +45,20 @@ std::optional<sweep::Sweep> sweep_for(Session& session, const SweepImportFlags& 
   return sweep;
 }
 
-/// False after saying what differs.
+/// False when the session has failed.
 bool same_goals(Session& session, const transfer::OptunaStudy& study, const sweep::Sweep& sweep) {
   const auto& objectives = sweep.objectives();
   if (study.maximize.size() != objectives.size()) {
     session.fail("study " + study.name + " has " +
                      core::counted(static_cast<std::int64_t>(study.maximize.size()), "objective", "objectives") +
-                     ", and the recipe's sweep has " + std::to_string(objectives.size()),
-                 "import it with a recipe that compares by as many");
+                     ", but the recipe's sweep has " + std::to_string(objectives.size()),
+                 "use a recipe with the same number of objectives");
     return false;
   }
   for (std::size_t i = 0; i < objectives.size(); ++i) {
     if (objectives[i].maximize == study.maximize[i]) continue;
     session.fail("study " + study.name + (study.maximize[i] ? " maximizes" : " minimizes") +
-                     ", and the recipe's sweep " + (study.maximize[i] ? "minimizes " : "maximizes ") +
+                     ", but the recipe's sweep " + (study.maximize[i] ? "minimizes " : "maximizes ") +
                      objectives[i].name,
                  "change the goal in the recipe");
     return false;
@@ -66,9 +68,8 @@ bool same_goals(Session& session, const transfer::OptunaStudy& study, const swee
 
 void tell_left_out(const Session& session, const std::vector<std::string>& lines) {
   core::Diagnostics diagnostics;
-  for (std::size_t i = 0; i < lines.size() && i < kToldMax; ++i) diagnostics.warning({}, "left out, " + lines[i]);
-  if (lines.size() > kToldMax)
-    diagnostics.warning({}, "left out, " + std::to_string(lines.size() - kToldMax) + " more");
+  for (std::size_t i = 0; i < lines.size() && i < kToldMax; ++i) diagnostics.warning({}, "skipped " + lines[i]);
+  if (lines.size() > kToldMax) diagnostics.warning({}, "skipped " + std::to_string(lines.size() - kToldMax) + " more");
   session.show(diagnostics);
 }
 
@@ -79,14 +80,13 @@ void import_study(Session& session, const SweepImportFlags& flags) {
   const auto sweep = sweep_for(session, flags, from.value(), options);
   if (!sweep) return;
   if (sweep->config().replicates > 1)
-    return session.fail("the recipe has replicates, and a trial of Optuna is a variant by itself",
-                        "--set sweep.replicates=1 takes them so");
+    return session.fail("the recipe has replicates, but trials of Optuna have none", "add --set sweep.replicates=1");
   if (!same_goals(session, from.value(), *sweep)) return;
   const transfer::Importable found = importable(from.value(), options, sweep->space());
   tell_left_out(session, found.left_out);
   if (found.trials.empty()) {
     return session.fail("no trial of study " + from.value().name + " fits the sweep",
-                        "--map NAME=PATH gives a parameter the path that it has in the recipe");
+                        "--map NAME=PATH maps the name of a parameter to its path in the recipe");
   }
   const bool stand_in = flags.run.recipe.path.empty();
   std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
@@ -95,22 +95,22 @@ void import_study(Session& session, const SweepImportFlags& flags) {
   if (!study) return session.fail(study.failure().message, study.failure().hint, study.failure().exit_code);
   import_trials(found, sweep->space(), *study.value());
   const std::string& name = study.value()->info().name;
-  std::printf("%s of study %s are now those of sweep %s\n",
+  std::printf("imported %s of study %s into sweep %s\n",
               core::counted(static_cast<std::int64_t>(found.trials.size()), "trial", "trials").c_str(),
               core::printable(from.value().name).c_str(), name.c_str());
-  if (!stand_in) std::printf("  go on with it  roux sweep resume %s\n", name.c_str());
+  if (!stand_in) std::printf("  resume it  roux sweep resume %s\n", name.c_str());
 }
 
 }  // namespace
 
 void add_sweep_import(CLI::App& sweep, Session& session) {
   const auto flags = std::make_shared<SweepImportFlags>();
-  CLI::App* command = sweep.add_subcommand("import", "Make the trials of an Optuna study those of a new sweep");
+  CLI::App* command = sweep.add_subcommand("import", "Import the trials of an Optuna study into a new sweep");
   command->add_option("RECIPE", flags->run.recipe.path,
-                      "Whose sweep they become, and may go on from; without one their parameters are called vars.NAME");
+                      "Recipe of the new sweep; without one, parameters become vars.NAME and cannot be trained");
   add_override_flags(*command, flags->run.recipe);
-  command->add_option("--optuna", flags->optuna, "The SQLite storage")->required()->type_name("FILE");
-  command->add_option("--study", flags->study, "Which of its studies")->type_name("NAME");
+  command->add_option("--optuna", flags->optuna, "SQLite storage to read")->required()->type_name("FILE");
+  command->add_option("--study", flags->study, "Name of the study, if there are several")->type_name("NAME");
   command
       ->add_option_function<std::vector<std::string>>(
           "--map",
@@ -118,7 +118,7 @@ void add_sweep_import(CLI::App& sweep, Session& session) {
             for (const std::string& pair : pairs)
               flags->paths[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
           },
-          "The path of a parameter that Optuna knows by another name; may be given again")
+          "Map the name of a parameter to its path in the recipe; repeatable")
       ->type_name("NAME=PATH")
       ->allow_extra_args(false)
       ->check([](const std::string& pair) {

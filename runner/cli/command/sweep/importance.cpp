@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "runner/cli/sweep_command.h"
-#include "runner/core/units.h"
+#include "runner/cli/group/sweep.h"
+#include "runner/core/text.h"
 #include "runner/review/sweep/charts.h"
 #include "runner/sweep/analysis/importance.h"
 
@@ -51,8 +51,8 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
   const review::SweepHistory history = review::read_history(open, context.clock);
   const std::size_t variants = review::measured(history).size();
   if (variants < kVariantsMin) {
-    diagnostics.error({}, "importances need two variants that came to an end, and " + history.name + " has " +
-                              std::to_string(variants));
+    diagnostics.error(
+        {}, "importance needs two completed variants, but " + history.name + " has " + std::to_string(variants));
     return std::nullopt;
   }
   const std::vector<review::Importance> list = review::importance_of(history, request.seed);
@@ -62,9 +62,9 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
         std::any_of(list.begin(), list.end(), [&](const auto& one) { return one.name == dimension.name; });
     if (!there) sometimes += (sometimes.empty() ? "" : ", ") + dimension.name;
   }
-  if (!sometimes.empty()) diagnostics.notice({}, "left out, as not every variant has it: " + sometimes);
+  if (!sometimes.empty()) diagnostics.notice({}, "omitted because not every variant has it: " + sometimes);
   if (std::all_of(list.begin(), list.end(), [](const review::Importance& one) { return one.share == 0; }))
-    diagnostics.notice({}, "all variants came to the same value, or none of what is left varies");
+    diagnostics.notice({}, "all variants have the same value, or no remaining parameter varies");
   if (!request.picture.svg.empty() || !request.picture.png.empty())
     return review::put_picture(review::importance_picture(history, list), request.picture, context.terminal,
                                diagnostics);
@@ -75,18 +75,19 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
 
 void add_sweep_importance(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepImportanceRequest>();
-  CLI::App* command = sweep.add_subcommand("importance", "How much of the metric each parameter explains by itself");
-  command->add_option("SWEEP", request->sweep, kSweepText);
-  command->add_option("--seed", request->seed, "Of the random forest that learns the metric")->type_name("N");
-  add_runs_format(*command, request->format, {"text", "json"});
+  CLI::App* command =
+      sweep.add_subcommand("importance", "Show how much of the metric each parameter explains by itself");
+  add_sweep_name(*command, request->sweep);
+  command->add_option("--seed", request->seed, "Seed of the random forest")->type_name("N");
+  add_format(*command, request->format, {"text", "json"});
   review::add_picture_flags(*command, request->picture);
   command->footer(
       "\nExamples:\n"
       "  roux sweep importance\n"
       "  roux sweep importance tiny-gpt --format json\n"
       "  roux sweep importance --svg importance.svg\n\n"
-      "fANOVA, as Optuna has it: random forests learn the metric, and are averaged over all parameters but one.\n"
-      "A parameter that matters only together with another one has a small share.\n");
+      "Uses fANOVA, like Optuna: random forests learn the metric and are averaged over all parameters but one.\n"
+      "A parameter that matters only together with another has a small share.\n");
   on_sweep_call<SweepImportanceRequest>(*command, session, request, answer);
 }
 

@@ -2,29 +2,30 @@
 #include <array>
 #include <utility>
 
-#include "runner/cli/sweep_command.h"
+#include "runner/cli/commands.h"
+#include "runner/cli/group/sweep.h"
 #include "runner/core/suggest.h"
-#include "runner/core/units.h"
+#include "runner/core/text.h"
 #include "runner/review/sweep/charts.h"
 
 namespace runner::cli {
 namespace {
 
-constexpr std::size_t kPairedMax = 4;  // parameters whose pairs are drawn where none are named: six pictures
+constexpr std::size_t kPairedMax = 4;  // parameters whose pairs are drawn by default: six plots
 
 struct SweepPlotRequest {
   std::string kind = "", sweep = "last";
-  std::vector<std::string> parameters = {};  ///< names; empty: as many as are well seen
+  std::vector<std::string> parameters = {};  ///< names; empty: those worth drawing
   bool log_y = false;
   review::PictureRequest picture = {};
 };
 
-/// A kind of plot draws trials as they came, or variants over their parameters.
+/// A kind of plot: of trials in their order, or of variants over their parameters.
 struct Kind {
   const char* name;
   review::Picture (*of_trials)(const review::SweepHistory&);
   review::Picture (*of_parameters)(const review::SweepHistory&, const std::vector<std::size_t>&);
-  std::size_t parameters_min = 0, parameters_max = 0;  ///< the latter where none are named; 0: all
+  std::size_t parameters_min = 0, parameters_max = 0;  ///< the latter by default; 0: all
 };
 
 constexpr std::array<Kind, 9> kKinds = {{{"history", review::history_picture, nullptr},
@@ -37,13 +38,9 @@ constexpr std::array<Kind, 9> kKinds = {{{"history", review::history_picture, nu
                                          {"timeline", review::timeline_picture, nullptr},
                                          {"pareto", review::pareto_picture, nullptr}}};
 
-std::string kind_list() {
-  std::string list;
-  for (const Kind& kind : kKinds) list += (list.empty() ? "" : ", ") + std::string(kind.name);
-  return list;
-}
+std::string kind_list() { return core::joined(kKinds, ", ", &Kind::name); }
 
-/// Positions of those that are named, else of those that are worth it.
+/// Positions of the parameters that are named, by default of those worth drawing.
 std::optional<std::vector<std::size_t>> chosen_parameters(const review::SweepHistory& history, const Kind& kind,
                                                           const std::vector<std::string>& names,
                                                           core::Diagnostics& diagnostics) {
@@ -65,9 +62,8 @@ std::optional<std::vector<std::size_t>> chosen_parameters(const review::SweepHis
   if (names.empty()) chosen = review::parameters_worth_drawing(history, kind.parameters_max);
   if (chosen.size() >= kind.parameters_min) return chosen;
   diagnostics.error({}, std::string("a ") + kind.name + " plot needs " +
-                            core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter that has",
-                                          "parameters that have") +
-                            " more than one value");
+                            core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter", "parameters") +
+                            " with more than one value");
   return std::nullopt;
 }
 
@@ -89,14 +85,14 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotR
     picture = kind.of_trials(history);
   }
   if (picture.charts.empty()) {  // of a pareto front
-    diagnostics.error({}, "the sweep has one objective, and a Pareto front is of several",
-                      "sweep.objectives names them");
+    diagnostics.error({}, "a Pareto front needs several objectives, but the sweep has one",
+                      "list them in `sweep.objectives`");
     return std::nullopt;
   }
-  // Where y is not the metric, a logarithm would be of shares and numbers of trials.
+  // Elsewhere y is a share or a number of trials.
   const bool of_metric = request.kind == "history" || request.kind == "intermediate" || request.kind == "slice";
   if (request.log_y && !of_metric) {
-    diagnostics.error({}, "--log-y fits history, intermediate and slice, whose upright axis is the metric");
+    diagnostics.error({}, "--log-y applies only to history, intermediate and slice, whose y axis is the metric");
     return std::nullopt;
   }
   for (chart::Chart& chart : picture.charts) chart.options.log_y = chart.options.log_y || request.log_y;
@@ -113,16 +109,18 @@ std::vector<std::string> sweep_plot_kinds() {
 
 void add_sweep_plot(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepPlotRequest>();
-  CLI::App* command = sweep.add_subcommand("plot", "Draw a sweep, on the terminal or into a file");
-  command->add_option("KIND", request->kind, "One of " + kind_list())->required()->check([](const std::string& word) {
-    return find_kind(word) != nullptr ? std::string() : "must be one of " + kind_list() + ", got \"" + word + "\"";
-  });
-  command->add_option("SWEEP", request->sweep, kSweepText);
-  command->add_option("--parameters", request->parameters, "What parallel, slice, contour and rank draw, by its path")
+  CLI::App* command = sweep.add_subcommand("plot", "Plot a sweep, in the terminal or to a file");
+  command->add_option("KIND", request->kind, "Kind of plot: " + kind_list())
+      ->required()
+      ->check([](const std::string& word) {
+        return find_kind(word) != nullptr ? std::string() : "must be one of " + kind_list() + ", got \"" + word + "\"";
+      });
+  add_sweep_name(*command, request->sweep);
+  command->add_option("--parameters", request->parameters, "Parameters that parallel, slice, contour and rank show")
       ->type_name("PATH")
       ->delimiter(',')
       ->allow_extra_args(false);
-  command->add_flag("--log-y", request->log_y, "A logarithmic axis for the metric");
+  command->add_flag("--log-y", request->log_y, "Use a logarithmic axis for the metric");
   review::add_picture_flags(*command, request->picture);
   command->footer(
       "\nExamples:\n"

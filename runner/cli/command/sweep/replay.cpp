@@ -1,6 +1,12 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
 #include <cstdio>
+#include <memory>
+#include <optional>
 
-#include "runner/cli/sweep.h"
+#include "runner/cli/group/sweep.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
 #include "runner/sweep/study/variant_summary.h"
@@ -8,7 +14,9 @@
 
 namespace runner::cli {
 
-void sweep_replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial) {
+namespace {
+
+void replay(Session& session, const std::string& name, const std::optional<std::int64_t>& trial) {
   const auto open = open_trainable_sweep(session, name);
   if (!open) return;
   const std::vector<sweep::Trial>& trials = open->study->trials();
@@ -17,12 +25,12 @@ void sweep_replay(Session& session, const std::string& name, const std::optional
     number = *trial;
     if (number >= static_cast<std::int64_t>(trials.size())) {
       return session.fail("sweep " + open->study->info().name + " has no trial " + std::to_string(number),
-                          "roux sweep show " + open->study->info().name + " lists them");
+                          "`roux sweep show " + open->study->info().name + "` lists them");
     }
   } else {
     const auto best = best_of(open->sweep, summaries_of(open->study->variants(), trials));
     if (!best) {
-      return session.fail("sweep " + open->study->info().name + " has no complete trial yet", "", core::kExitFailed);
+      return session.fail("sweep " + open->study->info().name + " has no completed trial yet", "", core::kExitFailed);
     }
     number = best->variant * open->sweep.config().replicates;
   }
@@ -35,12 +43,28 @@ void sweep_replay(Session& session, const std::string& name, const std::optional
   for (const sweep::Replayed& one : stretches.value()) {
     std::printf("trial %lld to step %lld  %s  %s\n", static_cast<long long>(one.trial),
                 static_cast<long long>(one.step), one.checkpoint.c_str(),
-                !one.difference           ? "nothing to compare with"
-                : one.difference->empty() ? "the same bits"
+                !one.difference           ? "no checkpoint to compare with"
+                : one.difference->empty() ? "bit-identical"
                                           : one.difference->c_str());
     same = same && one.difference.value_or("").empty();
   }
   if (!same) session.exit_code = core::kExitFailed;
+}
+
+}  // namespace
+
+void add_sweep_replay(CLI::App& sweep, Session& session) {
+  const auto name = std::make_shared<std::string>("last");
+  const auto trial = std::make_shared<std::optional<std::int64_t>>();
+  CLI::App* command =
+      sweep.add_subcommand("replay", "Train a trial and its lineage again, and compare the checkpoints");
+  add_sweep_name(*command, *name);
+  command->add_option("--trial", *trial, "Number of the trial; the best by default")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1'000'000'000));
+  command->footer("\nExample:\n  roux sweep replay tiny-gpt --trial 3\n");
+  command->callback(
+      [&session, name, trial] { session.command = [&session, name, trial] { replay(session, *name, *trial); }; });
 }
 
 }  // namespace runner::cli

@@ -1,5 +1,5 @@
 #include "runner/chart/document.h"
-#include "runner/cli/sweep_command.h"
+#include "runner/cli/group/sweep.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
 #include "runner/query/filter.h"
@@ -41,7 +41,7 @@ void add_trials(const sweep::OpenSweep& open, const core::Clock& clock, chart::D
 }
 
 void add_pictures(const review::SweepHistory& history, chart::Document& document) {
-  document.heading(2, "On the way");
+  document.heading(2, "Progress");
   add_picture(review::history_picture(history), document);
   add_picture(review::intermediate_picture(history), document);
   add_picture(review::timeline_picture(history), document);
@@ -85,9 +85,9 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepRepor
 
 void add_sweep_report(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepReportRequest>();
-  CLI::App* command = sweep.add_subcommand("report", "Write one file about a sweep: pictures, trials, the recipe");
-  command->add_option("SWEEP", request->sweep, kSweepText);
-  command->add_option("--output", request->output, "Into this file: HTML, or Markdown where it ends with .md")
+  CLI::App* command = sweep.add_subcommand("report", "Write a report about a sweep: plots, trials, the recipe");
+  add_sweep_name(*command, request->sweep);
+  command->add_option("--output", request->output, "File to write: Markdown if it ends with .md, otherwise HTML")
       ->type_name("FILE");
   command->footer("\nExamples:\n  roux sweep report\n  roux sweep report tiny-gpt --output tuning.md\n");
   on_sweep_call<SweepReportRequest>(*command, session, request, answer);

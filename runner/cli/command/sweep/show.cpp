@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "runner/cli/sweep_command.h"
+#include "runner/cli/group/sweep.h"
 #include "runner/core/units.h"
 #include "runner/review/sweep/board.h"
 #include "runner/review/sweep/summary.h"
@@ -22,7 +22,7 @@ struct SweepShowRequest {
   bool watch = false;
 };
 
-/// How far the sweep is from the end that `stop.regret_bound` makes; "" where it has none.
+/// How far the sweep is from `stop.regret_bound`; "" without one.
 std::string regret_line(const sweep::OpenSweep& open) {
   if (!open.sweep.config().stop.regret_bound) return "";
   return sweep::RegretMonitor(open.sweep).look_at(open.study->variants(), open.study->trials()).text() + "\n";
@@ -41,7 +41,7 @@ std::optional<std::string> show_all(const sweep::OpenSweep& open, const review::
   if (request.columns.empty()) request.columns = review::trial_columns(open);
   if (request.format != "table") return review::list_text(std::move(rows), request, request.columns, context);
   const std::string heading = review::sweep_heading(open) + regret_line(open);
-  if (rows.empty()) return heading + (filter ? "no trial fits the filter\n" : "no trials yet\n");
+  if (rows.empty()) return heading + (filter ? "no trial matches the filter\n" : "no trials yet\n");
   return heading + review::list_text(std::move(rows), request, request.columns, context);
 }
 
@@ -51,7 +51,7 @@ void add_line(const std::string& name, const std::string& value, std::string& te
       "  " + name + std::string(name.size() < 10 ? 10 - name.size() : 1, ' ') + core::escape_for_terminal(value) + "\n";
 }
 
-/// Of the variant where that varies it, else counted on from the recipe's.
+/// The seed that the variant sets, otherwise the recipe's plus the number of the replicate.
 std::string seed_text(const sweep::OpenSweep& open, const Trial& trial) {
   const sweep::Variant& variant = open.study->variants()[static_cast<std::size_t>(trial.variant)];
   for (const sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
@@ -65,7 +65,7 @@ std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t n
   const std::vector<Trial> trials = open.study->trials_as_they_stand();
   if (number < 0 || number >= static_cast<std::int64_t>(trials.size())) {
     diagnostics.error({}, "sweep " + open.study->info().name + " has no trial " + std::to_string(number),
-                      trials.empty() ? "" : "they are 0 to " + std::to_string(trials.size() - 1));
+                      trials.empty() ? "" : "trials are 0 to " + std::to_string(trials.size() - 1));
     return std::nullopt;
   }
   const Trial& trial = trials[static_cast<std::size_t>(number)];
@@ -94,7 +94,7 @@ std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t n
     text += "\n" + open.sweep.metric() + "\n" +
             review::plot_text({curve}, review::plot_options(context.terminal), context.terminal);
   }
-  if (!trial.run.empty()) text += "\n  more of it  roux runs show " + trial.run + "\n";
+  if (!trial.run.empty()) text += "\n  show the run  roux runs show " + trial.run + "\n";
   return text;
 }
 
@@ -107,8 +107,8 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowR
   if (!request.trial) return show_all(open, request.list, context, diagnostics);
   if (request.list.format == "table" && request.list.filter.empty())
     return show_one(open, *request.trial, context, diagnostics);
-  diagnostics.error({}, "--filter and --format speak of a list, and TRIAL asks for one",
-                    "--filter 'trial == " + std::to_string(*request.trial) + "' makes a list of it");
+  diagnostics.error({}, "--filter and --format apply to a list of trials, but TRIAL names one",
+                    "write --filter 'trial == " + std::to_string(*request.trial) + "' instead");
   return std::nullopt;
 }
 
@@ -116,13 +116,12 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowR
 
 void add_sweep_show(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepShowRequest>();
-  CLI::App* command =
-      sweep.add_subcommand("show", "Show a sweep: what is best, its trials, and how long it still takes");
-  command->add_option("SWEEP", request->sweep, kSweepText);
-  command->add_option("TRIAL", request->trial, "The number of one trial, to show all of it")
+  CLI::App* command = sweep.add_subcommand("show", "Show a sweep: progress, best variant, trials");
+  add_sweep_name(*command, request->sweep);
+  command->add_option("TRIAL", request->trial, "Number of a trial to show in detail")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
   add_list_flags(*command, request->list);
-  command->add_flag("--watch", request->watch, "Go on showing how it stands, until it is over");
+  command->add_flag("--watch", request->watch, "Keep updating until the sweep is over");
   command->footer(
       "\nExamples:\n"
       "  roux sweep show\n"

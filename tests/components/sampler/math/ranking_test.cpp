@@ -34,7 +34,7 @@ TEST_CASE("variants of several objectives stand in fronts, and apart from each o
   CHECK(ranked(tried) == std::vector<std::size_t>{0, 2, 5, 1, 3, 4});
 }
 
-TEST_CASE("each front is what nobody outside of the earlier ones dominates", "[sampler]") {
+TEST_CASE("no point outside of the earlier fronts dominates one of a front", "[sampler]") {
   std::mt19937 random(5);
   for (const std::size_t objectives : {2, 3, 4}) {
     std::vector<std::vector<double>> values(60, std::vector<double>(objectives));

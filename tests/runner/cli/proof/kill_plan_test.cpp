@@ -66,11 +66,11 @@ TEST_CASE("every moment at which something is half done has a case", "[cli][kill
   KillWishes wishes;
   wishes.random = 0;
   const auto cases = plan_kills(trace_of_twenty(), wishes, random);
-  CHECK(names(cases) == std::vector<std::string>{"while it starts", "before the first checkpoint",
-                                                 "in the first step after a resume", "while it starts again",
+  CHECK(names(cases) == std::vector<std::string>{"while starting", "before the first checkpoint",
+                                                 "in the first step after a resume", "while starting again",
                                                  "during an evaluation", "as a save begins", "during a save",
-                                                 "right after a checkpoint has its name", "during the last save",
-                                                 "after the last save", "four times in one run"});
+                                                 "right after a commit", "during the last save", "after the last save",
+                                                 "four times in one run"});
   CHECK(cases[2].kills.size() == 2);
   CHECK(cases[10].kills.size() == 4);
 }

@@ -22,9 +22,9 @@ TEST_CASE("what is written is read back, and what cannot be read is named", "[co
   CHECK(read_file(path, 4).failure().message == "cannot read " + path + ": it holds 9 B, the limit is 4 B");
   CHECK(read_file(dir / "none", 4).failure().message == "cannot read " + (dir / "none") + ": there is no such file");
   CHECK(read_file(dir.path(), 4).failure().message == "cannot read " + dir.path() + ": it is a folder");
-  CHECK(read_file("/dev/zero", 4).failure().message == "cannot read /dev/zero: it is no regular file");
+  CHECK(read_file("/dev/zero", 4).failure().message == "cannot read /dev/zero: it is not a regular file");
   REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
-  CHECK(read_file(dir / "fifo", 4).failure().message == "cannot read " + (dir / "fifo") + ": it is no regular file");
+  CHECK(read_file(dir / "fifo", 4).failure().message == "cannot read " + (dir / "fifo") + ": it is not a regular file");
   CHECK_FALSE(write_file_atomic(dir / "none/b.txt", "x").ok());
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);  // nothing is left beside the target
 }

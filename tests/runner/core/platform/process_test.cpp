@@ -56,7 +56,7 @@ TEST_CASE("a child that only closes its output still runs", "[core][process]") {
   CHECK_FALSE(process.wait_for(1).has_value());
   process.send(SIGKILL);
   CHECK(process.wait_for(60'000) == 128 + SIGKILL);
-  process.send(SIGKILL);  // to nobody
+  process.send(SIGKILL);  // without effect
   CHECK(process.wait() == 128 + SIGKILL);
 }
 

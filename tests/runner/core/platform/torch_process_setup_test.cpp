@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <string>
 
-TEST_CASE("nobody asks a name server for the name behind an address", "[core]") {
+TEST_CASE("no name server is asked for the name behind an address", "[core]") {
   runner::core::prepare_for_torch();
   sockaddr_in loopback{};
   loopback.sin_family = AF_INET;

@@ -29,7 +29,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
   std::ofstream(folder + "/step-000100/pinned") << "";
   std::ofstream(folder + "/step-000200/trainer.json") << "[]";
   std::ofstream(folder + "/step-000300/manifest.json", std::ios::trunc) << "{";
-  const std::string broken = folder + "/step-000300/manifest.json cannot be read: it is no JSON from byte 2 on";
+  const std::string broken = folder + "/step-000300/manifest.json cannot be read: it is not valid JSON from byte 2 on";
 
   CHECK(checkpoints_list(folder, terminal::Terminal{}, 61000) ==
         "checkpoint   step  branch  size  saved\n"

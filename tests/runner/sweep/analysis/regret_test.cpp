@@ -35,8 +35,8 @@ int stops_after(const std::string& limit, Value value) {
     const Point point = *open.sweep.sampler().propose(tried);
     cli_test::add_trial(open, point, {.value = value(point)});
     const std::string reason = reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, kept);
-    RegretMonitor anew(open.sweep);  // of a worker that goes on after another was killed
-    CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, anew) == reason);
+    RegretMonitor rebuilt(open.sweep);  // of a worker that continues after another was killed
+    CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, rebuilt) == reason);
     if (!reason.empty()) return count;
   }
   return 0;
@@ -66,7 +66,7 @@ TEST_CASE("a sweep ends where nothing much better is likely", "[sweep][limits][r
 }
 
 TEST_CASE("how far the regret is from the end of the sweep", "[sweep][limits][regret]") {
-  CHECK(Regret{12, 30, {}, {}}.text() == "regret bound from 30 complete variants on, of which there are 12");
+  CHECK(Regret{12, 30, {}, {}}.text() == "regret bound from 30 complete variants on; so far there are 12");
   CHECK(Regret{31, 30, 0.031256, 0.0015}.text() == "regret bound 0.031256, the sweep ends below 0.0015");
 }
 
@@ -78,11 +78,10 @@ TEST_CASE("a regret that could never be judged is refused", "[sweep][limits][reg
   };
   const Case cases[] = {
       {"choices only", "  stop: {regret_bound: {}}\n  parameters: {vars.width: {values: [8, 16]}}\n",
-       "recipe.yaml:9:24: error: stop.regret_bound guesses what lies between values, and the sweep varies choices "
-       "only\n"
+       "recipe.yaml:9:24: error: stop.regret_bound needs a numeric parameter, but the sweep has only choices\n"
        "    9 |   stop: {regret_bound: {}}\n"
        "      |                        ^~\n"
-       "  hint: give a parameter min and max in place of values, or take stop.patience\n"},
+       "  hint: give a parameter min and max instead of values, or use stop.patience\n"},
       {"too few variants", "  n_trials: 30\n  stop: {regret_bound: {}}\n" + lr,
        "recipe.yaml:10:24: error: stop.regret_bound is judged from 30 complete variants on, which are all that "
        "n_trials 30 "

@@ -56,7 +56,7 @@ constexpr const char* kSweep =
 
 }  // namespace
 
-TEST_CASE("the worst of a generation go on from the best, all others as they were", "[sweep][population]") {
+TEST_CASE("the worst of a generation resume from the best, all others as they were", "[sweep][population]") {
   const Sweep sweep = read(kSweep);
   CHECK(sweep.variants_to_come() == 12);  // of 25 steps the last generation has 5
   std::vector<Tried> tried;
@@ -72,7 +72,7 @@ TEST_CASE("the worst of a generation go on from the best, all others as they wer
   CHECK((factor == Approx(0.8) || factor == Approx(1.2)));
   CHECK(second[2].point[1] == first[1].point[1]);  // the saved state is of that model
   const auto third = grow(sweep, tried, {0.1, 0.1, 0.1, 0.1});
-  CHECK(third[1].parent == 7);  // failed, and goes on from the best
+  CHECK(third[1].parent == 7);  // failed, and resumes from the best
   CHECK(third[2].parent == 6);  // of four one is replaced, and that was the one that failed
   CHECK(third[0].until == 25);
   CHECK_FALSE(next_variant(sweep, tried).has_value());
@@ -102,7 +102,7 @@ TEST_CASE("members that a list does not fill are drawn by the seed", "[sweep][po
   CHECK(second_member("1") != second_member("2"));
 }
 
-TEST_CASE("nobody goes on where all have failed", "[sweep][population]") {
+TEST_CASE("no member resumes when all have failed", "[sweep][population]") {
   const Sweep sweep = read(kSweep);
   std::vector<Tried> tried;
   grow(sweep, tried, {NAN, NAN, NAN, NAN});
@@ -118,7 +118,7 @@ TEST_CASE("values stay within the space however often they move", "[sweep][popul
     logging_steps: {min: 1, max: 9}
   constraints: "optimizer.weight_decay < 0.2 or optimizer.lr < 0.015"
   sampler: {type: random, seed: 1}
-  population: {size: 6, interval: 1, replaced: 0.5, explore: [optimizer.lr, optimizer.weight_decay, training.clip_grad_norm, logging_steps]}
+  population: {size: 6, interval: 1, quantile_fraction: 0.5, explore: [optimizer.lr, optimizer.weight_decay, training.clip_grad_norm, logging_steps]}
 )");
   std::vector<Tried> tried;
   std::set<double> seen;
@@ -137,7 +137,7 @@ TEST_CASE("what a population cannot be is told at its place", "[sweep][populatio
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10, explore: [optimizer.lrr]}\n")
             .find("the sweep does not vary optimizer.lrr") != std::string::npos);
   CHECK(mistakes("  parameters: {model.hidden: {values: [[4], [8]]}}\n  population: {size: 4, interval: 10}\n")
-            .find("nothing that the sweep varies may change on the way") != std::string::npos);
+            .find("none of the swept parameters can be changed mid-training") != std::string::npos);
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  n_trials: 3\n").find("n_trials is set") !=
         std::string::npos);
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10}\n  pruner: {type: median}\n")

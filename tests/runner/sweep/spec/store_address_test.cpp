@@ -20,7 +20,7 @@ TEST_CASE("an address of a store may name a sweep, and has no password in it", "
     const auto refused = read_store_address(secret);
     REQUIRE_FALSE(refused);
     CHECK(refused.failure().message == "the address of the store has a password in it");
-    CHECK(refused.failure().hint == "leave it out: PGPASSWORD, ~/.pgpass or a service file has it");
+    CHECK(refused.failure().hint == "remove it: use PGPASSWORD, ~/.pgpass or a service file");
   }
-  CHECK(read_store_address("mysql://db").failure().message == "\"mysql://db\" is no address of a store");
+  CHECK(read_store_address("mysql://db").failure().message == "\"mysql://db\" is not the address of a store");
 }

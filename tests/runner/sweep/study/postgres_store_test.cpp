@@ -169,7 +169,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
   SECTION("a statement that collides is done once more") {
     Two workers(server.address(), kLong);
     const std::string schema = "SET search_path TO roux_0d8xhm4tq0a; ";
-    // The first time that somebody writes down that he is alive the server finds two transactions at odds.
+    // At the first heartbeat the server finds two conflicting transactions.
     server.ask(schema +
                "CREATE SEQUENCE asked; CREATE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS "
                "$$ BEGIN IF nextval('asked') = 1 THEN RAISE SQLSTATE '40001'; END IF; RETURN NEW; END $$; "
@@ -177,7 +177,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     CHECK(workers.one->beat());
     CHECK(server.ask(schema + "SELECT last_value FROM asked").find('2') != std::string::npos);
   }
-  SECTION("nobody waits for a server that is not to be waited for") {
+  SECTION("no wait for a server that is not to be waited for") {
     Two workers(server.address(), kLong);
     workers.one->set_patience({});
     server.cut_connections();

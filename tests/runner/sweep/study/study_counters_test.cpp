@@ -99,16 +99,16 @@ TEST_CASE("a tally that was asked on the way says what a new one says", "[sweep]
     end.spent = {10, 20, 30};
     study->end(trial->number, end, 1000 + trial->number);
     kept.update(*study);
-    StudyCounters anew(*sweep);
-    anew.update(*study);
+    StudyCounters rebuilt(*sweep);
+    rebuilt.update(*study);
     for (const TrialState state : {TrialState::kWaiting, TrialState::kRunning, TrialState::kComplete,
                                    TrialState::kPruned, TrialState::kFailed}) {
-      CHECK(kept.count(state) == anew.count(state));
+      CHECK(kept.count(state) == rebuilt.count(state));
     }
-    CHECK(kept.took_ms() == anew.took_ms());
-    CHECK(kept.spent().tokens == anew.spent().tokens);
-    CHECK(kept.best(3) == anew.best(3));
-    CHECK(kept.without_improvement() == anew.without_improvement());
+    CHECK(kept.took_ms() == rebuilt.took_ms());
+    CHECK(kept.spent().tokens == rebuilt.spent().tokens);
+    CHECK(kept.best(3) == rebuilt.best(3));
+    CHECK(kept.without_improvement() == rebuilt.without_improvement());
   }
   CHECK(kept.ended() == 18);
   CHECK(kept.to_come() == 18);

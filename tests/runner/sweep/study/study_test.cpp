@@ -141,7 +141,7 @@ TEST_CASE("what is kept in memory follows what others write", "[sweep][study]") 
   CHECK(study->claim(demand(9))->number == 2);
 }
 
-TEST_CASE("a variant that another worker made meanwhile is proposed anew", "[sweep][study]") {
+TEST_CASE("a variant that another worker made meanwhile is proposed again", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
   const auto other = Study::open(dir.path()).value();
@@ -194,7 +194,7 @@ TEST_CASE("what a trial has spent counts all of its runs, and each of them once"
     return std::vector<std::int64_t>{now.steps, now.samples, now.tokens};
   };
   using Numbers = std::vector<std::int64_t>;
-  CHECK(end(TrialState::kWaiting, {{30, 60, 600}}, true) == Numbers{30, 60, 600});     // failed, and begins anew
+  CHECK(end(TrialState::kWaiting, {{30, 60, 600}}, true) == Numbers{30, 60, 600});     // failed, and restarts
   CHECK(end(TrialState::kWaiting, {{20, 40, 400}}, false) == Numbers{50, 100, 1000});  // was killed, and goes on
   CHECK(end(TrialState::kWaiting, std::nullopt, false) == Numbers{50, 100, 1000});     // had no run
   CHECK(end(TrialState::kWaiting, {{35, 70, 700}}, true) == Numbers{65, 130, 1300});
@@ -229,7 +229,7 @@ TEST_CASE("variants are compared by the mean of their replicates", "[sweep][stud
 
   runner::core::Diagnostics diagnostics;
   const auto sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}", diagnostics);
-  CHECK(best_of(*sweep, standings)->variant == 0);  // the third came to nothing
+  CHECK(best_of(*sweep, standings)->variant == 0);  // the third failed
 }
 
 TEST_CASE("a study whose file is gone is told, and not written on", "[sweep][study]") {
@@ -250,7 +250,7 @@ TEST_CASE("a study in a folder that may only be read can be looked at", "[sweep]
   std::filesystem::permissions(dir.path(), std::filesystem::perms{0555});
   std::filesystem::permissions(dir / "sweep.db", std::filesystem::perms{0444});
   const pid_t reader = fork();
-  if (reader == 0) {  // root may write everywhere, but nobody may not
+  if (reader == 0) {  // root may write everywhere, but this user may not
     if (getuid() == 0 && setuid(65534) != 0) _exit(2);
     const auto study = Study::open(dir.path());
     if (!study) _exit(3);

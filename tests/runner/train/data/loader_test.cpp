@@ -39,7 +39,7 @@ class Watched final : public components::data::Dataset {
 
   mutable std::atomic<std::int64_t> begun = 0, reads_that_signals_may_end = 0;
   std::atomic<std::int64_t> bad_sample = -1;
-  std::int64_t swapped = 0;  ///< the first so many reads
+  std::int64_t swapped = 0;  ///< number of first reads
 
  private:
   /// The first of two reads waits for the second: what was begun first ends last.
@@ -147,7 +147,7 @@ TEST_CASE("workers are ahead by so much and no more", "[train][loader]") {
   }
 }
 
-TEST_CASE("a loader that is put elsewhere goes on from there", "[train][loader]") {
+TEST_CASE("a loader continues from the position that it is set to", "[train][loader]") {
   const Watched data(23);
   Loader alone(data, with_workers(0)), loader(data, with_workers(2));
   for (const Loader::Position to : {Loader::Position{0, 0}, {3, 10}, {3, 5}, {0, 20}, {1, 0}, {1, 0}}) {
@@ -158,7 +158,7 @@ TEST_CASE("a loader that is put elsewhere goes on from there", "[train][loader]"
   }
 }
 
-TEST_CASE("sizes that nobody expected are read all the same", "[train][loader]") {
+TEST_CASE("unexpected sizes are read as well", "[train][loader]") {
   const Watched data(23);
   Loader alone(data, with_workers(0)), loader(data, with_workers(2));
   loader.expect(3);

@@ -281,8 +281,8 @@ TEST_CASE("a step needs as much less memory as the section promises", "[activati
 
 TEST_CASE("a model without a block to repeat refuses the section", "[activation_checkpointing]") {
   CHECK(tests::build_recipe(kMlp, {"model.hidden=[]", "activation_checkpointing=full"}).messages ==
-        "--set activation_checkpointing=full: error: this model has no block that could be repeated: the last one and "
-        "those that read ids never are\n"
+        "--set activation_checkpointing=full: error: this model has no block to recompute: the last one and blocks "
+        "that read ids are never recomputed\n"
         "  hint: leave activation_checkpointing out; a smaller training.micro_batch_size needs less memory\n");
 }
 

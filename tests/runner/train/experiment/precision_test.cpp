@@ -97,7 +97,7 @@ std::map<std::string, std::string> formats_seen(Experiment& experiment) {
   const std::int64_t indices[] = {0, 1, 2};
   experiment.train_data->fetch(indices, batch);
   {
-    const components::Autocast autocast(read_precision(*experiment.recipe.find("precision")).autocast);
+    const components::Autocast autocast(read_precision(experiment.recipe.precision).autocast);
     experiment.model->forward(batch);
   }
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
@@ -207,7 +207,7 @@ TEST_CASE("gradients that no scale makes finite are a fault in the end", "[train
        "gradients overflow float16 at the loss scale 2.98e-08 at step 1; the first tensor"},
       {"skip",
        {"precision.mode=16-mixed", "faults.on_nan=skip", "faults.budget=3"},
-       "faults.budget, 3 skips and rollbacks, is spent"},
+       "faults.budget, 3 skips and rollbacks, is used up"},
       {"without a scale",
        {"precision.mode=16-mixed", "precision.scaler.enabled=false"},
        "the gradient norm is nan at step 1"},
@@ -258,7 +258,7 @@ TEST_CASE("a schedule that takes its length from epochs counts what it is told t
       "training={max_epochs: 3, micro_batch_size: 8, gradient_accumulation_steps: 2}", "lr_scheduler=cosine"};
   const auto total = [&](const std::string& more) {
     const auto experiment = experiment_of({sets[0], sets[1], more});
-    return experiment->recipe.at_path("lr_scheduler.total_steps")->as_integer();
+    return experiment->recipe.at("lr_scheduler.total_steps").as_integer();
   };
   // 60 samples: 8 micro-batches and 4 steps an epoch.
   CHECK(total("accumulation.adjust_scheduler=true") == 12);
@@ -323,23 +323,24 @@ TEST_CASE("steps too small for bfloat16 are not lost", "[train][precision]") {
 }
 
 TEST_CASE("matmul_precision reaches LibTorch", "[train][precision]") {
-  const auto product = [](const char* word) {
-    Node section = Node::mapping();
-    section.set("matmul_precision", Node::string(word));
-    set_matmul_precision(section);
+  using sections::precision::MatmulPrecision;
+  const auto product = [](MatmulPrecision precision) {
+    sections::precision::Config config;
+    config.matmul_precision = precision;
+    set_matmul_precision(config);
     at::manual_seed(3);
     const at::Tensor a = at::randn({128, 256}), b = at::randn({256, 128});
     return at::mm(a, b);
   };
-  const at::Tensor exact = product("highest");
+  const at::Tensor exact = product(MatmulPrecision::kHighest);
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
-  product("high");
+  product(MatmulPrecision::kHigh);
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH);
-  const at::Tensor rough = product("medium");
+  const at::Tensor rough = product(MatmulPrecision::kMedium);
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::MEDIUM);
   // bfloat16 inputs are good for 2^-8 each; 256 products of about 1 add up to about 16.
   CHECK((rough - exact).abs().max().item<double>() < 0.5);
-  CHECK(product("highest").equal(exact));
+  CHECK(product(MatmulPrecision::kHighest).equal(exact));
 }
 
 }  // namespace runner::train

@@ -224,7 +224,7 @@ TEST_CASE("a resumed average ends with the same bits", "[train][weight_average][
   }
 }
 
-TEST_CASE("a recipe that averages no longer goes on with the trained weights", "[train][weight_average][resume]") {
+TEST_CASE("a recipe that no longer averages resumes with the trained weights", "[train][weight_average][resume]") {
   const tests::Folder folder;
   folder.write("recipe.yaml", kRecipe);
   const auto plain = experiment_of_recipe();
@@ -240,7 +240,7 @@ TEST_CASE("a recipe that averages no longer goes on with the trained weights", "
   checkpoint::load_weights(again->run_dir() + "/checkpoints/step-000012", *saved->model);
   CHECK(same_bits(*plain, *saved));
 
-  // And one that begins to average goes on with what is there.
+  // And one that begins to average starts from the present weights.
   const auto begun = experiment_of_recipe({kEma});
   train_quietly(*begun, *new_run("begun"), again->run_dir() + "/checkpoints/step-000010");
   CHECK(same_bits(*plain, *begun));

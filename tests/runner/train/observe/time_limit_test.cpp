@@ -12,19 +12,20 @@ class StandingClock final : public core::Clock {
   std::int64_t now_s = 1000;
 };
 
-core::Node recipe(const char* limit, const char* margin) {
-  core::Node launch = core::Node::mapping(), root = core::Node::mapping();
-  if (limit != nullptr) launch.set("time_limit", core::Node::string(limit));
-  if (margin != nullptr) launch.set("save_margin", core::Node::string(margin));
-  root.set("launch", std::move(launch));
-  return root;
+constexpr double kMinute_s = 60, kHour_s = 3600;
+
+sections::launch::Config launch(std::optional<double> limit_s, std::optional<double> margin_s = {}) {
+  sections::launch::Config config;
+  config.time_limit = limit_s;
+  config.save_margin = margin_s;
+  return config;
 }
 
 }  // namespace
 
 TEST_CASE("the time limit leaves room for the step and the save", "[train][time_limit]") {
   StandingClock clock;
-  const TimeLimit limit(recipe("1h", "1min"), 100, clock);  // the process is 100 s old
+  const TimeLimit limit(launch(kHour_s, kMinute_s), 100, clock);  // the process is 100 s old
   struct Case {
     std::int64_t later_s;
     double next_s, save_s;
@@ -41,22 +42,22 @@ TEST_CASE("the time limit leaves room for the step and the save", "[train][time_
     clock.now_s = 1000 + c.later_s;
     CHECK(limit.reached(c.next_s, c.save_s).empty() != c.reached);
   }
-  CHECK(limit.reached(0, 45) == "time_limit 1 h 00 min (1 min 30 s of it kept for the save)");
+  CHECK(limit.reached(0, 45) == "time_limit 1 h 00 min (1 min 30 s of it reserved for the save)");
 }
 
 TEST_CASE("without save_margin a tenth is kept, at most half a minute; without a limit nothing ends",
           "[train][time_limit]") {
-  const auto reached = [](const char* limit, std::int64_t later_s) {
+  const auto reached = [](std::optional<double> limit_s, std::int64_t later_s) {
     StandingClock at;
-    const TimeLimit time(recipe(limit, nullptr), 0, at);
+    const TimeLimit time(launch(limit_s), 0, at);
     at.now_s += later_s;
     return !time.reached(0, 0).empty();
   };
-  CHECK_FALSE(reached("50s", 44));
-  CHECK(reached("50s", 45));
-  CHECK_FALSE(reached("1h", 3569));
-  CHECK(reached("1h", 3570));
-  CHECK_FALSE(reached(nullptr, 1'000'000));
+  CHECK_FALSE(reached(50, 44));
+  CHECK(reached(50, 45));
+  CHECK_FALSE(reached(kHour_s, 3569));
+  CHECK(reached(kHour_s, 3570));
+  CHECK_FALSE(reached(std::nullopt, 1'000'000));
 }
 
 }  // namespace runner::train

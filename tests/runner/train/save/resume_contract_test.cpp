@@ -136,23 +136,22 @@ TEST_CASE("every difference is told at once, with its place in both recipes", "[
   const std::string there = "runs/contract-1/recipe.yaml";
   CHECK(lines(diagnostics) ==
         "recipe.yaml:3:29: error: model.hidden[0] was 8 (" + there +
-            ":3:29) and is 9 now: impossible, the saved state does not fit (layers.0.weight is another)\n"
-            "  hint: give the old value back to go on with that run, or start anew with --new\n"
+            ":3:29) and is 9 now: not possible, the saved state does not fit (layers.0.weight is another)\n"
+            "  hint: restore the old value to resume that run, or start a new one with --new\n"
             "recipe.yaml:8:30: error: optimizer.lr was 0.01 (" +
             there +
-            ":8:30) and is 0.5 now: this changes the maths\n"
-            "  hint: --allow-change optimizer.lr goes on with it, --new starts anew\n"
+            ":8:30) and is 0.5 now: changes the results\n"
+            "  hint: --allow-change optimizer.lr resumes with it, --new starts a new run\n"
             "recipe.yaml:13:16: notice: logging_steps was 10 (runs/contract-1/resolved.json:12:20) and is 2 now: "
             "harmless\n"
-            "error: launch.num_cpu_threads_per_process was 2 and is 1 now: this changes the maths (sums are cut by the "
+            "error: launch.num_cpu_threads_per_process was 2 and is 1 now: changes the results (sums are split by the "
             "number of threads)\n"
-            "  hint: OMP_NUM_THREADS=2 or --set launch.num_cpu_threads_per_process=2 gives the old number back; "
-            "--allow-change launch.num_cpu_threads_per_process goes on with it, --new starts anew\n"
-            "notice: cpu_capability was AVX2 and is AVX512 now: allowed, though this changes the maths (other "
-            "instructions "
-            "sum in another order)\n"
-            "error: libtorch was 2.11.0 and is 2.12.0 now: this changes the maths (its kernels may round otherwise)\n"
-            "  hint: --allow-change libtorch goes on with it, --new starts anew\n");
+            "  hint: OMP_NUM_THREADS=2 or --set launch.num_cpu_threads_per_process=2 restores the old number; "
+            "--allow-change launch.num_cpu_threads_per_process resumes with it, --new starts a new run\n"
+            "notice: cpu_capability was AVX2 and is AVX512 now: allowed, though it changes the results (other CPU "
+            "instructions sum in another order)\n"
+            "error: libtorch was 2.11.0 and is 2.12.0 now: changes the results (its kernels may round differently)\n"
+            "  hint: --allow-change libtorch resumes with it, --new starts a new run\n");
 }
 
 TEST_CASE("other instructions are told with a way back where there is one", "[train][contract]") {
@@ -161,11 +160,10 @@ TEST_CASE("other instructions are told with a way back where there is one", "[tr
   };
   static constexpr Case cases[] = {
       {"AVX512, kernels AVX512_BF16, own products", "AVX2, kernels AVX512_BF16, own products",
-       "ATEN_CPU_CAPABILITY=avx512 takes the old ones, where this CPU has them"},
-      {"AVX512, kernels AVX512", "AVX512, kernels AMX_BF16",
-       "a processor of the kind that it began on has the old ones"},
+       "ATEN_CPU_CAPABILITY=avx512 selects the old ones if this CPU has them"},
+      {"AVX512, kernels AVX512", "AVX512, kernels AMX_BF16", "resume on a CPU of the original kind"},
       {"AVX512, kernels AVX512, own products of float32", "AVX512, kernels AVX512",
-       "a processor of the kind that it began on has the old ones"},
+       "resume on a CPU of the original kind"},
   };
   const tests::Folder folder;
   Recorded recorded = recorded_run(folder);
@@ -259,7 +257,7 @@ TEST_CASE("an average that is given up says what is judged from then on", "[trai
   const auto differences = list_differences(recorded, {present.root, {}, {}});
   REQUIRE(differences.size() == 1);
   CHECK(differences[0].effect == Effect::kChangesTheMaths);
-  CHECK(differences[0].why == "the average is given up: what is evaluated and saved are the trained weights again");
+  CHECK(differences[0].why == "the average is dropped: the trained weights are evaluated and saved again");
 }
 
 TEST_CASE("a change that was allowed lets the run go on, by its key or by the section above", "[train][contract]") {

@@ -129,7 +129,7 @@ TEST_CASE("a resumed run shows callbacks the metrics that were known, and logs a
   const LoopResult result = train_quietly(*resumed, *again, run->run_dir() + "/checkpoints/step-000010");
   REQUIRE(expected->seen.size() == 12);
   CHECK(seen->seen == std::vector(expected->seen.begin() + 10, expected->seen.end()));
-  // Logged at step 1 and every fourth: 8 lies before the checkpoint, 12 after it, and 11 is nobody's.
+  // Logged at step 1 and every fourth: 8 lies before the checkpoint, 12 after it, and 11 is on none of them.
   const auto points = store::read_series(again->run_dir(), "loss").value();
   REQUIRE(points.size() == 1);
   CHECK(points.front().step == 12);

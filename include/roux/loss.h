@@ -1,0 +1,6 @@
+#pragma once
+
+/// A loss.
+
+#include "components/loss/loss.h"
+#include "components/tensor/tensors.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+/// A learning-rate schedule.
+
+#include "components/lr_scheduler/lr_scheduler.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+/// A pruner of a sweep.
+
+#include "components/pruner/pruner.h"

@@ -1,0 +1,5 @@
+#pragma once
+
+/// An average of the weights.
+
+#include "components/weight_averaging/weight_averaging.h"

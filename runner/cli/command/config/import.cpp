@@ -1,0 +1,67 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+
+#include "runner/cli/accelerate_import.h"
+#include "runner/cli/group/config.h"
+#include "runner/core/error.h"
+#include "runner/core/platform/files.h"
+#include "runner/recipe/read.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+void import(Session& session, const std::string& file, const std::string& output) {
+  core::Diagnostics diagnostics;
+  const recipe::Limits limits;
+  auto text = core::read_file(file, limits.file_bytes_max);
+  if (!text) return session.fail(text.failure().message, text.failure().hint);
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{file, std::move(text).value(), core::Source::Kind::kFile});
+  const auto config = recipe::read_yaml(source, limits, diagnostics);
+  std::string sections;
+  if (config && config->is_mapping()) {
+    const Node recipe = recipe_of_accelerate(*config, diagnostics);
+    check_sections(recipe, diagnostics);
+    for (const Node::Entry& section : recipe.entries()) {
+      sections += section.key + ":";
+      if (!section.value.is_mapping()) {
+        sections += " " + core::to_json(section.value, -1) + "\n";
+        continue;
+      }
+      sections += "\n";
+      for (const Node::Entry& key : section.value.entries()) {
+        sections += "  " + key.key + ": " + core::to_json(key.value, -1) + "\n";
+      }
+    }
+  } else if (config) {
+    diagnostics.error(config->location(), "not a config file of Accelerate: must be a mapping");
+  }
+  session.show(diagnostics);
+  if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);
+  if (output.empty()) return void(std::fputs(sections.c_str(), stdout));
+  write_config(session, output, "# From " + file + "; use it in a recipe with extends: [this file]\n" + sections);
+}
+
+}  // namespace
+
+void add_config_import(CLI::App& group, Session& session) {
+  struct Files {
+    std::string from, to;
+  };
+  auto files = std::make_shared<Files>();
+  CLI::App* command = group.add_subcommand("import", "Convert a config file of Accelerate to sections of a recipe");
+  command->add_option("FILE", files->from, "File that `accelerate config` wrote")->required();
+  command->add_option("--output,-o", files->to, "File to write, for recipes to extend; standard output by default")
+      ->type_name("RECIPE");
+  command->footer(
+      "\nExamples:\n  roux config import ~/.cache/huggingface/accelerate/default_config.yaml -o machines.yaml");
+  command->callback(
+      [&session, files] { session.command = [&session, files] { import(session, files->from, files->to); }; });
+}
+
+}  // namespace runner::cli

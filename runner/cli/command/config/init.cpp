@@ -1,0 +1,69 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+
+#include "runner/cli/group/config.h"
+#include "runner/cli/launch_config.h"
+#include "runner/core/error.h"
+#include "runner/recipe/read.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+/// The answer to a question, read as a value of a recipe; nothing if it is empty.
+std::optional<Node> ask(const std::string& question) {
+  std::printf("%s: ", question.c_str());
+  std::fflush(stdout);
+  std::string answer;
+  if (!std::getline(std::cin, answer) || answer.empty()) return std::nullopt;
+  core::Diagnostics diagnostics;
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{"the answer", answer, core::Source::Kind::kFlag});
+  return recipe::read_value(source, answer, diagnostics);
+}
+
+void ask_all(Session& session, bool force) {
+  const auto path = path_of_new(session, force);
+  if (!path) return;
+  Node launch = Node::mapping();
+  const auto take = [&](const char* key, const std::string& question) {
+    const auto answer = ask(question);
+    if (answer) launch.set(key, *answer);
+    return answer.has_value() && answer->is_integer() ? answer->as_integer() : 1;
+  };
+  std::printf("Press Enter to keep a default.\n");
+  if (take("num_machines", "number of machines [1]") > 1) {
+    take("machine_rank", "rank of this machine, from 0");
+    take("main_process_ip", "address of machine 0");
+    take("main_process_port", "port of machine 0 [29500]");
+  }
+  if (take("num_processes", "number of processes on all machines [1]") > 1) {
+    take("max_restarts", "number of restarts after a failure [0]");
+  }
+  take("num_cpu_threads_per_process", "number of CPU threads per process [cores divided by processes]");
+  std::printf("\n");
+  Node sections = Node::mapping();
+  sections.set("launch", launch);
+  core::Diagnostics diagnostics;
+  check_sections(sections, diagnostics);
+  session.show(diagnostics);
+  if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);
+  write_config(session, *path, launch_config_text(launch));
+}
+
+}  // namespace
+
+void add_config_init(CLI::App& group, Session& session) {
+  CLI::App* command = group.add_subcommand("init", "Write the file from answers to a few questions");
+  auto force = std::make_shared<bool>(false);
+  command->add_flag("--force", *force, "Replace an existing file");
+  command->footer("\nExample:\n  roux config init\n");
+  command->callback([&session, force] { session.command = [&session, force] { ask_all(session, *force); }; });
+}
+
+}  // namespace runner::cli

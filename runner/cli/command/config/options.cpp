@@ -1,0 +1,17 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+
+#include "runner/cli/accelerate_import.h"
+#include "runner/cli/session.h"
+
+namespace runner::cli {
+
+void add_config_options(CLI::App& group, Session& session) {
+  CLI::App* command = group.add_subcommand("options", "Print how options of Accelerate translate, as Markdown");
+  command->footer("\nExample:\n  roux config options\n");
+  command->callback([&session] { session.command = [] { std::fputs(accelerate_page().c_str(), stdout); }; });
+}
+
+}  // namespace runner::cli

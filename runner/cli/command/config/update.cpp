@@ -1,0 +1,40 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+
+#include "runner/cli/group/config.h"
+#include "runner/cli/launch_config.h"
+#include "runner/registry/registry.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+void update(Session& session) {
+  const auto path = path_to_write(session);
+  if (!path) return;
+  const auto launch = read_launch_config(*path);
+  if (!launch) return session.fail(launch.failure().message, launch.failure().hint);
+  const registry::Fragment* schema = registry::Registry::builtin().find("section", "launch");
+  Node kept = Node::mapping();
+  for (const Node::Entry& entry : launch.value().entries()) {
+    if (schema->find(entry.key) != nullptr) {
+      kept.set(entry.key, entry.value);
+    } else {
+      std::fprintf(stderr, "skipped launch.%s: no such key\n", entry.key.c_str());
+    }
+  }
+  write_config(session, *path, launch_config_text(kept));
+}
+
+}  // namespace
+
+void add_config_update(CLI::App& group, Session& session) {
+  CLI::App* command = group.add_subcommand("update", "Rewrite the file, keeping its values and adding new keys");
+  command->footer("\nExample:\n  roux config update\n");
+  command->callback([&session] { session.command = [&session] { update(session); }; });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,38 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/launching.h"
+#include "runner/cli/train_recipe.h"
+
+namespace runner::cli {
+
+void add_launch(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<RunFlags>();
+  auto emit = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("launch", "Same as run; --emit prints a batch script instead");
+  add_run_flags(*command, *flags);
+  command->add_option("--emit", *emit, "Print a script for this scheduler instead of training: slurm")
+      ->type_name("SCHEDULER")
+      ->check([](const std::string& value) {
+        return value == "slurm" ? std::string() : "must be slurm, got \"" + value + "\"";
+      });
+  command->footer(
+      "\nExamples:\n"
+      "  roux launch --emit slurm recipe.yaml --num-machines 2 --num-processes 8 --time-limit 23h > job.sh\n"
+      "  sbatch job.sh\n"
+      "  roux launch --num_processes 2 recipe.yaml");
+  command->callback([&session, flags, emit] {
+    session.command = [&session, flags, emit] {
+      if (emit->empty()) return run(session, *flags);
+      const auto recipe = session.load(flags->recipe);
+      if (recipe) std::fputs(slurm_batch(session, *recipe).c_str(), stdout);
+    };
+  });
+}
+
+}  // namespace runner::cli

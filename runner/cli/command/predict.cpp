@@ -1,0 +1,25 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <memory>
+
+#include "runner/cli/commands.h"
+#include "runner/cli/evaluate.h"
+
+namespace runner::cli {
+
+void add_predict(CLI::App& app, Session& session) {
+  auto flags = std::make_shared<EvalFlags>();
+  CLI::App* command =
+      add_eval_command(app, "predict", "Print predictions of a checkpoint on a data set, as JSON lines", *flags);
+  command->add_option("--output", flags->request.output, "File to write; standard output by default")
+      ->type_name("FILE");
+  command->footer(
+      "\nExamples:\n"
+      "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl");
+  command->callback([&session, flags] {
+    session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::predict); };
+  });
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,37 @@
+#include "runner/cli/evaluate.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "runner/cli/engine_or_fail.h"
+
+namespace runner::cli {
+
+CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, EvalFlags& flags) {
+  CLI::App* command = app.add_subcommand(name, title);
+  add_recipe_flags(*command, flags.recipe);
+  flags.request.checkpoint = "last";
+  command
+      ->add_option("--checkpoint", flags.request.checkpoint, "Checkpoint: last (default), best, step-000500, a folder")
+      ->type_name("CHECKPOINT");
+  command->add_option("--data", flags.request.data, "Data set of the recipe; val by default")->type_name("SET");
+  command->add_option("--run", flags.request.run, "Run whose checkpoints to use; the newest of the recipe by default")
+      ->type_name("RUN");
+  return command;
+}
+
+void evaluate(Session& session, const EvalFlags& flags,
+              int (engine::Engine::*work)(const resolve::Recipe&, const engine::EvalRequest&, core::Diagnostics&)) {
+  const auto recipe = session.load(flags.recipe);
+  if (!recipe) return;
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return;
+  engine::EvalRequest request = flags.request;
+  request.json = flags.format == "json";
+  core::Diagnostics diagnostics;
+  session.exit_code = (engine->*work)(*recipe, request, diagnostics);
+  session.show(diagnostics);
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,37 @@
+#include "runner/cli/flags.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include "runner/core/text.h"
+
+namespace runner::cli {
+
+void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
+  const std::string list = core::joined(known);
+  command.add_option("--format", format, "Output format: " + list)
+      ->type_name("FORMAT")
+      ->check([known, list](const std::string& value) {
+        for (const std::string& name : known) {
+          if (value == name) return std::string();
+        }
+        return "must be one of " + list + ", got \"" + value + "\"";
+      });
+}
+
+void add_old_json(CLI::App& command, std::string& format, Session& session) {
+  command
+      .add_flag_callback("--json",
+                         [&format, &session] {
+                           format = "json";
+                           core::Diagnostics diagnostics;
+                           diagnostics.notice({}, "--json is read as --format json");
+                           session.show(diagnostics);
+                         })
+      ->group("");
+}
+
+void add_yes(CLI::App& command, bool& yes) { command.add_flag("--yes,-y", yes, "Do not ask for confirmation"); }
+
+}  // namespace runner::cli

@@ -1,0 +1,42 @@
+#include "runner/cli/group/checkpoints.h"
+
+#include "runner/core/clock.h"
+
+namespace runner::cli {
+
+void add_folder_command(CLI::App& group, Session& session, const char* name, const char* title,
+                        void (*action)(const std::string& folder, Session& session)) {
+  const auto run = std::make_shared<std::string>("last");
+  CLI::App* command = group.add_subcommand(name, title);
+  command->add_option("RUN", *run, "Run: id, name, path or `last` (default), or a path to checkpoints");
+  command->footer(std::string("\nExamples:\n  roux checkpoints ") + name + " last\n  roux checkpoints " + name +
+                  " runs/tiny-gpt-1a2b/checkpoints/step-000500\n");
+  command->callback([run, action, &session] {
+    session.command = [run, action, &session] {
+      const auto folder = review::checkpoints_folder(session.runs_dir(), *run, core::system_clock());
+      if (!folder) return session.fail(folder.failure().message, folder.failure().hint);
+      action(folder.value(), session);
+    };
+  });
+}
+
+CLI::App* add_keep_command(CLI::App& group, const char* name, const char* title, review::KeepRequest& request,
+                           const std::string& more_examples) {
+  CLI::App* command = group.add_subcommand(name, title);
+  command
+      ->add_option("CHECKPOINT", request.checkpoints,
+                   "Checkpoint: step-000500, 500, best or last of --run; a path; or RUN:best, RUN:last, RUN:500")
+      ->required();
+  command->add_option("--run", request.run, "Run whose checkpoints to use: id, name, path or `last` (default)")
+      ->type_name("RUN");
+  command->footer(std::string("\nExamples:\n  roux checkpoints ") + name + " step-000500\n  roux checkpoints " + name +
+                  " best --run tiny-gpt\n" + more_examples);
+  return command;
+}
+
+void print_answer(const core::Result<std::string>& answer, Session& session) {
+  if (!answer) return session.fail(answer.failure().message, answer.failure().hint, answer.failure().exit_code);
+  std::fputs(answer.value().c_str(), stdout);
+}
+
+}  // namespace runner::cli

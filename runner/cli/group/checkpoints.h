@@ -1,0 +1,29 @@
+#pragma once
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "runner/cli/session.h"
+#include "runner/core/error.h"
+#include "runner/review/checkpoint/checkpoints.h"
+#include "runner/review/checkpoint/keep.h"
+
+// Shared by the subcommands of `roux checkpoints`.
+
+namespace runner::cli {
+
+/// A subcommand that reads the checkpoint folder of one run.
+void add_folder_command(CLI::App& group, Session& session, const char* name, const char* title,
+                        void (*action)(const std::string& folder, Session& session));
+
+/// A subcommand with CHECKPOINT... and --run.
+CLI::App* add_keep_command(CLI::App& group, const char* name, const char* title, review::KeepRequest& request,
+                           const std::string& more_examples = "");
+
+void print_answer(const core::Result<std::string>& answer, Session& session);
+
+}  // namespace runner::cli

@@ -1,0 +1,59 @@
+#include "runner/cli/group/config.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "runner/cli/any_recipe.h"
+#include "runner/cli/launch_config.h"
+#include "runner/core/error.h"
+#include "runner/core/platform/files.h"
+#include "runner/recipe/read.h"
+#include "runner/registry/registry.h"
+#include "runner/registry/validate.h"
+
+namespace runner::cli {
+
+using core::Node;
+
+std::optional<std::string> path_to_write(Session& session) {
+  const std::string path = config_path();
+  if (!path.empty()) return path;
+  session.fail("ROUX_CONFIG_FILE is empty, so there is no launch file", "unset it, or set it to a file");
+  return std::nullopt;
+}
+
+std::optional<std::string> path_of_new(Session& session, bool force) {
+  const auto path = path_to_write(session);
+  std::error_code error;
+  if (!path || force || !std::filesystem::exists(*path, error)) return path;
+  session.fail(*path + " already exists", "`roux config update` keeps its values, --force replaces it");
+  return std::nullopt;
+}
+
+bool write_config(Session& session, const std::string& path, const std::string& text) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  for (const auto& result :
+       {folder.empty() ? core::Result<void>() : core::make_folders(folder), core::write_file_atomic(path, text)}) {
+    if (result) continue;
+    session.fail(result.failure().message, result.failure().hint, core::kExitFailed);
+    return false;
+  }
+  std::printf("wrote %s\n", path.c_str());
+  return true;
+}
+
+void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
+  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
+  Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
+  for (const Node::Entry& section : sections.entries()) {
+    if (!section.value.is_mapping() || whole.find(section.key) == nullptr) {
+      whole.set(section.key, section.value);
+      continue;
+    }
+    for (const Node::Entry& key : section.value.entries()) whole.find(section.key)->set(key.key, key.value);
+  }
+  registry::validate_recipe(whole, registry::Registry::builtin(), diagnostics);
+}
+
+}  // namespace runner::cli

@@ -1,0 +1,148 @@
+#include "runner/cli/train_recipe.h"
+
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include "runner/artifact/git_state.h"
+#include "runner/cli/engine_or_fail.h"
+#include "runner/cli/launch_flags.h"
+#include "runner/cli/launching.h"
+#include "runner/cli/tracking.h"
+#include "runner/cli/training_signals.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/launch/rank_environment.h"
+#include "runner/recipe/renamed_keys.h"
+
+namespace runner::cli {
+namespace {
+
+/// Ranks that srun, mpirun or torchrun started write to one terminal: only rank 0 logs there; each has its own file in
+/// the run's `logs`.
+void silence_other_ranks(const Session& session) {
+  if (session.verbose || std::getenv(launch::kSupervised) != nullptr) return;
+  core::LogOptions options = core::log_options();
+  options.level = core::LogLevel::kError;
+  core::configure_log(options);
+}
+
+/// In a process that is shared with others, its owner handles signals.
+void end_training(const Session& session, int status) {
+  if (!session.host) leave_on_signal_with(status);
+}
+
+}  // namespace
+
+void add_resume_flags(CLI::App& command, RunFlags& flags) {
+  command.add_option("--summary-json", flags.summary_json, "Write the final figures to this file as one line of JSON")
+      ->type_name("FILE");
+  command
+      .add_option("--checkpoint", flags.checkpoint, "Resume from this checkpoint: last, best, step-000500 or a folder")
+      ->type_name("CHECKPOINT");
+  command
+      .add_option("--allow-change", flags.allow_changes,
+                  "Resume although this key differs from the checkpoint and changes the results; repeatable")
+      ->type_name("KEY")
+      ->allow_extra_args(false);
+}
+
+void add_run_flags(CLI::App& command, RunFlags& flags) {
+  add_recipe_flags(command, flags.recipe);
+  add_changes(command, flags.recipe);
+  add_launch_flags(command, flags.recipe);
+  command.add_flag("--new", flags.start_anew, "Start a new run, even if the last one can be resumed");
+  command.add_option("--run-id", flags.run_id, "")->group("");
+  command.add_flag("--smoke", flags.smoke, "Train two steps, evaluate once, save once");
+  add_resume_flags(command, flags);
+}
+
+engine::TrainRequest train_request(const Session& session, const RunFlags& flags) {
+  engine::TrainRequest request;
+  request.start_anew = flags.start_anew;
+  request.smoke = flags.smoke;
+  request.checkpoint = flags.checkpoint;
+  for (const std::string& key : flags.allow_changes) request.allow_changes.push_back(recipe::renamed_path(key));
+  request.summary_json = flags.summary_json;
+  request.command_line = session.command_line;
+  request.progress_bar = isatty(STDERR_FILENO) == 1;
+  request.quiet = session.quiet;
+  request.run_id = flags.run_id;
+  if (session.host) {
+    request.light = session.host->light;
+    request.code = session.host->code;
+    request.signal = session.host->signal;
+  }
+  return request;
+}
+
+void begin_training(Session& session) {
+  if (session.host) return;
+  session.outlives_readers = true;
+  handle_training_signals();
+}
+
+void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request) {
+  if (starts_ranks(recipe)) {
+    launch_ranks(session, recipe, request);
+    return end_training(session, session.exit_code);
+  }
+  request.rank = rank_here(session, recipe);
+  if (session.exit_code != core::kExitDone) return;
+  note_growing_batch(session, recipe);
+  if (request.rank && request.rank->size == 1) request.rank.reset();
+  if (request.rank && request.rank->rank > 0) {
+    request.quiet = true;
+    request.progress_bar = false;
+    silence_other_ranks(session);
+  }
+  const auto& capture = recipe.capture;
+  std::optional<artifact::GitStateCapture> code;
+  if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {
+    code.emplace(artifact::GitStateOptions{".", capture.diff_limit});  // while the engine is loaded
+    request.code = code->state();
+  }
+  Tracking tracking(session, recipe);
+  request.on_opened = [&tracking](const std::string& run_dir) {
+    launch::report_run(run_dir);
+    tracking.begin(run_dir);
+  };
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return;
+  core::Diagnostics diagnostics;
+  try {
+    session.exit_code = engine->train(recipe, request, diagnostics);
+  } catch (const core::RunError& error) {
+    // kExitPeerLost means something only to our own supervisor.
+    const bool is_told = error.exit_code() != core::kExitPeerLost || std::getenv(launch::kSupervised) != nullptr;
+    const int status = is_told ? error.exit_code() : core::kExitFailed;
+    end_training(session, status);
+    throw core::RunError(error.what(), error.hint(), status);
+  }
+  end_training(session, session.exit_code);
+  tracking.finish();
+  const bool speaks = !request.rank || request.rank->rank == 0;
+  if (speaks || diagnostics.has_errors()) session.show(diagnostics);
+}
+
+void run(Session& session, const RunFlags& flags) {
+  begin_training(session);
+  const auto recipe = session.load(flags.recipe);
+  if (recipe) train(session, *recipe, train_request(session, flags));
+}
+
+void train_recipe(Session& session, const resolve::Recipe& recipe, const std::string& run_id) {
+  RunFlags flags;
+  flags.start_anew = true;
+  flags.run_id = run_id;
+  engine::TrainRequest request = train_request(session, flags);
+  request.resolved_json = recipe.sources.front()->text;
+  train(session, recipe, std::move(request));
+}
+
+}  // namespace runner::cli

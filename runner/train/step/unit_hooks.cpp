@@ -1,0 +1,67 @@
+#include "runner/train/step/unit_hooks.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+
+#include "components/model/model.h"
+#include "components/tensor/tensor_spec.h"
+#include "components/tensor/tensors.h"
+#include "runner/train/strategy/gradient_strategy.h"
+
+namespace runner::train {
+
+using components::TensorMap;
+using components::block::Block;
+
+struct UnitHooks::Live {
+  GradientStrategy& strategy;
+  std::map<const Block*, std::size_t> positions;
+  bool in_pass = false;
+  std::size_t next = 0;  ///< units from here on have begun their backward pass
+
+  void reach(std::size_t unit) {
+    while (in_pass && next > unit) {
+      if (next < positions.size()) strategy.after_unit_backward(next);
+      strategy.before_unit_backward(--next);
+    }
+  }
+};
+
+UnitHooks::UnitHooks(components::model::Model& model, GradientStrategy& strategy)
+    : live_(std::make_shared<Live>(Live{strategy, {}})) {
+  for (const auto& block : model.blocks()) live_->positions.emplace(block.get(), live_->positions.size());
+  model.add_hooks({
+      .before_forward =
+          [live = live_](const Block& block, TensorMap&) {
+            if (live->in_pass) live->strategy.before_unit_forward(live->positions.at(&block));
+          },
+      .after_forward =
+          [live = live_](const Block& block, TensorMap& activations) {
+            if (!live->in_pass) return;
+            const std::size_t unit = live->positions.at(&block);
+            live->strategy.after_unit_forward(unit);
+            for (const components::Port& port : block.outputs()) {
+              const at::Tensor* output = activations.find(port.name);
+              if (output == nullptr) output = activations.find(components::kHidden);
+              if (output == nullptr || !output->requires_grad()) continue;
+              output->register_hook([live, unit](const at::Tensor&) { live->reach(unit); });
+            }
+          },
+  });
+}
+
+UnitHooks::~UnitHooks() { live_->in_pass = false; }
+
+void UnitHooks::begin_pass() {
+  live_->in_pass = true;
+  live_->next = live_->positions.size();
+}
+
+void UnitHooks::end_pass() {
+  live_->reach(0);
+  live_->strategy.after_unit_backward(0);
+  live_->in_pass = false;
+}
+
+}  // namespace runner::train

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace components::model {
+class Model;
+}
+
+namespace runner::train {
+
+class GradientStrategy;
+
+/// Notifies a strategy of every block of a pass. In the backward pass the blocks count as a sequence: a block begins
+/// when the gradient of its output is known, and ends when the preceding block begins.
+class UnitHooks {
+ public:
+  /// For a strategy with watches_units(); both outlive this. The model keeps the hooks, which do nothing after this is
+  /// destroyed.
+  UnitHooks(components::model::Model& model, GradientStrategy& strategy);
+  ~UnitHooks();
+  UnitHooks(const UnitHooks&) = delete;
+  UnitHooks& operator=(const UnitHooks&) = delete;
+
+  /// Brackets a forward pass, and with end_pass() its backward pass; evaluations are not notified.
+  void begin_pass();
+  void end_pass();
+
+ private:
+  struct Live;
+
+  std::shared_ptr<Live> live_;
+};
+
+}  // namespace runner::train

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/state.h"
+
+namespace runner::train {
+
+class GradScaler;
+
+/// A block of the model, and the parameters that it owns.
+struct Unit {
+  std::string name;
+  components::NamedTensors parameters;
+};
+
+struct StepPlan {
+  double loss_scale = 1.0;      ///< loss scale of this step's gradients
+  bool finds_overflow = false;  ///< unscale() is called
+  bool wants_norm = false;      ///< norm of the gradients is wanted, even without clipping
+};
+
+/// One forward and backward pass of this rank.
+struct Pass {
+  bool first = true, last = true;  ///< of this rank in this step
+  std::int64_t others_before = 0;  ///< passes of other ranks since this rank's previous one
+};
+
+/// The end of a rank's passes, also after a failed pass and if this rank had none.
+struct PassesEnd {
+  std::int64_t passes = 0;                            ///< of all ranks in this step
+  std::int64_t others_after = 0;                      ///< passes of other ranks since this rank's last one
+  const std::function<std::vector<double>()>& notes;  ///< what this rank sends to all others
+  std::exception_ptr out_of_memory;                   ///< exception that ended a pass of this rank; null: none
+};
+
+/// Notes by rank; empty with one process.
+using RankNotes = std::vector<std::vector<double>>;
+
+/// Repeats the passes of a step, for a strategy that updates the parameters in the backward pass.
+struct PassAgain {
+  std::function<void()> forward;   ///< the graph of the first pass is gone after its backward pass
+  std::function<void()> backward;  ///< of the last forward pass
+};
+
+/// State that differs between ranks.
+struct RankState {
+  std::string name;  ///< name in the checkpoint
+  core::Stateful* part;
+};
+
+/// Turns the gradients of a step into the update: owns their reduction and the storage of the parameters. The stepper
+/// calls every strategy at the same points and knows no ranks; the calls are the same on every rank, and in the order
+/// below.
+///
+/// While the parameters of this rank are not those of the model (`make_whole`), the stepper and the loop keep this
+/// order: weight averaging, callbacks, evaluations and saves come after make_whole(); a rollback ends with reloaded();
+/// a step that does not fit into memory is ended by finish() on every rank before it is repeated.
+class GradientStrategy {
+ public:
+  virtual ~GradientStrategy() = default;
+
+  // Before training.
+
+  /// Gets the model, block by block. From here on a parameter's storage may change between two steps: keep tensors, not
+  /// addresses.
+  virtual void attach(const std::vector<Unit>& /*units*/) {}
+  /// Whether the unit hooks below are called.
+  virtual bool watches_units() const { return false; }
+
+  // A step.
+
+  /// Sets the random generators of all ranks to rank 0's state.
+  virtual void align_generators() {}
+  virtual void begin_step(const StepPlan& /*plan*/) {}
+  /// Factor for the loss of this rank.
+  virtual double weight() const { return 1.0; }
+  virtual void before_forward(const Pass& /*pass*/) {}
+  virtual void before_backward(const Pass& /*pass*/) {}
+  virtual void after_backward(const Pass& /*pass*/) {}
+  /// True when the backward pass waits until the step is accepted.
+  virtual bool defers_backward() const { return false; }
+  /// Ends the passes: the gradients are reduced over all ranks. RunError on every rank if memory ran out on one.
+  virtual RankNotes finish(const PassesEnd& end) = 0;
+  /// Takes the loss scale off the gradients; false when they are not finite.
+  virtual bool unscale(const GradScaler& scaler) = 0;
+  /// Clips the gradients. Returns their norm before clipping, if needed or wanted and known by now.
+  virtual std::optional<double> clip(bool wants_norm) = 0;
+  /// Norm of all gradients of the model, the same on every rank.
+  virtual double norm() const = 0;
+  /// Whether update() runs another forward pass: keep the batches.
+  virtual bool passes_again() const { return false; }
+  /// Which parameters the optimizer moves on this rank, by position.
+  virtual bool steps(std::size_t /*parameter*/) const { return true; }
+  /// Updates the parameters; `began` is set once one of them may have changed.
+  virtual void update(const PassAgain& again, bool& began) = 0;
+  /// Call after step `step`, counted from 1.
+  virtual void end_step(std::int64_t /*step*/) {}
+
+  // A block of a pass, by position; backward in reverse order.
+
+  virtual void before_unit_forward(std::size_t /*unit*/) {}
+  virtual void after_unit_forward(std::size_t /*unit*/) {}
+  virtual void before_unit_backward(std::size_t /*unit*/) {}
+  virtual void after_unit_backward(std::size_t /*unit*/) {}
+
+  // Between steps.
+
+  /// False if the weights of the ranks differ: the loop makes the next step before anything else.
+  virtual bool may_pause() const { return true; }
+  /// Makes the parameters of this rank those of the model. A collective.
+  virtual void make_whole() {}
+  /// The parameters were loaded and are complete.
+  virtual void reloaded() {}
+  /// The state of each rank in a checkpoint.
+  virtual std::vector<RankState> rank_states() { return {}; }
+};
+
+}  // namespace runner::train

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "runner/train/strategy/local_sgd.h"
+#include "runner/train/strategy/single.h"
+
+namespace runner::train {
+
+/// Several processes, each stepping independently as `Strategy` does; see local_sgd.h.
+template <typename Strategy>
+class LocalSteps final : public Strategy {
+ public:
+  explicit LocalSteps(const StrategyInputs& inputs)
+      : Strategy(inputs),
+        optimizer_(*inputs.experiment.optimizer),
+        sgd_(*inputs.experiment.ranks, inputs.parameters, inputs.options.ddp.local_steps) {}
+
+  void end_step(std::int64_t step) override { sgd_.after_step(step); }
+  bool may_pause() const override { return sgd_.are_one(); }
+  void make_whole() override { sgd_.average(); }
+  std::vector<RankState> rank_states() override {
+    std::vector<RankState> states = Strategy::rank_states();
+    states.push_back({"local_sgd", &optimizer_});
+    return states;
+  }
+
+ private:
+  components::optimizer::Optimizer& optimizer_;
+  LocalSgd sgd_;
+};
+
+}  // namespace runner::train

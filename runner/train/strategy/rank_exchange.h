@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "runner/train/strategy/buffer_sync.h"
+#include "runner/train/strategy/make_strategy.h"
+#include "runner/train/strategy/rank_gradients.h"
+
+namespace runner::train {
+
+/// What ranks exchange in a step: gradients, notes, running statistics.
+class RankExchange {
+ public:
+  RankExchange(const StrategyInputs& inputs, RankGradients::Use use);
+
+  void align_generators();
+  void begin_step();
+  void before_forward(const Pass& pass);
+  /// The notes of all ranks; RunError on every rank if memory ran out on one.
+  RankNotes finish(const PassesEnd& end);
+  /// Not while gradients are in flight, which start earlier on a busier rank.
+  void share_statistics(std::int64_t others_after);
+  RankGradients& gradients() { return gradients_; }
+  const RankGradients& gradients() const { return gradients_; }
+
+ private:
+  distributed::ProcessGroup& ranks_;
+  RankGradients gradients_;
+  std::unique_ptr<BufferSync> statistics_;  // null without running statistics
+};
+
+}  // namespace runner::train

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/strategy/gradient_strategy.h"
+#include "runner/train/strategy/make_strategy.h"
+
+namespace runner::train {
+
+/// One process: gradients are held until the optimizer steps.
+class Single : public GradientStrategy {
+ public:
+  explicit Single(const StrategyInputs& inputs)
+      : experiment_(inputs.experiment), parameters_(inputs.parameters), options_(inputs.options) {}
+
+  RankNotes finish(const PassesEnd& end) override;
+  bool unscale(const GradScaler& scaler) override;
+  std::optional<double> clip(bool wants_norm) override;
+  double norm() const override;
+  void update(const PassAgain& again, bool& began) override;
+
+ protected:
+  Experiment& experiment_;
+  const components::NamedTensors& parameters_;
+  const StepperOptions& options_;
+};
+
+}  // namespace runner::train

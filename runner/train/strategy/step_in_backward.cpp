@@ -1,0 +1,78 @@
+#include "runner/train/strategy/step_in_backward.h"
+
+#include <cmath>
+#include <utility>
+
+#include "runner/core/error.h"
+#include "runner/train/experiment/gradients.h"
+
+namespace runner::train {
+
+StepInBackward::StepInBackward(const StrategyInputs& inputs)
+    : experiment_(inputs.experiment),
+      options_(inputs.options),
+      ranks_(inputs.experiment.ranks != nullptr ? std::make_unique<RankExchange>(inputs, RankGradients::Use::kInPass)
+                                                : nullptr),
+      steps_(*inputs.experiment.optimizer, inputs.parameters, inputs.options.clip) {
+  if (ranks_ != nullptr) steps_.put_together_by(ranks_->gradients().relay());
+}
+
+void StepInBackward::align_generators() {
+  if (ranks_ != nullptr) ranks_->align_generators();
+}
+
+void StepInBackward::begin_step(const StepPlan& plan) {
+  norm_first_ = options_.clip.norm || options_.judges_norm || plan.finds_overflow;
+  measures_ = plan.wants_norm && !norm_first_;
+  unscale_ = 1.0 / plan.loss_scale;
+  if (norm_first_) {
+    random_ = components::RandomState::now();
+    buffers_.emplace(experiment_.model->buffers());
+    steps_.measure(unscale_);
+  }
+  if (ranks_ != nullptr) ranks_->begin_step();
+}
+
+void StepInBackward::before_forward(const Pass& pass) {
+  RUNNER_ASSERT(pass.first && pass.last, "no gradient is kept for a second micro-batch: refused before");
+  if (ranks_ != nullptr) ranks_->before_forward(pass);
+}
+
+RankNotes StepInBackward::finish(const PassesEnd& end) {
+  if (norm_first_) steps_.end_pass();
+  if (ranks_ == nullptr && end.out_of_memory) std::rethrow_exception(end.out_of_memory);
+  RankNotes notes = ranks_ != nullptr ? ranks_->finish(end) : RankNotes();
+  others_after_ = end.others_after;
+  if (norm_first_) share_statistics();
+  return notes;
+}
+
+void StepInBackward::share_statistics() {
+  if (ranks_ != nullptr) ranks_->share_statistics(others_after_);
+}
+
+bool StepInBackward::unscale(const GradScaler&) { return std::isfinite(norm()); }
+
+std::optional<double> StepInBackward::clip(bool) {
+  coefficient_ = 1.0;
+  if (!norm_first_) return std::nullopt;
+  if (options_.clip.norm) coefficient_ = clip_coefficient(norm(), *options_.clip.norm);
+  return norm();
+}
+
+void StepInBackward::update(const PassAgain& again, bool& began) {
+  if (norm_first_) {
+    random_.restore();
+    buffers_->restore();
+    if (ranks_ != nullptr) ranks_->begin_step();
+    again.forward();
+  }
+  began = true;
+  steps_.move(unscale_, coefficient_, measures_);
+  again.backward();
+  std::vector<bool> used = steps_.end_pass();
+  share_statistics();  // not before: the backward pass reads what the forward pass saved of them
+  if (!used.empty()) ranks_->gradients().check_used(std::move(used));
+}
+
+}  // namespace runner::train

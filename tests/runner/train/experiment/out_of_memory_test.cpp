@@ -1,0 +1,36 @@
+// What counts as a lack of memory, so that a smaller micro-batch is tried.
+
+#include "runner/train/experiment/out_of_memory.h"
+
+#include <c10/util/Exception.h>
+
+#include <catch2/catch.hpp>
+#include <stdexcept>
+
+namespace runner::train {
+
+TEST_CASE("only what tells of memory makes a batch smaller", "[train][shortage]") {
+  struct Case {
+    const char* text;
+    bool is_shortage;
+  };
+  // Of accelerate.utils.memory.should_reduce_batch_size 1.15, but for oneDNN's.
+  static constexpr Case cases[] = {
+      {"CUDA out of memory. Tried to allocate 2.00 GiB", true},
+      {"[enforce fail at alloc_cpu.cpp:114] err == 0. DefaultCPUAllocator: can't allocate memory: error code 12", true},
+      {"MPS backend out of memory (MPS allocated: 1 GB)", true},
+      {"FATAL ERROR :: MODULE:PT_DEVMEM Allocation failed for size", true},
+      {"could not create a memory object: out_of_memory", true},
+      {"the word list is out of memory games", false},
+      {"cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", false},
+      {"", false},
+  };
+  for (const Case& c : cases) {
+    INFO(c.text);
+    CHECK(is_out_of_memory(std::runtime_error(c.text)) == c.is_shortage);
+    CHECK(is_out_of_memory(c10::Error({__func__, __FILE__, __LINE__}, c.text)) == c.is_shortage);
+    CHECK_FALSE(is_out_of_memory(std::invalid_argument(c.text)));
+  }
+}
+
+}  // namespace runner::train
