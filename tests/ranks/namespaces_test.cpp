@@ -121,7 +121,7 @@ TEST_CASE("a rank that dies on one host ends the other host", "[ranks][namespace
     network.cut();
     CHECK(first->wait() == 1);
     CHECK(second->wait() == 1);
-    CHECK(std::regex_search(first->output(), std::regex("error: machine 1 \\(.+\\) at 10.77.0.2 is lost: ")));
+    CHECK(std::regex_search(first->output(), std::regex("error: lost machine 1 \\(.+\\) at 10.77.0.2: ")));
     CHECK(std::regex_search(second->output(), std::regex("error: lost machine 0 at 10.77.0.1:29500: ")));
   }
   CHECK(is_gone(here.at(0)));

@@ -174,7 +174,7 @@ TEST_CASE("a batch job saves before its time is up, queues again and completes",
   log << std::ifstream(place.path() / "job.log").rdbuf();
   INFO(log.str());
   CHECK(status == "0\n");
-  CHECK(log.str().find("SIGUSR1: saving, then leaving") != std::string::npos);
+  CHECK(log.str().find("SIGUSR1: saving, then exiting") != std::string::npos);
   CHECK(log.str().find("resuming runs/queued-") != std::string::npos);
   const auto runs = runner::store::list_runs((place.path() / "runs").string(), runner::core::system_clock());
   REQUIRE(runs.size() == 1);
