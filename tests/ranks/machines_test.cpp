@@ -81,7 +81,7 @@ TEST_CASE("processes of two machines end where those of one do", "[ranks][machin
     auto environment = TestRun::environment();
     environment["ROUX_LAUNCH_MACHINE_RANK"] = "1";
     second = place.machine({}, environment);
-    REQUIRE(second->wait_for("looking for machine 0"));
+    REQUIRE(second->wait_for("connecting to machine 0"));
     first = place.machine({"--machine_rank", "0"});
   }
   SECTION("numbered as they come") {

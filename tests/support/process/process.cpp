@@ -1,6 +1,7 @@
 #include "tests/support/process/process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,10 @@
 #include <stdexcept>
 
 namespace tests {
+
+namespace {
+constexpr int kSilenceMs = 5 * 60 * 1000;  // several times the longest pause of any test's program under load
+}
 
 Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
                  const std::string& folder) {
@@ -40,6 +45,12 @@ Process::~Process() {
 }
 
 bool Process::read_more() {
+  pollfd readable = {pipe_, POLLIN, 0};
+  if (poll(&readable, 1, kSilenceMs) == 0) {
+    output_ += "\ntests: killed, since it has printed nothing for five minutes\n";
+    kill(pid_, SIGKILL);
+    return false;
+  }
   char buffer[4096];
   const ssize_t n = read(pipe_, buffer, sizeof buffer);
   if (n <= 0) return false;

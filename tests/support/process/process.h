@@ -9,7 +9,7 @@
 namespace tests {
 
 /// A child process whose standard output and error are read line by line. Everything blocks until it happens: no test
-/// sleeps or polls.
+/// sleeps or polls. A process that prints nothing for five minutes hangs: it is killed, and its output says so.
 class Process {
  public:
   Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
@@ -18,7 +18,7 @@ class Process {
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
-  /// Reads until a line holds `text`; false when the output ended first.
+  /// Reads until a line holds `text`; false when the output ended first or it hangs.
   bool wait_for(const std::string& text);
   void send(int signal) const;
   /// Reads the rest and waits. The exit status, or 128 + the signal that ended it.
