@@ -190,21 +190,15 @@ setup_build() {
     local cache=$roux_build/CMakeCache.txt log=$roux_build/build.log home
     home=$(sed -n 's/^CMAKE_HOME_DIRECTORY:INTERNAL=//p' "$cache" 2>/dev/null || true)
     [ -z "$home" ] || [ "$home" = "$roux_root" ] || rm -rf "$cache" "$roux_build/CMakeFiles"  # the checkout was moved
-    local deps settings setting wanted=1
-    deps=$(realpath -ms "${ROUX_DEPS:-$roux_root/.deps}")
-    settings=("ROUX_DEPS:PATH=$deps")
-    [ -z "${CI:-}" ] || settings+=("ROUX_WERROR:BOOL=ON")
-    [ -f "$roux_build/build.ninja" ] && [ -f "$cache" ] && wanted=0
-    for setting in "${settings[@]}"; do
-      [ $wanted = 1 ] || grep -qxF "$setting" "$cache" || wanted=1
-    done
-    if [ $wanted = 1 ]; then
+    local deps
+    deps=ROUX_DEPS:PATH=$(realpath -ms "${ROUX_DEPS:-$roux_root/.deps}")
+    if [ ! -f "$roux_build/build.ninja" ] || ! grep -qsxF "$deps" "$cache"; then
       say "configuring ($roux_preset)"
-      (cd "$roux_root" && cmake --preset "$roux_preset" "${settings[@]/#/-D}") >"$log" 2>&1 || build_failed "$log"
+      (cd "$roux_root" && cmake --preset "$roux_preset" "-D$deps") >"$log" 2>&1 || build_failed "$log"
     fi
     ninja -C "$roux_build" -j "$(build_jobs)" "$@" 2>&1 | tee "$log" | show_progress || build_failed "$log"
-    # What comes out of the compiler cache brings its warnings along and is no error to the compiler. Without its log
-    # ninja runs all commands again, so that the next build finds them too.
+    # Warnings, those that the compiler cache repeats too. Without its log ninja runs all commands again, so that the
+    # next build finds them as well.
     if [ -n "${CI:-}" ] && grep -qE '^[^ ]+:[0-9]+:[0-9]+: warning: ' "$log"; then
       rm -f "$roux_build/.ninja_log"
       build_failed "$log"

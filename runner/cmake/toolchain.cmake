@@ -7,13 +7,9 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_CXX_FLAGS_DEV "-O2 -g1")
 set(CMAKE_C_FLAGS_DEV "-O2 -g1")
-# Warnings are errors in CI only: another compiler has other warnings. The compiler cache ignores -Wno-error (below), so
-# that CI reuses what a developer compiled; a warning that it replays is found by setup_build.
-option(ROUX_WERROR "Warnings are errors; setup_build turns it on when CI is set" OFF)
-add_compile_options(-Wall -Wextra -Werror)
-if(NOT ROUX_WERROR)
-  add_compile_options(-Wno-error)
-endif()
+# No -Werror: with it, CI's precompiled headers would be other files and nothing compiled elsewhere could be reused.
+# setup_build fails on a warning where CI is set.
+add_compile_options(-Wall -Wextra)
 # Our own libraries lie beside the program; a folder that is moved whole still works.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
@@ -29,5 +25,5 @@ if(ROUX_CCACHE)
   # The precompiled header needs the sloppiness; without the folder's name several checkouts share what was compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-      CCACHE_IGNOREOPTIONS=-Wno-error CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${ROUX_CCACHE})
+      CCACHE_NOHASHDIR=1 CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${ROUX_CCACHE})
 endif()
