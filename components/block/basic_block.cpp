@@ -47,20 +47,6 @@ void BasicBlock::write(TensorMap& activations, at::Tensor tensor) const {
   activations.set(output().name, std::move(tensor));
 }
 
-BlockMemory linear_memory(const Port& input, std::int64_t out_features, const BlockPass& pass) {
-  const double weights = static_cast<double>(input.shape.back()) * static_cast<double>(out_features);
-  const double arriving = elements(input, pass.samples, pass.positions);
-  const auto bytes = static_cast<double>(pass.product_bytes());
-  BlockMemory memory{.output_bytes = pass.product_bytes()};
-  memory.products = arriving / static_cast<double>(input.shape.back()) * static_cast<double>(out_features) * bytes;
-  if (!pass.autocast) return memory;
-  memory.low_weights = weights * bytes;
-  memory.backward = weights * bytes;  // the weight's gradient, before it is widened
-  memory.keeps_input = pass.input_bytes == pass.product_bytes();
-  if (!memory.keeps_input) memory.kept = memory.alone = arriving * bytes;
-  return memory;
-}
-
 at::Tensor uniform_parameter(std::span<const std::int64_t> shape, double bound, bool meta) {
   at::Tensor tensor = uninitialised(shape, meta);
   if (!meta) tensor.uniform_(-bound, bound);

@@ -50,10 +50,6 @@ class BasicBlock : public Block {
   bool training_ = true;
 };
 
-/// What a product with a weight [out, in] takes: under autocast the graph keeps what arrived in the type of the
-/// products.
-BlockMemory linear_memory(const Port& input, std::int64_t out_features, const BlockPass& pass);
-
 /// New trainable float32 tensors. With `meta`, shapes only: no memory and no draw from the generator.
 at::Tensor uniform_parameter(std::span<const std::int64_t> shape, double bound, bool meta);
 at::Tensor normal_parameter(std::span<const std::int64_t> shape, double deviation, bool meta);

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "components/block/memory.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
@@ -48,8 +47,6 @@ class Block : public runner::core::Stateful {
   virtual void fade_statistics(std::int64_t /*batches*/) {}
   /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
   virtual double forward_flops(std::int64_t positions) const = 0;
-  /// Memory of a pass. By default a block keeps its input and returns an output of the same size.
-  virtual BlockMemory memory(const BlockPass& pass) const { return {.output_bytes = pass.input_bytes}; }
 };
 
 }  // namespace components::block

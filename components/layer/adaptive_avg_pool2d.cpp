@@ -22,18 +22,7 @@ class AdaptiveAvgPool2d final : public block::BasicBlock {
     write(activations, at::adaptive_avg_pool2d(read(activations), size_));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    const bool is_mean = size_ == Pair{1, 1};  // of one pixel, which LibTorch sums in float32
-    block::BlockMemory memory{.output_bytes = pass.input_bytes, .keeps_input = !is_mean, .spread_gradient = is_mean};
-    if (is_mean && pass.input_bytes < kFloatBytes) {
-      memory.forward = memory.alone = elements(input(), pass.samples, pass.positions) * kFloatBytes;
-    }
-    return memory;
-  }
-
  private:
-  static constexpr std::int64_t kFloatBytes = 4;
-
   Pair size_;
 };
 

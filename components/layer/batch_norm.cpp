@@ -13,7 +13,6 @@
 #include "components/layer/epilogue.h"
 #include "components/layer/fused_batch_norm.h"
 #include "components/layer/layer.h"
-#include "components/ops/kernel_policy.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/batch_norm.h"  // Config; declares make()
 #include "runner/core/error.h"
@@ -57,29 +56,6 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
                                   /*cudnn_enabled=*/false);
     if (addend != nullptr) y = at::add(y, *addend);
     return relu ? at::relu(y) : y;
-  }
-
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    return memory_with_tail(pass, false, false);
-  }
-
-  block::BlockMemory memory_with_tail(const block::BlockPass& pass, bool addend, bool relu) const override {
-    const double bytes = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.input_bytes);
-    const bool dense = pass.channels_last || input().shape.size() == 2;
-    block::BlockMemory memory{.output_bytes = pass.input_bytes};
-    const bool known = pass.input_bytes == 4 || fused_kernels_fit_autocast();  // no float16
-    if (fused_kernels() && known && dense && training()) {
-      memory.keeps_output = relu && addend;
-      if (memory.keeps_output) memory.backward = memory.backward_end = bytes;  // the addend's gradient
-      return memory;
-    }
-    // One operation each; that of the sum is not kept.
-    memory.keeps_output = relu;
-    if (addend || relu) memory.forward = memory.alone = bytes;
-    if (addend && relu) memory.alone += bytes;
-    if (relu) memory.backward = memory.backward_end = bytes;
-    memory.backward_end += bytes;  // LibTorch makes a new gradient of the input before it frees the first one
-    return memory;
   }
 
   void set_statistics_share(std::optional<double> share) override { share_ = share; }

@@ -3,7 +3,6 @@
 #include <optional>
 #include <utility>
 
-#include "components/block/parts_memory.h"
 #include "components/tensor/tensors.h"
 
 namespace components::layer {
@@ -87,26 +86,6 @@ at::Tensor Chain::forward(at::Tensor x) const { return run(std::move(x), steps_.
 
 at::Tensor Chain::forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const {
   return steps_.back().with_tail->forward_with_tail(run(std::move(x), steps_.size() - 1), &addend, relu);
-}
-
-block::BlockMemory Chain::memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const {
-  const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
-    return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
-  };
-  std::int64_t arriving = pass.input_bytes;
-  block::PartsMemory parts(bytes(input, arriving));
-  for (std::size_t i = 0; i < steps_.size(); ++i) {
-    const Step& step = steps_[i];
-    const bool last = i + 1 == steps_.size();
-    const block::BlockPass of_step = pass.over(*step.layer, arriving);
-    const block::BlockMemory memory =
-        step.with_tail == nullptr
-            ? step.layer->memory(of_step)
-            : step.with_tail->memory_with_tail(of_step, last && tail.addend, step.relu || (last && tail.relu));
-    arriving = memory.output_bytes;
-    parts.add(memory, bytes(step.layer->outputs().front(), arriving));
-  }
-  return parts.whole();
 }
 
 std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Layer::parameters); }

@@ -35,13 +35,6 @@ class Chain {
   /// Whether it is a ReLU and nothing else.
   bool is_relu() const { return is_relu_; }
 
-  /// The operations after a chain in forward_with_tail().
-  struct Tail {
-    bool addend = false, relu = false;
-  };
-  /// Memory of a pass over `input`.
-  block::BlockMemory memory(const Port& input, const block::BlockPass& pass, const Tail& tail) const;
-
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
   std::vector<block::Tie> ties() const;

@@ -11,7 +11,6 @@
 #include "components/layer/layer.h"
 #include "components/layer/pooling_args.h"
 #include "components/layer/winograd_conv2d.h"
-#include "components/ops/kernel_policy.h"
 #include "components/tensor/tensors.h"
 #include "generated/layer/conv2d.h"  // Config; declares make()
 
@@ -42,30 +41,6 @@ class Conv2d final : public block::BasicBlock {
     write(activations, at::conv2d(x, parameter(0), bias_O, window_.stride, window_.padding, window_.dilation, groups_));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    if (is_plain() && pass.channels_last && pass.weight_bytes == 4 && winograd_fits(weight_shape(), pass.input_bytes)) {
-      return winograd_conv2d_memory(input(), output(), pass);
-    }
-    const auto bytes = static_cast<double>(pass.product_bytes());
-    const double numbers = elements(input(), pass.samples, pass.positions);
-    block::BlockMemory memory{.output_bytes = pass.product_bytes()};
-    memory.products = elements(output(), pass.samples, pass.positions) * bytes;
-    if (!pass.autocast) return memory;
-    memory.low_weights = static_cast<double>(fan_in_ * output().shape[1]) * bytes;
-    memory.backward = memory.low_weights;  // the weight's gradient, before it is widened
-    memory.keeps_input = pass.input_bytes == pass.product_bytes();
-    if (!memory.keeps_input) memory.kept = memory.alone = numbers * bytes;
-    if (fused_kernels_fit_autocast()) return memory;
-    // Without float16 units LibTorch multiplies matrices: the whole batch, unfolded (im2col).
-    const double pixels = static_cast<double>(output().shape[2] * output().shape[3] * pass.samples);
-    const double windows = static_cast<double>(fan_in_ * groups_) * pixels * bytes;
-    memory.forward += windows;
-    memory.alone += windows;
-    memory.backward += windows;
-    memory.backward_end += windows;
-    return memory;
-  }
-
   double forward_flops(std::int64_t) const override {
     double products = static_cast<double>(fan_in_);
     for (std::size_t i = 1; i < output().shape.size(); ++i) products *= static_cast<double>(output().shape[i]);
@@ -73,8 +48,6 @@ class Conv2d final : public block::BasicBlock {
   }
 
  private:
-  at::IntArrayRef weight_shape() const { return parameter(0).sizes(); }
-
   bool is_plain() const {
     constexpr Pair kOnes = {1, 1};
     return window_.stride == kOnes && window_.padding == kOnes && window_.dilation == kOnes && groups_ == 1 && !bias_;

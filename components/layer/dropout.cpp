@@ -20,14 +20,6 @@ class Dropout final : public block::BasicBlock {
     write(activations, training() && p_ > 0.0 ? at::dropout(x, p_, true) : x);
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    if (p_ == 0.0) return {.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
-    const double numbers = elements(output(), pass.samples, pass.positions);
-    return {.output_bytes = pass.input_bytes,
-            .keeps_input = false,
-            .kept = numbers * static_cast<double>(pass.input_bytes)};  // the factor of each number
-  }
-
  private:
   double p_;
 };

@@ -30,8 +30,6 @@ class Embedding final : public block::BasicBlock {
   void forward(TensorMap& activations) const override {
     write(activations, at::embedding(parameter(0), read(activations)));  // [B, T] -> [B, T, E]
   }
-
-  block::BlockMemory memory(const block::BlockPass& pass) const override { return {.output_bytes = pass.weight_bytes}; }
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "components/block/memory.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace components::layer {
@@ -11,8 +10,6 @@ class FusesEpilogue {
   virtual ~FusesEpilogue() = default;
   /// `relu(layer(x) + addend)`; `addend` may be null; without `relu` just the sum.
   virtual at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
-  /// Its memory, without the addend.
-  virtual block::BlockMemory memory_with_tail(const block::BlockPass& pass, bool addend, bool relu) const = 0;
 };
 
 }  // namespace components::layer

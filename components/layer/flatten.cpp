@@ -21,10 +21,6 @@ class Flatten final : public block::BasicBlock {
   explicit Flatten(const Inputs& inputs) : BasicBlock(inputs.name, inputs.input, output_of(inputs)) {}
 
   void forward(TensorMap& activations) const override { write(activations, at::flatten(read(activations), 1)); }
-
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    return {.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
-  }
 };
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "components/kernels/images.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
+#include "components/tensor/meta_pass.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -71,6 +72,7 @@ Found statistics(const BatchNormArguments& a) {
   const std::int64_t width = a.x.size(1), rows = a.x.numel() / width;
   const auto size = static_cast<std::size_t>(width);
   Found found{rows, width, Row(size), Row(size), Row(size), Row(size)};
+  if (MetaPass::is_on()) return found;
   const at::Tensor pivot_C =
       (a.x.dim() == 4 ? a.x.select(0, 0).select(1, 0).select(1, 0) : a.x.select(0, 0)).to(at::kFloat);
   const float* pivot = pivot_C.const_data_ptr<float>();
@@ -177,12 +179,13 @@ class FusedBatchNormBackward final : public torch::autograd::Node {
   void of_parameters(const PairSums& sums, variable_list& of_inputs) const {
     const at::Tensor dweight_C = kernels::new_tensor<float>({found_.width});
     const at::Tensor dbias_C = kernels::new_tensor<float>({found_.width});
+    of_inputs[1] = dweight_C;
+    of_inputs[2] = dbias_C;
+    if (MetaPass::is_on()) return;
     for (std::size_t c = 0; c < found_.rstd.size(); ++c) {
       data<float>(dweight_C)[c] = static_cast<float>(sums.second(0)[c] * found_.rstd[c]);
       data<float>(dbias_C)[c] = static_cast<float>(sums.first(0)[c]);
     }
-    of_inputs[1] = dweight_C;
-    of_inputs[2] = dbias_C;
   }
 
   /// dx = scale * (g - mean(g) - (x - mean) * rstd^2 * mean(g * (x - mean))), as one product of each of g and x.
@@ -216,8 +219,8 @@ class FusedBatchNormBackward final : public torch::autograd::Node {
 
 bool can_fuse(const BatchNormArguments& a) {
   const auto type = a.x.scalar_type();
-  return fused_kernels() && a.x.is_cpu() && (type == at::kFloat || type == at::kBFloat16) && is_dense(a.x) &&
-         (a.addend == nullptr || (a.addend->scalar_type() == type && is_dense(*a.addend)));
+  return fused_kernels() && (a.x.is_cpu() || a.x.is_meta()) && (type == at::kFloat || type == at::kBFloat16) &&
+         is_dense(a.x) && (a.addend == nullptr || (a.addend->scalar_type() == type && is_dense(*a.addend)));
 }
 
 at::Tensor fused_batch_norm(const BatchNormArguments& a) {

@@ -36,11 +36,6 @@ class GroupNorm final : public block::BasicBlock {
     write(activations, at::group_norm(read(activations), groups_, weight_C, bias_C, eps_));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    const auto statistics = 2.0 * static_cast<double>(pass.samples * groups_) * sizeof(float);
-    return {.output_bytes = pass.input_bytes, .kept = statistics};
-  }
-
  private:
   std::int64_t groups_;
   double eps_;

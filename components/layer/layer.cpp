@@ -10,20 +10,13 @@ namespace {
 
 class Elementwise final : public block::BasicBlock {
  public:
-  Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&), GradientFrom gradient_from)
-      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function), gradient_from_(gradient_from) {}
+  Elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&))
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), function_(function) {}
 
   void forward(TensorMap& activations) const override { write(activations, function_(read(activations))); }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    return {.output_bytes = pass.input_bytes,
-            .keeps_input = gradient_from_ == GradientFrom::kInput,
-            .keeps_output = gradient_from_ == GradientFrom::kOutput};
-  }
-
  private:
   at::Tensor (*function_)(const at::Tensor&);
-  GradientFrom gradient_from_;
 };
 
 std::string type_of(const runner::core::Node& block) {
@@ -66,10 +59,9 @@ bool expect_channels(const Inputs& inputs, const char* key, std::optional<std::i
 
 Port same_shape(const Inputs& inputs) { return {inputs.output_name, Dtype::kFloat32, inputs.input.shape}; }
 
-std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&),
-                                        GradientFrom gradient_from) {
+std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&)) {
   if (!expect_floats(inputs)) return nullptr;
-  return std::make_shared<Elementwise>(inputs, function, gradient_from);
+  return std::make_shared<Elementwise>(inputs, function);
 }
 
 double rows_per_sample(const Port& port, std::int64_t positions) {

@@ -32,12 +32,8 @@ using Layer = block::Block;
 /// Null when the layer does not fit its input; the error is in `diagnostics` at the layer's location.
 std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inputs);
 
-/// The tensor that the gradient of an elementwise function is computed from.
-enum class GradientFrom { kInput, kOutput };
-
 /// A layer without parameters that keeps the shape: `function` is applied to float activations of any shape.
-std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&),
-                                        GradientFrom gradient_from = GradientFrom::kInput);
+std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&));
 
 /// True when `input` holds floats; else an error: `layers[1]: relu works on float32, but the data gives int64 [batch,
 /// time]`.

@@ -26,11 +26,6 @@ class LayerNorm final : public block::BasicBlock {
     write(activations, at::layer_norm(read(activations), weight_N.sizes(), weight_N, parameter(1), eps_));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    const double rows = elements(input(), pass.samples, pass.positions) / static_cast<double>(input().shape.back());
-    return {.output_bytes = pass.input_bytes, .kept = 2.0 * sizeof(float) * rows};  // mean and deviation
-  }
-
  private:
   double eps_;
 };

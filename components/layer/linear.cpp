@@ -38,10 +38,6 @@ class Linear final : public block::BasicBlock {
     write(activations, bias_ ? at::linear(x_F, parameter(0), parameter(1)) : at::linear(x_F, parameter(0)));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    return block::linear_memory(input(), output().shape.back(), pass);
-  }
-
   double forward_flops(std::int64_t positions) const override {
     const double in = static_cast<double>(input().shape.back()), out = static_cast<double>(output().shape.back());
     return 2.0 * in * out * rows_per_sample(input(), positions);

@@ -22,12 +22,6 @@ class MaxPool2d final : public block::BasicBlock {
           at::max_pool2d(read(activations), window_.kernel_size, window_.stride, window_.padding, window_.dilation));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    // Where each maximum was, with a graph or without.
-    const double places = elements(output(), pass.samples, pass.positions) * sizeof(std::int64_t);
-    return {.output_bytes = pass.input_bytes, .kept = places, .alone = places};
-  }
-
  private:
   Window window_;
 };

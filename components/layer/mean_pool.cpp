@@ -22,10 +22,6 @@ class MeanPool final : public block::BasicBlock {
     const at::Tensor& x_BTN = read(activations);
     write(activations, at::mean(x_BTN, /*dim=*/1));
   }
-
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    return {.output_bytes = pass.input_bytes, .keeps_input = false};
-  }
 };
 
 }  // namespace

@@ -9,8 +9,7 @@
 namespace components::layer::relu {
 
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
-  return make_elementwise(
-      inputs, [](const at::Tensor& x) { return at::relu(x); }, GradientFrom::kOutput);
+  return make_elementwise(inputs, [](const at::Tensor& x) { return at::relu(x); });
 }
 
 }  // namespace components::layer::relu

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -6,7 +5,6 @@
 #include <vector>
 
 #include "components/block/basic_block.h"
-#include "components/block/parts_memory.h"
 #include "components/layer/chain.h"
 #include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
@@ -64,7 +62,6 @@ class Residual final : public block::BasicBlock {
   void fade_statistics(std::int64_t batches) override {
     for (const Chain* chain : chains_.all()) chain->fade_statistics(batches);
   }
-  block::BlockMemory memory(const block::BlockPass& pass) const override;
   double forward_flops(std::int64_t positions) const override {
     double flops = 0;
     for (const Chain* chain : chains_.all()) flops += chain->forward_flops(positions);
@@ -83,53 +80,6 @@ class Residual final : public block::BasicBlock {
 
   Chains chains_;
 };
-
-// The shortcut runs first, and its output lives while the body runs; its backward pass comes last.
-block::BlockMemory Residual::memory(const block::BlockPass& pass) const {
-  const auto bytes = [&pass](const Port& port, std::int64_t of_one) {
-    return elements(port, pass.samples, pass.positions) * static_cast<double>(of_one);
-  };
-  const Chain* shortcut = chains_.shortcut.get();
-  const bool takes_tail =
-      chains_.body->takes_tail() && (chains_.activation == nullptr || chains_.activation->is_relu());
-  const Chain::Tail tail{takes_tail, takes_tail && chains_.activation != nullptr};
-  const block::BlockMemory body = chains_.body->memory(input(), pass, tail);
-  const block::BlockMemory around =
-      shortcut != nullptr
-          ? shortcut->memory(input(), pass, {})
-          : block::BlockMemory{.output_bytes = pass.input_bytes, .output_is_input = true, .keeps_input = false};
-  const double sum = bytes(chains_.body->output(), body.output_bytes), of_input = bytes(input(), pass.input_bytes);
-  const double beside = around.output_is_input ? 0.0 : sum;  // as long as the body runs
-  const double around_kept = around.kept + (around.keeps_output ? beside : 0.0);
-  block::PartsMemory parts(of_input);
-  block::BlockMemory both = body;  // the two and their sum as one part
-  both.keeps_input = body.keeps_input || around.keeps_input;
-  both.kept += around_kept;
-  both.products += around.products;
-  both.low_weights += around.low_weights;
-  both.steady_weights += around.steady_weights;
-  const double passing = around.keeps_output ? 0.0 : beside;
-  both.forward = std::max(around.forward - body.kept, passing + body.forward);
-  both.alone = std::max(around.alone, beside + body.alone);
-  // The gradient of the sum is the shortcut's own while the body's pass runs, and then that of the input waits.
-  both.backward = std::max(body.backward, of_input + around.backward - body.kept);
-  both.backward_end = std::max(body.backward_end, of_input + around.backward_end - body.kept);
-  if (!takes_tail) {
-    // The body's output is added into another tensor, and kept only if the body keeps it.
-    both.keeps_output = false;
-    if (body.keeps_output) both.kept += sum;
-    (body.keeps_output ? both.alone : both.forward) += sum;
-    both.alone = std::max(both.alone, sum + beside);
-  }
-  parts.add(both, sum);
-  if (!takes_tail && chains_.activation != nullptr) {
-    block::BlockPass after = pass;
-    after.input_bytes = body.output_bytes;
-    const block::BlockMemory last = chains_.activation->memory(chains_.body->output(), after, {});
-    parts.add(last, bytes(output(), last.output_bytes));
-  }
-  return parts.whole();
-}
 
 bool same_shapes(const Port& body, const Port& around, bool has_shortcut, const Inputs& inputs) {
   if (body.shape == around.shape && body.dtype == around.dtype) return true;

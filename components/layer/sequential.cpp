@@ -30,9 +30,6 @@ class Sequential final : public block::BasicBlock {
   void set_training(bool training) override { chain_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { chain_->set_statistics_share(share); }
   void fade_statistics(std::int64_t batches) override { chain_->fade_statistics(batches); }
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    return chain_->memory(input(), pass, Chain::Tail());
-  }
   double forward_flops(std::int64_t positions) const override { return chain_->forward_flops(positions); }
 
  private:

@@ -9,8 +9,7 @@
 namespace components::layer::sigmoid {
 
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
-  return make_elementwise(
-      inputs, [](const at::Tensor& x) { return at::sigmoid(x); }, GradientFrom::kOutput);
+  return make_elementwise(inputs, [](const at::Tensor& x) { return at::sigmoid(x); });
 }
 
 }  // namespace components::layer::sigmoid

@@ -9,8 +9,7 @@
 namespace components::layer::tanh {
 
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
-  return make_elementwise(
-      inputs, [](const at::Tensor& x) { return at::tanh(x); }, GradientFrom::kOutput);
+  return make_elementwise(inputs, [](const at::Tensor& x) { return at::tanh(x); });
 }
 
 }  // namespace components::layer::tanh

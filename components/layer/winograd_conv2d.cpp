@@ -66,6 +66,7 @@ at::Tensor convolve(const at::Tensor& x, const at::Tensor& filters, std::int64_t
   const std::int64_t in = x.size(1);
   const typename Winograd<T>::Images images = images_of<T>(x);
   at::Tensor y = at::empty({x.size(0), out, x.size(2), x.size(3)}, x.options(), at::MemoryFormat::ChannelsLast);
+  const at::Tensor measured = kernels::measured_space(images.tiles(), Winograd<T>::convolution_space(in, out));
   in_pieces(images.tiles(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const at::Tensor space = floats(Winograd<T>::convolution_space(in, out));
     winograd<T>()->convolve(
@@ -83,6 +84,8 @@ at::Tensor filter_gradient(const at::Tensor& x, const at::Tensor& dy) {
   const bool shared = shares_sums<T>(out);
   const std::int64_t count = shared ? 1 : std::min(threads, images.tiles());
   const at::Tensor sums = floats(count * of_sums);
+  const at::Tensor measured =
+      kernels::measured_space(shared ? groups : images.tiles(), Winograd<T>::gradient_space(in, out));
   const auto add = [&](float* to, std::int64_t begin, std::int64_t end, std::int64_t out_begin, std::int64_t out_end) {
     const at::Tensor space = floats(Winograd<T>::gradient_space(in, out));
     winograd<T>()->sum_gradient(
@@ -142,40 +145,14 @@ class WinogradConv2dBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-bool winograd_fits(std::span<const std::int64_t> shape, std::int64_t input_bytes) {
+bool takes_winograd(const at::Tensor& x, const at::Tensor& weight) {
   const bool low = at::autocast::is_autocast_enabled(at::kCPU);
   const bool known = low ? winograd<Bf16>() != nullptr : winograd<float>() != nullptr;
-  return fused_kernels() && known && fused_kernels_fit_autocast() && input_bytes == (low ? 2 : 4) && shape[2] == 3 &&
-         shape[3] == 3 && shape[0] % Winograd<float>::kChannels == 0 && shape[1] % Winograd<float>::kChannels == 0;
-}
-
-bool takes_winograd(const at::Tensor& x, const at::Tensor& weight) {
-  const bool is_known = x.scalar_type() == at::kFloat || x.scalar_type() == at::kBFloat16;
-  return is_known && weight.scalar_type() == at::kFloat && x.is_cpu() &&
-         x.is_contiguous(at::MemoryFormat::ChannelsLast) && weight.is_contiguous() &&
-         winograd_fits(weight.sizes(), static_cast<std::int64_t>(x.element_size()));
-}
-
-namespace {
-
-// Nothing but what the kernels work with, which grows with the channels.
-template <typename T>
-block::BlockMemory memory_of(const Port& input, const Port& output, const block::BlockPass& pass) {
-  const std::int64_t in = input.shape[1], out = output.shape[1], threads = at::get_num_threads();
-  const auto bytes = [](std::int64_t numbers) { return static_cast<double>(numbers) * sizeof(float); };
-  const auto filters = bytes(Winograd<T>::filters_space(in, out));
-  block::BlockMemory memory{.output_bytes = pass.input_bytes};
-  memory.forward = memory.alone = filters + bytes(threads * Winograd<T>::convolution_space(in, out));
-  memory.backward = filters + bytes(threads * Winograd<T>::convolution_space(out, in));
-  const std::int64_t sets = shares_sums<T>(out) ? 1 : threads;
-  memory.backward_end = bytes(sets * Winograd<T>::sums_space(in, out) + threads * Winograd<T>::gradient_space(in, out));
-  return memory;
-}
-
-}  // namespace
-
-block::BlockMemory winograd_conv2d_memory(const Port& input, const Port& output, const block::BlockPass& pass) {
-  return pass.input_bytes == 4 ? memory_of<float>(input, output, pass) : memory_of<Bf16>(input, output, pass);
+  return fused_kernels() && known && fused_kernels_fit_autocast() &&
+         x.scalar_type() == (low ? at::kBFloat16 : at::kFloat) && weight.scalar_type() == at::kFloat &&
+         (x.is_cpu() || x.is_meta()) && x.is_contiguous(at::MemoryFormat::ChannelsLast) && weight.is_contiguous() &&
+         weight.size(2) == 3 && weight.size(3) == 3 && weight.size(0) % Winograd<float>::kChannels == 0 &&
+         weight.size(1) % Winograd<float>::kChannels == 0;
 }
 
 at::Tensor winograd_conv2d(const at::Tensor& x, const at::Tensor& weight) {

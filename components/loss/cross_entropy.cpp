@@ -38,24 +38,6 @@ class CrossEntropy final : public Loss {
     return projected_cross_entropy(hidden, weight_VC, low_VC_, target, config_.ignore_index, gradient);
   }
 
-  LossMemory memory(const LossPass& pass) const override {
-    const bool projected = pass.features > 0;
-    if (projected && fused_kernels() && config_.label_smoothing == 0.0 && pass.weight_bytes == 4 &&
-        fused_kernels_fit_autocast()) {
-      return projected_cross_entropy_memory(pass);
-    }
-    const double numbers = pass.rows * pass.classes, full = numbers * sizeof(float);
-    const double low = numbers * static_cast<double>(pass.output_bytes);
-    const double widened = pass.output_bytes < 4 ? full : 0.0;
-    LossMemory memory{.kept = full, .forward = widened, .backward = 2.0 * full};  // log-softmax; its gradients
-    if (config_.label_smoothing != 0.0) memory.backward += full;
-    if (!projected) return memory;
-    memory.forward += low;
-    if (pass.autocast)
-      memory.kept += (pass.rows + pass.classes) * pass.features * static_cast<double>(pass.output_bytes);
-    return memory;
-  }
-
   std::int64_t count(const at::Tensor& target) const override {
     const at::Tensor dense = target.contiguous();
     const std::int64_t* value = dense.const_data_ptr<std::int64_t>();

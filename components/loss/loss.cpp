@@ -11,11 +11,4 @@ at::Tensor Loss::sum_projected(const at::Tensor& hidden, const at::Tensor& weigh
   return sum(at::linear(hidden, weight_VC), target);
 }
 
-LossMemory Loss::memory(const LossPass& pass) const {
-  const double numbers = pass.rows * pass.classes;
-  // The output in float32, where it is not; a gradient of the same size.
-  const double widened = pass.output_bytes < 4 ? numbers * sizeof(float) : 0.0;
-  return {.kept = widened, .forward = numbers * sizeof(float), .backward = numbers * sizeof(float) + widened};
-}
-
 }  // namespace components::loss

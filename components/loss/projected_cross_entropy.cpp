@@ -10,7 +10,6 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -111,23 +110,8 @@ class ProjectedCrossEntropyBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-LossMemory projected_cross_entropy_memory(const LossPass& pass) {
-  const bool bf16 = lowers_to_bf16();
-  const double of_one = bf16 ? sizeof(Bf16) : sizeof(float), of_row = pass.classes * of_one;
-  const auto most =
-      static_cast<double>(rows_at_a_time(static_cast<std::int64_t>(pass.features), static_cast<std::int64_t>(of_row)));
-  const double hidden = pass.rows * pass.features, weight = pass.classes * pass.features;
-  LossMemory memory{.has_gradient_of_weight = true};
-  memory.kept = (hidden + weight) * sizeof(float);
-  memory.forward = pass.rows / std::ceil(pass.rows / most) * of_row;
-  if (!bf16) return memory;
-  memory.forward += hidden * of_one;
-  memory.steady_weights = weight * of_one;
-  return memory;
-}
-
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC) {
-  return hidden.scalar_type() == at::kFloat && hidden.is_cpu() && hidden.numel() > 0 &&
+  return hidden.scalar_type() == at::kFloat && (hidden.is_cpu() || hidden.is_meta()) && hidden.numel() > 0 &&
          weight_VC.scalar_type() == at::kFloat && weight_VC.is_contiguous() && fused_kernels_fit_autocast();
 }
 
@@ -140,7 +124,7 @@ at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& w
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
     const at::Tensor rows = hidden.reshape({-1, hidden.size(-1)}).contiguous(), dense = target.contiguous();
-    const std::int64_t* of_rows = dense.const_data_ptr<std::int64_t>();
+    const std::int64_t* of_rows = static_cast<const std::int64_t*>(dense.const_data_ptr());
     const double scale = gradient != 0.0 ? gradient : 1.0;
     found = bf16 ? compute<Bf16>(rows, low_VC.in_bf16(weight_VC), of_rows, ignored, scale, wanted)
                  : compute<float>(rows, weight_VC, of_rows, ignored, scale, wanted);

@@ -15,9 +15,6 @@ namespace components::loss {
 /// bfloat16.
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC);
 
-/// Its memory, including gradients.
-LossMemory projected_cross_entropy_memory(const LossPass& pass);
-
 /// The sum of the cross entropies of logits `hidden W^T`, of which no more than a chunk is held at a time: its gradient
 /// replaces it while it is still at hand, so that the backward pass only hands on what the forward pass has found.
 ///

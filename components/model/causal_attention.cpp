@@ -5,7 +5,6 @@
 
 #include "components/model/causal_attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/bmm.h>
 
 #include <algorithm>
@@ -248,6 +247,7 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   probs = new_tensor<T>({s.samples(), s.positions, s.positions});
   at::Tensor mixed = new_tensor<T>({s.rows(), s.features()});
+  const at::Tensor measured = kernels::measured_space(s.samples(), Workplace<T>::numbers(*kernel, s));
   in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const Workplace<T> place(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
@@ -267,6 +267,7 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
   if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, drop, dq, dk, dv);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   for (at::Tensor* gradient : {&dq, &dk, &dv}) *gradient = new_tensor<T>({s.samples(), s.positions, s.head});
+  const at::Tensor measured = kernels::measured_space(s.samples(), Workplace<T>::numbers(*kernel, s));
   in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const Workplace<T> place(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
@@ -278,20 +279,6 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
   });
 }
 
-template <typename T>
-AttentionMemory causal_attention_memory(const AttentionShape& s, bool drops) {
-  const auto bytes = [](std::int64_t numbers, std::size_t of_one) {
-    return static_cast<double>(numbers) * static_cast<double>(of_one);
-  };
-  const double probs = bytes(s.rows() * s.heads * s.positions, sizeof(T));
-  const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) return {probs, drops ? probs : 0.0, probs + bytes(s.rows() * s.features(), sizeof(T))};
-  const std::int64_t places = std::min<std::int64_t>(at::get_num_threads(), s.samples());
-  return {probs, 0.0, bytes(places * Workplace<T>::numbers(*kernel, s), sizeof(float))};
-}
-
-template AttentionMemory causal_attention_memory<float>(const AttentionShape&, bool);
-template AttentionMemory causal_attention_memory<Bf16>(const AttentionShape&, bool);
 template at::Tensor causal_attention<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                                             const AttentionShape&, const DropMask&, at::Tensor&);
 template at::Tensor causal_attention<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,

@@ -31,13 +31,4 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
                                const at::Tensor& dmixed, const AttentionShape& shape, const kernels::DropMask& drop,
                                at::Tensor& dq, at::Tensor& dk, at::Tensor& dv);
 
-/// What they take beside their arguments and results, in bytes.
-struct AttentionMemory {
-  double probs;     ///< for the backward pass
-  double forward;   ///< for a moment of the forward pass ...
-  double backward;  ///< ... and of the backward pass
-};
-template <typename T>
-AttentionMemory causal_attention_memory(const AttentionShape& shape, bool drops);
-
 }  // namespace components::model

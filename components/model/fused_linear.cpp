@@ -73,7 +73,7 @@ at::Tensor compute(const at::Tensor& x_BF, const at::Tensor& weight_OF, const at
 }
 
 bool fits(const at::Tensor& x_BF) {
-  return x_BF.dim() == 2 && x_BF.scalar_type() == at::kFloat && x_BF.is_cpu() &&
+  return x_BF.dim() == 2 && x_BF.scalar_type() == at::kFloat && (x_BF.is_cpu() || x_BF.is_meta()) &&
          !at::autocast::is_autocast_enabled(at::kCPU);
 }
 

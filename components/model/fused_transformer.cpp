@@ -16,7 +16,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "components/kernels/product.h"
 #include "components/model/causal_attention.h"
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
@@ -289,36 +288,8 @@ class FusedTransformerBackward final : public torch::autograd::Node {
 
 bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, std::int64_t heads) {
   return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
-         x_BTC.is_cpu() && x_BTC.is_contiguous() && x_BTC.numel() > 0 && x_BTC.size(1) <= kFusedPositionsMax &&
-         x_BTC.size(2) % (2 * heads) == 0 && fused_kernels_fit_autocast();
-}
-
-// In tensors of [N, C] in the type of the products and in float32; forward() and backward() above, line by line.
-block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads,
-                                            bool drops) {
-  const bool bf16 = lowers_to_bf16();
-  const AttentionShape shape{pass.samples, pass.positions, heads, features / heads};
-  const AttentionMemory attention =
-      bf16 ? causal_attention_memory<Bf16>(shape, drops) : causal_attention_memory<float>(shape, drops);
-  const double numbers = pass.rows() * static_cast<double>(features), of_one = bf16 ? sizeof(Bf16) : sizeof(float);
-  const double low = numbers * of_one, full = numbers * sizeof(float);
-  const double statistics = 4.0 * pass.rows() * sizeof(float);
-  block::BlockMemory memory;
-  memory.kept = 14.0 * low + full + attention.probs + statistics;
-  if (bf16) memory.steady_weights = 12.0 * static_cast<double>(features * features) * sizeof(Bf16);
-  memory.forward = std::max(5.0 * low, 3.0 * low + attention.forward);  // qkv, projection and last branch
-  memory.alone = memory.kept + memory.forward;
-  // qkv, projection, hidden, last branch; products of our own are none of LibTorch's operations.
-  const bool own = bf16 ? kernels::product_kernel<Bf16>() != nullptr : kernels::product_kernel<float>() != nullptr;
-  if (!own) memory.products = 9.0 * low;
-  // `active` and `hidden` are gone, of the width 4C each. Since then: dhidden, dnormed_2, dy, dy_low, dmixed; in
-  // bfloat16 or with dropout dz_low. Then those of q, k and v, and dqkv or what attention needs; at the end dqkv and
-  // dnormed_1.
-  const double dz_low = bf16 || drops ? low : 0.0;
-  const double since = 7.0 * low + dz_low + full - 8.0 * low;
-  memory.backward = std::max(4.0 * low + dz_low, since + 3.0 * low + std::max(3.0 * low, attention.backward));
-  memory.backward_end = since + 4.0 * low;
-  return memory;
+         (x_BTC.is_cpu() || x_BTC.is_meta()) && x_BTC.is_contiguous() && x_BTC.numel() > 0 &&
+         x_BTC.size(1) <= kFusedPositionsMax && x_BTC.size(2) % (2 * heads) == 0 && fused_kernels_fit_autocast();
 }
 
 at::Tensor fused_transformer(const at::Tensor& x_BTC, const TransformerWeights& w, const TransformerShape& shape,

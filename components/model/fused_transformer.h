@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "components/block/memory.h"
 #include "components/ops/dropout.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -35,9 +34,6 @@ bool fused_transformer_fits(const at::Tensor& x_BTC, const at::Tensor& weight, s
 
 /// The positions up to which it does: beyond, attention weights would take more memory than all else.
 inline constexpr std::int64_t kFusedPositionsMax = 1024;
-/// What fused_transformer() takes under the present autocast; `drops`: with dropout.
-block::BlockMemory fused_transformer_memory(const block::BlockPass& pass, std::int64_t features, std::int64_t heads,
-                                            bool drops);
 
 /// Which mask of a block's dropout is for what: attention's weights, and what both branches add to the stream.
 enum BlockMask : std::uint32_t { kOfAttention, kOfProjection, kOfMlp };

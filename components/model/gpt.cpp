@@ -147,15 +147,6 @@ class Embed final : public GptBlock {
     write(activations, drop(std::move(x_BTC), draw_dropout(), 0));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    const double stream = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.weight_bytes);
-    return {.output_bytes = pass.weight_bytes,
-            .keeps_input = false,  // the ids are the batch's
-            .kept = drops() ? stream : 0.0,
-            .forward = stream,
-            .alone = stream};
-  }
-
   const at::Tensor& token_weight() const { return parameter(0); }
 
  private:
@@ -179,7 +170,7 @@ at::Tensor attend_with_dropout(const at::Tensor& q_BHTD, const at::Tensor& k_BHT
   const auto type = at::promote_types(q_BHTD.scalar_type(), at::kFloat);
   const std::int64_t positions = q_BHTD.size(2);
   const at::Tensor scaled_BHTD = q_BHTD.to(type) / std::sqrt(static_cast<double>(q_BHTD.size(3)));
-  const at::Tensor future_TT = at::ones({positions, positions}, at::kBool).triu(1);
+  const at::Tensor future_TT = at::ones({positions, positions}, q_BHTD.options().dtype(at::kBool)).triu(1);
   at::Tensor scores_BHTT = at::matmul(scaled_BHTD, k_BHTD.to(type).transpose(2, 3));
   scores_BHTT.masked_fill_(future_TT, -std::numeric_limits<double>::infinity());
   const at::Tensor weights_BHTT = at::softmax(scores_BHTT, -1);
@@ -218,12 +209,6 @@ class Transformer final : public GptBlock {
     write(activations, y_BTC + drop(linear(mlp_proj_, hidden), dropout, kOfMlp));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    const bool fits = pass.positions <= kFusedPositionsMax && n_embd_ % (2 * n_head_) == 0 && pass.weight_bytes == 4 &&
-                      fused_kernels_fit_autocast();
-    return fused_kernels() && fits ? fused_transformer_memory(pass, n_embd_, n_head_, drops()) : plain_memory(pass);
-  }
-
   double forward_flops(std::int64_t positions) const override {
     const double t = static_cast<double>(positions), c = static_cast<double>(n_embd_);
     const double projections = 2.0 * t * 12.0 * c * c;
@@ -240,36 +225,6 @@ class Transformer final : public GptBlock {
     static const at::Tensor none;
     return fused_transformer(x_BTC, weights, {n_head_, kLayerNormEps}, rotation_ ? rotation_->cos_T1D : none,
                              rotation_ ? rotation_->sin_T1D : none, dropout);
-  }
-
-  // In tensors of [N, C] in the type of the products (`low`) and of the stream (`full`).
-  block::BlockMemory plain_memory(const block::BlockPass& pass) const {
-    const double rows = pass.rows(), numbers = rows * static_cast<double>(n_embd_);
-    const double low = numbers * static_cast<double>(pass.product_bytes());
-    const double full = numbers * static_cast<double>(pass.weight_bytes);
-    // Attention with dropout is computed by plain operations, in float32: so are its weights [B, H, T, T].
-    const double squares = rows * static_cast<double>(pass.positions * n_head_) * sizeof(float);
-    const double of_heads = rows * static_cast<double>(n_head_) * sizeof(float);
-    block::BlockMemory memory{.output_bytes = pass.weight_bytes};
-    memory.kept = 10.0 * low + full + 4.0 * rows * sizeof(float);  // normed, MLP before and after GELU; the stream
-    memory.forward = low;
-    memory.alone = 9.0 * low + full;  // before and after GELU, and the stream twice
-    memory.products = 9.0 * low;      // qkv, projection, both of the MLP
-    memory.backward = 4.0 * low;
-    if (drops()) {
-      // Queries, keys and values; weights, what these were multiplied with, what came out. Then what attention gives,
-      // and what both branches were multiplied with.
-      memory.kept += 3.0 * numbers * sizeof(float) + 3.0 * squares + 3.0 * low;
-      memory.alone += 2.0 * squares;
-      memory.backward += 2.0 * squares;
-    } else {
-      memory.kept += 4.0 * low + (rotation_ ? 2.0 * low : 0.0) + of_heads;  // qkv, turned ones, what attention gives
-      memory.products += low + of_heads;
-    }
-    if (pass.autocast) {
-      memory.low_weights = 12.0 * static_cast<double>(n_embd_ * n_embd_) * static_cast<double>(pass.product_bytes());
-    }
-    return memory;
   }
 
   at::Tensor attention(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
@@ -320,17 +275,6 @@ class Head final : public GptBlock {
   void forward_hidden(TensorMap& activations) const override {
     activations.set(kHidden, layer_norm(ln_f_, read(activations)));
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_) : weight_VC_);
-  }
-
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    const double numbers = pass.rows() * static_cast<double>(n_embd_);
-    const double normed = numbers * static_cast<double>(pass.weight_bytes);
-    if (pass.for_loss) return {.output_bytes = pass.weight_bytes, .hidden_features = static_cast<double>(n_embd_)};
-    block::BlockMemory memory = block::linear_memory(input(), vocab_size_, pass);
-    memory.keeps_input = true;  // the norm does; the product keeps what was normed
-    if (!pass.autocast) memory.kept = normed;
-    memory.alone += normed;
-    return memory;
   }
 
   std::vector<block::Tie> ties() const override {

@@ -56,22 +56,6 @@ class Layer final : public block::BasicBlock {
     write(activations, std::move(y_BF));
   }
 
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    block::BlockMemory memory = block::linear_memory(input(), out_features_, pass);
-    if (last_) return memory;
-    const double width = elements(output(), pass.samples, pass.positions) * static_cast<double>(pass.product_bytes());
-    const bool from_output = activation_ == Activation::kRelu || activation_ == Activation::kTanh;
-    memory.keeps_output = from_output && dropout_ == 0.0;
-    const double given = from_output ? 0.0 : width;                   // to the activation
-    const double gave = from_output && dropout_ > 0.0 ? width : 0.0;  // where that is not the output
-    const double mask = dropout_ > 0.0 ? width : 0.0;                 // what dropout multiplied with
-    memory.kept += given + gave + mask;
-    if (!from_output || pass.autocast) memory.alone += width;
-    memory.backward += width;
-    memory.backward_end -= given + mask;  // their nodes come before the product's
-    return memory;
-  }
-
   double forward_flops(std::int64_t) const override {
     return 2.0 * static_cast<double>(in_features_) * static_cast<double>(out_features_);
   }

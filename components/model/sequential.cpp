@@ -34,11 +34,6 @@ class Owned final : public block::Block {
   double forward_flops(std::int64_t positions) const override { return layer_->forward_flops(positions); }
   void save_state(runner::core::StateWriter& writer) const override { layer_->save_state(writer); }
   void load_state(const runner::core::StateReader& reader) override { layer_->load_state(reader); }
-  block::BlockMemory memory(const block::BlockPass& pass) const override {
-    block::BlockPass laid_out = pass;
-    laid_out.channels_last = channels_last_;
-    return layer_->memory(laid_out);
-  }
 
  private:
   /// Most layers keep the order in memory that they are given, so this copies little more than the data.

@@ -38,7 +38,7 @@ kernels::DropMask Dropout::mask(std::uint32_t number) const {
 }
 
 at::Tensor Dropout::factors_like(const at::Tensor& x, std::uint32_t number) const {
-  const at::Tensor factors = at::ones(x.sizes(), at::TensorOptions().dtype(at::kFloat));
+  const at::Tensor factors = at::ones(x.sizes(), x.options().dtype(at::kFloat));
   if (factors.numel() == 0) return factors.to(x.scalar_type());
   const std::int64_t columns = x.size(-1);
   float* const all = kernels::data<float>(factors);

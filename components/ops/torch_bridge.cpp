@@ -9,13 +9,20 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "components/tensor/meta_pass.h"
+
 namespace components::kernels {
 namespace {
 
+at::Device device() { return MetaPass::is_on() ? at::kMeta : at::kCPU; }
+
 template <typename T>
 at::Tensor empty(at::IntArrayRef shape) {
-  return at::empty(shape, at::TensorOptions().dtype(std::is_same_v<T, float> ? at::kFloat : at::kBFloat16));
+  const at::ScalarType type = std::is_same_v<T, float> ? at::kFloat : at::kBFloat16;
+  return at::empty(shape, at::TensorOptions().dtype(type).device(device()));
 }
+
+std::int64_t pieces_of(std::int64_t rows) { return std::clamp<std::int64_t>(rows, 1, at::get_num_threads()); }
 
 }  // namespace
 
@@ -41,7 +48,8 @@ template at::Tensor new_like<float>(const at::Tensor&);
 template at::Tensor new_like<Bf16>(const at::Tensor&);
 
 void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f) {
-  const std::int64_t pieces = std::clamp<std::int64_t>(rows, 1, at::get_num_threads());
+  if (MetaPass::is_on()) return;
+  const std::int64_t pieces = pieces_of(rows);
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t piece = begin; piece < end; ++piece) {
       f(piece, rows * piece / pieces, rows * (piece + 1) / pieces);
@@ -49,10 +57,14 @@ void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::in
   });
 }
 
+at::Tensor measured_space(std::int64_t rows, std::int64_t floats) {
+  return MetaPass::is_on() ? new_tensor<float>({pieces_of(rows), floats}) : at::Tensor();
+}
+
 PieceSums::PieceSums(bool wanted, std::int64_t width) : width_(width) {
   if (!wanted) return;
-  sums_ =
-      std::make_unique<at::Tensor>(at::zeros({at::get_num_threads(), width}, at::TensorOptions().dtype(at::kFloat)));
+  const auto options = at::TensorOptions().dtype(at::kFloat).device(device());
+  sums_ = std::make_unique<at::Tensor>(at::zeros({at::get_num_threads(), width}, options));
 }
 
 PieceSums::~PieceSums() = default;

@@ -16,15 +16,18 @@ namespace components::kernels {
 template <typename T>
 T* data(const at::Tensor& tensor);
 
-/// Not initialised.
+/// Not initialised; in a MetaPass on the meta device.
 template <typename T>
 at::Tensor new_tensor(std::initializer_list<std::int64_t> shape);
 template <typename T>
 at::Tensor new_like(const at::Tensor& tensor);
 
 /// Cuts rows into as many pieces as there are threads and calls `f(piece, begin, end)`, side by side. The cut depends
-/// on nothing else, so sums by piece give the same bits each time.
+/// on nothing else, so sums by piece give the same bits each time. In a MetaPass it calls nothing.
 void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f);
+
+/// In a MetaPass, where no piece takes any: what pieces of so many rows take, each that many floats. Undefined else.
+at::Tensor measured_space(std::int64_t rows, std::int64_t floats);
 
 /// Sums over rows that pieces make by themselves, added up at the end. Without `wanted` it holds nothing.
 class PieceSums {

@@ -2,6 +2,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "components/tensor/meta_pass.h"
+
 namespace components {
 namespace {
 
@@ -33,7 +35,10 @@ AutocastOptions Autocast::now() {
 Autocast::~Autocast() {
   if (!active_) return;
   // The cache holds lower copies of the weights, which the next optimizer step makes stale.
-  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
+  if (at::autocast::decrement_nesting() == 0) {
+    at::autocast::clear_cache();
+    MetaPass::clear_autocast_cache();
+  }
   at::autocast::set_autocast_cache_enabled(cache_before_);
   at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type_before_));
   at::autocast::set_autocast_enabled(at::kCPU, enabled_before_);
@@ -43,7 +48,10 @@ void Autocast::set_type(Type type) {
   at::autocast::set_autocast_enabled(at::kCPU, type != Type::kNone);
   if (type == Type::kNone) return;
   // The cache finds a weight whatever type its copy has, and a tied weight may be used in both.
-  if (at::autocast::get_autocast_dtype(at::kCPU) != dtype_of(type)) at::autocast::clear_cache();
+  if (at::autocast::get_autocast_dtype(at::kCPU) != dtype_of(type)) {
+    at::autocast::clear_cache();
+    MetaPass::clear_autocast_cache();
+  }
   at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type));
 }
 

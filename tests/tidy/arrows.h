@@ -96,5 +96,5 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/block/memory.h",
-                                    "components/ops/kernel_policy.h", "components/ops/matmul.h"};
+inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/ops/kernel_policy.h",
+                                    "components/ops/matmul.h"};

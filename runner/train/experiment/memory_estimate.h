@@ -6,10 +6,10 @@
 
 namespace runner::train {
 
-/// Memory of a training in bytes, estimated by replaying a step and an evaluation with the sizes that each block, the
-/// loss, the optimizer and the data report; nothing is run. The tensors are those that `training.max_memory` limits and
-/// that a run with such a limit reports as `peak_tensor_bytes`; copies for a save are made only if the limit leaves
-/// room, and count as well.
+/// Memory of a training in bytes, measured by the forward and backward passes of a step and an evaluation on the
+/// meta device, where nothing is computed; optimizer and data report their sizes. The tensors are those that
+/// `training.max_memory` limits and that a run with such a limit reports as `peak_tensor_bytes`; copies for a save are
+/// made only if the limit leaves room, and count as well.
 struct MemoryEstimate {
   double weights = 0;    ///< with persistent copies in the type of the matrix products
   double optimizer = 0;  ///< optimizer state
@@ -17,6 +17,7 @@ struct MemoryEstimate {
   double gradients = 0;    ///< at the peak of all tensors, like the next two
   double batches = 0;      ///< the samples of a step and the prefetched ones
   double activations = 0;  ///< all the rest
+  std::string unknown;     ///< why activations and gradients are missing; empty if they are not
   std::string when;        ///< where that peak is: `in the backward pass of h.3`
   double data_sets = 0;    ///< in memory
   double copies = 0;       ///< of a checkpoint that is written during training
@@ -26,7 +27,7 @@ struct MemoryEstimate {
   double process() const { return tensors() + data_sets + copies + program; }
 };
 
-/// `experiment` may be on the meta device.
+/// `experiment` is on the meta device; its model cannot be trained afterwards.
 MemoryEstimate estimate_memory(const Experiment& experiment);
 
 }  // namespace runner::train

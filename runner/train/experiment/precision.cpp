@@ -166,14 +166,6 @@ void apply_precision(const resolve::Recipe& recipe, Model& model, core::Diagnost
   model.add_hooks(std::move(hooks));
 }
 
-std::vector<Type> autocast_of_blocks(const resolve::Recipe& recipe, const Model& model) {
-  core::Diagnostics said_before;
-  const Formats formats = choose_formats(recipe, model, said_before);
-  std::vector<Type> autocast;
-  for (const auto& block : model.blocks()) autocast.push_back(formats.at(block.get()).autocast);
-  return autocast;
-}
-
 void set_matmul_precision(const Config& config) {
   at::globalContext().setFloat32MatmulPrecision(std::string(to_text(config.matmul_precision)));
 }

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
@@ -23,10 +22,6 @@ Precision read_precision(const sections::precision::Config& config);
 /// hooks convert inputs between blocks of different formats. Errors for a pattern that matches no block, and for
 /// weights shared by two blocks of different formats.
 void apply_precision(const resolve::Recipe& recipe, components::model::Model& model, core::Diagnostics& diagnostics);
-
-/// The autocast of each of the model's blocks, in their order.
-std::vector<components::AutocastOptions::Type> autocast_of_blocks(const resolve::Recipe& recipe,
-                                                                  const components::model::Model& model);
 
 /// `precision.matmul_precision`, for the whole process.
 void set_matmul_precision(const sections::precision::Config& config);
