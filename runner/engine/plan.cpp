@@ -68,8 +68,7 @@ void judge_memory(const train::Experiment& experiment, const train::MemoryEstima
 void plan_memory(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
   const train::MemoryEstimate estimate = train::estimate_memory(experiment);
   if (!estimate.unknown.empty()) {
-    diagnostics.warning(experiment.recipe.place("model"),
-                        "the memory of activations is left out: " + estimate.unknown,
+    diagnostics.warning(experiment.recipe.place("model"), "the memory of activations is left out: " + estimate.unknown,
                         "an operation without a shape on the meta device gets one in components/tensor/meta_pass.cpp");
   }
   const auto whole = [](double bytes) { return static_cast<std::int64_t>(std::min(bytes, 9e18)); };

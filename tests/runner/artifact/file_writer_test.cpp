@@ -130,7 +130,8 @@ TEST_CASE("damage behind the page cache is found by asking the disk", "[artifact
         dir / "file" + " does not match its checksum in the manifest: it was changed or damaged");
 }
 
-TEST_CASE("a file is written and verified with what memory there is for its pieces", "[artifact][file_writer]") {
+TEST_CASE("a file is written and verified with what memory there is for its pieces",
+          "[artifact][file_writer][memory_limit]") {
   const TempDir dir;
   const std::string bytes = random_bytes(9 << 20, 3), path = dir / "file";
   CHECK(tests::with_memory_left(4 << 20, [&] {  // pieces are of 8 MB where there is room

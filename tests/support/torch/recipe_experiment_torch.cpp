@@ -11,13 +11,13 @@ namespace tests {
 
 using namespace runner;
 
-Built build_recipe_file(const std::vector<std::string>& sets) {
+Built build_recipe_file(const std::vector<std::string>& sets, const train::BuildOptions& how) {
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options;
   for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
   const auto recipe = resolve::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
   Built built;
-  if (recipe) built.experiment = train::build_experiment(*recipe, {}, diagnostics);
+  if (recipe) built.experiment = train::build_experiment(*recipe, how, diagnostics);
   built.messages = core::render(diagnostics, {});
   return built;
 }

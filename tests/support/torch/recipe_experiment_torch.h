@@ -16,7 +16,7 @@ struct Built {
 };
 
 /// `recipe.yaml` of the current folder with these `--set`s, built for training.
-Built build_recipe_file(const std::vector<std::string>& sets = {});
+Built build_recipe_file(const std::vector<std::string>& sets = {}, const runner::train::BuildOptions& how = {});
 /// The same; fails the test when it cannot be built.
 std::unique_ptr<runner::train::Experiment> experiment_of_recipe(const std::vector<std::string>& sets = {});
 

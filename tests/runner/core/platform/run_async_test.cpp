@@ -37,7 +37,7 @@ bool holds_without_threads(const Work& work) {
 
 }  // namespace
 
-TEST_CASE("work that no thread can be had for is done all the same", "[core][beside]") {
+TEST_CASE("work that no thread can be had for is done all the same", "[core][beside][memory_limit]") {
   CHECK(holds_without_threads([] {
     auto result = run_async([text = std::string("done")] { return text; }, 5);
     sigset_t blocked;
@@ -52,7 +52,7 @@ TEST_CASE("work that no thread can be had for is done all the same", "[core][bes
   }));
 }
 
-TEST_CASE("free memory is no more than what is left of the address space", "[core][machine]") {
+TEST_CASE("free memory is no more than what is left of the address space", "[core][machine][memory_limit]") {
   CHECK(tests::with_memory_left(kBytesLeft, [] { return free_memory() <= kBytesLeft; }) == 0);
 }
 
