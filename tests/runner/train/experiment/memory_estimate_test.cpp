@@ -1,0 +1,43 @@
+#include "runner/train/experiment/memory_estimate.h"
+
+#include <ATen/ops/_unique2.h>
+
+#include <catch2/catch.hpp>
+#include <string>
+
+#include "components/tensor/tensors.h"
+#include "tests/support/folder.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+
+namespace runner::train {
+namespace {
+
+constexpr const char* kRecipe = R"(
+model: {type: mlp, hidden: [16, 16]}
+data: {train: {type: synthetic, task: spirals, num_samples: 60, num_classes: 2}}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 1.0e-2}
+training: {max_steps: 20, micro_batch_size: 8}
+)";
+
+TEST_CASE("a pass that the meta device cannot follow is named, and the rest is counted", "[memory]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  const tests::Built built = tests::build_recipe_file({}, {.meta = true});
+  INFO(built.messages);
+  REQUIRE(built.experiment != nullptr);
+  const auto& model = *built.experiment->model;
+  const std::string second = model.blocks().at(1)->name();
+  built.experiment->model->add_hooks(
+      {.before_forward = {}, .after_forward = [&](const components::block::Block& block, components::TensorMap& map) {
+         if (block.name() == second) at::_unique2(map.at(block.outputs().front().name));  // its shape is in its numbers
+       }});
+  const MemoryEstimate estimate = estimate_memory(*built.experiment);
+  CHECK(estimate.unknown.find("in the forward pass of " + second + ": ") == 0);
+  CHECK(estimate.unknown.find("aten::_unique2") != std::string::npos);
+  CHECK(estimate.weights > 0);
+  CHECK(estimate.optimizer == 2 * estimate.weights);
+}
+
+}  // namespace
+}  // namespace runner::train
