@@ -23,7 +23,9 @@ training: {max_steps: 20, micro_batch_size: 8}
 TEST_CASE("a pass that the meta device cannot follow is named, and the rest is counted", "[memory]") {
   const tests::Folder folder;
   folder.write("recipe.yaml", kRecipe);
-  const tests::Built built = tests::build_recipe_file({}, {.meta = true});
+  BuildOptions meta;
+  meta.meta = true;
+  const tests::Built built = tests::build_recipe_file({}, meta);
   INFO(built.messages);
   REQUIRE(built.experiment != nullptr);
   const auto& model = *built.experiment->model;
