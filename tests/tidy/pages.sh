@@ -45,7 +45,7 @@ for page in pages:
                 problems.append(f"{page}:{number}: error: links to {target}, and there is no such heading")
 
 # Paths in the text, without placeholders, and words. Decisions and the changelog tell what was; one page is generated.
-PATH = r"`((?:runner|components|trackers|schemas|recipes|tests|docs)/[\w./-]*)`"
+PATH = r"(?<![\w./$-])((?:runner|components|trackers|schemas|recipes|tests|docs)/[\w./-]*)(?![\w./*<>{}$-])"
 listed = re.search(r"^```phrases\n(.*?)^```", pathlib.Path("docs/wording.md").read_text(), re.M | re.S).group(1)
 PHRASES = r"(?i)\b(" + "|".join(listed.split("\n")[:-1]) + r")\b"
 for page in pages:
@@ -54,7 +54,7 @@ for page in pages:
     if page == "docs/accelerate-options.md":
         continue
     for number, line in lines_of(page):
-        for path in re.findall(PATH, line):
+        for path in (path for span in re.findall(r"`([^`]*)`", line) for path in re.findall(PATH, span)):
             if not pathlib.Path(path).exists() and path not in examples:
                 problems.append(f"{page}:{number}: error: names {path}, and there is no such file")
         for phrase in re.findall(PHRASES, re.sub(r"`[^`]*`", "", line)):
