@@ -26,7 +26,7 @@ at::Tensor new_like(const at::Tensor& tensor);
 /// on nothing else, so sums by piece give the same bits each time. In a MetaPass it calls nothing.
 void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f);
 
-/// In a MetaPass, where no piece takes any: what pieces of so many rows take, each that many floats. Undefined else.
+/// In a MetaPass, where no piece allocates: the space of the pieces of `rows` rows, `floats` each. Undefined otherwise.
 at::Tensor measured_space(std::int64_t rows, std::int64_t floats);
 
 /// Sums over rows that pieces make by themselves, added up at the end. Without `wanted` it holds nothing.

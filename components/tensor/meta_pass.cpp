@@ -47,8 +47,8 @@ void give_back(void* context) {
 }
 void give_back_nothing(void*) {}
 
-/// Stands in for the meta device's own, which allocates nothing and tells nobody. What it gives outside of a pass is
-/// not told of when it is given back either.
+/// Replaces the meta device's own allocator, which allocates and reports nothing. Memory that was handed out outside of
+/// a pass is not reported when it is freed either.
 class TellingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
@@ -178,7 +178,7 @@ Three batch_norm(const Tensor& x, const OptionalTensor& weight, const OptionalTe
 Three batch_norm_backward(const Tensor&, const Tensor& x, const OptionalTensor& weight, const OptionalTensor&,
                           const OptionalTensor&, const OptionalTensor&, const OptionalTensor&, bool, double,
                           std::array<bool, 3> wanted) {
-  const Tensor first = like(x, wanted[0]);  // made anew before it is let go of
+  const Tensor first = like(x, wanted[0]);  // a second one is made before this one is freed
   return of_parameters(like(x, wanted[0]), weight, x.size(1), x, wanted);
 }
 

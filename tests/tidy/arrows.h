@@ -78,6 +78,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"trackers", {"trackers/io", "trackers/server"}},
       {"components/sampler", {"components/sampler/math"}},
       {"components/block", {"components/tensor"}},
+      {"components/ops", {"components/tensor"}},
       {"components/data", {"components/tensor"}},
       {"components/metric", {"components/tensor"}},
       {"components/optimizer", {"components/tensor"}},

@@ -229,7 +229,7 @@ class Tidy {
     const auto rule = layer_arrows().find(source.layer);
     if (rule == layer_arrows().end()) {
       return error(source.path, include.line,
-                   "no arrow is known for the layer " + source.layer + "; add it to the tidy test");
+                   "no arrow is known for the layer " + source.layer + "; add it to tests/tidy/arrows.h");
     }
     if (!rule->second.contains(to)) {
       return error(source.path, include.line,
