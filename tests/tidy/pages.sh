@@ -44,14 +44,12 @@ for page in pages:
             elif anchor and there.suffix == ".md" and anchor not in anchors(there):
                 problems.append(f"{page}:{number}: error: links to {target}, and there is no such heading")
 
-# Paths in the text, without placeholders, and words. Decisions and the changelog tell what was; one page is generated.
+# Paths in the text, without placeholders, and words. The changelog tells what was; one page is generated.
 PATH = r"(?<![\w./$-])((?:runner|components|trackers|schemas|recipes|tests|docs)/[\w./-]*)(?![\w./*<>{}$-])"
 listed = re.search(r"^```phrases\n(.*?)^```", pathlib.Path("docs/wording.md").read_text(), re.M | re.S).group(1)
 PHRASES = r"(?i)\b(" + "|".join(listed.split("\n")[:-1]) + r")\b"
 for page in pages:
-    if not page.startswith(("docs/", "README", "CONTRIBUTING")) or page.startswith("docs/decisions/"):
-        continue
-    if page == "docs/accelerate-options.md":
+    if not page.startswith(("docs/", "README", "CONTRIBUTING")) or page == "docs/accelerate-options.md":
         continue
     for number, line in lines_of(page):
         for path in (path for span in re.findall(r"`([^`]*)`", line) for path in re.findall(PATH, span)):
