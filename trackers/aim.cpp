@@ -111,7 +111,7 @@ class Aim final : public Tracker {
   }
 
   // A point is keyed by its step, so repeats are stored once; but points beyond the new end would stay.
-  bool starts_anew_after_rewind() const override { return true; }
+  bool restarts_after_rewind() const override { return true; }
 
   std::size_t points_max() const override { return kPointsMax; }
 

@@ -77,7 +77,7 @@ class ClearMl final : public Tracker {
     log_.emplace(folder_ + "/log.jsonl", log_bytes);
   }
 
-  bool starts_anew_after_rewind() const override { return true; }
+  bool restarts_after_rewind() const override { return true; }
 
   void log(std::span<const Point> points) override {
     std::vector<std::string> events;

@@ -66,7 +66,7 @@ class Comet final : public Tracker {
     tell_about_run();
   }
 
-  bool starts_anew_after_rewind() const override { return true; }
+  bool restarts_after_rewind() const override { return true; }
 
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {

@@ -40,7 +40,7 @@ class Csv final : public Tracker {
     }
   }
 
-  bool starts_anew_after_rewind() const override { return true; }
+  bool restarts_after_rewind() const override { return true; }
 
   void flush(bool durable) override { file_->flush(durable); }
 

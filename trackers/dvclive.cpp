@@ -93,7 +93,7 @@ class DvcLive final : public Tracker {
     }
   }
 
-  bool starts_anew_after_rewind() const override { return true; }
+  bool restarts_after_rewind() const override { return true; }
 
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {

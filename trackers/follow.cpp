@@ -122,7 +122,7 @@ class Following {
 
   void take(const FeedBatch& batch) {
     start_once();
-    if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.starts_anew_after_rewind()) {
+    if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.restarts_after_rewind()) {
       record_.cursor.branch = -1;
       record_.console_bytes = 0;
       record_.left_out = 0;

@@ -31,7 +31,7 @@ class Tracker {
   /// there are none. A tracker that cannot delete single points says so: it is restarted and receives all valid data
   /// again.
   virtual void rewind(std::int64_t /*step*/) {}
-  virtual bool starts_anew_after_rewind() const { return false; }
+  virtual bool restarts_after_rewind() const { return false; }
   /// At most points_max() of them: one atomic batch.
   virtual void log(std::span<const Point> points) = 0;
   virtual std::size_t points_max() const { return SIZE_MAX; }

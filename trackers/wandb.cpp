@@ -124,7 +124,7 @@ class Wandb final : public Tracker {
   }
 
   // A file cannot be rewound: it is rewritten, and the upload replaces everything from its first line on.
-  bool starts_anew_after_rewind() const override { return true; }
+  bool restarts_after_rewind() const override { return true; }
 
   void log(std::span<const Point> points) override {
     std::map<std::int64_t, Row> rows;

@@ -30,7 +30,7 @@ class Chain {
   at::Tensor forward(at::Tensor x) const;
 
   /// Whether its last layer can add and rectify in the same pass; `forward_with_tail` asks for it.
-  bool takes_tail() const { return steps_.back().with_tail != nullptr && !steps_.back().relu; }
+  bool fuses_epilogue() const { return steps_.back().with_tail != nullptr && !steps_.back().relu; }
   at::Tensor forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const;
   /// Whether it is a ReLU and nothing else.
   bool is_relu() const { return is_relu_; }

@@ -42,7 +42,7 @@ class Residual final : public block::BasicBlock {
     const at::Tensor& x = read(activations);
     const at::Tensor around = chains_.shortcut != nullptr ? chains_.shortcut->forward(x) : x;
     const Chain* activation = chains_.activation.get();
-    if (chains_.body->takes_tail() && (activation == nullptr || activation->is_relu())) {
+    if (chains_.body->fuses_epilogue() && (activation == nullptr || activation->is_relu())) {
       write(activations, chains_.body->forward_with_tail(x, around, activation != nullptr));
       return;
     }

@@ -119,8 +119,8 @@ class Search {
       return -found.value;
     };
     const VectorXd high = unit.cwiseInverse();
-    const BoxMinimum found = minimize_in_box(f, VectorXd(x_D(moves)).cwiseQuotient(unit).cwiseMin(high).cwiseMax(0),
-                                             VectorXd::Zero(unit.size()), high, kLimits);
+    const LbfgsbResult found = minimize_in_box(f, VectorXd(x_D(moves)).cwiseQuotient(unit).cwiseMin(high).cwiseMax(0),
+                                               VectorXd::Zero(unit.size()), high, kLimits);
     VectorXd next_D = x_D;
     next_D(moves) = found.x_N.cwiseProduct(unit).cwiseMin(1);
     take_if_better({next_D}, x_D, reached);

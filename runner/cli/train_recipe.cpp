@@ -56,7 +56,7 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_recipe_flags(command, flags.recipe);
   add_changes(command, flags.recipe);
   add_launch_flags(command, flags.recipe);
-  command.add_flag("--new", flags.start_anew, "Start a new run, even if the last one can be resumed");
+  command.add_flag("--new", flags.start_new, "Start a new run, even if the last one can be resumed");
   command.add_option("--run-id", flags.run_id, "")->group("");
   command.add_flag("--smoke", flags.smoke, "Train two steps, evaluate once, save once");
   add_resume_flags(command, flags);
@@ -64,7 +64,7 @@ void add_run_flags(CLI::App& command, RunFlags& flags) {
 
 engine::TrainRequest train_request(const Session& session, const RunFlags& flags) {
   engine::TrainRequest request;
-  request.start_anew = flags.start_anew;
+  request.start_new = flags.start_new;
   request.smoke = flags.smoke;
   request.checkpoint = flags.checkpoint;
   for (const std::string& key : flags.allow_changes) request.allow_changes.push_back(recipe::renamed_path(key));
@@ -138,7 +138,7 @@ void run(Session& session, const RunFlags& flags) {
 
 void train_recipe(Session& session, const resolve::Recipe& recipe, const std::string& run_id) {
   RunFlags flags;
-  flags.start_anew = true;
+  flags.start_new = true;
   flags.run_id = run_id;
   engine::TrainRequest request = train_request(session, flags);
   request.resolved_json = recipe.sources.front()->text;

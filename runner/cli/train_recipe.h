@@ -14,7 +14,7 @@ namespace runner::cli {
 struct RunFlags {
   RecipeFlags recipe;
   std::string run;  ///< of `resume`
-  bool start_anew = false, smoke = false;
+  bool start_new = false, smoke = false;
   std::string summary_json, checkpoint;
   std::vector<std::string> allow_changes;
   std::string run_id;  ///< of a new run, for a caller that has to know its folder

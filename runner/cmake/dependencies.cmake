@@ -74,7 +74,7 @@ if(ROUX_CUDA)
   endif()
   # What libtorch_cuda.so needs beyond NCCL is looked for when the library is loaded, not when it is linked: a machine
   # without a GPU can do without these gigabytes.
-  # runner/cuda/maths_declarations.h stands in for them.
+  # runner/cuda/math_declarations.h stands in for them.
   foreach(header cublas_v2 cublasLt cusolverDn cusolver_common cusparse)
     file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/cuda/${header}.h" CONTENT "#pragma once\n")
   endforeach()

@@ -1,6 +1,6 @@
 #include "runner/cuda/nccl_backend.h"
 
-#include "runner/cuda/maths_declarations.h"
+#include "runner/cuda/math_declarations.h"
 // After the declarations that it needs.
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 

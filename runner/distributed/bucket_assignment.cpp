@@ -12,7 +12,8 @@ constexpr std::int64_t kAlignedFloats = 16;  // alignment of a gradient, as of i
 
 }  // namespace
 
-BucketCut::BucketCut(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes) : floats(1, 0) {
+BucketAssignment::BucketAssignment(const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes)
+    : floats(1, 0) {
   for (const at::Tensor& parameter : parameters) {
     const std::int64_t size = (parameter.numel() + kAlignedFloats - 1) / kAlignedFloats * kAlignedFloats;
     const bool is_begun = !parts.empty() && parts.back().bucket + 1 == floats.size();
@@ -22,7 +23,7 @@ BucketCut::BucketCut(const std::vector<at::Tensor>& parameters, std::int64_t buc
   }
 }
 
-at::Tensor view_of(const at::Tensor& flat, const BucketCut::Part& part, const at::Tensor& parameter) {
+at::Tensor view_of(const at::Tensor& flat, const BucketAssignment::Part& part, const at::Tensor& parameter) {
   RUNNER_ASSERT(parameter.is_non_overlapping_and_dense(), "a parameter is dense");
   return flat.as_strided(parameter.sizes(), parameter.strides(), part.begin);
 }

@@ -61,10 +61,10 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const 
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (parameter->requires_grad()) parameters_.push_back(*parameter);
   }
-  const BucketCut cut(parameters_, options.bucket_bytes);
-  buckets_.resize(cut.floats.size());
-  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].floats = cut.floats[i];
-  for (const BucketCut::Part& part : cut.parts) {
+  const BucketAssignment assignment(parameters_, options.bucket_bytes);
+  buckets_.resize(assignment.floats.size());
+  for (std::size_t i = 0; i < buckets_.size(); ++i) buckets_[i].floats = assignment.floats[i];
+  for (const BucketAssignment::Part& part : assignment.parts) {
     bucket_of_.push_back(part.bucket);
     ++buckets_[part.bucket].parameters;
   }
@@ -80,7 +80,7 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const 
   arrived_.assign(parameters_.size(), false);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Bucket& bucket = buckets_[bucket_of_[i]];
-    views_.push_back(view_of(bucket.flat, cut.parts[i], parameters_[i]));
+    views_.push_back(view_of(bucket.flat, assignment.parts[i], parameters_[i]));
     bucket.gradients.push_back(views_.back());
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i], std::make_unique<Hook>(*this, i));
   }

@@ -115,10 +115,10 @@ class Registry {
       : place_(place),
         store_(open_store(place, timeout, place.hosts_store)),
         answering_store_(open_store(at_port(place, store_->getPort()), timeout, false)),
-        trail_(std::make_shared<CollectiveLog>()) {}
+        collective_log_(std::make_shared<CollectiveLog>()) {}
 
   const c10::intrusive_ptr<c10d::TCPStore>& store() const { return store_; }
-  CollectiveLog& trail() { return *trail_; }
+  CollectiveLog& collective_log() { return *collective_log_; }
 
   void come_together(milliseconds timeout) {
     const std::string self = "process " + std::to_string(getpid()) + " on " + core::host_name();
@@ -150,8 +150,8 @@ class Registry {
 
   /// Why other data arrived than this rank expects. Call on any thread.
   core::RunError mismatch(const std::exception& error) {
-    return peer_lost("rank " + std::to_string(place_.rank) + " " + trail_->text() + ", but another rank sends more" +
-                         where_others_are() + " (" + plain(error) + ")",
+    return peer_lost("rank " + std::to_string(place_.rank) + " " + collective_log_->text() +
+                         ", but another rank sends more" + where_others_are() + " (" + plain(error) + ")",
                      "the ranks make different collectives; set launch.debug: true to compare them before each");
   }
 
@@ -188,10 +188,11 @@ class Registry {
   }
 
   void begin_to_answer() {
-    answering_ = core::try_run_async([store = answering_store_, trail = trail_, rank = place_.rank] {
+    answering_ = core::try_run_async([store = answering_store_, collectives = collective_log_, rank = place_.rank] {
       try {
         store->wait({key("ask", rank)}, kForEver);
-        if (text_of(store->get(key("ask", rank))) != kEnd) store->set(key("where", rank), bytes_of(trail->text()));
+        if (text_of(store->get(key("ask", rank))) != kEnd)
+          store->set(key("where", rank), bytes_of(collectives->text()));
       } catch (const std::exception&) {  // no rank is left to ask
       }
     });
@@ -210,7 +211,7 @@ class Registry {
 
   void ask(std::vector<int>& silent, std::string& others) {
     try {
-      store_->set(key("where", place_.rank), bytes_of(trail_->text()));
+      store_->set(key("where", place_.rank), bytes_of(collective_log_->text()));
       for (int rank = 0; rank < place_.size; ++rank) {
         if (rank != place_.rank) store_->set(key("ask", rank), bytes_of("where"));
       }
@@ -232,7 +233,7 @@ class Registry {
 
   const core::RankInfo place_;
   c10::intrusive_ptr<c10d::TCPStore> store_, answering_store_;  // a store's client serves one caller at a time
-  std::shared_ptr<CollectiveLog> trail_;
+  std::shared_ptr<CollectiveLog> collective_log_;
   std::vector<std::string> names_;
   std::optional<std::future<void>> answering_;
 };
@@ -347,13 +348,13 @@ class GlooGroup final : public ProcessGroup {
     Collective(GlooGroup& group, std::string what, std::int64_t number, c10::intrusive_ptr<c10d::Work> work)
         : group_(group), what_(std::move(what)), number_(number), work_(std::move(work)) {}
     void wait() override {
-      group_.registry_.trail().wait_in(number_);
+      group_.registry_.collective_log().wait_in(number_);
       try {
         work_->wait();
       } catch (const std::exception& error) {
         throw group_.abandoned(group_.registry_.lost(what_, group_.timeout_s_, error));
       }
-      group_.registry_.trail().came_out(number_);
+      group_.registry_.collective_log().came_out(number_);
     }
 
    private:
@@ -366,7 +367,7 @@ class GlooGroup final : public ProcessGroup {
   template <typename Start>
   std::unique_ptr<Collective> begin(const char* operation, const char* site, const at::Tensor& mine, Start start) {
     const std::string what = std::string(operation) + " of " + site;
-    const std::int64_t number = registry_.trail().begin(what + ", " + description_of(mine));
+    const std::int64_t number = registry_.collective_log().begin(what + ", " + description_of(mine));
     try {
       return std::make_unique<Collective>(*this, what, number, start());
     } catch (const std::exception& error) {
@@ -400,8 +401,8 @@ class GlooGroup final : public ProcessGroup {
 
   core::RunError abandoned(core::RunError error) {
     if (std::exchange(lost_, true)) return error;  // another collective was in flight, too
-    last_words_->keep_silent();
-    static_cast<void>(last_words_.release());
+    exit_message_->keep_silent();
+    static_cast<void>(exit_message_.release());
     registry_.abandon();
     gloo_.release();
     return error;
@@ -413,7 +414,7 @@ class GlooGroup final : public ProcessGroup {
   bool lost_ = false;
   Registry registry_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
-  std::unique_ptr<ExitMessage> last_words_ =
+  std::unique_ptr<ExitMessage> exit_message_ =
       std::make_unique<ExitMessage>([this](const std::exception& error) { return registry_.mismatch(error); });
 };
 

@@ -38,11 +38,11 @@ StreamingReducer::StreamingReducer(CommHook& exchange, const std::vector<at::Ten
       parameters_(chosen(parameters, backwards(parameters))),
       places_(backwards(parameters)),
       index_of_(parameters.size()),
-      cut_(parameters_, bucket_bytes),
-      buckets_(cut_.floats.size()) {
+      assignment_(parameters_, bucket_bytes),
+      buckets_(assignment_.floats.size()) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     index_of_[places_[i]] = i;
-    buckets_[cut_.parts[i].bucket].members.push_back(i);
+    buckets_[assignment_.parts[i].bucket].members.push_back(i);
   }
 }
 
@@ -62,16 +62,16 @@ void StreamingReducer::begin(Receive receive) {
 void StreamingReducer::open(Bucket& bucket, std::size_t number) {
   if (bucket.flat.defined()) return;
   const auto members = static_cast<std::int64_t>(bucket.members.size());
-  bucket.flat = at::zeros({cut_.floats[number] + members}, at::kFloat);
+  bucket.flat = at::zeros({assignment_.floats[number] + members}, at::kFloat);
   for (const std::size_t i : bucket.members) {
-    bucket.gradients.push_back(view_of(bucket.flat, cut_.parts[i], parameters_[i]));
+    bucket.gradients.push_back(view_of(bucket.flat, assignment_.parts[i], parameters_[i]));
   }
-  bucket.gradients.push_back(bucket.flat.narrow(0, cut_.floats[number], members));
+  bucket.gradients.push_back(bucket.flat.narrow(0, assignment_.floats[number], members));
 }
 
 void StreamingReducer::arrived(std::size_t parameter) {
   const at::NoGradGuard no_grad;
-  const std::size_t i = index_of_[parameter], number = cut_.parts[i].bucket;
+  const std::size_t i = index_of_[parameter], number = assignment_.parts[i].bucket;
   Bucket& bucket = buckets_[number];
   open(bucket, number);
   const std::size_t member = i - bucket.members.front();  // a bucket's are consecutive

@@ -43,7 +43,7 @@ class StreamingReducer {
   std::vector<at::Tensor> parameters_;  // that need a gradient, from the last one to the first
   std::vector<std::size_t> places_;     // by member: index among the given parameters
   std::vector<std::size_t> index_of_;   // by index: position among those
-  const BucketCut cut_;
+  const BucketAssignment assignment_;
   std::vector<Bucket> buckets_;
   std::size_t next_ = 0;  // the next bucket to launch; the previous one is in flight
   bool travels_ = false;

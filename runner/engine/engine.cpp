@@ -42,8 +42,8 @@ class LibTorchEngine final : public Engine {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
   }
   void warm_up() override { guarded(engine::warm_up); }
-  std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
-                                 core::Diagnostics& diagnostics) override {
+  std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
+                                     core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
   int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {

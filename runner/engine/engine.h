@@ -57,7 +57,7 @@ struct Plan {
 using TrainRequest = train::TrainRequest;
 using train::LrPoint;
 using train::LrRangeRequest;
-using train::LrSweep;
+using train::LrRangeTest;
 
 struct EvalRequest {
   std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
@@ -86,8 +86,8 @@ class Engine {
   /// gradients: a fork has none of LibTorch's threads.
   virtual void warm_up() = 0;
   /// Runs the learning-rate range test; touches no run. Nothing when `diagnostics` got errors.
-  virtual std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
-                                         core::Diagnostics& diagnostics) = 0;
+  virtual std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
+                                             core::Diagnostics& diagnostics) = 0;
   virtual int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   virtual int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
   /// Serves the rendezvous store on a listening socket until this process is killed.

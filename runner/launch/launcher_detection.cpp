@@ -20,7 +20,7 @@ struct Launcher {
 
 // In this order: processes of srun may have the variables of PMI, too. A batch script has SLURM_PROCID, but is not a
 // step; each restart of a job is its own step.
-constexpr Launcher kStarters[] = {
+constexpr Launcher kLaunchers[] = {
     {"srun", "SLURM_STEP_ID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr, "SLURM_JOB_ID",
      "SLURM_RESTART_COUNT"},
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -34,10 +34,10 @@ constexpr std::uint32_t kFirstPort = 20'000, kPorts = 10'000;
 constexpr std::uint16_t kPortWithoutJob = 29'500;
 
 const Launcher* starter_here() {
-  const auto found = std::find_if(std::begin(kStarters), std::end(kStarters), [](const Launcher& starter) {
+  const auto found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [](const Launcher& starter) {
     return set_variable(starter.is_there) != nullptr && set_variable(starter.size) != nullptr;
   });
-  return found == std::end(kStarters) ? nullptr : found;
+  return found == std::end(kLaunchers) ? nullptr : found;
 }
 
 /// FNV-1a: the same on every host.
@@ -83,7 +83,7 @@ std::string address_of(const MeetingWish& wish, const core::RankInfo& place, con
 
 }  // namespace
 
-core::Result<std::optional<StartedRank>> rank_of_starter(const MeetingWish& wish) {
+core::Result<std::optional<StartedRank>> rank_of_launcher(const MeetingWish& wish) {
   const Launcher* starter = starter_here();
   if (starter == nullptr) return std::optional<StartedRank>();
   return core::attempt([&] {

@@ -57,7 +57,7 @@ core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& 
   if (variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr) {
     return core::attempt([] { return std::optional<StartedRank>({place_in_variables(), "", "WORLD_SIZE"}); });
   }
-  auto started = rank_of_starter(wish);
+  auto started = rank_of_launcher(wish);
   if (!started) return started;
   return core::attempt([&] {
     const StartedRank alone, &known = started.value() ? *started.value() : alone;

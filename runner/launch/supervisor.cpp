@@ -82,24 +82,24 @@ class Store {
 /// One life of the group, on the leader.
 class Life {
  public:
-  Life(const LaunchPlan& plan, const Share& share, NodeAgents& followers, const Signals& signals)
-      : followers_(followers),
+  Life(const LaunchPlan& plan, const Share& share, NodeAgents& agents, const Signals& signals)
+      : agents_(agents),
         signals_(signals),
         store_(plan),
         ranks_(plan, share, {plan.machines.count > 1 ? plan.machines.address : "127.0.0.1", store_.port()}) {
-    followers.start(store_.port());
+    agents.start(store_.port());
     say_started(plan, share, ranks_);
   }
 
   FailureAttribution run() {
     for (;;) {
       look();
-      if (ranks_.over() && followers_.over()) return verdict();
+      if (ranks_.over() && agents_.over()) return verdict();
       std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
       ranks_.add_to(waiting);
-      followers_.add_to(waiting);
+      agents_.add_to(waiting);
       store_.add_to(waiting);
-      poll(waiting.data(), waiting.size(), sooner(ranks_.timeout_ms(), followers_.timeout_ms()));
+      poll(waiting.data(), waiting.size(), sooner(ranks_.timeout_ms(), agents_.timeout_ms()));
       while (const std::optional<int> signal = signals_.next()) ranks_.hand_on(*signal);
     }
   }
@@ -109,12 +109,12 @@ class Life {
  private:
   void look() {
     for (RankEnd& end : ranks_.look()) verdict_.add(std::move(end));
-    for (RankEnd& end : followers_.look()) verdict_.add(std::move(end));
-    if (!store_end_ && !(ranks_.over() && followers_.over())) store_end_ = store_.look();
+    for (RankEnd& end : agents_.look()) verdict_.add(std::move(end));
+    if (!store_end_ && !(ranks_.over() && agents_.over())) store_end_ = store_.look();
     if (stopping_ || !(verdict_.has_failure() || store_end_)) return;
     stopping_ = true;
     ranks_.begin_grace();
-    followers_.stop();
+    agents_.stop();
   }
 
   /// If all ranks are done, the end of the store does not matter.
@@ -124,7 +124,7 @@ class Life {
     return all;
   }
 
-  NodeAgents& followers_;
+  NodeAgents& agents_;
   const Signals& signals_;
   Store store_;
   LocalRanks ranks_;
@@ -133,21 +133,21 @@ class Life {
   bool stopping_ = false;
 };
 
-LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& followers) {
+LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agents) {
   std::string run_dir;
   for (std::int64_t restarts = 0;; ++restarts) {
     const double patience_s = restarts == 0 ? plan.machines.timeout_s : plan.machines.join_timeout_s;
-    if (auto end = followers.gather(signals, patience_s)) {
-      followers.end(*end);
+    if (auto end = agents.gather(signals, patience_s)) {
+      agents.end(*end);
       return *std::move(end);
     }
-    Life life(plan, followers.deal(static_cast<int>(restarts), run_dir), followers, signals);
+    Life life(plan, agents.deal(static_cast<int>(restarts), run_dir), agents, signals);
     const FailureAttribution verdict = life.run();
     if (const std::string opened = life.run_dir(); !opened.empty()) run_dir = opened;
     const RankEnd* culprit = verdict.culprit();
     const int status = verdict.status();
     if (culprit == nullptr) {
-      followers.end({status, "", ""});
+      agents.end({status, "", ""});
       return {status, "", ""};
     }
     // A wrong recipe or a bug fails again, and a user who stopped the run does not want a restart.
@@ -157,7 +157,7 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& follo
           restarts > 0 ? "all restarts are used up (launch.max_restarts: " + std::to_string(plan.max_restarts) + ")"
                        : "";
       const LaunchEnd end{status, culprit->message(), hint};
-      followers.end(end);
+      agents.end(end);
       const bool told = culprit->rank == 0 && culprit->signal == 0;  // rank 0 prints to this terminal
       return told ? LaunchEnd{status, "", ""} : end;
     }
@@ -270,17 +270,17 @@ LaunchEnd supervise(const LaunchPlan& plan) {
   const bool counts_as_they_come = machines.count > 1 && !machines.rank;
   if (machines.rank.value_or(0) > 0) return follow(plan, signals);
   if (counts_as_they_come && !is_own_address(machines.address).value()) return follow(plan, signals);
-  std::unique_ptr<NodeAgents> followers;
+  std::unique_ptr<NodeAgents> agents;
   try {
-    followers = std::make_unique<NodeAgents>(plan);
+    agents = std::make_unique<NodeAgents>(plan);
   } catch (const core::RunError&) {
     if (counts_as_they_come) return follow(plan, signals);  // another process on this machine leads
     throw;
   }
   try {
-    return lead(plan, signals, *followers);
+    return lead(plan, signals, *agents);
   } catch (const core::RunError& error) {
-    followers->end({error.exit_code(), "machine 0 failed: " + std::string(error.what()), error.hint()});
+    agents->end({error.exit_code(), "machine 0 failed: " + std::string(error.what()), error.hint()});
     throw;
   }
 }

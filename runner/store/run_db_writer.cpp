@@ -387,7 +387,7 @@ void RunDbWriter::write_whole(Batch& batch) {
   Transaction transaction(tables);
   row_ = put(tables, batch);
   transaction.commit();
-  write_light(run_db_path(start_.run_dir), tables.image());
+  write_unsynced(run_db_path(start_.run_dir), tables.image());
 }
 
 void RunDbWriter::commit(Batch& batch) {

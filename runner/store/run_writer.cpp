@@ -188,7 +188,7 @@ Database& begin_in_memory(const NewRun& run, const std::string& run_dir, const s
 
 Database make_light_databases(const NewRun& run, const std::string& run_dir, const std::string& run_id,
                               std::int64_t now_ms) {
-  write_light(run_db_path(run_dir), begin_in_memory(run, run_dir, run_id, now_ms).image());
+  write_unsynced(run_db_path(run_dir), begin_in_memory(run, run_dir, run_id, now_ms).image());
   Database database(run_db_path(run_dir), Database::Mode::kWrite);
   use_journal(database, run_dir);
   database.execute("PRAGMA synchronous=OFF");

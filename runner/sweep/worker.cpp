@@ -245,7 +245,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
     return beginning;
   }
   core::make_folders(study_.folder() + "/trials").value();
-  store::write_light(path, text);
+  store::write_unsynced(path, text);
   if (parent < 0) return beginning;
   const Trial model = study_.trials().at(static_cast<std::size_t>(parent));  // of a population: one trial a variant
   const auto before = trial_recipe(sweep_, study_, model, trial_run_name(study_, parent));

@@ -25,8 +25,8 @@ class Climb final : public components::lr_scheduler::Scheduler {
 
 }  // namespace
 
-std::optional<LrSweep> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
-                               core::Diagnostics& diagnostics) {
+std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
+                                   core::Diagnostics& diagnostics) {
   configure_torch(recipe);
   const auto experiment = build_experiment(recipe, {}, diagnostics);
   if (experiment == nullptr) return std::nullopt;

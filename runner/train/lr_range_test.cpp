@@ -73,7 +73,7 @@ bool LrRecorder::add(double lr, double loss) {
   return !sweep_.diverged;
 }
 
-LrSweep LrRecorder::take() {
+LrRangeTest LrRecorder::take() {
   sweep_.suggestion = suggest_lr(sweep_.points);
   return std::move(sweep_);
 }

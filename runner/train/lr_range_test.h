@@ -30,7 +30,7 @@ struct LrSuggestion {
 };
 
 /// The losses of a short training with a rate that increases every step.
-struct LrSweep {
+struct LrRangeTest {
   std::vector<LrPoint> points;
   bool diverged = false;                   ///< ended before the last rate
   std::optional<LrSuggestion> suggestion;  ///< nothing if the loss never fell
@@ -43,11 +43,11 @@ class LrRecorder {
  public:
   explicit LrRecorder(const LrRangeRequest& request) : request_(request) {}
   bool add(double lr, double loss);
-  LrSweep take();
+  LrRangeTest take();
 
  private:
   LrRangeRequest request_;
-  LrSweep sweep_;
+  LrRangeTest sweep_;
   double mean_ = 0, kept_ = 1, least_ = 0;
 };
 

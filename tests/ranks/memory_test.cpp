@@ -33,7 +33,7 @@ const std::vector<std::string> kFiles = {"model", "random_states_0"};
 
 struct Location : TestRun {
   Location() : TestRun(kRecipe) { write_corpus(40'000); }
-  std::vector<runner::store::EventRow> shortages() const {
+  std::vector<runner::store::EventRow> out_of_memory_events() const {
     std::vector<runner::store::EventRow> found;
     const auto details = runner::store::read_details(run_dir().string());
     for (const auto& event : details.value().events) {
@@ -68,9 +68,9 @@ TEST_CASE("a micro-batch that was halved gives what the smaller one gives from t
   const auto ended = halved.run({"training.max_memory=10MB", "training.auto_micro_batch=halve", sgd});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  REQUIRE(halved.shortages().size() == 1);
-  CHECK(halved.shortages()[0].data.find("from")->as_integer() == 16);
-  CHECK(halved.shortages()[0].data.find("to")->as_integer() == 8);
+  REQUIRE(halved.out_of_memory_events().size() == 1);
+  CHECK(halved.out_of_memory_events()[0].data.find("from")->as_integer() == 16);
+  CHECK(halved.out_of_memory_events()[0].data.find("to")->as_integer() == 8);
   const auto alone = small.run(
       {"training.micro_batch_size=8", "training.gradient_accumulation_steps=4", "eval.micro_batch_size=16", sgd});
   REQUIRE(alone.status == 0);
@@ -82,7 +82,7 @@ TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[r
   const auto ended = shrunk.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  REQUIRE_FALSE(shrunk.shortages().empty());
+  REQUIRE_FALSE(shrunk.out_of_memory_events().empty());
   // Windows of 32 samples in passes of 11 or 6: the same as one micro-batch of 32 but for rounding.
   const auto of = [](const Location& place) {
     return runner::store::read_series(place.run_dir().string(), "loss").value();
@@ -92,7 +92,7 @@ TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[r
       0);
   const Location plain;
   REQUIRE(plain.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5", "model.dropout=0"}).status == 0);
-  REQUIRE_FALSE(plain.shortages().empty());
+  REQUIRE_FALSE(plain.out_of_memory_events().empty());
   REQUIRE(of(plain).size() == 6);
   for (std::size_t i = 0; i < 6; ++i) CHECK(of(plain)[i].value == Approx(of(small)[i].value).epsilon(1e-4));
 }
@@ -107,11 +107,11 @@ TEST_CASE("a resumed run keeps the micro-batch that fits", "[ranks][memory][resu
     process.send(SIGKILL);
     if (process.wait() == 0) return;  // it was faster than the signal, and there is nothing to resume
   }
-  const auto tried = broken.shortages().size();
+  const auto tried = broken.out_of_memory_events().size();
   const auto ended = broken.run(settings);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  CHECK(broken.shortages().size() == tried);  // nothing is tried again
+  CHECK(broken.out_of_memory_events().size() == tried);  // nothing is tried again
   tests::check_same_end(straight, broken, "step-000006", kFiles);
 }
 
@@ -130,8 +130,8 @@ TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][mem
   const auto ended = place.run(more);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  REQUIRE_FALSE(place.shortages().empty());
-  CHECK(place.shortages()[0].data.find("to")->as_integer() == 57);
+  REQUIRE_FALSE(place.out_of_memory_events().empty());
+  CHECK(place.out_of_memory_events()[0].data.find("to")->as_integer() == 57);
 }
 
 TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
@@ -141,7 +141,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
   CHECK(ended.status == 1);
   CHECK(ended.output.find("with micro-batches of 1 sample: max_memory is 2.0 MB") != std::string::npos);
   CHECK(ended.output.find("weights, gradients and optimizer state need ") != std::string::npos);
-  CHECK(place.shortages().size() == 4);
+  CHECK(place.out_of_memory_events().size() == 4);
 
   const Location tiny;
   const auto at_once = tiny.run({"training.max_memory=500KB"});
@@ -216,8 +216,8 @@ training: {max_steps: 1, micro_batch_size: 20000, auto_micro_batch: halve}
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  REQUIRE_FALSE(place.shortages().empty());
-  CHECK(place.shortages()[0].data.find("from")->as_integer() == 20000);
+  REQUIRE_FALSE(place.out_of_memory_events().empty());
+  CHECK(place.out_of_memory_events()[0].data.find("from")->as_integer() == 20000);
 }
 
 TEST_CASE("a step that does not fit into one of the processes is made again by all, with smaller micro-batches",
@@ -249,9 +249,9 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
   const auto ended = together.run(limited);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  REQUIRE(together.shortages().size() == 1);
-  CHECK(together.shortages()[0].data.find("to")->as_integer() == 1);
-  CHECK(together.shortages()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 3.0 MB"));
+  REQUIRE(together.out_of_memory_events().size() == 1);
+  CHECK(together.out_of_memory_events()[0].data.find("to")->as_integer() == 1);
+  CHECK(together.out_of_memory_events()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 3.0 MB"));
   const auto losses_of = [](const Location& place) {
     return runner::store::read_series(place.run_dir().string(), "loss").value();
   };
@@ -274,7 +274,7 @@ TEST_CASE("an evaluation that does not fit shrinks on all processes", "[ranks][m
   const auto ended = limited.run(tight);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  CHECK_FALSE(limited.shortages().empty());
+  CHECK_FALSE(limited.out_of_memory_events().empty());
   const auto loss_of = [](const Location& place) {
     return runner::store::read_series(place.run_dir().string(), "val/loss").value();
   };

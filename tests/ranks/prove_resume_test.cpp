@@ -1,5 +1,5 @@
 // Acceptance: killed at 20 random moments and at every moment at which something is half done, each run ends with the
-// bits of the undisturbed one. The program proves it itself; that it would tell is shown in run_difference_test.cpp.
+// bits of the undisturbed one. The program proves it itself; that it would tell is shown in bitwise_compare_test.cpp.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

@@ -35,7 +35,7 @@ class Tool final : public Tracker {
     given = kept;
   }
   void rewind(std::int64_t step) override { given.push_back("back to " + std::to_string(step)); }
-  bool starts_anew_after_rewind() const override { return starts_anew; }
+  bool restarts_after_rewind() const override { return restarts; }
   void log(std::span<const Point> points) override {
     fail_if(logs_fail);
     for (const Point& point : points) {
@@ -70,7 +70,7 @@ class Tool final : public Tracker {
   void finish(const End& end) override { ended = end.ending; }
 
   std::deque<Remedy> starts_fail, logs_fail, flushes_fail;  // one a call, until none is left
-  bool starts_anew = false;
+  bool restarts = false;
   std::int64_t without_place = 0;  // of the points of each call
   int starts = 0;
   Lines given, kept;
@@ -295,16 +295,16 @@ TEST_CASE("a rewind is told, or what counts is sent again", "[trackers][follow]"
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=13", "back to 2", "loss@3=23"});
   }
   SECTION("again") {
-    f.tool.starts_anew = true;
+    f.tool.restarts = true;
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }
   SECTION("again, and ended before the next flush: it is known to have nothing") {
-    f.tool.starts_anew = true;
+    f.tool.restarts = true;
     f.tool.flushes_fail = {Remedy::kTryAgain};
     f.follow();
     CHECK(runner::store::Cursors(f.run.dir).get("tool").state.is_null());
-    f.tool.starts_anew = false;
+    f.tool.restarts = false;
     f.follow();
     CHECK(f.tool.kept == Lines{"loss@1=11", "loss@2=12", "loss@3=23"});
   }

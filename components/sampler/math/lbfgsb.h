@@ -8,7 +8,7 @@ namespace components::sampler {
 /// A function of N numbers; writes its gradient.
 using Slope = std::function<double(const Eigen::VectorXd& x_N, Eigen::VectorXd& gradient_N)>;
 
-struct BoxMinimum {
+struct LbfgsbResult {
   Eigen::VectorXd x_N;
   double value = 0;
 };
@@ -23,7 +23,7 @@ struct BoxLimits {
 ///
 /// Source  Bertsekas, Projected Newton Methods for Optimization Problems with Simple Constraints, 1982, with BFGS's
 ///         matrix in place of the inverse of the Hessian
-BoxMinimum minimize_in_box(const Slope& f, Eigen::VectorXd x_N, const Eigen::VectorXd& low_N,
-                           const Eigen::VectorXd& high_N, const BoxLimits& limits);
+LbfgsbResult minimize_in_box(const Slope& f, Eigen::VectorXd x_N, const Eigen::VectorXd& low_N,
+                             const Eigen::VectorXd& high_N, const BoxLimits& limits);
 
 }  // namespace components::sampler

@@ -29,7 +29,7 @@ struct LrFindFlags {
   std::string sweep_shape = "exponential", format = "text";
 };
 
-std::string sweep_json(const engine::LrSweep& sweep) {
+std::string sweep_json(const engine::LrRangeTest& sweep) {
   Node points = Node::sequence();
   for (const engine::LrPoint& point : sweep.points) {
     Node row = Node::mapping();
@@ -47,7 +47,7 @@ std::string sweep_json(const engine::LrSweep& sweep) {
 }
 
 /// Up to where the loss exceeds everything before its minimum: a diverging end would flatten the descent.
-chart::Curve shown_curve(const engine::LrSweep& sweep) {
+chart::Curve shown_curve(const engine::LrRangeTest& sweep) {
   chart::Curve curve{"smoothed loss", {}};
   double highest = -std::numeric_limits<double>::infinity(), before_least = highest;
   double least = std::numeric_limits<double>::infinity();
@@ -64,7 +64,7 @@ chart::Curve shown_curve(const engine::LrSweep& sweep) {
   return curve;
 }
 
-std::string sweep_text(const LrFindFlags& flags, const engine::LrSweep& sweep) {
+std::string sweep_text(const LrFindFlags& flags, const engine::LrRangeTest& sweep) {
   const terminal::Terminal terminal = terminal::Terminal::of_stdout(false);
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "lr";

@@ -269,7 +269,7 @@ class Prover {
   Trace trace_;
   std::string straight_;
   std::int64_t straight_us_ = 0;
-  review::RunDifference compared_;
+  review::BitwiseDifference compared_;
   std::size_t same_ = 0, width_ = 6;
   int kills_ = 0;
   std::vector<std::string> bad_;

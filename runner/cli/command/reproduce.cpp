@@ -251,7 +251,7 @@ class Reproduction {
 
   bool train(engine::Engine& engine) {
     engine::TrainRequest request;
-    request.start_anew = true;
+    request.start_new = true;
     request.smoke = original_.smoke;
     request.command_line = session_.command_line;
     request.progress_bar = isatty(STDERR_FILENO) == 1;
@@ -270,7 +270,7 @@ class Reproduction {
     const bool to_the_end = original_.status == store::RunStatus::kFinished;
     const auto difference = review::compare_runs(original_.run_dir, again.value().run_dir, {to_the_end});
     if (!difference) return session_.fail(difference.failure().message, "", core::kExitFailed);
-    const review::RunDifference& found = difference.value();
+    const review::BitwiseDifference& found = difference.value();
     if (found.found.empty()) {
       std::printf("reproduced: %s is bit-identical", again.value().run_dir.c_str());
       if (!to_the_end) std::printf(" up to the last step of the original");

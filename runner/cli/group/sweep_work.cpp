@@ -62,9 +62,9 @@ std::unique_ptr<sweep::Trainings> trainings_of(const sweep::Sweep& sweep, std::s
     case Isolation::kNone: break;
   }
   light = std::make_shared<store::InMemoryRun>();
-  return sweep::trainings_within([program, light, code = git_state_of(sweep.base())](const sweep::Training& training,
-                                                                                     const std::atomic<int>& signal,
-                                                                                     std::string& errors) {
+  return sweep::in_process_runner([program, light, code = git_state_of(sweep.base())](const sweep::Training& training,
+                                                                                      const std::atomic<int>& signal,
+                                                                                      std::string& errors) {
     return train_here(program, training, {code, &signal, &errors, light});
   });
 }

@@ -62,7 +62,7 @@ std::optional<std::pair<std::int64_t, std::string>> first_difference(const std::
   return std::nullopt;
 }
 
-void compare_curves(const Curves& first, const Curves& again, std::int64_t last_step, RunDifference& difference,
+void compare_curves(const Curves& first, const Curves& again, std::int64_t last_step, BitwiseDifference& difference,
                     Found& found) {
   static const std::map<std::int64_t, double> kNothing;
   const auto compare = [&](const std::string& name, const auto& a, const auto& b) {
@@ -111,7 +111,7 @@ std::map<std::int64_t, artifact::CheckpointInfo> checkpoints_of(const std::strin
 
 /// The first tensor (parameters before the optimizer before the rest) and the first value that differ.
 core::Result<void> compare_checkpoint(std::int64_t step, const std::string& first, const std::string& again,
-                                      RunDifference& difference, Found& found) {
+                                      BitwiseDifference& difference, Found& found) {
   const auto compared = artifact::compare_checkpoints(again, first);
   if (!compared) return compared.failure();
   const artifact::Comparison& all = compared.value();
@@ -140,9 +140,9 @@ std::int64_t last_point(const Curves& curves) {
 
 }  // namespace
 
-core::Result<RunDifference> compare_runs(const std::string& first, const std::string& again,
-                                         const CompareOptions& options) {
-  RunDifference difference;
+core::Result<BitwiseDifference> compare_runs(const std::string& first, const std::string& again,
+                                             const CompareOptions& options) {
+  BitwiseDifference difference;
   Found found;
   const auto left = curves_of(first), right = curves_of(again);
   if (!left) return left.failure();

@@ -9,7 +9,7 @@
 namespace runner::review {
 
 /// How two runs that should be bit-identical differ. Omits metrics of time (store/wall_clock.h).
-struct RunDifference {
+struct BitwiseDifference {
   std::int64_t points = 0;           ///< compared points of metrics
   std::int64_t tensors = 0;          ///< compared tensors of checkpoints
   std::int64_t checkpoint_step = 0;  ///< the last step for which both have a checkpoint; 0: none
@@ -24,7 +24,7 @@ struct CompareOptions {
 
 /// Compares metrics and texts of the newest branch, and the checkpoint of the last common step: every tensor, and
 /// trainer.json. Failure when one of them cannot be read.
-core::Result<RunDifference> compare_runs(const std::string& first, const std::string& again,
-                                         const CompareOptions& options = {});
+core::Result<BitwiseDifference> compare_runs(const std::string& first, const std::string& again,
+                                             const CompareOptions& options = {});
 
 }  // namespace runner::review

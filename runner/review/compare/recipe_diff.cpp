@@ -67,7 +67,7 @@ std::string capsule_path(const RunSummary& run) { return store::branch_file(run.
 
 }  // namespace
 
-Leaves recipe_leaves(const Node& resolved) {
+Leaves flat_params(const Node& resolved) {
   Leaves leaves;
   flatten(resolved, "", leaves);
   std::erase_if(leaves, [](const auto& leaf) {
@@ -79,7 +79,7 @@ Leaves recipe_leaves(const Node& resolved) {
 std::vector<DifferingRow> differing_keys(const Runs& runs) {
   Rows rows(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (auto& [key, value] : recipe_leaves(runs[i].resolved)) rows.row(key).values[i] = std::move(value);
+    for (auto& [key, value] : flat_params(runs[i].resolved)) rows.row(key).values[i] = std::move(value);
   }
   return std::move(rows).differing();
 }

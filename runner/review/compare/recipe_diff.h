@@ -16,7 +16,7 @@ struct DifferingRow {
 
 /// Leaves of a recipe as `optimizer.lr` -> `0.001`, in their order. Without names and folders, which always differ and
 /// do not affect results.
-std::vector<std::pair<std::string, std::string>> recipe_leaves(const core::Node& resolved);
+std::vector<std::pair<std::string, std::string>> flat_params(const core::Node& resolved);
 
 /// Keys that differ between the recipes.
 std::vector<DifferingRow> differing_keys(const std::vector<store::RunSummary>& runs);

@@ -22,7 +22,7 @@ std::string letters(std::size_t place) {
 /// The recipe as text, without what replicates may differ in.
 std::string likeness(const RunSummary& run) {
   std::string text;
-  for (const auto& [key, value] : recipe_leaves(run.resolved)) {
+  for (const auto& [key, value] : flat_params(run.resolved)) {
     if (!is_replicate_key(key)) text += key + "=" + value + "\n";
   }
   return text;

@@ -21,7 +21,7 @@ namespace {
 
 }  // namespace
 
-void write_light(const std::string& path, const std::string& content) {
+void write_unsynced(const std::string& path, const std::string& content) {
   const std::string beside = path + ".new";  // of a file that has one writer
   const int file = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) refuse(path, beside);

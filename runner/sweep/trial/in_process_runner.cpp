@@ -108,6 +108,6 @@ class Within final : public Trainings {
 
 }  // namespace
 
-std::unique_ptr<Trainings> trainings_within(TrainHere train) { return std::make_unique<Within>(std::move(train)); }
+std::unique_ptr<Trainings> in_process_runner(TrainHere train) { return std::make_unique<Within>(std::move(train)); }
 
 }  // namespace runner::sweep

@@ -51,7 +51,7 @@ std::unique_ptr<Trainings> trainings_by_fork(std::string program);
 /// This process, one training after the other, on a separate thread. `train` returns the exit status, puts its error
 /// output into `errors`, and obeys a `signal` as soon as there is one.
 using TrainHere = std::function<int(const Training& training, const std::atomic<int>& signal, std::string& errors)>;
-std::unique_ptr<Trainings> trainings_within(TrainHere train);
+std::unique_ptr<Trainings> in_process_runner(TrainHere train);
 
 /// What trainings_by_fork() starts, `roux fork-trainings DESCRIPTOR`.
 class TrialRunner {

@@ -26,9 +26,9 @@ constexpr std::array<std::string_view, 7> kTexts = {
 };
 
 /// One rank's error, known on all ranks.
-class Shortage final : public std::bad_alloc {
+class OutOfMemory final : public std::bad_alloc {
  public:
-  explicit Shortage(std::string what) : what_(std::move(what)) {}
+  explicit OutOfMemory(std::string what) : what_(std::move(what)) {}
   const char* what() const noexcept override { return what_.c_str(); }
 
  private:
@@ -72,11 +72,11 @@ void share_out_of_memory(distributed::ProcessGroup& ranks, const std::exception_
   }
   const std::vector<std::string> all = ranks.all_gather(text, "memory that ran out");
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
-    if (!all[rank].empty()) throw Shortage("rank " + std::to_string(rank) + ": " + all[rank]);
+    if (!all[rank].empty()) throw OutOfMemory("rank " + std::to_string(rank) + ": " + all[rank]);
   }
 }
 
-bool is_shared(const std::exception& error) { return dynamic_cast<const Shortage*>(&error) != nullptr; }
+bool is_shared(const std::exception& error) { return dynamic_cast<const OutOfMemory*>(&error) != nullptr; }
 
 MicroBatchPolicy::MicroBatchPolicy(std::string_view text) {
   constexpr std::string_view kMinus = "minus:";

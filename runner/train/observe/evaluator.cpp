@@ -150,15 +150,15 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     }
   };
   bool complete = false;
-  std::exception_ptr shortage;
+  std::exception_ptr out_of_memory;
   try {
     complete = predict(experiment, data, options, judge);
   } catch (const std::exception& error) {
     // If rank 0 reads for all, it would keep sending batches that no rank takes.
     if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;
-    shortage = std::current_exception();
+    out_of_memory = std::current_exception();
   }
-  if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, shortage);
+  if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, out_of_memory);
   if (!join(experiment, complete, loss_sum, loss_count, result)) return std::nullopt;
   const double mean =
       loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();

@@ -116,7 +116,7 @@ void ProvenanceRecorder::write() const {
 
 void ProvenanceRecorder::write(const char* file, const std::string& content) const {
   const std::string path = folder_ + "/" + file;
-  if (light_) return store::write_light(path, content);
+  if (light_) return store::write_unsynced(path, content);
   core::write_file_atomic(path, content).value();
 }
 

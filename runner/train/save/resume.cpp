@@ -48,7 +48,7 @@ class Chooser {
       use_named();
     } else if (request_.resume_run) {
       if (const auto run = found_run(*request_.resume_run)) go_on(*run, newest_of(*run));
-    } else if (request_.start_anew || request_.smoke || wish == "never") {
+    } else if (request_.start_new || request_.smoke || wish == "never") {
       return {};
     } else if (wish != "auto") {
       use_path(wish, recipe_.place("checkpoint.resume_from_checkpoint"));
@@ -116,7 +116,7 @@ class Chooser {
     }
     const auto run = store::find_run(run_dir.parent_path().string(), run_dir.string(), clock_);
     if (!run) return refuse(place, run.failure());
-    if (request_.start_anew) {
+    if (request_.start_new) {
       if (contract_holds(&run.value(), info)) start_.checkpoint = path;
       return;
     }

@@ -163,7 +163,7 @@ class Judge {
     difference.after = now;
     if (is_set(present_.recipe, key)) difference.place = present_.recipe.at_path(key)->location();
     if (is_set(recorded_.recipe, key)) difference.before_place = recorded_.recipe.at_path(key)->location();
-    difference.effect = Effect::kChangesTheMaths;
+    difference.effect = Effect::kChangesResults;
     difference.why = why;
     difference.hint = hint;
     differences.push_back(std::move(difference));
@@ -175,13 +175,13 @@ class Judge {
       difference.effect = Effect::kImpossible;
       difference.why = "its saved state belongs to the other one";
     } else if (path == kProcessesKey) {
-      difference.effect = Effect::kChangesTheMaths;
+      difference.effect = Effect::kChangesResults;
       difference.why = "sums are split by the number of processes and threads, and each process draws its own dropout";
     } else if (path == kBucketKey) {
       // The order of a sum matters only with three or more processes.
       constexpr std::int64_t kFewest = 3;
       const bool matters = processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
-      difference.effect = matters ? Effect::kChangesTheMaths : Effect::kHarmless;
+      difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
       if (matters) difference.why = "the position in a bucket decides in which order processes are summed";
     } else if (path == kAccumulationKey && same_step()) {
       difference.why = "a step has the same micro-batches, dealt to another number of processes";
@@ -191,14 +191,14 @@ class Judge {
                !schedule_has_a_length(present_.recipe)) {
       difference.why = "no rate depends on it";
     } else if (path == kTotalKey) {
-      difference.effect = Effect::kChangesTheMaths;
+      difference.effect = Effect::kChangesResults;
       difference.why = "every rate changes; unless set, it follows the length of the training";
       if (is_set(recorded_.recipe, kTotalKey)) {
         difference.hint = "--set ";  // appended piece by piece: g++ 12 wrongly warns of a sum
         difference.hint.append(kTotalKey).append("=").append(difference.before).append(" keeps the schedule as it was");
       }
     } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {
-      difference.effect = Effect::kChangesTheMaths;
+      difference.effect = Effect::kChangesResults;
       difference.why = "lr_scheduler takes its total_steps from it, so every rate changes";
       if (recorded_.capsule && recorded_.capsule->total_steps > 0) {
         difference.hint = std::string("--set ") + kTotalKey + "=" + std::to_string(recorded_.capsule->total_steps) +
@@ -207,10 +207,10 @@ class Judge {
     } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
                is_under(path, "precision.overrides")) {
       const std::string& misfit = first_misfit();
-      difference.effect = misfit.empty() ? Effect::kChangesTheMaths : Effect::kImpossible;
+      difference.effect = misfit.empty() ? Effect::kChangesResults : Effect::kImpossible;
       difference.why = misfit;
     } else if (path == "weight_averaging") {
-      difference.effect = Effect::kChangesTheMaths;
+      difference.effect = Effect::kChangesResults;
       difference.why = is_set(present_.recipe, "weight_averaging")
                            ? "an average is evaluated and saved from its first update on"
                            : "the average is dropped: the trained weights are evaluated and saved again";
@@ -219,7 +219,7 @@ class Judge {
     } else if (is_under_any(path, kExchange) && processes(recorded_.recipe) == 1 && processes(present_.recipe) == 1) {
       difference.effect = Effect::kHarmless;
     } else {
-      difference.effect = Effect::kChangesTheMaths;
+      difference.effect = Effect::kChangesResults;
     }
   }
 
@@ -298,7 +298,7 @@ bool names_are_known(const std::vector<std::string>& allowed, const std::vector<
 std::string_view to_text(Effect effect) {
   switch (effect) {
     case Effect::kHarmless: return "harmless";
-    case Effect::kChangesTheMaths: return "changes the maths";
+    case Effect::kChangesResults: return "changes the maths";
     case Effect::kImpossible: return "impossible";
   }
   return "";
@@ -322,7 +322,7 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, c
     const Node* path = recipe.at_path(change.key + ".path");
     if (path == nullptr) path = recipe.at_path(change.key);
     if (path != nullptr) change.place = path->location();
-    change.effect = set == "train" ? Effect::kChangesTheMaths : Effect::kHarmless;
+    change.effect = set == "train" ? Effect::kChangesResults : Effect::kHarmless;
     changes.push_back(std::move(change));
   };
   const auto bytes = [](const artifact::DataFile& file) { return std::to_string(file.bytes) + " bytes"; };
@@ -370,7 +370,7 @@ bool judge(const std::vector<Difference>& differences, const std::vector<std::st
   bool holds = names_are_known(allowed, differences, recipe, diagnostics);
   for (const Difference& difference : differences) {
     if (difference.effect == Effect::kHarmless) continue;
-    if (difference.effect == Effect::kChangesTheMaths && is_allowed(difference, allowed)) continue;
+    if (difference.effect == Effect::kChangesResults && is_allowed(difference, allowed)) continue;
     holds = false;
   }
   if (holds) return true;
@@ -379,7 +379,7 @@ bool judge(const std::vector<Difference>& differences, const std::vector<std::st
     const std::string text = to_text(difference);
     switch (difference.effect) {
       case Effect::kHarmless: diagnostics.notice(difference.place, text + ": harmless" + why); break;
-      case Effect::kChangesTheMaths:
+      case Effect::kChangesResults:
         if (is_allowed(difference, allowed)) {
           diagnostics.notice(difference.place, text + ": allowed, though it changes the results" + why);
         } else {

@@ -13,9 +13,9 @@ namespace runner::train {
 
 /// The effect of resuming with something other than recorded; docs/decisions/0007.
 enum class Effect {
-  kHarmless,         ///< the weights of all later steps are unchanged
-  kChangesTheMaths,  ///< resumable, but with other results than the uninterrupted run: --allow-change
-  kImpossible,       ///< the saved state does not fit
+  kHarmless,        ///< the weights of all later steps are unchanged
+  kChangesResults,  ///< resumable, but with other results than the uninterrupted run: --allow-change
+  kImpossible,      ///< the saved state does not fit
 };
 std::string_view to_text(Effect effect);
 

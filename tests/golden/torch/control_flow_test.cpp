@@ -41,7 +41,7 @@ void check_search(const Json& input, const Json& expected) {
   }
 }
 
-bool counts_as_shortage(const std::string& error_class, const std::string& text) {
+bool counts_as_out_of_memory(const std::string& error_class, const std::string& text) {
   if (error_class == "RuntimeError") {
     const bool of_torch = is_out_of_memory(c10::Error({__func__, __FILE__, __LINE__}, text));
     CHECK(of_torch == is_out_of_memory(std::runtime_error(text)));
@@ -121,7 +121,8 @@ TEST_CASE("Accelerate's control flow holds on every vector", "[golden][control_f
     if (c.kind == "find_executable_batch_size") {
       check_search(c.input, c.expected);
     } else if (c.kind == "oom_classification") {
-      CHECK(counts_as_shortage(c.input.at("error_class"), c.input.at("text")) == c.expected.at("retry").get<bool>());
+      CHECK(counts_as_out_of_memory(c.input.at("error_class"), c.input.at("text")) ==
+            c.expected.at("retry").get<bool>());
     } else {
       return has_ranks(c);  // below
     }

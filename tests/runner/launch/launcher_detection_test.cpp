@@ -9,7 +9,7 @@
 namespace {
 
 using runner::launch::MeetingWish;
-using runner::launch::rank_of_starter;
+using runner::launch::rank_of_launcher;
 using tests::Variables;
 using Values = Variables::Values;
 
@@ -27,7 +27,7 @@ const Values kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "0"},
 
 TEST_CASE("a step of Slurm over two nodes meets at the first of them", "[launch]") {
   const Variables variables(kSlurm);
-  const auto started = rank_of_starter({}).value();
+  const auto started = rank_of_launcher({}).value();
   REQUIRE(started.has_value());
   CHECK(started->starter == "srun");
   CHECK(started->place.rank == 2);
@@ -38,8 +38,8 @@ TEST_CASE("a step of Slurm over two nodes meets at the first of them", "[launch]
   CHECK(started->place.master_port >= 20'000);
   CHECK(started->place.master_port < 30'000);
   CHECK_FALSE(started->place.hosts_store);
-  CHECK(rank_of_starter({"10.0.0.1", 1234}).value()->place.master_addr == "10.0.0.1");
-  CHECK(rank_of_starter({"10.0.0.1", 1234}).value()->place.master_port == 1234);
+  CHECK(rank_of_launcher({"10.0.0.1", 1234}).value()->place.master_addr == "10.0.0.1");
+  CHECK(rank_of_launcher({"10.0.0.1", 1234}).value()->place.master_port == 1234);
 }
 
 TEST_CASE("what srun says of a rank is missing or makes no sense", "[launch]") {
@@ -58,7 +58,7 @@ TEST_CASE("what srun says of a rank is missing or makes no sense", "[launch]") {
     Values values = kSlurm;
     values.at(c.name) = c.value;
     const Variables variables(values);
-    const auto started = rank_of_starter({});
+    const auto started = rank_of_launcher({});
     REQUIRE_FALSE(started.ok());
     CHECK(started.failure().message == c.message);
     CHECK(started.failure().exit_code == runner::core::kExitUsage);
@@ -67,7 +67,7 @@ TEST_CASE("what srun says of a rank is missing or makes no sense", "[launch]") {
 
 TEST_CASE("processes of Open MPI on one host meet there", "[launch]") {
   const Variables variables(kOpenMpi);
-  const auto started = rank_of_starter({}).value();
+  const auto started = rank_of_launcher({}).value();
   REQUIRE(started.has_value());
   CHECK(started->starter == "mpirun");
   CHECK(started->place.master_addr == "127.0.0.1");
@@ -78,22 +78,22 @@ TEST_CASE("several hosts of mpirun need to be told where rank 0 is", "[launch]")
   Values values = kOpenMpi;
   values.at("OMPI_COMM_WORLD_LOCAL_SIZE").front() = '1';
   const Variables variables(values);
-  const auto started = rank_of_starter({});
+  const auto started = rank_of_launcher({});
   REQUIRE_FALSE(started.ok());
   CHECK(started.failure().message == "mpirun started processes on several hosts without the address of rank 0");
-  CHECK(rank_of_starter({"10.0.0.1", std::nullopt}).value()->place.master_addr == "10.0.0.1");
+  CHECK(rank_of_launcher({"10.0.0.1", std::nullopt}).value()->place.master_addr == "10.0.0.1");
 }
 
 TEST_CASE("the words of PMI, one process alone, and a batch script", "[launch]") {
   {
     const Variables variables({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
-    CHECK(rank_of_starter({}).value()->starter == "mpiexec");
-    CHECK(rank_of_starter({}).value()->place.master_port == 29'500);
+    CHECK(rank_of_launcher({}).value()->starter == "mpiexec");
+    CHECK(rank_of_launcher({}).value()->place.master_port == 29'500);
   }
   for (const Values& values : {Values{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
                                Values{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}}, Values{}}) {
     const Variables variables(values);
-    CHECK_FALSE(rank_of_starter({}).value().has_value());
+    CHECK_FALSE(rank_of_launcher({}).value().has_value());
     CHECK_FALSE(runner::launch::size_of_starter().has_value());
   }
 }

@@ -24,7 +24,7 @@ using sweep::Study;
 
 struct SweepRunFlags {
   SweepFlags sweep;
-  bool start_anew = false, dry_run = false;
+  bool start_new = false, dry_run = false;
 };
 
 /// Checks variants of the sweep before any is trained. False when the session has failed.
@@ -78,7 +78,7 @@ void run(Session& session, const SweepRunFlags& flags) {
   if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
   std::unique_ptr<Study> study;
   std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
-  if (!flags.start_anew) {
+  if (!flags.start_new) {
     auto found = study_to_resume(session, *sweep);
     if (!found) return;
     study = *std::move(found);
@@ -108,7 +108,7 @@ void add_sweep_run(CLI::App& sweep, Session& session) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--sampler", flags->sweep.sampler, "Sampler of the variants; see `roux list sampler`")
       ->type_name("NAME");
-  command->add_flag("--new", flags->start_anew, "Start a new sweep, even if the last one can be resumed");
+  command->add_flag("--new", flags->start_new, "Start a new sweep, even if the last one can be resumed");
   command->add_flag("--dry-run", flags->dry_run, "Check the variants without training them");
   command->footer(
       "\nExamples:\n"

@@ -56,7 +56,7 @@ std::string make_run(const OutputDir& output, const FixedClock& clock, const Con
 
 }  // namespace
 
-TEST_CASE("two runs that differ in one bit are told apart, by step and name", "[cli][run_difference]") {
+TEST_CASE("two runs that differ in one bit are told apart, by step and name", "[cli][bitwise_compare]") {
   const OutputDir output;
   const FixedClock clock;
   const std::string straight = make_run(output, clock, {});
@@ -95,7 +95,7 @@ TEST_CASE("two runs that differ in one bit are told apart, by step and name", "[
   }
 }
 
-TEST_CASE("what a stopped run never reached is no difference", "[cli][run_difference]") {
+TEST_CASE("what a stopped run never reached is no difference", "[cli][bitwise_compare]") {
   const OutputDir output;
   const FixedClock clock;
   const std::string stopped = make_run(output, clock, {});

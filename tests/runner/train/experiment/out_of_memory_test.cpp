@@ -9,10 +9,10 @@
 
 namespace runner::train {
 
-TEST_CASE("only what tells of memory makes a batch smaller", "[train][shortage]") {
+TEST_CASE("only what tells of memory makes a batch smaller", "[train][out_of_memory]") {
   struct Case {
     const char* text;
-    bool is_shortage;
+    bool is_out_of_memory_error;
   };
   // Of accelerate.utils.memory.should_reduce_batch_size 1.15, but for oneDNN's.
   static constexpr Case cases[] = {
@@ -27,8 +27,8 @@ TEST_CASE("only what tells of memory makes a batch smaller", "[train][shortage]"
   };
   for (const Case& c : cases) {
     INFO(c.text);
-    CHECK(is_out_of_memory(std::runtime_error(c.text)) == c.is_shortage);
-    CHECK(is_out_of_memory(c10::Error({__func__, __FILE__, __LINE__}, c.text)) == c.is_shortage);
+    CHECK(is_out_of_memory(std::runtime_error(c.text)) == c.is_out_of_memory_error);
+    CHECK(is_out_of_memory(c10::Error({__func__, __FILE__, __LINE__}, c.text)) == c.is_out_of_memory_error);
     CHECK_FALSE(is_out_of_memory(std::invalid_argument(c.text)));
   }
 }

@@ -81,26 +81,26 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"data.test={type: synthetic, task: spirals, num_samples: 20, num_classes: 2}"}, "data.test", Effect::kHarmless},
       // The cosine takes its length from the training; written down, it stays what it was.
       {{"training.max_steps=24"}, "training.max_steps", Effect::kHarmless},
-      {{"training.max_steps=24"}, "lr_scheduler.total_steps", Effect::kChangesTheMaths},
+      {{"training.max_steps=24"}, "lr_scheduler.total_steps", Effect::kChangesResults},
       {{"training.max_steps=24", "lr_scheduler.total_steps=12"}, "training.max_steps", Effect::kHarmless},
-      {{"lr_scheduler.total_steps=13"}, "lr_scheduler.total_steps", Effect::kChangesTheMaths},
-      {{"optimizer.lr=0.5"}, "optimizer.lr", Effect::kChangesTheMaths},
-      {{"seed=4"}, "seed", Effect::kChangesTheMaths},
-      {{"loader.shuffle=false"}, "loader.shuffle", Effect::kChangesTheMaths},
-      {{"precision.mode=bf16-mixed"}, "precision.mode", Effect::kChangesTheMaths},
+      {{"lr_scheduler.total_steps=13"}, "lr_scheduler.total_steps", Effect::kChangesResults},
+      {{"optimizer.lr=0.5"}, "optimizer.lr", Effect::kChangesResults},
+      {{"seed=4"}, "seed", Effect::kChangesResults},
+      {{"loader.shuffle=false"}, "loader.shuffle", Effect::kChangesResults},
+      {{"precision.mode=bf16-mixed"}, "precision.mode", Effect::kChangesResults},
       {{"precision.scaler.init_scale=8"}, "precision.scaler.init_scale", Effect::kHarmless},
-      {{"precision.scaler.growth_interval=8"}, "precision.scaler.growth_interval", Effect::kChangesTheMaths},
+      {{"precision.scaler.growth_interval=8"}, "precision.scaler.growth_interval", Effect::kChangesResults},
       {{"precision.mode=bf16-true"}, "precision.mode", Effect::kImpossible},
       {{"ddp.comm_hook=bf16"}, "ddp.comm_hook", Effect::kHarmless},  // of one process
-      {{"ddp.comm_hook=bf16", "launch.num_processes=2"}, "ddp.comm_hook", Effect::kChangesTheMaths},
-      {{"deterministic=true"}, "deterministic", Effect::kChangesTheMaths},
-      {{"training.clip_grad_norm=1"}, "training.clip_grad_norm", Effect::kChangesTheMaths},
-      {{"training.micro_batch_size=4"}, "training.micro_batch_size", Effect::kChangesTheMaths},
-      {{"data.train.noise=0.5"}, "data.train.noise", Effect::kChangesTheMaths},
+      {{"ddp.comm_hook=bf16", "launch.num_processes=2"}, "ddp.comm_hook", Effect::kChangesResults},
+      {{"deterministic=true"}, "deterministic", Effect::kChangesResults},
+      {{"training.clip_grad_norm=1"}, "training.clip_grad_norm", Effect::kChangesResults},
+      {{"training.micro_batch_size=4"}, "training.micro_batch_size", Effect::kChangesResults},
+      {{"data.train.noise=0.5"}, "data.train.noise", Effect::kChangesResults},
       {{"optimizer.type=adam"}, "optimizer.type", Effect::kImpossible},
       {{"model.hidden=[16]"}, "model.hidden[0]", Effect::kImpossible},
-      {{"model.dropout=0.5"}, "model.dropout", Effect::kChangesTheMaths},
-      {{"weight_averaging=ema"}, "weight_averaging", Effect::kChangesTheMaths},
+      {{"model.dropout=0.5"}, "model.dropout", Effect::kChangesResults},
+      {{"weight_averaging=ema"}, "weight_averaging", Effect::kChangesResults},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.key << " " << c.sets.front()) {
@@ -187,7 +187,7 @@ TEST_CASE("cores that are shared out among another number of processes are part 
     const Present present{load(sets).resolved(), Surroundings{1, "AVX2", "2.11.0"}, [] { return std::string(); }};
     std::vector<std::string> keys;
     for (const Difference& difference : list_differences(recorded, present)) {
-      if (difference.effect == Effect::kChangesTheMaths) keys.push_back(difference.key);
+      if (difference.effect == Effect::kChangesResults) keys.push_back(difference.key);
     }
     return keys;
   };
@@ -256,7 +256,7 @@ TEST_CASE("an average that is given up says what is judged from then on", "[trai
   const resolve::Recipe present = load({"weight_averaging=null"});
   const auto differences = list_differences(recorded, {present.root, {}, {}});
   REQUIRE(differences.size() == 1);
-  CHECK(differences[0].effect == Effect::kChangesTheMaths);
+  CHECK(differences[0].effect == Effect::kChangesResults);
   CHECK(differences[0].why == "the average is dropped: the trained weights are evaluated and saved again");
 }
 
