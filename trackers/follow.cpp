@@ -227,7 +227,7 @@ class Following {
       std::optional<Table> table = read_table(path);
       if (!table) {
         leave_out(1);
-        return report(TrackerError(Remedy::kLeaveOut, path + " holds no table"));
+        return report(TrackerError(Remedy::kLeaveOut, path + " has no table"));
       }
       table->name = name;
       table->step = artefact.step;

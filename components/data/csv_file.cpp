@@ -112,8 +112,8 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
     std::string message = "the row has " + counted_large(static_cast<std::int64_t>(got), "field", "fields") + ", " +
                           whole + std::to_string(wanted);
     if (got < wanted) {
-      message += ": there is none for " + quote(file.columns[got]);
-      errors.add(row.line, message, "write an empty field as nothing between two delimiters");
+      message += ": column " + quote(file.columns[got]) + " has no value";
+      errors.add(row.line, message, "leave an empty field between two delimiters");
     } else if (!delimiter_hint.empty()) {
       return errors.add(row.line, message, delimiter_hint);  // same cause in every row
     } else {
@@ -142,7 +142,7 @@ CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordError
   CsvFile file;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
-    errors.add(0, "there is no such file", missing_file_hint(path));
+    errors.add(0, "file not found", missing_file_hint(path));
     return file;
   }
   const auto read = runner::core::read_file(path, kCsvBytesMax);

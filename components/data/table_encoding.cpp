@@ -111,7 +111,7 @@ std::vector<std::string> find_categories(const CsvFile& file, std::size_t column
                "category column " + quote(file.columns[column]) + " has " +
                    with_commas(static_cast<std::int64_t>(categories.size())) + " different values, more than " +
                    with_commas(kCategoriesMax),
-               "a name or row number is no feature: remove the column");
+               "a name or row number is not a useful feature: remove the column");
   }
   if (all_numbers(texts)) {
     std::stable_sort(categories.begin(), categories.end(), [](const std::string& a, const std::string& b) {

@@ -130,7 +130,7 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
   }
   if (files.empty()) {
     inputs.diagnostics.error(place_of(inputs.block, "exclude"),
-                             "exclude leaves none of the " +
+                             "exclude removes all " +
                                  counted_large(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
                                  inputs.name);
   } else if (bytes == 0) {

@@ -41,14 +41,15 @@ std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   }
   const std::string ids = std::to_string(inputs.vocab_size);
   if (!config.num_embeddings && inputs.vocab_size <= 0) {
-    misfit(inputs, nullptr, "cannot tell num_embeddings", "set num_embeddings");
+    inputs.diagnostics.error(inputs.block.location(), inputs.path + ": num_embeddings cannot be derived from the data",
+                             "set num_embeddings");
     return nullptr;
   }
   if (config.num_embeddings && *config.num_embeddings < inputs.vocab_size) {
     const runner::core::Node* node = inputs.block.find("num_embeddings");
     inputs.diagnostics.error(node != nullptr ? node->location() : inputs.block.location(),
                              inputs.path + ": num_embeddings is " + std::to_string(*config.num_embeddings) +
-                                 ", but the data holds " + ids + " different ids",
+                                 ", but the data has " + ids + " distinct ids",
                              "set num_embeddings to " + ids + " or leave it out");
     return nullptr;
   }

@@ -336,7 +336,7 @@ std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
   }
   Shape shape{config.n_layer, config.n_head, config.n_embd, 0, 0};
   const std::string ids = std::to_string(data.vocab_size), length = std::to_string(data.max_seq_len);
-  shape.vocab_size = settle_size("vocab_size", config.vocab_size, data.vocab_size, "holds " + ids + " different ids",
+  shape.vocab_size = settle_size("vocab_size", config.vocab_size, data.vocab_size, "has " + ids + " distinct ids",
                                  "set vocab_size to " + ids + " or leave it out", inputs);
   shape.n_positions =
       settle_size("n_positions", config.n_positions, data.max_seq_len, "gives sequences of max_seq_len " + length,

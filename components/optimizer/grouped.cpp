@@ -45,7 +45,7 @@ void refuse_unlike(const at::Tensor& saved, const std::string& name, const at::T
   if (are_alike(saved, like)) return;
   std::ostringstream message;
   message << "optimizer state " << name << " is " << saved.scalar_type() << " " << saved.sizes()
-          << ", but the parameter asks for " << like.scalar_type() << " " << like.sizes();
+          << ", but the parameter needs " << like.scalar_type() << " " << like.sizes();
   throw runner::core::RunError(message.str(), "the checkpoint is of another model; start a new run with --new");
 }
 
@@ -189,7 +189,7 @@ void GroupedOptimizer::for_each_slice(const Batch& batch, std::size_t elementwis
   for (std::size_t i = 0; i < wholes.size(); ++i) {
     const at::Tensor& parameter = batch.parameters[i];
     if (parameter.scalar_type() != at::kFloat || batch.gradients[i].scalar_type() != at::kFloat) {
-      throw runner::core::RunError(std::string("this optimizer moves float32 parameters, and one is ") +
+      throw runner::core::RunError(std::string("this optimizer supports float32 parameters only, got ") +
                                    c10::toString(parameter.scalar_type()));
     }
     wholes[i].parameter = parameter.mutable_data_ptr<float>();

@@ -102,7 +102,7 @@ core::Result<void> verify_file(const std::string& path, const FileEntry& recorde
     AlignedBytes piece;
     const std::int64_t largest = direct ? kDirectPieceBytes : kPieceBytes;
     if (!piece.reserve_at_most(std::min(std::max<std::int64_t>(recorded.bytes, 1), largest))) {
-      throw core::RunError("cannot read " + path + ": no memory for a piece of it");
+      throw core::RunError("cannot read " + path + ": out of memory");
     }
     Checksum checksum;
     for (std::int64_t left = recorded.bytes; left > 0;) {

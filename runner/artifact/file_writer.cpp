@@ -25,7 +25,7 @@ FileWriter::FileWriter(Io& io, std::string path, const Options& options)
   direct_ = options.direct && large && io_.set_direct(handle_, true);
   chunk_ = direct_ ? kDirectChunkBytes : kBufferedChunkBytes;
   if (!gathered_.reserve_at_most(options.bytes > 0 ? std::min(chunk_, options.bytes) : chunk_)) {
-    throw core::RunError("cannot write " + path_ + ": no memory for a piece of it");
+    throw core::RunError("cannot write " + path_ + ": out of memory");
   }
 }
 

@@ -86,7 +86,8 @@ std::vector<std::string> rotate(const std::string& checkpoints_dir, const Retent
   const std::vector<std::size_t> goes = surplus(items_of(all), policy);
   if (goes.empty()) return removed;
   if (!leaves_one_restorable(all, goes, policy.verified)) {
-    core::log_warning("no old checkpoint is removed from " + checkpoints_dir + ": none of those to keep verifies");
+    core::log_warning("no old checkpoint is removed from " + checkpoints_dir +
+                      ": no checkpoint to keep passes verification");
     return removed;
   }
   for (const std::size_t i : goes) {

@@ -103,7 +103,7 @@ class HeaderParser {
       end = begin + tensor.bytes;
     }
     if (end != data_bytes_) {
-      refuse(std::to_string(data_bytes_ - end) + " bytes after the last tensor belong to none");
+      refuse(std::to_string(data_bytes_ - end) + " trailing bytes after the last tensor");
     }
   }
 

@@ -115,8 +115,8 @@ class Matcher {
       error(source + " holds transposed weights (" + transposed_->name + " is " +
                 artifact::shape_text(transposed_->shape) + " beside a bias of " +
                 artifact::shape_text({transposed_->shape[1]}) + "), and " +
-                count_text(square_.size(), "weight fits", "weights fit") +
-                " only for being square: " + list_text(square_),
+                count_text(square_.size(), "weight matches", "weights match") + " only because " +
+                (square_.size() == 1 ? "it is" : "they are") + " square: " + list_text(square_),
             kTransposeHint);
     }
     if (config_.strict) refuse_names();
@@ -242,9 +242,8 @@ class Matcher {
                 near_hint().value_or("set init_from.exclude or strict: false to keep their initial values")));
     }
     if (!unexpected.empty()) {
-      error("the model has no place for " + std::to_string(unexpected.size()) + " of the " +
-                count_text(there_.size(), "tensor", "tensors") + " in " + weights_.source + ": " +
-                list_text(unexpected),
+      error("the model has no tensors named " + list_text(unexpected) + " (" + std::to_string(unexpected.size()) +
+                " of the " + count_text(there_.size(), "tensor", "tensors") + " in " + weights_.source + ")",
             missing.empty() ? "set init_from.exclude or strict: false to skip them"
                             : "init_from.rename maps them to the model's names");
     }
@@ -324,7 +323,7 @@ std::string InitWeights::text() const {
             (drawn.size() == 1 ? " keeps its initial value: " : " keep their initial values: ") + list_text(drawn);
   }
   if (!unexpected.empty()) {
-    text += "; " + std::to_string(unexpected.size()) + " there without a place here: " + list_text(unexpected);
+    text += "; " + std::to_string(unexpected.size()) + " in the file not used by the model: " + list_text(unexpected);
   }
   return core::escape_for_terminal(text);
 }

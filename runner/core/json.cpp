@@ -34,7 +34,7 @@ class Builder final : public Json::json_sax_t {
     return add(std::move(node));
   }
   bool string(string_t& value) override { return add(Node::string(std::move(value))); }
-  bool binary(binary_t&) override { return refuse("binary values are no JSON"); }
+  bool binary(binary_t&) override { return refuse("binary values are not valid JSON"); }
   bool start_object(std::size_t) override { return open(Node::mapping()); }
   bool start_array(std::size_t) override { return open(Node::sequence()); }
   bool end_object() override { return close(); }

@@ -152,7 +152,7 @@ class Registry {
   core::RunError mismatch(const std::exception& error) {
     return peer_lost("rank " + std::to_string(place_.rank) + " " + collective_log_->text() +
                          ", but another rank sends more" + where_others_are() + " (" + plain(error) + ")",
-                     "the ranks make different collectives; set launch.debug: true to compare them before each");
+                     "the ranks call different collectives; set launch.debug: true to compare them before each");
   }
 
   /// The answering thread waits only for the store; the group is destroyed after it.
@@ -183,7 +183,7 @@ class Registry {
     const std::string where = place_.master_addr + ":" + std::to_string(place_.master_port);
     if (absent.empty())
       return "rank " + std::to_string(place_.rank) + " lost the store at " + where + ": " + plain(error);
-    return ranks_text(absent) + " of " + std::to_string(place_.size) + " did not come to " + where + " within " +
+    return ranks_text(absent) + " of " + std::to_string(place_.size) + " did not connect to " + where + " within " +
            core::format_duration(static_cast<double>(timeout.count()) * 1e-3);
   }
 
@@ -277,7 +277,7 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
     if (2 * those.size() < by_rank.size()) odd.insert(odd.end(), those.begin(), those.end());
   }
   std::sort(odd.begin(), odd.end());
-  std::string message = "the ranks make different collectives";
+  std::string message = "the ranks call different collectives";
   if (!odd.empty() && odd.size() < by_rank.size()) message = ranks_text(odd) + " differs from the others";
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
     message += (rank == 0 ? ": rank " : "; rank ") + std::to_string(rank) + ": " + by_rank[rank];

@@ -249,7 +249,7 @@ class Interpolation {
       std::string circle;
       for (std::size_t j = i; j < chain_.size(); ++j) circle += chain_[j].path + " -> ";
       return fail(place, reference_text, written,
-                  "the value would hold itself: " + circle + path + ", which holds " + chain_[i].path,
+                  "the value refers to itself: " + circle + path + ", which holds " + chain_[i].path,
                   "refer to a part of it that does not refer back");
     }
     // Its own chain: what a referenced block holds may refer on.
@@ -323,7 +323,7 @@ class Interpolation {
       for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 12); ++i) hint += (i ? ", " : "") + keys[i];
     }
     return fail(place, reference_text, written,
-                std::string(reference_text) + " refers to nothing: there is no " + where, hint);
+                std::string(reference_text) + " refers to nothing: " + where + " not found", hint);
   }
 
   void refuse_cycle(Node& node, std::ptrdiff_t begin) {

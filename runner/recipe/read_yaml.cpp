@@ -97,7 +97,7 @@ class Builder final : public YAML::EventHandler {
     }
     const auto it = anchors_.find(anchor);
     if (it == anchors_.end()) {
-      diagnostics_.error(place, "the alias stands inside the value that it names", "a value cannot hold itself");
+      diagnostics_.error(place, "the value refers to itself", "the alias is inside of the value that it names");
       throw Stop{};
     }
     const Anchored& target = it->second;

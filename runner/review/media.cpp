@@ -152,7 +152,7 @@ void add_media(const store::RunSummary& run, chart::Document& document) {
     const std::optional<Table> table = trackers::read_table(absolute(run.run_dir, *artefact));
     titled(*artefact);
     if (!table) {
-      document.paragraph(artefact->path + " holds no table");
+      document.paragraph(artefact->path + " has no table");
       continue;
     }
     const auto shown = shown_columns(table->columns.size(), kColumnsOnPage);
@@ -165,7 +165,7 @@ void add_media(const store::RunSummary& run, chart::Document& document) {
     document.table(rows);
     if (table->rows.size() > kRowsOnPage) {
       document.paragraph("The first " + std::to_string(kRowsOnPage) + " of " + std::to_string(table->rows.size()) +
-                         " rows; " + artefact->path + " has all.");
+                         " rows; all rows: " + artefact->path);
     }
   }
 }

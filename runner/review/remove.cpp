@@ -42,7 +42,7 @@ void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
     diagnostics.error({},
                       run.id + " is running: pid " + std::to_string(run.owner->pid) + " on " +
                           core::printable(run.owner->host) + " since " + store::utc_text(run.owner->since_ms),
-                      "stop it first, or wait for its end");
+                      "stop it first, or wait until it ends");
   }
 }
 

@@ -79,7 +79,7 @@ void RunDbWriter::begin_thread() {
     } catch (const std::system_error& refused) {
       pthread_sigmask(SIG_SETMASK, &before, nullptr);
       throw core::RunError(std::string("cannot start the thread that writes run.db: ") + refused.code().message(),
-                           "`ulimit -u` shows how many there may be");
+                           "`ulimit -u` shows the limit");
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   });

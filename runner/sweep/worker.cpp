@@ -65,9 +65,8 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       runs_(study, output_dir_, clock) {
   if (options_.concurrent == 0) options_.concurrent = sweep_.config().max_concurrent_trials;
   if (sweep_.config().isolation == sections::sweep::Isolation::kNone) {
-    crash_note_.emplace(study_.folder(),
-                        "a trial has ended this worker, in whose own process it trained: roux sweep resume " +
-                            study_.info().name + " continues, by sweep.failures");
+    crash_note_.emplace(study_.folder(), "a trial with isolation: none ended this worker: roux sweep resume " +
+                                             study_.info().name + " continues, by sweep.failures");
   }
   study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());

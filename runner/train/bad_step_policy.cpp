@@ -140,7 +140,7 @@ void BadStepPolicy::shrink_or_refuse(const std::exception& error, std::int64_t& 
     throw core::RunError(with + "; weights, gradients and optimizer state need " + core::format_bytes(fixed) +
                              " at any micro-batch size, and auto_micro_batch has no smaller one to try",
                          size > 1
-                             ? "auto_micro_batch: halve goes down to one sample"
+                             ? "auto_micro_batch: halve stops at one sample"
                              : "use a smaller model, shorter sequences, precision: {mode: bf16-mixed}, or more memory");
   }
   Node data = Node::mapping();

@@ -137,7 +137,7 @@ std::vector<ForeignRun> read_path(const std::string& path, core::Diagnostics& di
   }
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
-    diagnostics.error({}, "there is no " + path);
+    diagnostics.error({}, path + " not found");
     return {};
   }
   for (const auto read : {read_mlflow, read_tensorboard, read_metrics_csv}) {
@@ -196,7 +196,7 @@ std::optional<std::string> runs_import(const review::RunsContext& context, const
     const ForeignRun& run = found[i];
     const std::string source = core::escape_for_terminal(run.source), name = name_of(run);
     if (!made[i]) {
-      text += source + ": imported before; --again makes another run of it\n";
+      text += source + ": imported before; --again imports it as a new run\n";
       continue;
     }
     const core::Result<std::string>& id = *made[i];

@@ -164,7 +164,7 @@ core::Result<sweep::Point> point_of(const OptunaTrial& trial, const ImportOption
     const auto taken = used.find(path_of(parameter));
     if (taken == used.end()) return core::Failure{"the sweep has no parameter " + parameter.name};
     if (taken->second != parameter.name)
-      return core::Failure{taken->second + " and " + parameter.name + " are both to be " + taken->first};
+      return core::Failure{"both " + taken->second + " and " + parameter.name + " map to " + taken->first};
   }
   if (!space.allows(point)) return core::Failure{"it violates the sweep's constraints"};
   return point;

@@ -121,7 +121,7 @@ TEST_CASE("a secret may lie in a file", "[trackers][webhook]") {
   std::ofstream(path, std::ios::trunc) << "\n";
   CHECK_THROWS_WITH(f.follow(block), "the file of a secret is empty: " + path);
   std::filesystem::remove(path);
-  CHECK_THROWS_WITH(f.follow(block), "the file of a secret: cannot read " + path + ": there is no such file");
+  CHECK_THROWS_WITH(f.follow(block), "the file of a secret: cannot read " + path + ": file not found");
 }
 
 TEST_CASE("a condition that is none is refused", "[trackers][webhook]") {

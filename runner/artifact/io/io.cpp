@@ -134,7 +134,7 @@ void Io::remove_dir(const std::string& path) {
 
 std::int64_t Io::free_bytes(const std::string& path) {
   struct statvfs figures {};
-  if (::statvfs(path.c_str(), &figures) != 0) throw_disk_error("cannot ask for the free space of", path, errno);
+  if (::statvfs(path.c_str(), &figures) != 0) throw_disk_error("cannot read the free space of", path, errno);
   return static_cast<std::int64_t>(figures.f_bavail) * static_cast<std::int64_t>(figures.f_frsize);
 }
 

@@ -117,7 +117,7 @@ class Reproduction {
     }
     original_ = found.value();
     if (original_.owner) {
-      session_.fail("run " + original_.run_dir + " is still training", "wait for its end, or stop it");
+      session_.fail("run " + original_.run_dir + " is still training", "wait until it ends, or stop it");
       return false;
     }
     auto capsule = artifact::read_provenance(original_.run_dir + "/" + artifact::kCapsuleFile);

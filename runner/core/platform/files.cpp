@@ -41,8 +41,8 @@ class Descriptor {
 
 std::string reason(int error) {
   switch (error) {
-    case ENOENT: return "there is no such file";
-    case ENOTDIR: return "a part of the path is no folder";
+    case ENOENT: return "file not found";
+    case ENOTDIR: return "part of the path is not a folder";
     case EACCES: return "permission denied";
     case EISDIR: return "it is a folder";
     case ENOSPC: return "the disk is full";
@@ -50,7 +50,7 @@ std::string reason(int error) {
     case EFBIG: return "`ulimit -f` allows no file of this size";
     case EROFS: return "the file system is read-only";
     case ENAMETOOLONG: return "the name is too long";
-    case ELOOP: return "its symbolic links go round in a circle";
+    case ELOOP: return "too many levels of symbolic links";
     default: return std::strerror(error);
   }
 }

@@ -53,8 +53,8 @@ std::optional<std::pair<std::int64_t, std::string>> first_difference(const std::
     ++compared;
     const auto a = first.find(step), b = again.find(step);
     const std::string where = name + " at step " + std::to_string(step);
-    if (a == first.end()) return {{step, where + " is " + exact(b->second) + ", and was not there"}};
-    if (b == again.end()) return {{step, where + " is missing, and was " + exact(a->second)}};
+    if (a == first.end()) return {{step, where + " is " + exact(b->second) + "; missing in the original"}};
+    if (b == again.end()) return {{step, where + " is missing; was " + exact(a->second)}};
     if (!same_bits(a->second, b->second)) {
       return {{step, where + " is " + exact(b->second) + ", and was " + exact(a->second)}};
     }

@@ -105,7 +105,7 @@ std::string values_text(const Comparison& comparison, const DiffOptions& options
     rows.push_back({{"  " + core::printable(one.file + (one.place.empty() ? "" : ": " + one.place))},
                     {shown(one.a)},
                     {shown(one.b)},
-                    {one.wall_clock ? "time, does not count" : "", terminal::Paint::kDim}});
+                    {one.wall_clock ? "time, ignored" : "", terminal::Paint::kDim}});
   }
   if (rows.empty()) return "";
   std::string text =

@@ -149,8 +149,9 @@ std::optional<std::string> runs_groups(const RunsContext& context, const RunsGro
   const bool known = std::any_of(runs->begin(), runs->end(),
                                  [&](const RunSummary& run) { return run.metrics.contains(settled.metric); });
   if (!known) {
-    const std::string what = settled.metric.empty() ? "no run has a metric that is known to be better high or low"
-                                                    : "no run has the metric " + core::quote(settled.metric);
+    const std::string what = settled.metric.empty()
+                                 ? "no run has a metric with a known direction (higher or lower is better)"
+                                 : "no run has the metric " + core::quote(settled.metric);
     diagnostics.error({}, what, "choose one with --metric NAME; `roux runs show last` lists those of a run");
     return std::nullopt;
   }

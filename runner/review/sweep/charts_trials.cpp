@@ -125,7 +125,7 @@ Picture edf_picture(const SweepHistory& history) {
     curve.points.emplace_back(values[i], static_cast<double>(i + 1) / count);
   }
   chart::Chart chart;
-  chart.options.title = "share of the variants whose " + history.sweep.metric() + " is not above a value";
+  chart.options.title = "fraction of variants with " + history.sweep.metric() + " at or below a value";
   chart.options.x_title = history.sweep.metric();
   chart.options.y_range = {0, 1};
   chart.curves = {std::move(curve)};

@@ -168,8 +168,8 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
   if (study->has_workers()) {
     diagnostics.error({}, "sweep " + name + " has active workers",
                       study->info().store.empty()
-                          ? "stop them (Ctrl-C), or wait for the end of the sweep"
-                          : "stop them (Ctrl-C) on every machine, or wait for the end of the sweep; a killed worker "
+                          ? "stop them (Ctrl-C), or wait until the sweep ends"
+                          : "stop them (Ctrl-C) on every machine, or wait until the sweep ends; a killed worker "
                             "counts as active until sweep.worker_timeout");
     return std::nullopt;
   }

@@ -38,8 +38,8 @@ class LimitedAllocator final : public c10::Allocator {
     const std::int64_t before = held.load(std::memory_order_relaxed);
     const std::int64_t most = limit.load(std::memory_order_relaxed);
     TORCH_CHECK_WITH(OutOfMemoryError, before + static_cast<std::int64_t>(bytes) <= most, "max_memory is ",
-                     core::format_bytes(most), ", of which tensors hold ", core::format_bytes(before), ", and ",
-                     core::format_bytes(static_cast<std::int64_t>(bytes)), " more were asked for");
+                     core::format_bytes(most), ": tensors use ", core::format_bytes(before), "; allocating ",
+                     core::format_bytes(static_cast<std::int64_t>(bytes)), " more exceeds it");
     c10::DataPtr inner = inner_.allocate(bytes);
     if (inner.get() == nullptr) return inner;
     void* block = inner.release_context();

@@ -178,13 +178,13 @@ TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_
       {"binary", std::string("x,y\n1,\0\n", 8), "",
        at + "t.csv:2: not a text file: it contains a NUL byte\n  hint: save the table as CSV in UTF-8\n"},
       {"a short row", "x,z,y\n1,2,3\n1,2\n", "",
-       at + "t.csv:3: the row has 2 fields, the header has 3: there is none for \"y\"\n"
-            "  hint: write an empty field as nothing between two delimiters\n"},
+       at + "t.csv:3: the row has 2 fields, the header has 3: column \"y\" has no value\n"
+            "  hint: leave an empty field between two delimiters\n"},
       {"a long row", "x,y\n\n1,2,3\n", "",
        at + "t.csv:3: the row has 3 fields, the header has 2\n  hint: quote a field that contains the delimiter\n"},
       {"a row behind a line break in a field", "x,y\n\"a\nb\",1\n\"c\"\n", "",
-       at + "t.csv:4: the row has 1 field, the header has 2: there is none for \"y\"\n"
-            "  hint: write an empty field as nothing between two delimiters\n"},
+       at + "t.csv:4: the row has 1 field, the header has 2: column \"y\" has no value\n"
+            "  hint: leave an empty field between two delimiters\n"},
       {"an open quote", "x,y\n1,2\n\"3,4\n5,6\n", "",
        at + "t.csv:3: a quoted field that begins in this row is never closed\n  hint: add the closing quote\n"},
       {"a stray quote", "x,y\n1,2\n3\",4\n", "",
@@ -214,8 +214,8 @@ TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_
          std::string text;
          for (int line = 2; line <= 6; ++line) {
            text += at + "t.csv:" + std::to_string(line) +
-                   ": the row has 1 field, the header has 2: there is none for \"y\"\n"
-                   "  hint: write an empty field as nothing between two delimiters\n";
+                   ": the row has 1 field, the header has 2: column \"y\" has no value\n"
+                   "  hint: leave an empty field between two delimiters\n";
          }
          return text + at + "t.csv: 2 more records are wrong\n";
        }()},
@@ -258,7 +258,7 @@ TEST_CASE("a column or a file that is not there is told with what is", "[data][c
        "data.yaml:1:43: error: semi.csv has no column \"price\"\n"
        "  hint: its header is one column, \"rooms;area;price\": set `delimiter`\n"},
       {"a misspelt file", "{type: csv_table, path: home.csv, target: price}",
-       "data.yaml:1:25: error: home.csv: there is no such file\n  hint: did you mean \"homes.csv\"?\n"},
+       "data.yaml:1:25: error: home.csv: file not found\n  hint: did you mean \"homes.csv\"?\n"},
       {"regression of a category", "{type: csv_table, path: kind.csv, target: kind, task: regression}",
        "data.yaml:1:55: error: task is regression, but target \"kind\" is a category column\n"
        "  hint: set task: classification, or name a number column\n"},

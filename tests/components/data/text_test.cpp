@@ -192,7 +192,7 @@ TEST_CASE("what is wrong with the files of a text is told at its place", "[data]
            "data.yaml:1:56: error: \"texts\" is a folder, but samples are read from files\n"
            "  hint: write \"texts/*\" for the files in it, \"texts/**/*\" for all below it\n"},
       {"everything excluded", "{type: text, max_seq_len: 4, path: corpus.txt, exclude: '*.txt'}",
-       "data.yaml:1:57: error: exclude leaves none of the 1 file of data.train\n"},
+       "data.yaml:1:57: error: exclude removes all 1 file of data.train\n"},
       {"too short", "{type: text, path: corpus.txt, max_seq_len: 10}",
        "data.yaml:1:45: error: data.train has 10 bytes, and a sample takes max_seq_len + 1 = 11\n"
        "  hint: use max_seq_len: 9 or less, or use more text\n"},

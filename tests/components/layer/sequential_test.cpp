@@ -80,7 +80,7 @@ TEST_CASE("a layer that does not fit is told at its place", "[layer][sequential]
        "  hint: put an embedding first, and only for data of ids\n"},
       {"a small embedding", "{type: sequential, layers: [{type: embedding, embedding_dim: 3, num_embeddings: 10}]}",
        tests::text_data(11, 8),
-       "model.yaml:1:81: error: layers[0]: num_embeddings is 10, but the data holds 11 different ids\n"
+       "model.yaml:1:81: error: layers[0]: num_embeddings is 10, but the data has 11 distinct ids\n"
        "  hint: set num_embeddings to 11 or leave it out\n"},
       {"positions flattened", "{type: sequential, layers: [{type: embedding, embedding_dim: 3}, flatten]}",
        tests::text_data(11, 8),

@@ -211,7 +211,7 @@ TEST_CASE("a model that does not fit the data says what is there", "[model]") {
        "  hint: use data of text, or a model for features such as mlp\n"},
       {"a small vocabulary and few positions", "{type: gpt, vocab_size: 100, n_positions: 64}",
        tests::text_data(256, 128),
-       "model.yaml:1:25: error: vocab_size is 100, but the data holds 256 different ids\n"
+       "model.yaml:1:25: error: vocab_size is 100, but the data has 256 distinct ids\n"
        "  hint: set vocab_size to 256 or leave it out\n"
        "model.yaml:1:43: error: n_positions is 64, but the data gives sequences of max_seq_len 128\n"
        "  hint: set n_positions to 128 or leave it out\n"},

@@ -243,7 +243,7 @@ TEST_CASE("state of another shape is refused by name", "[optimizer][state]") {
   optimizer->save_state(memory);
   memory.replace("exp_avg.wte.weight", at::zeros({5, 2}));
   CHECK_THROWS_WITH(optimizer->load_state(memory),
-                    "optimizer state exp_avg.wte.weight is Float [5, 2], but the parameter asks for Float [4, 2]");
+                    "optimizer state exp_avg.wte.weight is Float [5, 2], but the parameter needs Float [4, 2]");
 }
 
 TEST_CASE("LAMB follows its paper", "[optimizer]") {

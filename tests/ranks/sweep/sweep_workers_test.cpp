@@ -75,7 +75,7 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
     CHECK(owner->pid == sweep.pid());
     sweep.send(SIGSEGV);
     CHECK(sweep.wait() == 128 + SIGSEGV);
-    CHECK(sweep.output().find("a trial has ended this worker, in whose own process it trained") != std::string::npos);
+    CHECK(sweep.output().find("a trial with isolation: none ended this worker") != std::string::npos);
     const bool again = sweep.output().find("trial 0 restarts: ended by signal 11") != std::string::npos;
     CHECK(again == (command == std::string("resume")));
   }

@@ -139,7 +139,7 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"hole", file_of("{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[4,8]}})", 8),
        "there is a gap before tensor \"a\""},
       {"trailing data", file_of("{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[0,4]}})", 6),
-       "2 bytes after the last tensor belong to none"},
+       "2 trailing bytes after the last tensor"},
   };
   const TempDir dir;
   for (const Case& c : cases) {

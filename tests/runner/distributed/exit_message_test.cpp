@@ -45,7 +45,7 @@ TEST_CASE("a rank whose collective is too short says where it and the others are
         std::string::npos);
   CHECK(second->output().find("rank 0 ") != std::string::npos);  // where it is, or that it does not answer
   CHECK(second->output().find(
-            "hint: the ranks make different collectives; set launch.debug: true to compare them before each") !=
+            "hint: the ranks call different collectives; set launch.debug: true to compare them before each") !=
         std::string::npos);
 }
 

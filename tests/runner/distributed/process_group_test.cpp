@@ -155,6 +155,6 @@ TEST_CASE("ranks that do not come are named", "[distributed]") {
   } catch (const runner::core::RunError& error) {
     INFO(error.what());
     CHECK(error.exit_code() == runner::core::kExitPeerLost);
-    CHECK(std::string(error.what()).starts_with("ranks 1, 2 of 3 did not come to 127.0.0.1:"));
+    CHECK(std::string(error.what()).starts_with("ranks 1, 2 of 3 did not connect to 127.0.0.1:"));
   }
 }

@@ -132,7 +132,7 @@ TEST_CASE("extends that cannot be followed is told where it stands", "[recipe][c
         "  hint: one of these files must not extend the next\n");
   files.add("r.yaml", "extends: [bb.yaml, 3, '${vars.x}', '']\n");
   CHECK(files.compose("r.yaml") ==
-        "r.yaml:1:11: error: cannot read bb.yaml: there is no such file\n"
+        "r.yaml:1:11: error: cannot read bb.yaml: file not found\n"
         "  hint: did you mean \"b.yaml\"?\n"
         "r.yaml:1:20: error: extends must be a path or a list of paths, got 3\n"
         "  hint: paths are relative to the file that names them\n"
@@ -225,9 +225,8 @@ TEST_CASE("a file can be laid upon a recipe", "[recipe][override]") {
   CHECK(files.composed->root.at_path("a.c")->history() ==
         std::vector<std::string>{"--set-file " + files.path("over.yaml")});
   options.overrides = {{Override::Kind::kSetFile, files.path("ovr.yaml")}};
-  CHECK(
-      files.compose("r.yaml", options) ==
-      "--set-file ovr.yaml: error: cannot read ovr.yaml: there is no such file\n  hint: did you mean \"over.yaml\"?\n");
+  CHECK(files.compose("r.yaml", options) ==
+        "--set-file ovr.yaml: error: cannot read ovr.yaml: file not found\n  hint: did you mean \"over.yaml\"?\n");
 }
 
 TEST_CASE("references are replaced", "[recipe][interpolate]") {
@@ -252,21 +251,21 @@ TEST_CASE("references are replaced", "[recipe][interpolate]") {
        R"({"a": "12", "b": "no 12", "c": ""})"},
       {"the folder of the recipe", "a: ${recipe_dir}/x\n", R"({"a": "./x"})"},
       {"a misspelt variable", "vars: {width: 1}\na: ${vars.widht}\nb: ${width}\n",
-       "r.yaml:2:4: error: ${vars.widht} refers to nothing: there is no vars.widht\n  hint: did you mean "
+       "r.yaml:2:4: error: ${vars.widht} refers to nothing: vars.widht not found\n  hint: did you mean "
        "${vars.width}?\n"
-       "r.yaml:3:4: error: ${width} refers to nothing: there is no width\n  hint: did you mean ${vars.width}?\n"},
+       "r.yaml:3:4: error: ${width} refers to nothing: width not found\n  hint: did you mean ${vars.width}?\n"},
       {"a default that is not written", "model: {}\na: ${model.n_embd}\n",
-       "r.yaml:2:4: error: ${model.n_embd} refers to nothing: there is no model.n_embd\n"
+       "r.yaml:2:4: error: ${model.n_embd} refers to nothing: model.n_embd not found\n"
        "  hint: a reference names what is written in the recipe; defaults are filled in later\n"},
       {"past the end of a list", "a: [1]\nb: ${a[1]}\n",
-       "r.yaml:2:4: error: ${a[1]} refers to nothing: there is no a[1]\n  hint: a has 1 entry\n"},
+       "r.yaml:2:4: error: ${a[1]} refers to nothing: a[1] not found\n  hint: a has 1 entry\n"},
       {"a variable that is not set", "a: x ${env:ROUX_TEST_UNSET}\n",
        "r.yaml:1:6: error: the environment variable ROUX_TEST_UNSET is not set\n  hint: did you mean "
        "${env:ROUX_TEST_SET}?\n"},
       {"a circle", "a: ${b}\nb: ${c}\nc: ${a}\n",
        "r.yaml:1:4: error: the references have a cycle: a -> b -> c -> a\n  hint: give one of them a value\n"},
       {"a value in itself", "a: {b: \"${a}\"}\n",
-       "r.yaml:1:8: error: the value would hold itself: a.b -> a, which holds a.b\n  hint: refer to a part of it that "
+       "r.yaml:1:8: error: the value refers to itself: a.b -> a, which holds a.b\n  hint: refer to a part of it that "
        "does not refer back\n"},
       {"a list as a part of a text", "a: [1]\nb: x${a}\n",
        "r.yaml:2:5: error: ${a} is a list and cannot be a part of a text\n  hint: refer to one value of it, or let the "

@@ -134,7 +134,7 @@ TEST_CASE("hostile text is refused quickly", "[recipe][yaml]") {
       {"dashes", repeated("- ", 10000), "r.yaml:1:129: error: nested more than 64 levels deep"},
       {"question marks", repeated("? ", 10000), "r.yaml:1:3: error: a mapping cannot be a key"},
       {"billion laughs", laughs, "r.yaml:5:25: error: the aliases of this file repeat more than 50000 values"},
-      {"a value in itself", "a: &x [1, *x]", "r.yaml:1:11: error: the alias stands inside the value that it names"},
+      {"a value in itself", "a: &x [1, *x]", "r.yaml:1:11: error: the value refers to itself"},
       {"many values", "[" + repeated("1,", 150000) + "1]",
        "r.yaml:1:200000: error: more than 100000 values in one file"},
       {"a large file", repeated("# comment\n", 500000),

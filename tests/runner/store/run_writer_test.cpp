@@ -458,7 +458,7 @@ TEST_CASE("what cannot be made is said at once", "[store][writer]") {
   const auto writer = RunWriter::create(run, clock);
   REQUIRE_FALSE(writer);
   CHECK(writer.failure().message ==
-        "cannot make the folder " + output.path + "/file/runs: a part of the path is no folder");
+        "cannot make the folder " + output.path + "/file/runs: part of the path is not a folder");
   CHECK(RunWriter::resume({output.path, 0, 0}, clock).failure().message == "there is no run in " + output.path);
 }
 

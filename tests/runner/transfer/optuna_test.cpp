@@ -143,7 +143,7 @@ TEST_CASE("two parameters cannot become one path of a recipe", "[sweep][optuna]"
   study.trials = {{.state = "COMPLETE", .parameters = {number("lr", 0.1), number("rate", 0.2)}, .values = {1}}};
   const Importable found =
       importable(study, {.paths = {{"lr", "optimizer.lr"}, {"rate", "optimizer.lr"}}}, open.sweep.space());
-  CHECK(found.left_out == std::vector<std::string>{"trial 0: lr and rate are both to be optimizer.lr"});
+  CHECK(found.left_out == std::vector<std::string>{"trial 0: both lr and rate map to optimizer.lr"});
 }
 
 TEST_CASE("several objectives keep their goals, names and values on the way", "[sweep][optuna]") {

@@ -20,7 +20,7 @@ TEST_CASE("what is written is read back, and what cannot be read is named", "[co
   CHECK(read_file("/proc/self/status", 1 << 20).value().substr(0, 5) == "Name:");
 
   CHECK(read_file(path, 4).failure().message == "cannot read " + path + ": it holds 9 B, the limit is 4 B");
-  CHECK(read_file(dir / "none", 4).failure().message == "cannot read " + (dir / "none") + ": there is no such file");
+  CHECK(read_file(dir / "none", 4).failure().message == "cannot read " + (dir / "none") + ": file not found");
   CHECK(read_file(dir.path(), 4).failure().message == "cannot read " + dir.path() + ": it is a folder");
   CHECK(read_file("/dev/zero", 4).failure().message == "cannot read /dev/zero: it is not a regular file");
   REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
