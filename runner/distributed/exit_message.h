@@ -8,7 +8,7 @@
 namespace runner::distributed {
 
 /// The message of a process when a thread of Gloo throws, which cannot be caught: more data arrive than a rank expects,
-/// as when ranks make different collectives. While an instance lives, such an exception ends the process with an error
+/// as when ranks call different collectives. While an instance lives, such an exception ends the process with an error
 /// and its exit status. Without one, or for any other uncaught exception, std::terminate applies.
 class ExitMessage {
  public:
