@@ -41,9 +41,8 @@ class EarlyStopping final : public Callback {
 
   void load_state(const runner::core::StateReader& reader) override {
     // The best by another metric means nothing for this one.
-    const bool same =
-        !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
-                                   (reader.value("mode").as_string() == "min") == smaller_is_better());
+    const bool same = !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
+                                                 (reader.value("mode").as_string() == "min") == smaller_is_better());
     best_.reset();
     evaluations_without_ = 0;
     if (!same) return;

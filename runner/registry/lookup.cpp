@@ -101,8 +101,8 @@ std::string default_text(const Property& property) {
   if (!property.default_value || property.default_value->is_null()) return "optional";
   const Node& value = *property.default_value;
   if (value.is_sequence() || value.is_mapping()) return "default " + core::to_json(value, -1);
-  return "default " + (value.is_string() && property.enum_values.empty() ? quoted(value.as_string())
-                                                                         : value.scalar_text());
+  return "default " +
+         (value.is_string() && property.enum_values.empty() ? quoted(value.as_string()) : value.scalar_text());
 }
 
 }  // namespace runner::registry

@@ -308,7 +308,9 @@ struct Arguments {
 void add_explain(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("explain", "Explain a component, or where a value of a recipe comes from");
-  command->add_option("WHAT", arguments->flags.path, "Recipe or run (followed by KEY), KIND/NAME, section, or key of a section")
+  command
+      ->add_option("WHAT", arguments->flags.path,
+                   "Recipe or run (followed by KEY), KIND/NAME, section, or key of a section")
       ->required();
   command->add_option("KEY", arguments->key, "Key of the recipe: optimizer.lr, model.layers[2]");
   add_changes(*command, arguments->flags);

@@ -41,7 +41,10 @@ void validate(const Arguments& arguments, Session& session) {
 void add_validate(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("validate", "Check recipes, and report all errors at once");
-  command->add_option("RECIPE", arguments->paths, "Recipes: .yaml, .json or .jsonnet; overrides, as with --set: path=value")->required();
+  command
+      ->add_option("RECIPE", arguments->paths,
+                   "Recipes: .yaml, .json or .jsonnet; overrides, as with --set: path=value")
+      ->required();
   add_override_flags(*command, arguments->flags);
   command->footer(
       "\nExamples:\n"

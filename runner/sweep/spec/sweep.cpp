@@ -61,10 +61,10 @@ void check_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
   }
   sampler->check(sampler_block(config, *space), diagnostics);
   if (config.n_trials || config.population || sampler->is_finite()) return;
-  diagnostics.error(
-      recipe.at("sweep").location(), "the number of variants to try is not set",
-      components::sampler::is_finite(*space) ? "add --n-trials 20, or sweep.n_trials; sampler: grid tries all"
-                                             : "add --n-trials 20, or sweep.n_trials");
+  diagnostics.error(recipe.at("sweep").location(), "the number of variants to try is not set",
+                    components::sampler::is_finite(*space)
+                        ? "add --n-trials 20, or sweep.n_trials; sampler: grid tries all"
+                        : "add --n-trials 20, or sweep.n_trials");
 }
 
 /// Null where there is no sweep, or a wrong one.
