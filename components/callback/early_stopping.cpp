@@ -34,16 +34,15 @@ class EarlyStopping final : public Callback {
 
   void save_state(runner::core::StateWriter& writer) const override {
     writer.value("monitor", Node::string(config_.monitor));
-    writer.value("mode", Node::string(config_.mode == Mode::kMin ? "min" : "max"));
+    writer.value("mode", Node::string(smaller_is_better() ? "min" : "max"));
     writer.value("best", best_ ? Node::floating(*best_) : Node::null());
     writer.value("evaluations_without", Node::integer(evaluations_without_));
   }
 
   void load_state(const runner::core::StateReader& reader) override {
     // The best by another metric means nothing for this one.
-    const bool same =
-        !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
-                                   (reader.value("mode").as_string() == "min") == (config_.mode == Mode::kMin));
+    const bool same = !reader.has("monitor") || (reader.value("monitor").as_string() == config_.monitor &&
+                                                 (reader.value("mode").as_string() == "min") == smaller_is_better());
     best_.reset();
     evaluations_without_ = 0;
     if (!same) return;
@@ -53,11 +52,13 @@ class EarlyStopping final : public Callback {
   }
 
  private:
+  bool smaller_is_better() const { return config_.mode != Mode::kMax; }
+
   /// An infinite loss counts like NaN: it is no baseline for an improvement, and not a JSON number.
   bool improves(double value) const {
     if (!std::isfinite(value)) return false;
     if (!best_) return true;
-    return config_.mode == Mode::kMin ? value < *best_ - config_.min_delta : value > *best_ + config_.min_delta;
+    return smaller_is_better() ? value < *best_ - config_.min_delta : value > *best_ + config_.min_delta;
   }
 
   Config config_;

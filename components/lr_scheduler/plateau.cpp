@@ -43,7 +43,7 @@ class Plateau final : public Scheduler {
 
   void save_state(runner::core::StateWriter& writer) const override {
     writer.value("monitor", Node::string(config_.monitor));
-    writer.value("mode", Node::string(config_.mode == Mode::kMin ? "min" : "max"));
+    writer.value("mode", Node::string(smaller_is_better() ? "min" : "max"));
     writer.value("best", best_ ? Node::floating(*best_) : Node::null());
     writer.value("evaluations_without", Node::integer(bad_));
     writer.value("cooldown", Node::integer(cooldown_));
@@ -57,7 +57,7 @@ class Plateau final : public Scheduler {
     factor_ = reader.value("factor").as_double();
     // The best by another metric means nothing for this one.
     if (reader.value("monitor").as_string() != config_.monitor ||
-        (reader.value("mode").as_string() == "min") != (config_.mode == Mode::kMin)) {
+        (reader.value("mode").as_string() == "min") != smaller_is_better()) {
       return;
     }
     const Node& best = reader.value("best");
@@ -67,14 +67,16 @@ class Plateau final : public Scheduler {
   }
 
  private:
+  bool smaller_is_better() const { return config_.mode != Mode::kMax; }
+
   /// NaN is no improvement, and an infinite value is no baseline.
   bool improves(double value) const {
     if (!std::isfinite(value)) return false;
     if (!best_) return true;
-    const double sign = config_.mode == Mode::kMin ? -1.0 : 1.0;
+    const double sign = smaller_is_better() ? -1.0 : 1.0;
     const bool relative = config_.threshold_mode == ThresholdMode::kRel;
     const double bar = relative ? *best_ * (1.0 + sign * config_.threshold) : *best_ + sign * config_.threshold;
-    return config_.mode == Mode::kMin ? value < bar : value > bar;
+    return smaller_is_better() ? value < bar : value > bar;
   }
 
   Config config_;

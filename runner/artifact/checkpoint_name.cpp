@@ -116,8 +116,8 @@ core::Result<std::string> find_checkpoint(
   const auto run = find_run(text.substr(0, colon));
   if (!run) {
     // Text that looks like a path is one.
-    if (text.find('/') != std::string::npos && colon == std::string::npos) {
-      return Failure{"there is no " + text, "give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500",
+    if ((text.find('/') != std::string::npos || text.ends_with(".safetensors")) && colon == std::string::npos) {
+      return Failure{"file not found: " + text, "give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500",
                      core::kExitUsage};
     }
     return Failure{run.failure().message, run.failure().hint, core::kExitUsage};

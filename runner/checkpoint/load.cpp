@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
@@ -33,27 +35,35 @@ using core::RunError;
 
 enum class Types { kSame, kConverted };
 
-/// Reports all differences between a file and a model at once.
+/// Reports the differences between a file and a model at once.
 class Differences {
  public:
-  void missing(const std::string& name) { add(missing_, name); }
-  void unexpected(const std::string& name) { add(unexpected_, name); }
+  void missing(const std::string& name) { missing_.push_back(name); }
+  void unexpected(const std::string& name) { unexpected_.push_back(name); }
   void other(const std::string& name, const std::string& there, const std::string& here) {
-    others_ += "; " + name + " is " + there + " there and " + here + " in the model";
+    others_.push_back(name + " is " + there + " there and " + here + " in the model");
   }
   void refuse_if_any(const std::string& path) const {
     std::string text;
-    if (!missing_.empty()) text += "; it lacks " + missing_;
-    if (!unexpected_.empty()) text += "; the model has no " + unexpected_;
-    text += others_;
+    if (!missing_.empty()) text += "; it lacks " + list_text(missing_, ", ");
+    if (!unexpected_.empty()) text += "; the model has no " + list_text(unexpected_, ", ");
+    if (!others_.empty()) text += "; " + list_text(others_, "; ");
     if (text.empty()) return;
     throw RunError(path + " does not fit the model: " + text.substr(2),
                    "the recipe describes another model than the saved one");
   }
 
  private:
-  static void add(std::string& list, const std::string& name) { list += (list.empty() ? "" : ", ") + name; }
-  std::string missing_, unexpected_, others_;
+  /// The first ones, and how many more there are.
+  static std::string list_text(const std::vector<std::string>& all, const char* between) {
+    constexpr std::size_t kShown = 3;
+    std::string text;
+    for (std::size_t i = 0; i < all.size() && i < kShown; ++i) text += (i == 0 ? "" : between) + all[i];
+    if (all.size() > kShown) text += " and " + std::to_string(all.size() - kShown) + " more";
+    return text;
+  }
+
+  std::vector<std::string> missing_, unexpected_, others_;
 };
 
 bool convertible(const at::Tensor& target, const TensorBytes& bytes) {

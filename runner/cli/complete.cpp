@@ -53,7 +53,7 @@ What meaning_of(const std::string& command, const std::string& name) {
   if (name == "--metric" || name == "METRIC") return What::kMetrics;
   if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
     return What::kNames;
-  if (name == "--set" || name == "VARIED") return What::kRecipeKeys;
+  if (name == "--set" || name == "CHANGES" || name == "VARIED") return What::kRecipeKeys;
   if (name == "KEY" && command == "explain") return What::kRecipePlaces;
   if (name == "--checkpoint") return What::kCheckpoints;
   if (name == "--sampler") return What::kSamplers;

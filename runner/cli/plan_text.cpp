@@ -63,6 +63,7 @@ std::string training_text(const engine::Plan& plan) {
     text += format("  %-14s the %lld micro-batches of a step are dealt out in turn; some processes get one less\n", "",
                    static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
   }
+  text += format("  %-14s %s\n", "precision", plan.precision.c_str());
   if (plan.steps > 0) {
     text += format("  %-14s %s, %.2f epochs of %s, %s samples", "length", steps_text(plan.steps).c_str(), plan.epochs,
                    steps_text(plan.steps_per_epoch).c_str(), count(plan.samples).c_str());
@@ -77,7 +78,11 @@ std::string training_text(const engine::Plan& plan) {
 
 std::string memory_text(const engine::Plan& plan) {
   const engine::MemoryPlan& memory = plan.memory;
-  std::string text = format("memory, about %s\n", core::format_bytes(memory.process).c_str());
+  std::string text = format("memory, about %s", core::format_bytes(memory.process).c_str());
+  if (plan.num_processes > 1) {
+    text += format(" per process, %s in all", core::format_bytes(memory.process * plan.num_processes).c_str());
+  }
+  text += "\n";
   const auto row = [&text](const char* name, std::int64_t bytes, const std::string& more = "") {
     if (bytes > 0) text += format("  %-16s %s%s\n", name, core::format_bytes(bytes).c_str(), more.c_str());
   };
@@ -162,6 +167,7 @@ std::string plan_json(const engine::Plan& plan) {
       {"disk_free_bytes", plan.disk_free_bytes},
   };
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
+  root.set("precision", Node::string(plan.precision));
   root.set("memory_peak", Node::string(plan.memory.when));
   root.set("checkpoints_saved_when", Node::string(plan.saved));
   root.set("checkpoints_kept_which", Node::string(plan.kept));

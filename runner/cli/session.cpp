@@ -131,8 +131,13 @@ void add_changes(CLI::App& command, RecipeFlags& flags) {
   command.add_option(kChanges, flags.changes, "Overrides, as with --set: path=value")->type_name("");
 }
 
-void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
+void add_recipe(CLI::App& command, RecipeFlags& flags) {
   command.add_option("RECIPE", flags.path, "Recipe: .yaml, .json or .jsonnet")->required();
+}
+
+void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
+  add_recipe(command, flags);
+  add_changes(command, flags);
   add_override_flags(command, flags);
 }
 
@@ -143,23 +148,25 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   std::size_t next_set = 0;
   std::size_t next_file = 0;
   std::size_t next_change = 0;
+  const auto change = [&](const std::string& text) {
+    if (text.find('=') != std::string::npos || text.starts_with('~')) {
+      options.overrides.push_back({recipe::Override::Kind::kSet, text, text});
+    } else {
+      diagnostics.error(place_of_flag(text), "not an override",
+                        "write path=value, as with --set; this command accepts one recipe");
+    }
+  };
   // Later flags override earlier ones, of any kind: the command line knows the order.
   for (const CLI::Option* option : flags.command->parse_order()) {
-    if (auto change = launch_change(*option)) options.overrides.push_back(*std::move(change));
-    if (option->get_name() == kChanges && next_change < flags.changes.size()) {
-      const std::string& text = flags.changes[next_change++];
-      if (text.find('=') != std::string::npos || text.starts_with('~')) {
-        options.overrides.push_back({recipe::Override::Kind::kSet, text, text});
-      } else {
-        diagnostics.error(place_of_flag(text), "not an override",
-                          "write path=value, as with --set; only one recipe is trained at a time");
-      }
-    }
+    if (auto launch = launch_change(*option)) options.overrides.push_back(*std::move(launch));
+    if (option->get_name() == kChanges && next_change < flags.changes.size()) change(flags.changes[next_change++]);
     if (option->get_name() == "--set" && next_set < flags.sets.size())
       options.overrides.push_back({recipe::Override::Kind::kSet, flags.sets[next_set++]});
     if (option->get_name() == "--set-file" && next_file < flags.set_files.size())
       options.overrides.push_back({recipe::Override::Kind::kSetFile, flags.set_files[next_file++]});
   }
+  // Those of `validate`, which reads them among the paths of its recipes.
+  while (next_change < flags.changes.size()) change(flags.changes[next_change++]);
   for (const std::string& text : flags.ext) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

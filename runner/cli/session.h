@@ -76,9 +76,11 @@ struct Session {
   void print_error(const std::string& text) const;
 };
 
-/// RECIPE, --set, --set-file and --ext.
+/// RECIPE, `path=value`, --set, --set-file and --ext.
 void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
-/// The same without RECIPE.
+/// RECIPE alone.
+void add_recipe(CLI::App& command, RecipeFlags& flags);
+/// --set, --set-file and --ext.
 void add_override_flags(CLI::App& command, RecipeFlags& flags);
 /// `path=value` without --set, after RECIPE.
 void add_changes(CLI::App& command, RecipeFlags& flags);

@@ -54,7 +54,6 @@ void add_resume_flags(CLI::App& command, RunFlags& flags) {
 
 void add_run_flags(CLI::App& command, RunFlags& flags) {
   add_recipe_flags(command, flags.recipe);
-  add_changes(command, flags.recipe);
   add_launch_flags(command, flags.recipe);
   command.add_flag("--new", flags.start_new, "Start a new run, even if the last one can be resumed");
   command.add_option("--run-id", flags.run_id, "")->group("");

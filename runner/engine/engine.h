@@ -45,6 +45,7 @@ struct Plan {
   double epochs = 0;
   std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0, global_batch_size = 0;
   std::int64_t num_processes = 1;
+  std::string precision;  ///< precision.mode
   MemoryPlan memory;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
   std::int64_t checkpoints_at_once = 0;  ///< peak while one is written

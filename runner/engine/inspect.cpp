@@ -11,11 +11,13 @@
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/provenance.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
+#include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -44,8 +46,9 @@ std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, con
 std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
   std::error_code ignored;
   if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
-  for (const auto& run : candidate_runs(recipe, request)) {
-    const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, recipe.root);
+  for (store::RunSummary& run : candidate_runs(recipe, request)) {
+    store::read_resolved(run);
+    const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, run.resolved);
     if (artifact::list_checkpoints(checkpoints.folder).empty()) continue;
     // Uses the newest run with checkpoints; an older one would be a surprise.
     std::vector<std::string> skipped;
@@ -55,6 +58,28 @@ std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& re
   }
   throw core::RunError("no run of run_name " + recipe.run_name + " in " + recipe.output_dir + " has a checkpoint",
                        "train it first with roux run, or give the path of a checkpoint folder", core::kExitUsage);
+}
+
+/// Warns of training data that the run did not see: what is derived from it may not fit the weights.
+void check_training_data(const resolve::Recipe& recipe, const std::string& checkpoint) {
+  const auto run_dir = std::filesystem::path(checkpoint).lexically_normal().parent_path().parent_path();
+  const std::string capsule = store::branch_file(run_dir.string(), artifact::kCapsuleFile);
+  if (capsule.empty()) return;
+  const auto recorded = artifact::read_provenance(capsule);
+  if (!recorded) return;
+  const Node* type = recipe.root.at_path("data.train.type");
+  const bool is_table = type != nullptr && type->scalar_text() == "csv_table";
+  for (const artifact::DataFile& file : recorded.value().data) {
+    if (file.set != "train" || file.checksum.empty()) continue;
+    const auto seen = artifact::look_at_data_file(file.set, file.path);
+    if (!seen || (seen.value().bytes == file.bytes && seen.value().mtime_ns == file.mtime_ns)) continue;
+    if (seen.value().bytes == file.bytes) {
+      const auto read = artifact::read_data_file(file.set, file.path);
+      if (!read || read.value().checksum == file.checksum) continue;
+    }
+    core::log_warning(file.path + " has changed since the run trained on it" +
+                      (is_table ? "; classes and statistics are computed from it again" : ""));
+  }
 }
 
 struct Loaded {
@@ -76,6 +101,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   }
   Loaded loaded;
   loaded.checkpoint = find_checkpoint(recipe, request);
+  check_training_data(recipe, loaded.checkpoint);
   train::configure_torch(recipe);
   train::BuildOptions options;
   options.for_training = false;

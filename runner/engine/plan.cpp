@@ -158,6 +158,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& 
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training.gradient_accumulation_steps.value_or(1);
   plan.num_processes = recipe.launch.num_processes;
+  plan.precision = recipe.at("precision.mode").as_string();
   plan.global_batch_size = plan.micro_batch_size * train::window_batches(recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {
     plan.data.push_back({name, data.describe(), data.size(), data.tokens_per_sample(), data.unigram_entropy()});

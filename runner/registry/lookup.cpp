@@ -97,11 +97,12 @@ std::string type_text(const Property& property) {
 
 std::string default_text(const Property& property) {
   if (property.required) return "required";
-  if (!property.default_from.empty()) return "settled by " + property.default_from;
+  if (!property.default_from.empty()) return "computed from " + property.default_from;
   if (!property.default_value || property.default_value->is_null()) return "optional";
   const Node& value = *property.default_value;
   if (value.is_sequence() || value.is_mapping()) return "default " + core::to_json(value, -1);
-  return "default " + (value.is_string() && value.as_string().empty() ? std::string("\"\"") : value.scalar_text());
+  return "default " +
+         (value.is_string() && property.enum_values.empty() ? quoted(value.as_string()) : value.scalar_text());
 }
 
 }  // namespace runner::registry

@@ -21,7 +21,7 @@ Described describe_place(const Registry& registry, const core::Node& root, std::
 /// `integer, at least 1`, `relu | gelu`, `list of metric`: the type of a key and its bounds.
 std::string type_text(const Property& property);
 
-/// `default 0.01`, `required`, `settled by training`, `optional`.
+/// `default 0.01`, `required`, `computed from training`, `optional`.
 std::string default_text(const Property& property);
 
 /// The parts of a path: `a.b[2].c` is a, b, [2], c. Empty when it is none.

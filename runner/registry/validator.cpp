@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 #include "runner/registry/expression.h"
 #include "runner/registry/tracker_aliases.h"
 #include "runner/registry/value_check.h"
@@ -68,6 +69,24 @@ const Rule& rule_of(const std::string& text) {
 /// `optimizer (adamw)`, `data.train (text)`, `model.layers[2] (linear)`.
 std::string component_title(const std::string& path, const std::string& name) { return path + " (" + name + ")"; }
 
+/// Of a value in place of a mapping with one key for it: `metric: val/loss`, `optimizer.lr: [1e-3, 1e-2]`.
+std::string short_form_hint(const Node& given, const Property& property, const std::string& path) {
+  const auto has = [&property](const char* key, Type type) {
+    const Property* found = find_property(pointers(property.properties), key);
+    return found != nullptr && found->type == type;
+  };
+  if (given.is_sequence() && has("values", Type::kArray)) {
+    std::vector<std::string> items;
+    for (const Node& item : given.items()) items.push_back(item.is_mapping() ? "{...}" : item.scalar_text());
+    return "write {values: [" + core::joined(items) + "]}";
+  }
+  if (given.is_string() && has("name", Type::kString)) {
+    const std::string key = path.ends_with(']') ? "" : path.substr(path.rfind('.') + 1) + ": ";
+    return "write " + key + "{name: " + given.as_string() + "}";
+  }
+  return "";
+}
+
 /// Reading or interpolation has complained about it already.
 bool is_refused(const Node& node) {
   return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
@@ -89,8 +108,10 @@ Node Validator::refused_type(const Node& given, const Property& property, const 
     hint = "write [" + given.scalar_text() + "]";
   if (property.type == Type::kArray && given.is_null() && property.default_value && !property.default_value->is_null())
     hint = "leave the key out for the default, " + core::to_json(*property.default_value, -1);
-  if (property.type == Type::kObject || property.type == Type::kMap || property.type == Type::kSection)
-    hint = "give its keys, indented, on the lines below";
+  if (property.type == Type::kObject || property.type == Type::kMap || property.type == Type::kSection) {
+    hint = short_form_hint(given, property, path);
+    if (hint.empty()) hint = "give its keys, indented, on the lines below";
+  }
   diagnostics_.error(given.location(), path + " must be " + wanted(property) + ", got " + described(given), hint);
   return refused(given.location());
 }
@@ -303,7 +324,7 @@ bool Validator::is_excluded(const Property& property, const Block& block, const 
 Node Validator::default_of(const Property& property, const Block& block, const core::Location& place) {
   if (!property.default_value) {
     Node open = Node::null(place);
-    open.add_history("settled by " + property.default_from);
+    open.add_history("computed from " + property.default_from);
     return open;
   }
   Node node = *property.default_value;

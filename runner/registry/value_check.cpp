@@ -58,6 +58,7 @@ std::string meant_word(const std::string& text, const std::vector<std::string>& 
       {"gpu", "cuda"},         {"bf16", "bf16-mixed"},      {"bfloat16", "bf16-mixed"}, {"fp16", "16-mixed"},
       {"float16", "16-mixed"}, {"half", "16-mixed"},        {"fp32", "32-true"},        {"float32", "32-true"},
       {"minimize", "min"},     {"maximize", "max"},         {"lower", "min"},           {"higher", "max"},
+      {"min", "minimize"},     {"max", "maximize"},         {"lower", "minimize"},      {"higher", "maximize"},
       {"rope", "rotary"},      {"absolute", "learned"},     {"swish", "silu"},          {"float", "number"},
       {"numeric", "number"},   {"categorical", "category"}, {"string", "category"},     {"batches", "micro_batches"}};
   for (const auto& [word, ours] : kMeant) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace runner::resolve {
 namespace {
@@ -14,7 +15,13 @@ constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
 constexpr const char* kGlobal = "training.global_batch_size";
 constexpr const char* kProcesses = "launch.num_processes";
 constexpr const char* kSplit = "loader.split_batches";
-constexpr const char* kWhy = "settled by the batch algebra";
+
+/// What a size is computed from: the other two, and the number of processes.
+std::string origin_of(std::string_view path) {
+  if (path == kMicro) return "computed from global_batch_size, gradient_accumulation_steps and num_processes";
+  if (path == kAccumulation) return "computed from global_batch_size, micro_batch_size and num_processes";
+  return "computed from micro_batch_size, gradient_accumulation_steps and num_processes";
+}
 
 std::optional<std::int64_t> product(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
@@ -30,7 +37,9 @@ std::string processes_text(std::int64_t processes) {
 void divide(SettledTree& tree, const char* divisor_path, const char* quotient_path, std::int64_t processes) {
   const std::int64_t global = *tree.integer(kGlobal);
   const std::optional<std::int64_t> divisor = product(*tree.integer(divisor_path), processes);
-  if (divisor && global % *divisor == 0) return tree.fill(quotient_path, Node::integer(global / *divisor), kWhy);
+  if (divisor && global % *divisor == 0) {
+    return tree.fill(quotient_path, Node::integer(global / *divisor), origin_of(quotient_path));
+  }
   const std::string name = std::string(quotient_path).substr(std::string(quotient_path).rfind('.') + 1);
   std::string hint = "remove global_batch_size, or make it a multiple";
   if (divisor) {
@@ -53,7 +62,7 @@ std::int64_t largest_share(std::int64_t batches, std::int64_t processes) { retur
 void deal(SettledTree& tree, std::int64_t processes) {
   const std::int64_t global = *tree.integer(kGlobal), micro = *tree.integer(kMicro);
   if (global % micro != 0) return divide(tree, kMicro, kAccumulation, 1);  // which says what is wrong
-  tree.fill(kAccumulation, Node::integer(largest_share(global / micro, processes)), kWhy);
+  tree.fill(kAccumulation, Node::integer(largest_share(global / micro, processes)), origin_of(kAccumulation));
 }
 
 /// A micro-batch of all processes is cut into as many parts.
@@ -86,15 +95,15 @@ void settle(SettledTree& tree) {
   if (global && micro && !accumulation) return deal(tree, processes);
   if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
   if (global && !micro) {
-    tree.fill(kAccumulation, Node::integer(1), kWhy);
+    tree.fill(kAccumulation, Node::integer(1), "default of training");
     return divide(tree, kAccumulation, kMicro, processes);
   }
-  if (!accumulation) tree.fill(kAccumulation, Node::integer(1), kWhy);
+  if (!accumulation) tree.fill(kAccumulation, Node::integer(1), "default of training");
   const std::optional<std::int64_t> pass = product(*micro, accumulation.value_or(1));
   const std::optional<std::int64_t> total = pass ? product(*pass, processes) : std::nullopt;
   if (!total)
     return tree.error(kMicro, tree.with_line(kMicro) + " x " + tree.with_line(kAccumulation) + " is too large");
-  if (!global) return tree.fill(kGlobal, Node::integer(*total), kWhy);
+  if (!global) return tree.fill(kGlobal, Node::integer(*total), origin_of(kGlobal));
   const bool dealt = *global % *micro == 0 && largest_share(*global / *micro, processes) == accumulation.value_or(1);
   if (*global == *total || dealt) return;
   tree.error(kGlobal,

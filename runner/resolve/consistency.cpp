@@ -1,6 +1,7 @@
 #include "runner/resolve/consistency.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "runner/core/language/name_map.h"
+#include "runner/core/metric_direction.h"
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -23,6 +25,10 @@ namespace {
 
 using core::Node;
 using registry::enumerated;
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
 
 std::vector<std::string> evaluated_sets(SettledTree& tree) {
   std::vector<std::string> names;
@@ -78,6 +84,32 @@ std::vector<std::string> monitor_paths(SettledTree& tree) {
   return paths;
 }
 
+/// Whether higher values of a metric are better; lower ones if its name does not tell.
+bool is_maximized(const std::string& metric) { return core::metric_direction(metric) == core::Better::kHigher; }
+
+/// The directions that the author left to the metrics. A sweep's single metric is settled below.
+void metric_directions(SettledTree& tree) {
+  const auto settle = [&tree](const std::string& block, const char* metric, const char* direction, const char* lower,
+                              const char* higher) {
+    const std::string name = tree.text(block + metric).value_or("");
+    const std::string why = name.empty() ? "default" : "the direction of " + name;
+    tree.fill(block + direction, Node::string(is_maximized(name) ? higher : lower), why);
+  };
+  const auto count = [&tree](const char* path) {
+    const Node* list = tree.value(path);
+    return list == nullptr ? 0 : list->items().size();
+  };
+  settle("checkpoint.", "monitor", "mode", "min", "max");
+  if (tree.text("lr_scheduler.monitor")) settle("lr_scheduler.", "monitor", "mode", "min", "max");
+  for (std::size_t i = 0; i < count("callbacks"); ++i) {
+    const std::string block = "callbacks[" + std::to_string(i) + "].";
+    if (tree.text(block + "type") == "early_stopping") settle(block, "monitor", "mode", "min", "max");
+  }
+  for (std::size_t i = 0; i < count("sweep.objectives"); ++i) {
+    settle("sweep.objectives[" + std::to_string(i) + "].", "name", "goal", "minimize", "maximize");
+  }
+}
+
 /// What a sweep compares, where its author left that open.
 void sweep_metric(SettledTree& tree) {
   if (tree.value("sweep") == nullptr || tree.was_refused("sweep.metric")) return;
@@ -86,20 +118,22 @@ void sweep_metric(SettledTree& tree) {
       tree.error("sweep.metric", "a sweep has either one metric or several objectives", "keep one of the two");
     }
     tree.fill("sweep.metric.name", Node::string(*first), "the first of sweep.objectives");
-    tree.fill("sweep.metric.goal", Node::string(*tree.text("sweep.objectives[0].goal")),
-              "the first of sweep.objectives");
+    if (const auto goal = tree.text("sweep.objectives[0].goal")) {
+      tree.fill("sweep.metric.goal", Node::string(*goal), "the first of sweep.objectives");
+    }
     return;
   }
   const std::optional<std::string> monitor = tree.text("checkpoint.monitor");
-  const bool by_monitor = monitor && !tree.given("sweep.metric.name");
   const std::vector<std::string> sets = evaluated_sets(tree);
   if (monitor) {
     tree.fill("sweep.metric.name", Node::string(*monitor), "checkpoint.monitor");
   } else if (!sets.empty()) {
     tree.fill("sweep.metric.name", Node::string(sets[0] + "/loss"), "the first data set that is evaluated");
   }
-  const bool larger = by_monitor && tree.text("checkpoint.mode") == "max";
-  tree.fill("sweep.metric.goal", Node::string(larger ? "maximize" : "minimize"), "what is compared");
+  const std::string metric = tree.text("sweep.metric.name").value_or("");
+  const bool larger = monitor == metric ? tree.text("checkpoint.mode") == "max" : is_maximized(metric);
+  tree.fill("sweep.metric.goal", Node::string(larger ? "maximize" : "minimize"),
+            monitor == metric ? "checkpoint.mode" : "the direction of " + metric);
   if (tree.text("sweep.metric.name") || tree.value("data") == nullptr) return;
   tree.error("sweep", "a sweep needs an evaluation, but train is the only data set",
              "add a data set, such as data.val");
@@ -119,6 +153,39 @@ void train_set(SettledTree& tree) {
   }
   tree.error("data", "data needs a data set called train, it has " + enumerated(names, "and", names.size()),
              near.empty() ? "train is the training set; all others are evaluated" : "rename " + near + " to train");
+}
+
+/// `:90%`, `10%:20%`, or all for nothing; nothing for what is no split.
+std::optional<std::pair<double, double>> split_of(const SettledTree& tree, const std::string& set) {
+  const std::string text = tree.text(set + ".split").value_or(":");
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const auto percent = [](std::string_view part, double otherwise) {
+    double number = otherwise;
+    std::from_chars(part.data(), part.data() + part.size(), number);
+    return number;
+  };
+  const std::string_view whole = text;
+  return std::pair(percent(whole.substr(0, colon), 0.0), percent(whole.substr(colon + 1), 100.0));
+}
+
+/// Samples that are trained on say little about others.
+void held_out(SettledTree& tree) {
+  const Node* train = tree.value("data.train.path");
+  if (train == nullptr) return;
+  const auto same = [&tree](const std::string& set, const char* key) {
+    const Node *first = tree.value("data.train." + std::string(key)), *second = tree.value(set + "." + key);
+    return first == nullptr || second == nullptr ? first == second : first->same_value(*second);
+  };
+  for (const std::string& name : evaluated_sets(tree)) {
+    const std::string set = "data." + name;
+    if (!same(set, "path") || !same(set, "exclude") || !same(set, "type") || !same(set, "split_by")) continue;
+    const auto trained = split_of(tree, "data.train"), evaluated = split_of(tree, set);
+    if (!trained || !evaluated) continue;
+    if (std::max(trained->first, evaluated->first) >= std::min(trained->second, evaluated->second)) continue;
+    tree.warning(set, set + " evaluates samples of data.train: both read the same part of the same files",
+                 "write split: \":90%\" in train and split: \"90%:\" in " + name);
+  }
 }
 
 void data_set_names(SettledTree& tree) {
@@ -165,14 +232,14 @@ void total_steps(SettledTree& tree) {
     const std::int64_t unit = adjusts ? 1 : tree.integer("training.gradient_accumulation_steps").value_or(1);
     std::int64_t total = 0;
     if (__builtin_mul_overflow(*steps, unit, &total)) total = *steps;
-    tree.fill("lr_scheduler.total_steps", Node::integer(total), "settled by training.max_steps");
+    tree.fill("lr_scheduler.total_steps", Node::integer(total), "computed from training.max_steps");
     return;
   }
   if (tree.given("training.max_steps") || !tree.given("training.max_time")) return;
   // A constant schedule needs its length only as what warmup_ratio is a share of.
   const Node* open = scheduler->find("total_steps");
   const bool needed =
-      std::find(open->history().begin(), open->history().end(), "settled by training") != open->history().end();
+      std::find(open->history().begin(), open->history().end(), "computed from training") != open->history().end();
   if (!needed && !tree.given("lr_scheduler.warmup_ratio")) return;
   tree.error("lr_scheduler",
              "lr_scheduler (" + tree.text("lr_scheduler.type").value_or("") +
@@ -180,8 +247,27 @@ void total_steps(SettledTree& tree) {
              "write lr_scheduler.total_steps, or training.max_steps in addition to max_time");
 }
 
-bool contains(const std::vector<std::string>& words, const std::string& word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
+/// Steps after the end of a schedule that decays to 0 train nothing.
+void schedule_end(SettledTree& tree) {
+  const std::optional<std::int64_t> total = tree.integer("lr_scheduler.total_steps");
+  const std::optional<std::int64_t> steps = tree.integer("training.max_steps");
+  if (!total || !steps || !tree.written("lr_scheduler.total_steps")) return;
+  static const std::vector<std::string> kDecaying = {"cosine", "linear", "polynomial", "wsd"};
+  const std::string type = tree.text("lr_scheduler.type").value_or("");
+  const auto is = [&tree](const char* path, double value) {
+    const Node* node = tree.value(path);
+    return node == nullptr || !node->is_number() || node->as_double() == value;
+  };
+  const bool turns = tree.value("lr_scheduler.hold_floor") != nullptr && !tree.is_true("lr_scheduler.hold_floor");
+  if (!contains(kDecaying, type) || turns || tree.is_true("lr_scheduler.step_per_process")) return;
+  if (!is("lr_scheduler.min_lr_ratio", 0.0) || !is("lr_scheduler.num_cycles", 0.5)) return;
+  const bool adjusts = tree.is_true("accumulation.adjust_scheduler");
+  const std::int64_t unit = adjusts ? 1 : tree.integer("training.gradient_accumulation_steps").value_or(1);
+  if (*steps <= *total / unit) return;
+  tree.warning("lr_scheduler.total_steps",
+               "the learning rate is 0 from step " + std::to_string(*total / unit) + " of " + std::to_string(*steps) +
+                   ": lr_scheduler.total_steps ends the schedule there",
+               "remove total_steps, or set lr_scheduler.min_lr_ratio");
 }
 
 /// The metric that a word names or most likely means, one that is measured first; "" for none.
@@ -553,10 +639,13 @@ constexpr Rule kRules[] = {
     {"run_name_words", run_name_words},
     {"train_set", train_set},
     {"data_set_names", data_set_names},
+    {"held_out", held_out},
     {"one_limit", one_limit},
     {"batch_algebra", batch_algebra},
     {"compat", compat},
     {"total_steps", total_steps},
+    {"schedule_end", schedule_end},
+    {"metric_directions", metric_directions},
     {"sweep_metric", sweep_metric},
     {"sweep_isolation", sweep_isolation},
     {"metric_once", metric_once},

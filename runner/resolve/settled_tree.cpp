@@ -67,13 +67,8 @@ bool SettledTree::was_refused(const std::string& path) const {
 
 void SettledTree::fill(const std::string& path, Node value, const std::string& why) {
   const std::string parent = parent_of(path);
-  Node* block = &root_;
-  for (std::size_t start = 0; start < parent.size();) {
-    const std::size_t end = std::min(parent.find('.', start), parent.size());
-    block = block->find(parent.substr(start, end - start));
-    if (block == nullptr || !block->is_mapping()) return;  // refused: there is nothing to fill
-    start = end + 1;
-  }
+  Node* block = parent.empty() ? &root_ : const_cast<Node*>(root_.at_path(parent));
+  if (block == nullptr || !block->is_mapping()) return;  // refused: there is nothing to fill
   const std::string key = path.substr(parent.empty() ? 0 : parent.size() + 1);
   const Node* there = block->find(key);
   if (there != nullptr && (refused(*there) || (!there->is_null() && is_written(there->location())))) return;

@@ -19,13 +19,6 @@ using core::Node;
 
 constexpr std::size_t kMetricColumnsMax = 3;
 
-bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  for (const std::string_view word : words) {
-    if (text.find(word) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
 Node metrics_json(const std::map<std::string, double>& metrics) {
   Node node = Node::mapping();
   // Not set(), which looks for the name among those that are there: a run may have a million.
@@ -111,11 +104,7 @@ Better better_end(const std::string& metric, const Node& resolved) {
   if (monitor != nullptr && monitor->is_string() && monitor->as_string() == metric && mode != nullptr) {
     return mode->scalar_text() == "max" ? Better::kHigher : Better::kLower;
   }
-  const std::string_view name = std::string_view(metric).substr(metric.rfind('/') + 1);
-  if (name == "loss_scale") return Better::kUnknown;  // of the gradient scaler: a setting, not a loss
-  if (contains_any(name, {"accuracy", "f1", "auc"})) return Better::kHigher;
-  if (contains_any(name, {"loss", "perplexity", "mse", "mae", "error"})) return Better::kLower;
-  return Better::kUnknown;
+  return core::metric_direction(metric);
 }
 
 std::vector<std::string> key_metrics(const std::vector<store::RunSummary>& runs) {

@@ -6,6 +6,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
+#include "runner/core/metric_direction.h"
 #include "runner/core/node.h"
 #include "runner/query/filter.h"
 #include "runner/store/run_reader.h"
@@ -83,8 +84,9 @@ std::string name_of(const store::RunSummary& run);
 /// The trash of `output_dir`.
 std::string trash_dir(const std::string& output_dir);
 
-/// Whether lower or higher is better, by the name of the metric or the recipe's `checkpoint.monitor`.
-enum class Better { kUnknown, kLower, kHigher };
+using core::Better;
+
+/// By the recipe's `checkpoint.mode` if the metric is its `checkpoint.monitor`, otherwise by the metric's name.
 Better better_end(const std::string& metric, const core::Node& resolved);
 
 /// Metrics for the default columns: those with a known better end; losses first, those of validation before others, the

@@ -137,6 +137,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   lines.add("began", times_text(run, context.clock));
   lines.add("step", std::to_string(run.step) + (run.branch > 0 ? " (branch " + std::to_string(run.branch) + ")" : ""));
   for (const Node::Entry& entry : run.summary.entries()) {
+    if (entry.key == "tokens" && entry.value.is_integer() && entry.value.as_integer() == 0) continue;  // not of text
     if (entry.key != "step" && !run.metrics.contains(entry.key) && !entry.value.is_mapping()) {
       lines.add(core::printable(entry.key), value_text(entry.value));
     }

@@ -450,7 +450,7 @@ class Loop final : public Context, public core::Stateful {
     if (stopped_early_) end_by_signal();
     const bool interrupted = is_resumable(result_.ending);
     if (result_.ending == Ending::kSignal) {
-      console_.line(result_.reason + ": saving, then exiting; press Ctrl-C (SIGINT) to exit at once");
+      console_.line(result_.reason + ": saving, then exiting; send SIGINT (Ctrl-C) to exit at once");
     }
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
     saver_.finish();

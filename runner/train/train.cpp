@@ -187,6 +187,9 @@ void print_summary(const Experiment& experiment, const store::RunWriter& run, co
   std::printf("  %-18s %s\n", "run", run.run_dir().c_str());
   if (!result.last_checkpoint.empty()) std::printf("  %-18s %s\n", "checkpoint", result.last_checkpoint.c_str());
   std::printf("  %-18s roux runs show %s\n", "show it", run.run_id().c_str());
+  if (is_resumable(result.ending)) {
+    std::printf("  %-18s the same command, or roux resume %s\n", "resume it", run.run_id().c_str());
+  }
   std::fflush(stdout);
 }
 

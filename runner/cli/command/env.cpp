@@ -76,6 +76,7 @@ void add_env(CLI::App& app, Session& session) {
   auto flags = std::make_shared<EnvFlags>();
   CLI::App* command = app.add_subcommand("env", "Show versions, hardware and launch settings");
   command->add_option("RECIPE", flags->recipe.path, "Recipe whose launch section to show");
+  add_changes(*command, flags->recipe);
   add_override_flags(*command, flags->recipe);
   add_launch_flags(*command, flags->recipe);
   command->add_flag("--measure", flags->measure,

@@ -139,12 +139,32 @@ std::optional<store::RunSummary> run_of(const std::string& word, const Session& 
   return found ? std::optional(std::move(found).value()) : std::nullopt;
 }
 
+/// The key at `path` of a section: `checkpoint.mode`, `sweep.metric.goal`. Null when there is none.
+const Property* find_key(const registry::Registry& registry, const std::string& path) {
+  const std::vector<std::string> parts = registry::path_parts(path);
+  if (parts.size() < 2) return nullptr;
+  const Fragment* section = registry.find("section", parts[0]);
+  const Property* key = section == nullptr ? nullptr : section->find(parts[1]);
+  for (std::size_t i = 2; i < parts.size() && key != nullptr; ++i) {
+    while (key->element != nullptr) key = key->element.get();
+    const auto& inner = key->properties;
+    const auto found = std::find_if(inner.begin(), inner.end(), [&](const Property& p) { return p.name == parts[i]; });
+    key = found == inner.end() ? nullptr : &*found;
+  }
+  return key;
+}
+
 /// `optimizer/adamw`, `section/training`, or a section's or the recipe's name alone.
 void explain_name(const std::string& word, Session& session) {
   const registry::Registry& registry = registry::Registry::builtin();
   const std::size_t slash = word.find('/');
   const std::string kind = slash == std::string::npos ? "section" : word.substr(0, slash);
   const std::string name = slash == std::string::npos ? word : word.substr(slash + 1);
+  if (const Property* key = find_key(registry, word)) {
+    Property shown = *key;
+    shown.name = word;
+    return print_property(shown);
+  }
   if (const Fragment* fragment = registry.find(kind, name)) return explain_fragment(registry, *fragment);
   if (slash == std::string::npos && registry.find_kind(word) != nullptr)
     return session.fail("\"" + word + "\" is a kind, not a component",
@@ -226,7 +246,7 @@ void mark_sets(Node& node, const std::string& path, const std::vector<std::strin
 
 /// The recorded recipe of a run, with the --set flags of its command line noted.
 std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
-  if (!flags.sets.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
+  if (!flags.sets.empty() || !flags.changes.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
     session.fail("--set, --set-file and --ext apply to recipes, not to runs", "remove them");
     return std::nullopt;
   }
@@ -288,16 +308,20 @@ struct Arguments {
 void add_explain(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("explain", "Explain a component, or where a value of a recipe comes from");
-  command->add_option("WHAT", arguments->flags.path, "Recipe or run (followed by KEY), KIND/NAME, or section")
+  command
+      ->add_option("WHAT", arguments->flags.path,
+                   "Recipe or run (followed by KEY), KIND/NAME, section, or key of a section")
       ->required();
   command->add_option("KEY", arguments->key, "Key of the recipe: optimizer.lr, model.layers[2]");
+  add_changes(*command, arguments->flags);
   add_override_flags(*command, arguments->flags);
   command->footer(
       "\nExamples:\n"
       "  roux explain recipes/quickstart.yaml optimizer.lr\n"
       "  roux explain last optimizer.lr\n"
       "  roux explain optimizer/adamw\n"
-      "  roux explain training\n");
+      "  roux explain training\n"
+      "  roux explain checkpoint.mode\n");
   command->callback([arguments, &session] {
     session.command = [arguments, &session] {
       if (arguments->key.empty()) return explain_name(arguments->flags.path, session);

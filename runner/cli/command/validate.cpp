@@ -2,8 +2,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "runner/cli/commands.h"
@@ -17,8 +19,16 @@ struct Arguments {
 };
 
 void validate(const Arguments& arguments, Session& session) {
-  for (const std::string& path : arguments.paths) {
-    RecipeFlags flags = arguments.flags;
+  std::vector<std::string> paths;
+  RecipeFlags shared = arguments.flags;
+  for (const std::string& word : arguments.paths) {
+    std::error_code ignored;
+    const bool is_change = word.find('=') != std::string::npos || word.starts_with('~');
+    (is_change && !std::filesystem::exists(word, ignored) ? shared.changes : paths).push_back(word);
+  }
+  if (paths.empty()) return session.fail("RECIPE is missing", "roux validate RECIPE checks a recipe");
+  for (const std::string& path : paths) {
+    RecipeFlags flags = shared;
     flags.path = path;
     if (!session.load(flags) || session.quiet) continue;
     std::printf("%s: ok\n", path.c_str());
@@ -31,7 +41,10 @@ void validate(const Arguments& arguments, Session& session) {
 void add_validate(CLI::App& app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand("validate", "Check recipes, and report all errors at once");
-  command->add_option("RECIPE", arguments->paths, "Recipes: .yaml, .json or .jsonnet")->required();
+  command
+      ->add_option("RECIPE", arguments->paths,
+                   "Recipes: .yaml, .json or .jsonnet; overrides, as with --set: path=value")
+      ->required();
   add_override_flags(*command, arguments->flags);
   command->footer(
       "\nExamples:\n"

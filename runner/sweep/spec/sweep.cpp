@@ -61,9 +61,10 @@ void check_sampler(const resolve::Recipe& recipe, const Sweep::Config& config,
   }
   sampler->check(sampler_block(config, *space), diagnostics);
   if (config.n_trials || config.population || sampler->is_finite()) return;
-  diagnostics.error(
-      recipe.at("sweep").location(), "the number of variants to try is not set",
-      components::sampler::is_finite(*space) ? "add n_trials, or sampler: grid to try all" : "add n_trials");
+  diagnostics.error(recipe.at("sweep").location(), "the number of variants to try is not set",
+                    components::sampler::is_finite(*space)
+                        ? "add --n-trials 20, or sweep.n_trials; sampler: grid tries all"
+                        : "add --n-trials 20, or sweep.n_trials");
 }
 
 /// Null where there is no sweep, or a wrong one.
@@ -176,6 +177,8 @@ std::optional<std::int64_t> Sweep::total_steps(const Point& point) const {
 }
 
 std::shared_ptr<components::pruner::Pruner> Sweep::new_pruner() const { return build_pruner(config(), base_); }
+
+std::string Sweep::sampler_type() const { return sampler_block(config(), *space_).find("type")->as_string(); }
 
 std::optional<std::int64_t> Sweep::variants_to_come() const {
   if (population_ != nullptr) return population_->variants();

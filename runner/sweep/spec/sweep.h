@@ -43,6 +43,7 @@ class Sweep {
   const Config& config() const { return *base_.sweep; }
   const RecipeSpace& space() const { return *space_; }
   const components::sampler::Sampler& sampler() const { return *sampler_; }
+  std::string sampler_type() const;
   const std::string& recipe_dir() const { return open_.recipe_dir; }
   /// The objectives of variants; curves show the first.
   const std::vector<Metric>& objectives() const { return objectives_; }

@@ -118,6 +118,7 @@ class Judge {
   void look_at(const resolve::Change& change) {
     if (change.path == kThreadsKey) return;  // only their number counts: compared with the environment
     Difference difference = difference_of(change);
+    difference.place = written_place(difference);
     classify(difference);
     differences.push_back(std::move(difference));
   }
@@ -143,6 +144,20 @@ class Judge {
   std::vector<Difference> differences;
 
  private:
+  /// A derived value has no place of its own; a length of the schedule has that of the length it follows.
+  core::Location written_place(const Difference& difference) const {
+    const auto written = [](const core::Location& place) {
+      return place.known() && place.source->kind != core::Source::Kind::kDefault;
+    };
+    if (written(difference.place)) return difference.place;
+    if (difference.key != kTotalKey) return {};
+    for (const std::string_view length : kLengths) {
+      const Node* node = present_.recipe.at_path(length);
+      if (node != nullptr && !node->is_null() && written(node->location())) return node->location();
+    }
+    return {};
+  }
+
   /// How to restore a checkpoint's instructions. Only LibTorch's, the first part of the record, can be selected; the
   /// rest depends on the CPU.
   static std::string instructions_back(const std::string& before, const std::string& now) {
@@ -194,15 +209,13 @@ class Judge {
       difference.effect = Effect::kChangesResults;
       difference.why = "every rate changes; unless set, it follows the length of the training";
       if (is_set(recorded_.recipe, kTotalKey)) {
-        difference.hint = "--set ";  // appended piece by piece: g++ 12 wrongly warns of a sum
-        difference.hint.append(kTotalKey).append("=").append(difference.before).append(" keeps the schedule as it was");
+        keep_the_schedule(difference, difference.before);
       }
     } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {
       difference.effect = Effect::kChangesResults;
       difference.why = "lr_scheduler takes its total_steps from it, so every rate changes";
       if (recorded_.capsule && recorded_.capsule->total_steps > 0) {
-        difference.hint = std::string("--set ") + kTotalKey + "=" + std::to_string(recorded_.capsule->total_steps) +
-                          " keeps the schedule as it was";
+        keep_the_schedule(difference, std::to_string(recorded_.capsule->total_steps));
       }
     } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
                is_under(path, "precision.overrides")) {
@@ -221,6 +234,14 @@ class Judge {
     } else {
       difference.effect = Effect::kChangesResults;
     }
+  }
+
+  /// The old length is the second choice: a training that goes beyond it may have a rate of 0 there.
+  static void keep_the_schedule(Difference& difference, const std::string& total) {
+    difference.hint = "--set ";  // appended piece by piece: g++ 12 wrongly warns of a sum
+    difference.hint.append(kTotalKey).append("=").append(total);
+    difference.hint.append(" keeps the old schedule, which ends at step ").append(total);
+    difference.hint_comes_last = true;
   }
 
   static std::int64_t processes(const Node& recipe) {
@@ -265,6 +286,13 @@ bool is_allowed(const Difference& difference, const std::vector<std::string>& al
     return is_under(difference.key, key) ||
            (difference.key == kTotalKey && std::find(kLengths.begin(), kLengths.end(), key) != kLengths.end());
   });
+}
+
+/// What resumes in spite of a difference, or avoids it.
+std::string remedies(const Difference& difference) {
+  std::string text = "--allow-change " + difference.key + " resumes with it, --new starts a new run";
+  if (difference.hint.empty()) return text;
+  return difference.hint_comes_last ? text + ", " + difference.hint : difference.hint + "; " + text;
 }
 
 void all_paths(const std::string& path, const Node& node, std::vector<std::string>& paths) {
@@ -383,9 +411,7 @@ bool judge(const std::vector<Difference>& differences, const std::vector<std::st
         if (is_allowed(difference, allowed)) {
           diagnostics.notice(difference.place, text + ": allowed, though it changes the results" + why);
         } else {
-          diagnostics.error(difference.place, text + ": changes the results" + why,
-                            (difference.hint.empty() ? "" : difference.hint + "; ") + "--allow-change " +
-                                difference.key + " resumes with it, --new starts a new run");
+          diagnostics.error(difference.place, text + ": changes the results" + why, remedies(difference));
         }
         break;
       case Effect::kImpossible:

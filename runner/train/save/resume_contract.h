@@ -28,6 +28,7 @@ struct Difference {
   Effect effect = Effect::kHarmless;
   std::string why;   ///< additional reason: `lr_scheduler takes its total_steps from it`; may be empty
   std::string hint;  ///< additional hint; may be empty
+  bool hint_comes_last = false;
 };
 
 /// The environment of the arithmetic.

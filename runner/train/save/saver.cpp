@@ -123,7 +123,7 @@ bool Saver::note_best(const std::map<std::string, double>& metrics, std::int64_t
   const auto found = metrics.find(*config_.monitor);
   if (found == metrics.end() || !std::isfinite(found->second)) return false;
   const double value = found->second;
-  const bool smaller_is_better = config_.mode == sections::checkpoint::Mode::kMin;
+  const bool smaller_is_better = config_.mode != sections::checkpoint::Mode::kMax;
   if (best_value_ && !(smaller_is_better ? value < *best_value_ : value > *best_value_)) return false;
   best_value_ = value;
   best_step_ = step;

@@ -75,7 +75,8 @@ TEST_CASE("a name that is none is refused with those there are", "[artifact][che
        "no checkpoint in " + run.folder + " was saved with val/accuracy, so there is no best one",
        "use the last one, or name one by its step"},
       {"tony:best", "", "no run in runs is called \"tony\"", "did you mean \"tiny\"?"},
-      {"runs/gone", "", "there is no runs/gone", "give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500"},
+      {"runs/gone", "", "file not found: runs/gone",
+       "give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

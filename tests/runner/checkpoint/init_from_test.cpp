@@ -224,7 +224,7 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
   }
   SECTION("a path that is none") {
     CHECK(plan(dir, *model, dir / "gone").messages ==
-          "r.yaml:2:12: error: init_from: there is no DIR/gone\n"
+          "r.yaml:2:12: error: init_from: file not found: DIR/gone\n"
           "  hint: give a checkpoint folder, or RUN:best, RUN:last, RUN:step-000500\n");
   }
 }

@@ -265,6 +265,23 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "  hint: use isolation: fork, or one process\n"},
       {"profiler_activities", "settles without a word", kParts + kData + kBatch + "profiler: {with_flops: true}\n", ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
+      {"schedule_end", "no training at a rate of 0",
+       kParts + kData + kBatch + "lr_scheduler: {type: cosine, total_steps: 6}\n",
+       "r.yaml:6:43: warning: the learning rate is 0 from step 6 of 10: lr_scheduler.total_steps ends the schedule "
+       "there\n  hint: remove total_steps, or set lr_scheduler.min_lr_ratio\n"},
+      {"schedule_end", "a floor is a rate",
+       kParts + kData + kBatch + "lr_scheduler: {type: cosine, total_steps: 6, min_lr_ratio: 0.1}\n", ""},
+      {"held_out", "the same file twice",
+       kParts + kBatch +
+           "data: {train: {type: csv_table, path: a.csv, target: y}, val: {type: csv_table, path: a.csv, target: y}}\n",
+       "r.yaml:5:63: warning: data.val evaluates samples of data.train: both read the same part of the same files\n"
+       "  hint: write split: \":90%\" in train and split: \"90%:\" in val\n"},
+      {"held_out", "parts that share nothing",
+       kParts + kBatch +
+           "data: {train: {type: csv_table, path: a.csv, target: y, split: ':90%'}, "
+           "val: {type: csv_table, path: a.csv, target: y, split: '90%:'}}\n",
+       ""},
+      {"metric_directions", "settles without a word", kParts + kData + kBatch, ""},
   };
   std::vector<std::string> told;
   for (const Case& c : cases) {
@@ -285,6 +302,45 @@ TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
   CHECK(activities("output_trace_dir: traces") == "[\"cpu\"]");
   CHECK(activities("with_flops: false") == "null");
   CHECK(activities("row_limit: 5") == "null");
+}
+
+TEST_CASE("the direction of a metric follows from its name unless set", "[recipe][consistency]") {
+  struct Case {
+    const char* name;
+    const char* keys;
+    const char* path;
+    const char* direction;
+  };
+  static constexpr Case cases[] = {
+      {"nothing monitored", "", "checkpoint.mode", "min"},
+      {"a loss", "checkpoint: {monitor: val/loss}", "checkpoint.mode", "min"},
+      {"an accuracy", "checkpoint: {monitor: val/accuracy}", "checkpoint.mode", "max"},
+      {"an accuracy to be minimized", "checkpoint: {monitor: val/accuracy, mode: min}", "checkpoint.mode", "min"},
+      {"an unknown metric", "checkpoint: {monitor: val/reward}", "checkpoint.mode", "min"},
+      {"early stopping", "callbacks: [{type: early_stopping, monitor: val/accuracy}]", "callbacks[0].mode", "max"},
+      {"a plateau", "lr_scheduler: {type: plateau, monitor: val/accuracy}", "lr_scheduler.mode", "max"},
+      {"a sweep by its metric", "sweep: {parameters: {seed: {values: [1, 2]}}, metric: {name: val/accuracy}}",
+       "sweep.metric.goal", "maximize"},
+      {"a sweep by the first loss", "sweep: {parameters: {seed: {values: [1, 2]}}}", "sweep.metric.goal", "minimize"},
+      {"a sweep by checkpoint.monitor",
+       "checkpoint: {monitor: val/reward, mode: max}\nsweep: {parameters: {seed: {values: [1, 2]}}}",
+       "sweep.metric.goal", "maximize"},
+      {"a sweep by a metric besides checkpoint.monitor",
+       "checkpoint: {monitor: val/accuracy}\n"
+       "sweep: {parameters: {seed: {values: [1, 2]}}, metric: {name: val/mse}}",
+       "sweep.metric.goal", "minimize"},
+      {"objectives",
+       "sweep: {parameters: {seed: {values: [1, 2]}}, objectives: [{name: val/loss}, {name: val/accuracy}]}",
+       "sweep.objectives[1].goal", "maximize"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const core::Node root = settled(kParts + kData + kBatch + c.keys + "\n").root;
+      const core::Node* direction = root.at_path(c.path);
+      REQUIRE(direction != nullptr);
+      CHECK(direction->scalar_text() == c.direction);
+    }
+  }
 }
 
 TEST_CASE("the short form of a section takes keys from elsewhere", "[recipe][consistency]") {

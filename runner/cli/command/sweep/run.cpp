@@ -2,8 +2,11 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
+#include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "runner/cli/engine_or_fail.h"
@@ -48,6 +51,18 @@ bool variants_are_sound(Session& session, const sweep::Sweep& sweep) {
   return !diagnostics.has_errors();
 }
 
+/// What `--dry-run` says of the search.
+void print_search(const sweep::Sweep& sweep) {
+  std::printf("sampler  %s\n", sweep.sampler_type().c_str());
+  for (const sweep::Metric& metric : sweep.objectives()) {
+    std::printf("metric   %s, %s\n", metric.name.c_str(), metric.maximize ? "maximize" : "minimize");
+  }
+  const auto variants = sweep.variants_to_come();
+  const std::int64_t replicates = sweep.config().replicates;
+  const std::string trials = variants ? std::to_string(*variants * replicates) : "until sweep.stop";
+  std::printf("trials   %s\n", trials.c_str());
+}
+
 /// The study to resume: null for a new one, nothing when the session has failed.
 std::optional<std::unique_ptr<Study>> study_to_resume(Session& session, const sweep::Sweep& sweep) {
   auto newest = sweep::newest_study(sweep);
@@ -75,7 +90,8 @@ std::optional<std::unique_ptr<Study>> study_to_resume(Session& session, const sw
 void run(Session& session, const SweepRunFlags& flags) {
   begin_sweep(session);
   const auto sweep = read_sweep(session, flags.sweep);
-  if (!sweep || !variants_are_sound(session, *sweep) || flags.dry_run) return;
+  if (!sweep || !variants_are_sound(session, *sweep)) return;
+  if (flags.dry_run) return print_search(*sweep);
   std::unique_ptr<Study> study;
   std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   if (!flags.start_new) {
@@ -95,7 +111,8 @@ void run(Session& session, const SweepRunFlags& flags) {
 void add_sweep_run(CLI::App& sweep, Session& session) {
   auto flags = std::make_shared<SweepRunFlags>();
   CLI::App* command = sweep.add_subcommand("run", "Train variants of a recipe; resumes a sweep that was stopped");
-  add_recipe_flags(*command, flags->sweep.recipe);
+  add_recipe(*command, flags->sweep.recipe);
+  add_override_flags(*command, flags->sweep.recipe);
   command
       ->add_option("VARIED", flags->sweep.varied,
                    "Keys to vary in addition to the recipe's sweep: optimizer.lr=1e-4,3e-4")

@@ -1,0 +1,30 @@
+#include "runner/core/metric_direction.h"
+
+#include <algorithm>
+#include <array>
+
+namespace runner::core {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kHigher = {"accuracy"sv, "f1"sv, "auc"sv};
+constexpr std::array kLower = {"loss"sv, "perplexity"sv, "mse"sv, "mae"sv, "error"sv};
+
+template <std::size_t N>
+bool contains_any(std::string_view text, const std::array<std::string_view, N>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [text](std::string_view word) { return text.find(word) != std::string_view::npos; });
+}
+
+}  // namespace
+
+Better metric_direction(std::string_view metric) {
+  const std::string_view name = metric.substr(metric.rfind('/') + 1);
+  if (name == "loss_scale") return Better::kUnknown;  // of the gradient scaler: a setting, not a loss
+  if (contains_any(name, kHigher)) return Better::kHigher;
+  if (contains_any(name, kLower)) return Better::kLower;
+  return Better::kUnknown;
+}
+
+}  // namespace runner::core

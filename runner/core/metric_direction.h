@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+namespace runner::core {
+
+/// Whether lower or higher values of a metric are better.
+enum class Better { kUnknown, kLower, kHigher };
+
+/// By the name of the metric, with or without its data set: `val/accuracy` is better when higher, `loss` when lower.
+Better metric_direction(std::string_view metric);
+
+}  // namespace runner::core
