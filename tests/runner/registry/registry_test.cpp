@@ -141,7 +141,7 @@ TEST_CASE("a generated parser fills the Config", "[registry][config]") {
   checkpoint.set("save_steps", Node::string("2ep"));
   const auto config = runner::sections::checkpoint::parse_config(checkpoint);
   CHECK(config.mode == runner::sections::checkpoint::Mode::kMax);
-  CHECK(to_text(config.mode) == "max");
+  CHECK(to_text(config.mode.value()) == "max");
   CHECK(config.save_steps == runner::core::Interval{runner::core::Interval::Unit::kEpochs, 2.0});
   CHECK(config.resume_from_checkpoint == "auto");
 
