@@ -157,6 +157,7 @@ void train_set(SettledTree& tree) {
 
 /// `:90%`, `10%:20%`, or all for nothing; nothing for what is no split.
 std::optional<std::pair<double, double>> split_of(const SettledTree& tree, const std::string& set) {
+  if (tree.was_refused(set + ".split")) return std::nullopt;
   const std::string text = tree.text(set + ".split").value_or(":");
   const std::size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;

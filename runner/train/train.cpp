@@ -36,6 +36,7 @@
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/loop.h"
+#include "runner/train/observe/signals.h"
 #include "runner/train/rank_consistency.h"
 #include "runner/train/save/provenance_recorder.h"
 #include "runner/train/save/resume.h"
@@ -223,6 +224,7 @@ core::RunError as_run_error(const std::exception& error) {
 
 int train_into(Experiment& experiment, store::RunWriter& run, std::optional<ProvenanceRecorder>& recorder,
                const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
+  const SignalWatch until_recorded;  // a signal after the last step must not keep the end of the run from being written
   try {
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);

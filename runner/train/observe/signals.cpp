@@ -10,6 +10,7 @@ namespace runner::train {
 namespace {
 
 constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+int watches = 0;
 std::atomic<int> pending{0};  // a signal handler can use nothing else
 std::array<struct sigaction, kSignals.size()> previous;
 
@@ -21,6 +22,7 @@ void on_signal(int signal) {
 }  // namespace
 
 SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
+  if (watches++ > 0) return;
   pending = 0;
   struct sigaction action = {};
   action.sa_handler = on_signal;
@@ -33,6 +35,7 @@ SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
 }
 
 SignalWatch::~SignalWatch() {
+  if (--watches > 0) return;
   for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous[i], nullptr);
 }
 

@@ -208,7 +208,7 @@ TEST_CASE("what does not fit is told at once, before anything is read", "[checkp
   SECTION("a name that would speak to the terminal") {
     write(file, {{"x\x1b[2J\n", at::zeros({2})}});
     const std::string messages = plan(dir, *model, file).messages;
-    CHECK(messages.find("in DIR/a.safetensors: x\\x1b[2J\\x0a\n") != std::string::npos);
+    CHECK(messages.find("x\\x1b[2J\\x0a") != std::string::npos);
     CHECK(messages.find('\x1b') == std::string::npos);
   }
   SECTION("nothing in common") {

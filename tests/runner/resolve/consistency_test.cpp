@@ -434,8 +434,8 @@ TEST_CASE("what is settled keeps what was written", "[recipe][consistency]") {
   const Case cases[] = {
       {"the schedule ends with the training", base + kBatch + "lr_scheduler: cosine\n", "lr_scheduler.total_steps",
        "10"},
-      {"a written end stays", base + kBatch + "lr_scheduler: {type: cosine, total_steps: 7}\n",
-       "lr_scheduler.total_steps", "7"},
+      {"a written end stays", base + kBatch + "lr_scheduler: {type: cosine, total_steps: 70}\n",
+       "lr_scheduler.total_steps", "70"},
       {"a schedule that counts micro-batches",
        base + "training: {max_steps: 10, micro_batch_size: 4, gradient_accumulation_steps: 3}\n" +
            "lr_scheduler: cosine\naccumulation: {adjust_scheduler: false}\n",

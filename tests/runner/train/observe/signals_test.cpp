@@ -51,4 +51,18 @@ TEST_CASE("SIGINT after another signal leaves at once, whichever that was", "[tr
   }
 }
 
+TEST_CASE("a signal after the loop leaves the rest of the training whole", "[train][signals]") {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const SignalWatch training;
+    { const SignalWatch loop; }
+    ::raise(SIGTERM);
+    ::_exit(training.received() != nullptr ? kStayed : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kStayed);
+}
+
 }  // namespace runner::train
