@@ -1,13 +1,10 @@
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Generator.h>
-
 #include <filesystem>
 #include <map>
-#include <mutex>
 #include <system_error>
 #include <unordered_set>
 #include <utility>
 
+#include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_compare.h"
@@ -142,7 +139,7 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
 }
 
-void load_generator(const std::string& folder, int rank, CheckpointPrefetch* held) {
+void load_generators(const std::string& folder, int rank, const c10::Device& device, CheckpointPrefetch* held) {
   const std::string name = random_section(static_cast<std::size_t>(rank));
   std::error_code ignored;
   if (rank > 0 && !fs::exists(fs::path(folder) / (name + ".safetensors"), ignored)) {
@@ -150,10 +147,16 @@ void load_generator(const std::string& folder, int rank, CheckpointPrefetch* hel
                              std::to_string(rank) + " start from the seed");
   }
   const SectionReader reader(folder, name, Node::mapping(), held);
-  const at::Tensor generator_state = reader.tensor(kCpuGenerator);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(generator_state);
+  components::NamedTensors found;
+  for (const std::string& generator : components::RandomState::names_of(device)) {
+    if (found.empty() || reader.has(generator)) {
+      found.push_back({generator, reader.tensor(generator)});  // every checkpoint has the CPU's, the first one
+    } else {
+      core::log_info(folder + " was saved on another device: the random numbers of " + generator +
+                     " start from the seed");
+    }
+  }
+  components::RandomState::of(found, device).restore();
 }
 
 }  // namespace
@@ -164,7 +167,7 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held) 
   const Node& sections = section(trainer, "state", trainer_path);
   load_model(TensorSource(model_path(path), held), *state.model, Types::kSame);
   load_stateful(path, sections, state, held);
-  load_generator(path, state.rank, held);
+  load_generators(path, state.rank, state.device, held);
   return section(trainer, "counters", trainer_path);
 }
 

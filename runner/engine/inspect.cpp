@@ -19,6 +19,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/train.h"
 
@@ -77,6 +78,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   Loaded loaded;
   loaded.checkpoint = find_checkpoint(recipe, request);
   train::configure_torch(recipe);
+  train::prepare_device(recipe);
   train::BuildOptions options;
   options.for_training = false;
   options.data_sets = {request.data};
@@ -166,8 +168,8 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
   std::int64_t samples = 0;
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
-                   const at::Tensor& output = batch.at(components::kOutput);
-                   const at::Tensor& target = batch.at(components::kTarget);
+                   const at::Tensor output = batch.at(components::kOutput).cpu();
+                   const at::Tensor target = batch.at(components::kTarget).cpu();
                    samples += target.size(0);
                    for (std::int64_t i = 0; i < target.size(0); ++i) {
                      write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);

@@ -13,6 +13,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory_estimate.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/train.h"
 
@@ -68,8 +69,7 @@ void judge_memory(const train::Experiment& experiment, const train::MemoryEstima
 void plan_memory(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
   const train::MemoryEstimate estimate = train::estimate_memory(experiment);
   if (!estimate.unknown.empty()) {
-    diagnostics.warning(experiment.recipe.place("model"),
-                        "the memory of activations is left out: " + estimate.unknown,
+    diagnostics.warning(experiment.recipe.place("model"), "the memory of activations is left out: " + estimate.unknown,
                         "an operation without a shape on the meta device gets one in components/tensor/meta_pass.cpp");
   }
   const auto whole = [](double bytes) { return static_cast<std::int64_t>(std::min(bytes, 9e18)); };
@@ -169,6 +169,11 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& 
   plan_lengths(*experiment, plan);
   plan_memory(*experiment, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
+  if (!train::device_of(recipe).is_cpu()) {
+    diagnostics.warning(
+        recipe.place("device"), "the memory shown is that of a training on the CPU",
+        "on " + recipe.device + " the program's own part differs, and operations need other workspaces");
+  }
   plan_checkpoints(*experiment, plan, diagnostics);
   return plan;
 }

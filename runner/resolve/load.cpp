@@ -66,6 +66,14 @@ const Node& Recipe::at(std::string_view path_in_recipe) const {
   return *node;
 }
 
+void Recipe::settle_device(const std::string& settled) {
+  if (settled == device) return;
+  device = settled;
+  Node value = Node::string(settled, place("device"));
+  value.add_history("settled when the training began");
+  root.set("device", std::move(value));
+}
+
 Node Recipe::resolved() const {
   Node values = root;
   for (Node::Entry& entry : values.entries()) make_readable(entry.value, entry.key == "vars");

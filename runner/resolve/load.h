@@ -26,6 +26,8 @@ struct Recipe : sections::recipe::Config {
 
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
   const core::Location& place(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
+  /// Writes down the device that `auto` stands for, or `cuda` with its index.
+  void settle_device(const std::string& device);
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;
   /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a

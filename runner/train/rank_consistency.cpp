@@ -39,6 +39,7 @@ bool is_switched_on(const char* name) {
 Node to_node(const Start& start) {
   Node node = Node::mapping();
   node.set("checkpoint", Node::string(start.checkpoint));
+  node.set("device", Node::string(start.device));
   if (start.resume) {
     node.set("run_dir", Node::string(start.resume->run_dir));
     node.set("step", Node::integer(start.resume->step));
@@ -50,6 +51,7 @@ Node to_node(const Start& start) {
 Start start_of(const Node& node) {
   Start start;
   start.checkpoint = text(node, "checkpoint");
+  start.device = text(node, "device");
   if (node.find("run_dir") != nullptr) {
     start.resume =
         store::ResumePoint{text(node, "run_dir"), node.find("step")->as_integer(), node.find("branch")->as_integer()};

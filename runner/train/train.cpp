@@ -35,6 +35,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/loop.h"
 #include "runner/train/rank_consistency.h"
 #include "runner/train/save/provenance_recorder.h"
@@ -263,10 +264,7 @@ std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core
 class Training {
  public:
   Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
-      : recipe_(recipe),
-        request_(request),
-        diagnostics_(diagnostics),
-        resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
+      : recipe_(recipe), request_(request), diagnostics_(diagnostics) {}
 
   /// Runs the checks that need no data, and starts prefetching the checkpoint.
   bool look_ahead() {
@@ -274,6 +272,7 @@ class Training {
     ranks_ = meet_ranks(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
+    settle_device();
     const auto& max_memory = recipe_.training.max_memory;
     if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
@@ -322,7 +321,7 @@ class Training {
     loop.checkpoint = start_.checkpoint;
     loop.held = std::move(held_);
     loop.verify_seconds = verify_seconds_;
-    loop.peak_flops = peak_flops;
+    loop.peak_flops = experiment_->device.is_cpu() ? peak_flops : 0.0;  // measured on the CPU
     loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
     loop.signal = request_.signal;
     loop.light = request_.light != nullptr;
@@ -330,6 +329,22 @@ class Training {
   }
 
  private:
+  /// A run that is resumed stays on its device.
+  void settle_device() {
+    const bool is_open = recipe_.device == "auto";
+    if (is_open) {
+      if (start_.device.starts_with("cuda") && request_.auto_device == "cpu") {
+        throw core::RunError("the run began on " + start_.device + ", and here roux can only train on the CPU",
+                             "resume it where it can use a GPU, or with --set device=cpu --allow-change device",
+                             core::kExitUsage);
+      }
+      recipe_.settle_device(start_.device.empty() ? request_.auto_device : start_.device);
+      if (!device_of(recipe_).is_cpu()) configure_torch(recipe_);
+    }
+    prepare_device(recipe_);
+    resolved_ = is_open || request_.resolved_json.empty() ? recipe_.resolved_json() : request_.resolved_json;
+  }
+
   /// Rank 0 decides for all.
   bool agree(const std::function<Start()>& choose) {
     std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
@@ -367,10 +382,10 @@ class Training {
     }
   }
 
-  const resolve::Recipe& recipe_;
+  resolve::Recipe recipe_;  ///< with its device, once that is settled
   const TrainRequest& request_;
   core::Diagnostics& diagnostics_;
-  const std::string resolved_;  ///< the recipe as stored
+  std::string resolved_;  ///< the recipe as stored
   const core::Clock& clock_ = core::system_clock();
   std::shared_ptr<distributed::ProcessGroup> ranks_;
   bool is_first_ = true;
@@ -389,7 +404,7 @@ void configure_torch(const resolve::Recipe& recipe) {
   const auto& threads = recipe.launch.num_cpu_threads_per_process;
   if (threads) at::set_num_threads(static_cast<int>(*threads));
   set_matmul_precision(recipe.precision);
-  components::set_fused_kernels(recipe.training.fused_kernels);
+  components::set_fused_kernels(recipe.training.fused_kernels && device_of(recipe).is_cpu());
   at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 

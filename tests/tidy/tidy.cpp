@@ -401,7 +401,8 @@ class Tidy {
     }
     const bool interface = source.path == "runner/engine/engine.h" ||
                            (is_open_to_runner(source.path) && source.path != "components/tensor/tensors.h");
-    if (interface && source.path.ends_with(".h")) {
+    const bool value = include.target.starts_with("c10/core/Device");  // at::Device and its kind: no tensors
+    if (interface && !value && source.path.ends_with(".h")) {
       error(source.path, include.line,
             "an interface that others include brings no LibTorch: use runner/core/tensor_fwd.h");
     }

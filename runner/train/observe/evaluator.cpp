@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/clock.h"
 #include "runner/distributed/process_group.h"
@@ -79,6 +80,7 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
                        .rank_0_reads = dispatches});
   const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
   const auto judge = [&](std::int64_t first, components::TensorMap& read) {
+    if (!experiment.device.is_cpu()) read = components::on_device(read, experiment.device);
     {
       const components::Autocast autocast(options.autocast);
       experiment.model->forward(read);

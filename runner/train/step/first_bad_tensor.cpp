@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/isfinite.h>
 
+#include "components/tensor/device.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/gradients.h"
 
@@ -15,7 +16,7 @@ bool all_finite(const at::Tensor& tensor) {
 
 /// First bad output of the blocks for this batch; "" when all are finite.
 std::string first_bad_output(const Experiment& experiment, const MicroBatch& micro) {
-  components::TensorMap activations = micro.tensors;
+  components::TensorMap activations = components::on_device(micro.tensors, experiment.device);
   for (const auto& block : experiment.model->blocks()) {
     experiment.model->forward_block(*block, activations);
     for (const auto& output : block->outputs()) {

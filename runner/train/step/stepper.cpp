@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "components/tensor/device.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/train/experiment/out_of_memory.h"
@@ -68,7 +69,7 @@ void Stepper::begin_window() {
   window_start_ = loader_.position();
   if (options_.same_generators && loader_.position().sample == 0) strategy_->align_generators();
   if (!options_.rewinds) return;
-  window_random_ = components::RandomState::now();
+  window_random_ = components::RandomState::now(experiment_.device);
   window_buffers_.emplace(experiment_.model->buffers());
 }
 
@@ -80,7 +81,7 @@ at::Tensor Stepper::forward(const MicroBatch& micro, double weight) {
   const components::Autocast autocast(options_.autocast);
   RECORD_USER_SCOPE("forward");
   // After the pass only the graph holds what it needs, and the backward pass frees it block by block.
-  components::TensorMap activations = micro.tensors;
+  components::TensorMap activations = components::on_device(micro.tensors, experiment_.device);
   // Leave the autocast of a block with its own number format before the next operation.
   if (options_.autocast.by_block) {
     experiment_.model->forward(activations);
