@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runner/artifact/git_state.h"
+#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/cli/launching.h"
@@ -94,6 +95,9 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   }
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
+  const auto device = device_here(session, recipe);
+  if (!device) return;
+  request.auto_device = *device;
   note_growing_batch(session, recipe);
   if (request.rank && request.rank->size == 1) request.rank.reset();
   if (request.rank && request.rank->rank > 0) {

@@ -99,12 +99,22 @@ void machines(SettledTree& tree) {
 }
 
 void gpus(SettledTree& tree) {
-  constexpr const char* kOnlyCpu = "roux trains on the CPU so far";
-  if (tree.text("device") == "cuda") {
-    tree.error("device", std::string("device is cuda, but ") + kOnlyCpu, "use `device: cpu` or `device: auto`");
+  if (tree.value("launch.gpu_ids") != nullptr) {
+    tree.error("launch.gpu_ids", "gpu_ids is given, but a run trains on one device so far",
+               "select it with `device: cuda:N`");
   }
-  if (tree.value("launch.gpu_ids") == nullptr) return;
-  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "remove gpu_ids");
+  const std::string device = tree.text("device").value_or("auto");
+  if (!device.starts_with("cuda")) return;
+  if (const auto processes = tree.integer("launch.num_processes").value_or(1); processes > 1) {
+    tree.error("launch.num_processes",
+               "num_processes is " + std::to_string(processes) + ", but on " + device +
+                   " a run trains with one process so far",
+               "use one process, or several with `device: cpu`");
+  }
+  if (tree.value("training.max_memory") != nullptr) {
+    tree.error("training.max_memory", "max_memory limits the tensors of the CPU, and device is " + device,
+               "remove max_memory; training.auto_micro_batch makes batches fit");
+  }
 }
 
 }  // namespace runner::resolve

@@ -8,7 +8,7 @@ namespace runner::resolve {
 /// `launch.hosts`.
 void machines(SettledTree& tree);
 
-/// Training on a GPU does not work yet: `device: cuda` and `launch.gpu_ids` are refused.
+/// What does not work on a GPU yet is refused: several processes, and limits of the CPU's memory.
 void gpus(SettledTree& tree);
 
 }  // namespace runner::resolve

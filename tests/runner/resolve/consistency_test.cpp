@@ -248,11 +248,12 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "launch: {num_processes: 2, machine_rank: 1}\n",
        "r.yaml:6:42: error: machine_rank is 1, but num_machines is 1\n"
        "  hint: set num_machines, the same on all machines\n"},
-      {"gpus", "not yet", kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: [0, 1]}\n",
-       "r.yaml:6:9: error: device is cuda, but roux trains on the CPU so far\n"
-       "  hint: use `device: cpu` or `device: auto`\n"
-       "r.yaml:7:19: error: gpu_ids is given, but roux trains on the CPU so far\n"
-       "  hint: remove gpu_ids\n"},
+      {"gpus", "several devices, not yet", kParts + kData + kBatch + "launch: {gpu_ids: [0, 1]}\n",
+       "r.yaml:6:19: error: gpu_ids is given, but a run trains on one device so far\n"
+       "  hint: select it with `device: cuda:N`\n"},
+      {"gpus", "several processes, not yet", kParts + kData + kBatch + "device: cuda\nlaunch: {num_processes: 2}\n",
+       "r.yaml:7:25: error: num_processes is 2, but on cuda a run trains with one process so far\n"
+       "  hint: use one process, or several with `device: cpu`\n"},
       {"sweep_metric", "nothing to compare",
        kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
