@@ -49,10 +49,9 @@ train::LoopResult train_quietly(train::Experiment& experiment, store::RunWriter&
 bool same_bits(const train::Experiment& a, const train::Experiment& b) {
   const auto left = a.model->parameters(), right = b.model->parameters();
   for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i].tensor.nbytes() != right[i].tensor.nbytes()) return false;
-    if (std::memcmp(left[i].tensor.const_data_ptr(), right[i].tensor.const_data_ptr(), left[i].tensor.nbytes()) != 0) {
-      return false;
-    }
+    const at::Tensor one = left[i].tensor.cpu(), other = right[i].tensor.cpu();
+    if (one.nbytes() != other.nbytes()) return false;
+    if (std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) != 0) return false;
   }
   return left.size() == right.size();
 }

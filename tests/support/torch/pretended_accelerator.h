@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// An accelerator for tests on machines without one: a PrivateUse1 backend of LibTorch with two devices, `pretend:0`
+/// and `pretend:1`. Its kernels are the CPU's, run on copies. What a GPU would not forgive fails here too:
+///
+///   - device memory is not readable (mprotect) outside of the backend's kernels: a read or write by the CPU is a
+///   SIGSEGV
+///   - new memory holds NaN
+///   - a kernel refuses tensors of another device, but for CPU scalars
+///   - each device has its own generator, memory limit and, on demand, an error
+namespace tests::accelerator {
+
+/// Registers the backend in this process, for good; does nothing a second time. Call it before the first backward pass:
+/// LibTorch starts a thread for each device then.
+void install();
+
+/// A limit on what the tensors of each device hold; an allocation beyond it throws c10::OutOfMemoryError.
+void set_memory_limit(std::int64_t bytes);
+std::int64_t memory_held();
+std::int64_t memory_peak();  ///< since the limit was set
+
+/// Kernels that have run: what has not run here has not been tested here.
+std::int64_t kernels_run();
+/// Lets this many kernels run; the next one fails with this error. "" takes it back.
+void fail_after(std::int64_t kernels, const std::string& error);
+
+}  // namespace tests::accelerator
