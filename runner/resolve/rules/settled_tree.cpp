@@ -1,11 +1,10 @@
-#include "runner/resolve/settled_tree.h"
+#include "runner/resolve/rules/settled_tree.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/resolve/consistency.h"
 
 namespace runner::resolve {
 namespace {

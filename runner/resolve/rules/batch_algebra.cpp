@@ -1,4 +1,4 @@
-#include "runner/resolve/batch_algebra.h"
+#include "runner/resolve/rules/rules.h"
 
 #include <cstdint>
 #include <optional>

@@ -1,8 +1,11 @@
-#include "runner/resolve/machines.h"
+#include "runner/resolve/rules/rules.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
+
+#include "runner/core/text.h"
 
 namespace runner::resolve {
 namespace {
@@ -13,6 +16,7 @@ constexpr const char* kMachines = "launch.num_machines";
 constexpr const char* kRank = "launch.machine_rank";
 constexpr const char* kAddress = "launch.main_process_ip";
 constexpr const char* kHosts = "launch.hosts";
+constexpr const char* kGpuIds = "launch.gpu_ids";
 
 /// Nothing when hosts and num_machines contradict each other, which is said.
 std::optional<std::int64_t> settled_number(SettledTree& tree) {
@@ -99,12 +103,36 @@ void machines(SettledTree& tree) {
 }
 
 void gpus(SettledTree& tree) {
-  constexpr const char* kOnlyCpu = "roux trains on the CPU so far";
-  if (tree.text("device") == "cuda") {
-    tree.error("device", std::string("device is cuda, but ") + kOnlyCpu, "use `device: cpu` or `device: auto`");
+  const std::string device = tree.text("device").value_or("auto");
+  const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
+  const std::int64_t here = (processes - 1) / std::max<std::int64_t>(1, tree.integer(kMachines).value_or(1)) + 1;
+  if (const Node* ids = tree.value(kGpuIds); ids != nullptr && ids->is_sequence()) {
+    std::set<std::int64_t> different;
+    for (const Node& id : ids->items()) {
+      if (id.is_integer()) different.insert(id.as_integer());
+    }
+    const auto listed = static_cast<std::int64_t>(ids->items().size());
+    if (static_cast<std::int64_t>(different.size()) < listed) {
+      tree.error(kGpuIds, "gpu_ids lists a GPU twice: two processes cannot share one", "list each GPU once");
+    } else if (listed < here) {
+      tree.error(kGpuIds,
+                 "gpu_ids lists " + core::counted(listed, "GPU", "GPUs") + ", but there are " + std::to_string(here) +
+                     " processes on a machine",
+                 "list a GPU for each process, or use fewer processes");
+    }
+    if (device == "cpu") tree.warning(kGpuIds, "launch.gpu_ids has no effect: device is cpu", "remove one of them");
   }
-  if (tree.value("launch.gpu_ids") == nullptr) return;
-  tree.error("launch.gpu_ids", std::string("gpu_ids is given, but ") + kOnlyCpu, "remove gpu_ids");
+  if (!device.starts_with("cuda")) return;
+  if (processes > 1 && device != "cuda") {
+    tree.error("device",
+               "device is " + device + ", but num_processes is " + std::to_string(processes) +
+                   ": each process needs a GPU of its own",
+               "write device: cuda; launch.gpu_ids chooses the GPUs");
+  }
+  if (tree.value("training.max_memory") != nullptr) {
+    tree.error("training.max_memory", "max_memory limits the tensors of the CPU, and device is " + device,
+               "remove max_memory; training.auto_micro_batch makes batches fit");
+  }
 }
 
 }  // namespace runner::resolve

@@ -1,0 +1,221 @@
+#include "runner/resolve/rules/rules.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/core/metric_direction.h"
+#include "runner/core/suggest.h"
+#include "runner/core/text.h"
+#include "runner/registry/wording.h"
+
+namespace runner::resolve {
+
+using core::Node;
+using registry::enumerated;
+
+namespace {
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// `loss` and the types of eval.metrics; nothing when the list was refused.
+std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
+  const Node* metrics = tree.value("eval.metrics");
+  if (metrics == nullptr || !metrics->is_sequence()) return std::nullopt;
+  std::vector<std::string> names = {"loss"};
+  for (const Node& metric : metrics->items()) {
+    const Node* type = metric.find("type");
+    if (type == nullptr || !type->is_string()) return std::nullopt;
+    names.push_back(type->as_string());
+  }
+  return names;
+}
+
+/// The keys that name a metric to monitor: checkpoint.monitor, a plateau's, and those of callbacks.
+std::vector<std::string> monitor_paths(SettledTree& tree) {
+  std::vector<std::string> paths;
+  for (const char* path : {"checkpoint.monitor", "lr_scheduler.monitor"}) {
+    if (tree.text(path)) paths.emplace_back(path);
+  }
+  // Of several objectives the first stands in for it.
+  if (tree.text("sweep.metric.name") && !tree.text("sweep.objectives[0].name")) paths.emplace_back("sweep.metric.name");
+  if (const Node* objectives = tree.value("sweep.objectives")) {
+    for (std::size_t i = 0; i < objectives->items().size(); ++i) {
+      const std::string path = "sweep.objectives[" + std::to_string(i) + "].name";
+      if (tree.text(path)) paths.push_back(path);
+    }
+  }
+  if (const Node* callbacks = tree.value("callbacks")) {
+    for (std::size_t i = 0; i < callbacks->items().size(); ++i) {
+      const std::string path = "callbacks[" + std::to_string(i) + "].monitor";
+      if (tree.text(path)) paths.push_back(path);
+    }
+  }
+  return paths;
+}
+
+/// Whether higher values of a metric are better; lower ones if its name does not tell.
+bool is_maximized(const std::string& metric) { return core::metric_direction(metric) == core::Better::kHigher; }
+
+/// The metric that a word names or most likely means, one that is measured first; "" for none.
+std::string meant_metric(const SettledTree& tree, const std::string& word, const std::vector<std::string>& measured) {
+  const std::string near = core::closest(word, measured);
+  return near.empty() ? tree.meant_metric(word) : near;
+}
+
+/// `write val/loss` for `loss`, `val_loss` and `eval_loss`.
+std::string monitor_hint(const SettledTree& tree, const std::string& monitor, const std::vector<std::string>& sets,
+                         const std::vector<std::string>& measured) {
+  std::vector<std::string> words = sets;
+  for (const char* word : {"eval", "val", "valid", "validation", "dev", "test"}) words.emplace_back(word);
+  std::string set = sets[0], metric = monitor;
+  for (const std::string& word : words) {
+    if (!monitor.starts_with(word) || monitor.find_first_of("_-.:", word.size()) != word.size()) continue;
+    if (contains(sets, word)) set = word;
+    metric = monitor.substr(word.size() + 1);
+    break;
+  }
+  const std::string meant = meant_metric(tree, metric, measured);
+  if (meant.empty()) return "write " + set + "/loss";
+  return "write " + set + "/" + meant +
+         (contains(measured, meant) ? "" : ", and add it to eval.metrics: [" + meant + "]");
+}
+
+/// How to name one of the metrics of `set` in place of `metric`.
+std::string metric_hint(const SettledTree& tree, const std::string& set, const std::string& metric,
+                        const std::vector<std::string>& measured) {
+  const std::string meant = meant_metric(tree, metric, measured);
+  if (contains(measured, meant)) return "did you mean " + set + "/" + meant + "?";
+  if (meant == metric) return "add it to eval.metrics: [" + metric + "]";
+  if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
+  std::vector<std::string> names;
+  for (const std::string& name : measured) names.push_back(set + "/" + name);
+  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics takes";
+}
+
+}  // namespace
+
+/// The directions that the author left to the metrics. A sweep's single metric is settled below.
+void metric_directions(SettledTree& tree) {
+  const auto settle = [&tree](const std::string& block, const char* metric, const char* direction, const char* lower,
+                              const char* higher) {
+    const std::string name = tree.text(block + metric).value_or("");
+    const std::string why = name.empty() ? "default" : "the direction of " + name;
+    tree.fill(block + direction, Node::string(is_maximized(name) ? higher : lower), why);
+  };
+  const auto count = [&tree](const char* path) {
+    const Node* list = tree.value(path);
+    return list == nullptr ? 0 : list->items().size();
+  };
+  settle("checkpoint.", "monitor", "mode", "min", "max");
+  if (tree.text("lr_scheduler.monitor")) settle("lr_scheduler.", "monitor", "mode", "min", "max");
+  for (std::size_t i = 0; i < count("callbacks"); ++i) {
+    const std::string block = "callbacks[" + std::to_string(i) + "].";
+    if (tree.text(block + "type") == "early_stopping") settle(block, "monitor", "mode", "min", "max");
+  }
+  for (std::size_t i = 0; i < count("sweep.objectives"); ++i) {
+    settle("sweep.objectives[" + std::to_string(i) + "].", "name", "goal", "minimize", "maximize");
+  }
+}
+
+/// What a sweep compares, where its author left that open.
+void sweep_metric(SettledTree& tree) {
+  if (tree.value("sweep") == nullptr || tree.was_refused("sweep.metric")) return;
+  if (const auto first = tree.text("sweep.objectives[0].name")) {
+    if (tree.text("sweep.metric.name").value_or(*first) != *first) {
+      tree.error("sweep.metric", "a sweep has either one metric or several objectives", "keep one of the two");
+    }
+    tree.fill("sweep.metric.name", Node::string(*first), "the first of sweep.objectives");
+    if (const auto goal = tree.text("sweep.objectives[0].goal")) {
+      tree.fill("sweep.metric.goal", Node::string(*goal), "the first of sweep.objectives");
+    }
+    return;
+  }
+  const std::optional<std::string> monitor = tree.text("checkpoint.monitor");
+  const std::vector<std::string> sets = evaluated_sets(tree);
+  if (monitor) {
+    tree.fill("sweep.metric.name", Node::string(*monitor), "checkpoint.monitor");
+  } else if (!sets.empty()) {
+    tree.fill("sweep.metric.name", Node::string(sets[0] + "/loss"), "the first data set that is evaluated");
+  }
+  const std::string metric = tree.text("sweep.metric.name").value_or("");
+  const bool larger = monitor == metric ? tree.text("checkpoint.mode") == "max" : is_maximized(metric);
+  tree.fill("sweep.metric.goal", Node::string(larger ? "maximize" : "minimize"),
+            monitor == metric ? "checkpoint.mode" : "the direction of " + metric);
+  if (tree.text("sweep.metric.name") || tree.value("data") == nullptr) return;
+  tree.error("sweep", "a sweep needs an evaluation, but train is the only data set",
+             "add a data set, such as data.val");
+}
+
+void metric_once(SettledTree& tree) {
+  const std::optional<std::vector<std::string>> names = metric_names(tree);
+  if (!names) return;
+  for (std::size_t i = 1; i < names->size(); ++i) {
+    if (std::find(names->begin(), names->begin() + static_cast<std::ptrdiff_t>(i), (*names)[i]) ==
+        names->begin() + static_cast<std::ptrdiff_t>(i))
+      continue;
+    tree.error("eval.metrics[" + std::to_string(i - 1) + "]", "eval.metrics has " + (*names)[i] + " twice",
+               "keep one of them");
+  }
+}
+
+void monitored_metric(SettledTree& tree) {
+  const std::vector<std::string> sets = evaluated_sets(tree);
+  const std::optional<std::vector<std::string>> metrics = metric_names(tree);
+  const std::vector<std::string> loss_only = {"loss"};
+  if (tree.value("data") == nullptr || tree.was_refused("data")) return;
+  for (const std::string& path : monitor_paths(tree)) {
+    const std::string monitor = *tree.text(path);
+    const std::size_t slash = monitor.find('/');
+    const std::string example = (sets.empty() ? std::string("val") : sets[0]) + "/loss";
+    if (slash == std::string::npos) {
+      tree.error(path,
+                 path + " must be a data set and a metric, as in " + example + ", got " + core::in_quotes(monitor),
+                 sets.empty() ? "" : monitor_hint(tree, monitor, sets, metrics.value_or(loss_only)));
+      continue;
+    }
+    const std::string set = monitor.substr(0, slash);
+    const std::string metric = monitor.substr(slash + 1);
+    if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
+      if (set == "train") {
+        tree.error(path, path + " is " + monitor + ", but train is not evaluated",
+                   sets.empty() ? "add a data set to evaluate, such as data.val" : "write " + sets[0] + "/" + metric);
+        continue;
+      }
+      const std::string near = core::closest(set, sets);
+      tree.error(path, path + " is " + monitor + ", but there is no data set called " + core::in_quotes(set),
+                 sets.empty()   ? "add data." + set
+                 : near.empty() ? "there is " + enumerated(sets, "and", sets.size())
+                                : "did you mean " + near + "/" + metric + "?");
+      continue;
+    }
+    if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;
+    tree.error(path,
+               path + " is " + monitor + ", but only " + enumerated(*metrics, "and", metrics->size()) +
+                   (metrics->size() > 1 ? " are" : " is") + " measured",
+               metric_hint(tree, set, metric, *metrics));
+  }
+}
+
+void monitor_needs_evaluation(SettledTree& tree) {
+  if (tree.given("eval.eval_steps") || tree.was_refused("eval")) return;
+  for (const std::string& path : monitor_paths(tree)) {
+    if (path == "checkpoint.monitor" && !tree.is_true("checkpoint.save_best")) continue;
+    if (path.starts_with("sweep.") && !tree.text("sweep.pruner.type")) continue;  // the evaluation at the end will do
+    tree.error(path, path + " is " + *tree.text(path) + ", but nothing is evaluated before the end",
+               "set the interval with eval.eval_steps");
+  }
+}
+
+void something_to_evaluate(SettledTree& tree) {
+  const Node* data = tree.value("data");
+  if (!tree.given("eval.eval_steps") || data == nullptr || !evaluated_sets(tree).empty()) return;
+  tree.warning("eval.eval_steps",
+               "eval.eval_steps is given, but train is the only data set: there is nothing to evaluate",
+               "add a data set, such as data.val");
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,78 @@
+#include "runner/resolve/rules/rules.h"
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "runner/core/text.h"
+
+namespace runner::resolve {
+
+using core::Node;
+
+/// Words that stand for other runs and checkpoints wherever a run is named.
+void run_name_words(SettledTree& tree) {
+  const std::string name = tree.text("run_name").value_or("");
+  if (name != "last" && name != "best") return;
+  tree.error("run_name", "run_name is " + name + ", which means another run or checkpoint in every command",
+             "write " + name + "-1 or the like");
+}
+
+/// A tracker's place in a run is kept by its name.
+void tracker_names(SettledTree& tree) {
+  const Node* trackers = tree.value("trackers");
+  if (trackers == nullptr) return;
+  std::map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < trackers->items().size(); ++i) {
+    const std::string path = "trackers[" + std::to_string(i) + "]";
+    const auto type = tree.text(path + ".type"), given = tree.text(path + ".name");
+    if (!type) continue;
+    const auto [at, is_new] = first.emplace(given.value_or(*type), i);
+    if (is_new) continue;
+    tree.error(
+        given ? path + ".name" : path,
+        path + " is called " + core::in_quotes(at->first) + ", and so is trackers[" + std::to_string(at->second) + "]",
+        "give each its own `name`");
+  }
+}
+
+/// Where a tracker writes files, as the recipe has it. Two of a kind that write to one place would undo each other's
+/// work; those that are not named here tell each other apart.
+void tracker_places(SettledTree& tree) {
+  static const std::map<std::string, const char*> kPlaces = {
+      {"csv", "path"},    {"jsonl", "path"},  {"tensorboard", "logging_dir"}, {"comet_ml", "offline_directory"},
+      {"clearml", "dir"}, {"dvclive", "dir"},
+  };
+  const Node* trackers = tree.value("trackers");
+  if (trackers == nullptr) return;
+  std::map<std::string, std::size_t> first;
+  for (std::size_t i = 0; i < trackers->items().size(); ++i) {
+    const std::string path = "trackers[" + std::to_string(i) + "]";
+    const auto type = tree.text(path + ".type");
+    const auto key = type ? kPlaces.find(*type) : kPlaces.end();
+    if (key == kPlaces.end()) continue;
+    const std::string where = path + "." + key->second;
+    const auto place = tree.text(where);
+    if (!place) continue;
+    const auto [at, is_new] = first.emplace(std::filesystem::path(*place).lexically_normal().string(), i);
+    if (is_new) continue;
+    tree.error(
+        where,
+        path + " writes to " + core::in_quotes(*place) + ", and so does trackers[" + std::to_string(at->second) + "]",
+        "give each its own path");
+  }
+}
+
+/// Any setting of a profile enables it.
+void profiler_activities(SettledTree& tree) {
+  const auto record = [&tree](const std::string& path) {
+    tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "settled by " + path);
+  };
+  for (const char* key : {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"}) {
+    const std::string path = std::string("profiler.") + key;
+    if (tree.is_true(path)) record(path);
+  }
+  if (tree.text("profiler.output_trace_dir")) record("profiler.output_trace_dir");
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,105 @@
+#include "runner/resolve/rules/rules.h"
+
+#include <optional>
+#include <string>
+
+#include "runner/core/units.h"
+
+namespace runner::resolve {
+
+using core::Node;
+
+/// Ranks are processes.
+void sweep_isolation(SettledTree& tree) {
+  const std::int64_t count = tree.integer("launch.num_processes").value_or(1);
+  if (tree.text("sweep.isolation") != "none" || count == 1) return;
+  tree.error("sweep.isolation", "isolation is none, but launch.num_processes is " + std::to_string(count),
+             "use isolation: fork, or one process");
+}
+
+/// Keys for whoever looks after several processes, and for several readers.
+void one_process(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.count_repeated_samples",
+                           "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
+    if (!tree.is_true(path) || !tree.written(path)) continue;
+    tree.warning(path, std::string(path) + " has no effect: there is one process", "leave it out");
+  }
+  if (tree.integer("launch.max_restarts").value_or(0) > 0) {
+    tree.warning("launch.max_restarts", "launch.max_restarts has no effect: one process has no supervisor",
+                 "run the same command again to resume, or train with several processes");
+  }
+  const auto unused = [&](const char* path) {
+    tree.warning(path, std::string(path) + " has no effect: one process has no supervisor",
+                 "remove it, or train with several processes");
+  };
+  if (tree.integer("launch.tee").value_or(0) > 0) unused("launch.tee");
+  if (tree.given("launch.log_dir")) unused("launch.log_dir");
+  for (const char* path : {"launch.enable_cpu_affinity", "launch.debug"}) {
+    if (tree.is_true(path)) unused(path);
+  }
+}
+
+/// Settings of the gradient exchange with a single process.
+void exchanges(SettledTree& tree) {
+  if (tree.integer("launch.num_processes").value_or(1) > 1) return;
+  const auto unused = [&](const std::string& path) {
+    tree.warning(path, path + " has no effect: one process exchanges no gradients", "leave it out");
+  };
+  if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
+  if (tree.given("local_sgd.local_sgd_steps")) unused("local_sgd.local_sgd_steps");
+}
+
+/// What needs gradients that all processes have in common, or weights that are the same after each step.
+void local_sgd(SettledTree& tree) {
+  if (!tree.given("local_sgd.local_sgd_steps") || tree.integer("launch.num_processes").value_or(1) == 1) return;
+  const auto refuse = [&](const std::string& path, const std::string& why) {
+    tree.error(path, path + " cannot be combined with local_sgd: " + why, "leave one of the two out");
+  };
+  for (const char* path : {"accumulation.sync_each_batch", "ddp.static_graph", "ddp.check_reduction"}) {
+    if (tree.is_true(path)) refuse(path, "no gradients are exchanged");
+  }
+  if (tree.text("ddp.comm_hook").value_or("no") != "no") refuse("ddp.comm_hook", "no gradients are exchanged");
+  const Node* unused = tree.value("ddp.find_unused_parameters");
+  if (unused != nullptr && unused->is_bool() && !unused->as_bool()) {
+    refuse("ddp.find_unused_parameters", "no gradients are exchanged");
+  }
+  for (const char* path : {"faults.on_nan", "faults.on_spike"}) {
+    const std::string action = tree.text(path).value_or("");
+    if (action == "skip" || action == "rollback") refuse(path, "processes would skip different steps");
+  }
+  const std::string mode = tree.text("precision.mode").value_or("");
+  if (mode == "16-mixed") refuse("precision.mode", "processes would overflow at different steps");
+  if (mode == "bf16-true") refuse("precision.mode", "the mean of bfloat16 weights is not representable");
+  if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
+}
+
+/// What an approximation left out is added to the next gradient; a step that is taken back would leave its part there.
+/// Where a gradient is not finite the exchange forgets by itself.
+void error_feedback(SettledTree& tree) {
+  const std::string hook = tree.text("ddp.comm_hook").value_or("no");
+  if (tree.integer("launch.num_processes").value_or(1) == 1 || !hook.ends_with("power_sgd")) return;
+  if (!tree.is_true("ddp.comm_state_option.use_error_feedback")) return;
+  const auto refuse = [&](const char* path) {
+    tree.error(path, std::string(path) + " undoes steps, but " + hook + " would keep their errors",
+               "set use_error_feedback: false, use another comm_hook, or remove it");
+  };
+  if (tree.text("faults.on_spike") == "skip") refuse("faults.on_spike");
+  if (tree.text("training.auto_micro_batch")) refuse("training.auto_micro_batch");
+}
+
+void time_for_the_save(SettledTree& tree) {
+  const Node* limit = tree.value("launch.time_limit");
+  const Node* margin = tree.value("launch.save_margin");
+  if (limit == nullptr || margin == nullptr) return;
+  const core::Result<double> limit_s = core::parse_duration_s(limit->scalar_text());
+  const core::Result<double> margin_s = core::parse_duration_s(margin->scalar_text());
+  if (!limit_s || !margin_s || margin_s.value() < limit_s.value()) return;
+  tree.error("launch.save_margin",
+             "time_limit is " + limit->scalar_text() + ", of which save_margin reserves " + margin->scalar_text() +
+                 ": no time is left for training",
+             "use a longer time_limit, or a shorter save_margin");
+}
+
+}  // namespace runner::resolve

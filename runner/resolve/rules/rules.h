@@ -1,0 +1,67 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runner/resolve/rules/settled_tree.h"
+
+// The rules between sections. Each reads a validated recipe, settles what its author left open, and reports what does
+// not fit together. runner/resolve/consistency.cpp says in which order they apply.
+
+namespace runner::resolve {
+
+/// The names of the data sets other than `train`.
+std::vector<std::string> evaluated_sets(const SettledTree& tree);
+
+// The data sets.
+void train_set(SettledTree& tree);
+void data_set_names(SettledTree& tree);
+void held_out(SettledTree& tree);
+
+// What is trained, for how long, and how.
+void one_limit(SettledTree& tree);
+void compat(SettledTree& tree);
+void total_steps(SettledTree& tree);
+void schedule_end(SettledTree& tree);
+void precision_keys(SettledTree& tree);
+void one_average(SettledTree& tree);
+void micro_batch_can_shrink(SettledTree& tree);
+void somewhere_to_roll_back_to(SettledTree& tree);
+void init_from_source(SettledTree& tree);
+void init_from_rename(SettledTree& tree);
+
+// The metrics that are measured, and what names one of them.
+void metric_directions(SettledTree& tree);
+void sweep_metric(SettledTree& tree);
+void metric_once(SettledTree& tree);
+void monitored_metric(SettledTree& tree);
+void monitor_needs_evaluation(SettledTree& tree);
+void something_to_evaluate(SettledTree& tree);
+
+// Several processes, and the time they have.
+void sweep_isolation(SettledTree& tree);
+void one_process(SettledTree& tree);
+void exchanges(SettledTree& tree);
+void local_sgd(SettledTree& tree);
+void error_feedback(SettledTree& tree);
+void time_for_the_save(SettledTree& tree);
+
+// The name of the run, and what is written beside it.
+void run_name_words(SettledTree& tree);
+void tracker_names(SettledTree& tree);
+void tracker_places(SettledTree& tree);
+void profiler_activities(SettledTree& tree);
+
+/// micro_batch_size x gradient_accumulation_steps x launch.num_processes = global_batch_size. Two of the three give the
+/// third; one size alone means an accumulation of 1. Where a global batch of whole micro-batches does not divide by the
+/// processes, some make one micro-batch less than that.
+void batch_algebra(SettledTree& tree);
+
+/// The rules about several machines: their `launch` settings must be consistent, and `launch.num_machines` follows from
+/// `launch.hosts`.
+void machines(SettledTree& tree);
+
+/// A GPU for each process. What does not work on a GPU yet is refused: limits of the CPU's memory.
+void gpus(SettledTree& tree);
+
+}  // namespace runner::resolve
