@@ -123,10 +123,7 @@ std::vector<std::string> find_categories(const CsvFile& file, std::size_t column
 
 std::string list_some(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 8;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + quote(names[i]);
-  if (names.size() > kShown) text += " and " + std::to_string(names.size() - kShown) + " more";
-  return text;
+  return runner::core::joined_first(names, kShown, ", ", [](const std::string& name) { return quote(name); });
 }
 
 }  // namespace components::data

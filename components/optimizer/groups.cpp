@@ -12,6 +12,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 
 namespace components::optimizer {
 namespace {
@@ -105,10 +106,7 @@ class Cutter {
   std::string hint(const Node& pattern) const {
     const std::string near = runner::core::closest(pattern.as_string(), names_);
     if (!near.empty()) return "did you mean \"" + near + "\"? `*` stands for any text";
-    std::string some;
-    for (std::size_t i = 0; i < names_.size() && i < 3; ++i) some += (i > 0 ? ", " : "") + names_[i];
-    if (names_.size() > 3) some += ", ...";
-    return "the parameters are called " + some + "; `*` stands for any text";
+    return "the parameters are called " + runner::core::joined_first(names_, 3) + "; `*` stands for any text";
   }
 
   const std::vector<NamedTensor>& parameters_;

@@ -20,6 +20,7 @@
 #include "runner/core/language/name_map.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
@@ -41,11 +42,7 @@ constexpr const char* kTransposeHint =
     "write the file with these weights transposed (weight.t().contiguous()), or keep their initial values with "
     "init_from.exclude";
 
-std::string list_text(const Names& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size() && i < kNamesShown; ++i) text += (i == 0 ? "" : ", ") + names[i];
-  return names.size() > kNamesShown ? text + ", ..." : text;
-}
+std::string list_text(const Names& names) { return core::joined_first(names, kNamesShown); }
 
 std::string count_text(std::size_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);

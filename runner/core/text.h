@@ -1,7 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -21,6 +24,16 @@ std::string joined(const Items& items, std::string_view between = ", ", const Te
       text += shown;
     }
   }
+  return text;
+}
+
+/// `a, b and 4 more`: the first `limit` items, joined, and the number of the others.
+template <typename Items, typename TextOf = std::identity>
+std::string joined_first(const Items& items, std::size_t limit, std::string_view between = ", ",
+                         const TextOf& text_of = {}) {
+  const std::size_t shown = std::min(items.size(), limit);
+  std::string text = joined(std::span(items).first(shown), between, text_of);
+  if (shown < items.size()) text += " and " + std::to_string(items.size() - shown) + " more";
   return text;
 }
 

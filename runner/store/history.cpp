@@ -10,6 +10,7 @@
 
 #include "runner/core/json.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/core/utf8.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/run_reader.h"
@@ -89,12 +90,8 @@ std::string shown(const std::string& name) {
 
 core::Failure no_series(const std::string& run_dir, const std::vector<Series>& all, const std::string& name) {
   std::vector<std::string> keys;
-  std::string list;
-  for (const Series& series : all) {
-    keys.push_back(series.key());
-    if (keys.size() <= kNamesShown) list += (list.empty() ? "" : ", ") + shown(keys.back());
-  }
-  if (keys.size() > kNamesShown) list += " and " + std::to_string(keys.size() - kNamesShown) + " more";
+  for (const Series& series : all) keys.push_back(series.key());
+  const std::string list = core::joined_first(keys, kNamesShown, ", ", shown);
   const std::string near = core::closest(name, keys);
   const std::string folder = std::filesystem::path(run_dir).filename();
   return {folder + " has no metric " + core::quote(name),

@@ -16,6 +16,7 @@
 
 #include "runner/core/platform/files.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/text.h"
@@ -89,21 +90,16 @@ bool newer(const RunSummary& a, const RunSummary& b) {
 
 core::Failure ambiguous(const std::string& text, const std::string& output_dir,
                         const std::vector<const RunSummary*>& fits) {
-  std::string list;
-  for (std::size_t i = 0; i < fits.size() && i < kCandidatesShown; ++i) {
-    list += (i == 0 ? "" : ", ") + fits[i]->id + " (" + fits[i]->name + ")";
-  }
-  if (fits.size() > kCandidatesShown) list += ", ...";
+  const std::string list = core::joined_first(fits, kCandidatesShown, ", ",
+                                              [](const RunSummary* run) { return run->id + " (" + run->name + ")"; });
   return {"\"" + text + "\" fits " + std::to_string(fits.size()) + " runs in " + output_dir + ": " + list,
           "write more of the id"};
 }
 
 /// A run's folder was copied: commands that remove, resume or annotate need to know which one.
 core::Failure copied(const std::string& text, const std::vector<std::string>& folders) {
-  std::string list;
-  for (std::size_t i = 0; i < folders.size() && i < kCandidatesShown; ++i) list += (i == 0 ? "" : ", ") + folders[i];
-  if (folders.size() > kCandidatesShown) list += ", ...";
-  return {"\"" + text + "\" is in " + std::to_string(folders.size()) + " folders, copies of each other: " + list,
+  return {"\"" + text + "\" is in " + std::to_string(folders.size()) +
+              " folders, copies of each other: " + core::joined_first(folders, kCandidatesShown),
           "write the folder's path"};
 }
 

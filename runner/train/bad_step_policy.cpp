@@ -7,6 +7,7 @@
 #include <limits>
 #include <system_error>
 
+#include "components/tensor/device.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
@@ -112,6 +113,7 @@ StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
       if (experiment_.ranks != nullptr && !is_shared(error)) throw;  // the other ranks are elsewhere in the step
       if (!stepper_.can_rewind() || !give_up_copies(saver)) shrink_or_refuse(error, size, what);
       stepper_.rewind();
+      components::empty_cache(experiment_.device);
       stepper_.set_micro_batch_size(size);
     }
   }
@@ -163,6 +165,7 @@ std::optional<EvalResult> BadStepPolicy::evaluate(const NamedDataset& set, EvalO
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
       if (experiment_.ranks != nullptr && !is_shared(error)) throw;
+      components::empty_cache(experiment_.device);
       if (give_up_copies(saver)) continue;
       std::int64_t size = options.micro_batch_size;
       shrink_or_refuse(
@@ -256,12 +259,8 @@ std::string BadStepPolicy::first_bad_tensor() {
 
 std::string BadStepPolicy::samples_text() const {
   const std::vector<std::int64_t> samples = bad_samples();
-  std::string text = samples.size() == 1 ? "sample " : "samples ";
-  for (std::size_t i = 0; i < std::min(samples.size(), kSamplesShown); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(samples[i]);
-  }
-  if (samples.size() > kSamplesShown) text += " and " + std::to_string(samples.size() - kSamplesShown) + " more";
-  text += " of data.train";
+  const std::string text =
+      (samples.size() == 1 ? "sample " : "samples ") + core::joined_first(samples, kSamplesShown) + " of data.train";
   return to_blame_ ? text + " on rank " + std::to_string(*to_blame_) : text;
 }
 

@@ -13,6 +13,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/core/language/name_map.h"
 #include "runner/core/suggest.h"
+#include "runner/core/text.h"
 
 namespace runner::train {
 namespace {
@@ -72,13 +73,11 @@ Formats choose_formats(const resolve::Recipe& recipe, const Model& model, core::
     }
     if (any) continue;
     const std::string near = core::closest(pattern, names);
-    std::string some;
-    for (std::size_t i = 0; i < names.size() && i < 3; ++i) some += (i > 0 ? ", " : "") + names[i];
-    diagnostics.error(
-        recipe.at("precision.overrides").find_entry(pattern)->key_location,
-        "the model has no block called \"" + pattern + "\"",
-        near.empty() ? "its blocks are called " + some + (names.size() > 3 ? ", ..." : "") + "; `*` stands for any text"
-                     : "did you mean \"" + near + "\"? `*` stands for any text");
+    diagnostics.error(recipe.at("precision.overrides").find_entry(pattern)->key_location,
+                      "the model has no block called \"" + pattern + "\"",
+                      near.empty()
+                          ? "its blocks are called " + core::joined_first(names, 3) + "; `*` stands for any text"
+                          : "did you mean \"" + near + "\"? `*` stands for any text");
   }
   return formats;
 }
@@ -143,7 +142,8 @@ Precision read_precision(const Config& config) {
   return precision;
 }
 
-void apply_precision(const resolve::Recipe& recipe, Model& model, core::Diagnostics& diagnostics) {
+void apply_precision(const resolve::Recipe& recipe, c10::DeviceType device, Model& model,
+                     core::Diagnostics& diagnostics) {
   const Config& config = recipe.precision;
   if (config.overrides.empty() && config.mode != Mode::kBf16True) return;
   auto formats = std::make_shared<const Formats>(choose_formats(recipe, model, diagnostics));
@@ -152,15 +152,15 @@ void apply_precision(const resolve::Recipe& recipe, Model& model, core::Diagnost
   convert_weights(*formats, model);
   const bool switches = !config.overrides.empty();
   components::model::BlockHooks hooks;
-  hooks.before_forward = [formats, switches](const Block& block, components::TensorMap& activations) {
+  hooks.before_forward = [formats, switches, device](const Block& block, components::TensorMap& activations) {
     const BlockFormat& format = formats->at(&block);
-    if (switches) Autocast::set_type(format.autocast);
+    if (switches) Autocast::set_type(format.autocast, device);
     convert_inputs(block, format, activations);
   };
   // The loss, after the blocks, uses the section's own mode.
   if (switches) {
-    hooks.after_forward = [type = format_of(config).autocast](const Block&, components::TensorMap&) {
-      Autocast::set_type(type);
+    hooks.after_forward = [type = format_of(config).autocast, device](const Block&, components::TensorMap&) {
+      Autocast::set_type(type, device);
     };
   }
   model.add_hooks(std::move(hooks));

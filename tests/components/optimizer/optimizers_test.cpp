@@ -160,7 +160,8 @@ TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimi
        "  hint: did you mean \"wte.weight\"? `*` stands for any text\n"},
       {"{type: adamw, param_groups: [{pattern: 'layer4.*', lr: 0.1}]}",
        "optimizer.yaml:1:40: error: no parameter is called \"layer4.*\"\n"
-       "  hint: the parameters are called wte.weight, h.0.ln_1.weight, h.0.ln_1.bias, ...; `*` stands for any text\n"},
+       "  hint: the parameters are called wte.weight, h.0.ln_1.weight, h.0.ln_1.bias and 2 more; `*` stands for any "
+       "text\n"},
       {"{type: adamw, param_groups: [{pattern: 'wte.*', momentum: 0.1}]}",
        "optimizer.yaml:1:59: error: optimizer adamw has no momentum of a group\n"
        "  hint: sgd and rmsprop have one\n"},
