@@ -7,7 +7,6 @@
 #include "components/sampler/math/grid_points.h"
 #include "generated/section/sampler_common.h"
 #include "runner/core/error.h"
-#include "runner/recipe/interpolate.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
 #include "runner/sweep/spec/regret_check.h"
@@ -139,8 +138,7 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
                                  core::Diagnostics& diagnostics) {
   Sweep sweep;
   sweep.open_ = open;
-  recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
-  sweep.base_ = resolve::settle_recipe(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
+  sweep.base_ = resolve::settle_open(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
   sweep.space_ = read_space(sweep.base_, sweep.open_, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (sweep.space_ == nullptr) {
@@ -165,7 +163,8 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
 
 std::vector<double> Sweep::signed_values(double value, const std::vector<double>& others) const {
   std::vector<double> values = {signed_value(value)};
-  for (std::size_t i = 0; i < others.size(); ++i) values.push_back(objectives_[i + 1].signed_value(others[i]));
+  const std::size_t count = std::min(others.size(), objectives_.size() - 1);
+  for (std::size_t i = 0; i < count; ++i) values.push_back(objectives_[i + 1].signed_value(others[i]));
   return values;
 }
 
@@ -206,8 +205,7 @@ std::optional<resolve::Recipe> Sweep::with(std::vector<Assignment> changes, cons
   composed.root.erase("sweep");
   for (Assignment& change : changes)
     recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
-  recipe::interpolate(composed.root, composed.recipe_dir, {}, diagnostics);
-  auto recipe = resolve::settle_recipe(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
+  auto recipe = resolve::settle_open(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   return recipe;
 }
