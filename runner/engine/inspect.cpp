@@ -21,6 +21,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/train.h"
 
@@ -38,7 +39,7 @@ std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, con
   }
   std::vector<store::RunSummary> runs;
   for (auto& run : store::list_runs(recipe.output_dir, clock)) {
-    if (run.name == recipe.run_name) runs.push_back(std::move(run));
+    if (run.name == recipe.run_name && !run.smoke) runs.push_back(std::move(run));
   }
   return runs;
 }
@@ -103,6 +104,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   loaded.checkpoint = find_checkpoint(recipe, request);
   check_training_data(recipe, loaded.checkpoint);
   train::configure_torch(recipe);
+  train::prepare_device(recipe);
   train::BuildOptions options;
   options.for_training = false;
   options.data_sets = {request.data};
@@ -192,8 +194,8 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
   std::int64_t samples = 0;
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
-                   const at::Tensor& output = batch.at(components::kOutput);
-                   const at::Tensor& target = batch.at(components::kTarget);
+                   const at::Tensor output = batch.at(components::kOutput).cpu();
+                   const at::Tensor target = batch.at(components::kTarget).cpu();
                    samples += target.size(0);
                    for (std::int64_t i = 0; i < target.size(0); ++i) {
                      write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);

@@ -55,6 +55,10 @@ ConsoleRow row_of_json(const std::string& line) {
 
 }  // namespace
 
+ConsoleRow console_row(const std::string& line) {
+  return line.starts_with("{") ? row_of_json(line) : row_of_text(line);
+}
+
 std::vector<ConsoleRow> read_console(const std::string& run_dir, std::int64_t& from) {
   std::vector<ConsoleRow> rows;
   std::ifstream file(run_dir + "/logs/rank-0.log", std::ios::binary);
@@ -64,8 +68,7 @@ std::vector<ConsoleRow> read_console(const std::string& run_dir, std::int64_t& f
   text.resize(static_cast<std::size_t>(file.gcount()));
   std::size_t begin = 0;
   for (std::size_t end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    const std::string line = text.substr(begin, end - begin);
-    rows.push_back(line.starts_with("{") ? row_of_json(line) : row_of_text(line));
+    rows.push_back(console_row(text.substr(begin, end - begin)));
   }
   if (rows.empty() && text.size() == kBytesMax) {
     rows.push_back(row_of_text(text));

@@ -140,7 +140,9 @@ void settle_status(RunSummary& run, const core::Clock& clock) {
 }
 
 void read_resolved(RunSummary& run) {
-  const auto text = core::read_file(run.run_dir + "/resolved.json", kResolvedBytesMax);
+  constexpr const char* kFile = "resolved.json";
+  const std::string path = run.branch > 0 ? branch_file(run.run_dir, kFile, run.branch) : run.run_dir + "/" + kFile;
+  const auto text = core::read_file(path, kResolvedBytesMax);
   run.resolved = text ? core::parse_json(text.value()).value_or(core::Node::null()) : core::Node::null();
   recipe::rename_keys(run.resolved);
 }

@@ -30,7 +30,8 @@ RunRecord read_record(Database& database, const std::string& run_dir, const std:
 /// of the last write, and is kept only if the run is dead.
 void settle_status(RunSummary& run, const core::Clock& clock);
 
-/// Reads resolved.json, with renamed keys under their new names; a null node if missing or damaged.
+/// Reads resolved.json of the newest branch, with renamed keys under their new names; a null node if missing or
+/// damaged.
 void read_resolved(RunSummary& run);
 
 /// Whether the folder was made by a RunWriter.

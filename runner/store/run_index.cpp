@@ -14,7 +14,7 @@ namespace runner::store {
 namespace {
 
 // Another number than this, lower or higher, means: throw the rows away.
-constexpr std::int64_t kIndexFormat = 4;
+constexpr std::int64_t kIndexFormat = 5;
 
 constexpr const char* kTable = R"(
 DROP TABLE IF EXISTS runs;
