@@ -15,8 +15,8 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/disk/tracer.h"
-#include "tests/support/run_place.h"
-#include "tests/support/same_end.h"
+#include "tests/support/process/run_place.h"
+#include "tests/support/process/same_end.h"
 #include "tests/support/skip.h"
 
 namespace {

@@ -11,10 +11,10 @@
 
 #include "runner/core/build_info.h"
 #include "runner/core/platform/listening_socket.h"
-#include "tests/support/other_build.h"
 #include "tests/support/process/launched.h"
-#include "tests/support/run_place.h"
-#include "tests/support/same_end.h"
+#include "tests/support/process/other_build.h"
+#include "tests/support/process/run_place.h"
+#include "tests/support/process/same_end.h"
 
 namespace {
 

@@ -6,8 +6,8 @@
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/run_place.h"
-#include "tests/support/same_end.h"
+#include "tests/support/process/run_place.h"
+#include "tests/support/process/same_end.h"
 
 namespace {
 

@@ -10,7 +10,7 @@
 
 #include "runner/store/run_reader.h"
 #include "tests/support/process/launched.h"
-#include "tests/support/run_place.h"
+#include "tests/support/process/run_place.h"
 #include "tests/support/skip.h"
 
 namespace {

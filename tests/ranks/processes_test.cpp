@@ -18,7 +18,7 @@
 #include "tests/support/disk/file_events.h"
 #include "tests/support/process/launched.h"
 #include "tests/support/process/ranks_place.h"
-#include "tests/support/same_end.h"
+#include "tests/support/process/same_end.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "tests/support/run_place.h"
+#include "tests/support/process/run_place.h"
 
 namespace {
 

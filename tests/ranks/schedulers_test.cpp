@@ -11,10 +11,10 @@
 #include "runner/store/run_reader.h"
 #include "tests/support/process/launched.h"
 #include "tests/support/process/postgres.h"
-#include "tests/support/run_place.h"
-#include "tests/support/same_end.h"
+#include "tests/support/process/run_place.h"
+#include "tests/support/process/same_end.h"
+#include "tests/support/process/swept.h"
 #include "tests/support/skip.h"
-#include "tests/support/swept.h"
 
 namespace {
 

@@ -22,7 +22,7 @@
 #include "runner/store/run_writer.h"
 #include "tests/support/at_each.h"
 #include "tests/support/disk/tracer.h"
-#include "tests/support/run_place.h"
+#include "tests/support/process/run_place.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 

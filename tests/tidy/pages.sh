@@ -44,7 +44,7 @@ for page in pages:
             elif anchor and there.suffix == ".md" and anchor not in anchors(there):
                 problems.append(f"{page}:{number}: error: links to {target}, and there is no such heading")
 
-# Paths in the text, without placeholders, and words. The changelog tells what was; one page is generated.
+# Whole paths in the text (no `<NAME>`, no `*`), and words. The changelog tells what was; one page is generated.
 PATH = r"(?<![\w./$-])((?:runner|components|trackers|schemas|recipes|tests|docs)/[\w./-]*)(?![\w./*<>{}$-])"
 listed = re.search(r"^```phrases\n(.*?)^```", pathlib.Path("docs/wording.md").read_text(), re.M | re.S).group(1)
 PHRASES = r"(?i)\b(" + "|".join(listed.split("\n")[:-1]) + r")\b"

@@ -55,6 +55,12 @@ echo '#include "runner/core/node.h"' >>runner/core/platform/files.h
 expect 'two folders include each other' 'closes a circle of folders: '
 
 fresh
+mkdir -p tests/support/disk
+echo '#include "tests/support/disk/b.h"' >tests/support/a.h
+echo '#include "tests/support/a.h"' >tests/support/disk/b.h
+expect 'two folders of the tests include each other' 'closes a circle of folders: '
+
+fresh
 echo '#include <torch/nn.h>' >>runner/core/node.cpp
 expect 'LibTorch in a layer without it' 'core is without LibTorch, yet it includes <torch/nn.h>'
 

@@ -13,8 +13,8 @@
 #include "runner/core/json.h"
 #include "tests/support/disk/file_events.h"
 #include "tests/support/process/process.h"
-#include "tests/support/run_place.h"
-#include "tests/support/swept.h"
+#include "tests/support/process/run_place.h"
+#include "tests/support/process/swept.h"
 
 namespace {
 

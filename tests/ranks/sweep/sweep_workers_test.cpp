@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/support/process/postgres.h"
-#include "tests/support/swept.h"
+#include "tests/support/process/swept.h"
 
 namespace {
 

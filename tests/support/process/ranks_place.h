@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "runner/store/run_reader.h"
-#include "tests/support/run_place.h"
+#include "tests/support/process/run_place.h"
 
 namespace tests {
 

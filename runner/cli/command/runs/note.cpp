@@ -8,7 +8,7 @@ void add_runs_note(CLI::App& runs, Session& session) {
   CLI::App* command = runs.add_subcommand("note", "Add a note to a run, with the current time");
   command->add_option("RUN", request->run, kRunText)->required();
   command->add_option("TEXT", request->text, "Text of the note; may have several lines")->required();
-  command->footer("\nExample:\n  roux runs note last 'diverged: the warm-up was too short'\n");
+  command->footer("\nExample:\n  roux runs note last 'diverged: the warmup was too short'\n");
   on_runs_call<review::RunsSayRequest>(*command, session, request, review::runs_note);
 }
 

@@ -1,4 +1,4 @@
-#include "tests/support/same_end.h"
+#include "tests/support/process/same_end.h"
 
 #include <catch2/catch.hpp>
 

@@ -15,7 +15,7 @@
 #include "runner/store/lease.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/run_place.h"
+#include "tests/support/process/run_place.h"
 
 namespace tests {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/run_place.h"
+#include "tests/support/process/run_place.h"
 
 namespace tests {
 
