@@ -1,14 +1,20 @@
 #!/usr/bin/env bash
-# carry_libraries.sh BUILD DEPS PREFIX: copies the libraries that the built binaries need into PREFIX/lib, all but those
-# of the C and C++ run time, and gathers the notices of whatever it carried.
+# carry_libraries.sh BUILD DEPS PREFIX [beside-torch]: copies the libraries that the built binaries need to PREFIX/lib,
+# all but those of the C and C++ run time, and gathers the notices of whatever it carried. With beside-torch, for a
+# machine whose Python has torch: LibTorch and CUDA stay here, the run time of C++ comes along.
 set -euo pipefail
-build=$1 deps=$2 prefix=$3
+build=$1 deps=$2 prefix=$3 place=${4:-anywhere}
 notice=$prefix/share/doc/roux/NOTICE-third-party
 mkdir -p "$prefix/lib" "$(dirname "$notice")"
 
 binaries=()
 for binary in "$build"/bin/roux "$build"/lib/libroux_*.so; do [ ! -e "$binary" ] || binaries+=("$binary"); done
 runtime='/(libc|libm|libdl|librt|libutil|libpthread|libresolv|libstdc\+\+|libgcc_s|ld-linux[^/]*|libroux_[a-z]*)\.so'
+deps_real=$(readlink -f "$deps")
+if [ "$place" = beside-torch ]; then
+  runtime='/(libc|libm|libdl|librt|libutil|libpthread|libresolv|ld-linux[^/]*|libroux_[a-z]*)\.so'
+  runtime+="|^$deps_real(-cuda)?/|^$(realpath -ms "$deps")(-cuda)?/"
+fi
 needed=$(ldd "${binaries[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE "$runtime")
 

@@ -1,14 +1,16 @@
 # cmake --install PREFIX and cpack: the program, what it loads, what the author of a plugin needs, and the notices of
 # everything that is carried. Nothing in it names a folder of this machine, so that the prefix may be moved.
-install(TARGETS roux schema_gen RUNTIME DESTINATION bin)
-install(TARGETS roux_base LIBRARY DESTINATION lib)
+# The component `program` is what trains, without what a plugin's author needs: tests/gpu/bundle installs it alone.
+install(TARGETS roux RUNTIME DESTINATION bin COMPONENT program)
+install(TARGETS schema_gen RUNTIME DESTINATION bin)
+install(TARGETS roux_base LIBRARY DESTINATION lib COMPONENT program)
 set(carried roux roux_base schema_gen)
 if(ROUX_ENGINE)
-  install(TARGETS roux_engine LIBRARY DESTINATION lib)
+  install(TARGETS roux_engine LIBRARY DESTINATION lib COMPONENT program)
   list(APPEND carried roux_engine)
 endif()
 if(ROUX_CUDA)
-  install(TARGETS roux_cuda LIBRARY DESTINATION lib)
+  install(TARGETS roux_cuda LIBRARY DESTINATION lib COMPONENT program)
   list(APPEND carried roux_cuda)
 endif()
 set_target_properties(${carried} PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")

@@ -1,6 +1,7 @@
-"""What the machine itself takes for the state of peers/checkpoint.py: machine.py MEGABYTES -> one JSON line.
+"""What the machine itself takes for the state of peers/checkpoint.py: machine.py MEGABYTES [cpu|cuda] -> one JSON line.
 
-stall_ms  one copy of that many bytes in memory, by torch's threads, into memory that was used before
+stall_ms  one copy of that many bytes in memory, by torch's threads, into memory that was used before; with cuda, from
+          the GPU into page-locked memory
 synced_s  `dd conv=fsync` of that many bytes; committed_s and stall_sync_ms are the same
 load_s    the same bytes read from the page cache; read_s is the same
 """
@@ -14,6 +15,7 @@ import time
 import torch
 
 megabytes = int(float(sys.argv[1]))
+device = (sys.argv[2:] or ["cpu"])[0]
 torch.set_num_threads(2)
 
 
@@ -26,10 +28,10 @@ def seconds(work, times=1):
     return statistics.median(taken)
 
 
-state = torch.arange(megabytes * 125_000, dtype=torch.int64)
-copy = torch.empty_like(state)
+state = torch.arange(megabytes * 125_000, dtype=torch.int64, device=device)
+copy = torch.empty_like(state, device="cpu", pin_memory=device == "cuda")
 copy.copy_(state)
-copy_s = seconds(lambda: copy.copy_(state), 5)
+copy_s = seconds(lambda: copy.copy_(state), 5)  # blocks on a GPU, too
 with tempfile.TemporaryDirectory() as folder:
     dd = ["dd", "if=/dev/zero", f"of={folder}/file", "bs=1000000", f"count={megabytes}", "conv=fsync", "status=none"]
     synced_s = seconds(lambda: subprocess.run(dd, check=True))

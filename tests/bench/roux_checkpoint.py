@@ -1,4 +1,6 @@
-"""Checkpoints of roux on the workload of peers/checkpoint.py: roux_checkpoint.py ROUX RECIPE save|beside -> one JSON line.
+"""Checkpoints of roux on the workload of peers/checkpoint.py:
+
+    roux_checkpoint.py ROUX RECIPE save|beside [--every STEPS] [SET...] -> one JSON line
 
 save    stall_ms  how long the loop stands still for an asynchronous save. The one before is committed by then, as the
                   peers' is: what a save that has to wait for another one costs is not measured
@@ -12,6 +14,7 @@ save    stall_ms  how long the loop stands still for an asynchronous save. The o
         read_s    how long that reading takes beside the building of model and data
 beside  beside_ratio  a step's duration while a save is written, verified and rotated, divided by that of a step alone
 """
+import argparse
 import json
 import os
 import sqlite3
@@ -24,12 +27,20 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "peers"))
 from common import warm_memory  # noqa: E402
 
-roux, recipe, what = sys.argv[1:4]
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("roux")
+parser.add_argument("recipe")
+parser.add_argument("what", choices=["save", "beside"])
+parser.add_argument("--every", type=int, default=40, help="steps from one save to the next")
+parser.add_argument("sets", nargs="*")
+a = parser.parse_intermixed_args()
 
 
 def run(folder, *arguments):
     warm_memory()
-    line = [roux, "run", recipe, "--quiet", "--output-dir", folder, *arguments]
+    line = [a.roux, "run", a.recipe, "--quiet", "--output-dir", folder]
+    for one in [*a.sets, *arguments]:
+        line += [one] if one.startswith("--") else ["--set", one]
     done = subprocess.run(line, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(line)}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
@@ -62,19 +73,20 @@ def refuse_crowded(saves):
 
 def save():
     with tempfile.TemporaryDirectory() as folder:
-        run(folder, "--new", "--set", "training.max_steps=121", "--set", "checkpoint.save_steps=40", "--set",
+        run(folder, "--new", f"training.max_steps={3 * a.every + 1}", f"checkpoint.save_steps={a.every}",
             "checkpoint.save_at_end=false")
         saves = events(folder, "checkpoint")
         refuse_crowded(saves)
     with tempfile.TemporaryDirectory() as folder:
         # Reading back and the removal of the checkpoint before, seconds for the disk, end before the next save.
-        run(folder, "--new", "--set", "training.max_steps=60", "--set", "checkpoint.save_steps=20", "--set",
+        half = a.every // 2
+        run(folder, "--new", f"training.max_steps={3 * half}", f"checkpoint.save_steps={half}",
             "checkpoint.async_save=false")
         synced = events(folder, "checkpoint")
         refuse_crowded(synced)
         warm(folder)
-        last = next(Path(folder).glob("*/checkpoints/step-000060"))
-        run(folder, "--set", "training.max_steps=61", "--set", f"checkpoint.resume_from_checkpoint={last}")
+        last = next(Path(folder).glob(f"*/checkpoints/step-{3 * half:06}"))
+        run(folder, f"training.max_steps={3 * half + 1}", f"checkpoint.resume_from_checkpoint={last}")
         load = events(folder, "restore")[-1]
     median = lambda rows, key: statistics.median(row[key] for row in rows)
     return {"stall_ms": median(saves, "stall_seconds") * 1e3, "stall_max_ms": max(s["stall_seconds"] for s in saves) * 1e3,
@@ -86,13 +98,13 @@ def save():
 
 def beside():
     with tempfile.TemporaryDirectory() as folder:
-        run(folder, "--new", "--set", "training.max_steps=121", "--set", "checkpoint.save_steps=40", "--set",
+        run(folder, "--new", f"training.max_steps={3 * a.every + 1}", f"checkpoint.save_steps={a.every}",
             "checkpoint.save_at_end=false")
         saves = events(folder, "checkpoint")
         refuse_crowded(saves)
         ends = dict(read(folder, "SELECT m.step, m.time_ms FROM metrics m JOIN series s ON m.series = s.id WHERE s.name = 'loss'"))
     alone, others = [], []
-    for step in range(3, 122):
+    for step in range(3, 3 * a.every + 2):
         # The step that follows a save has the stall in front of it; it is not the step's own.
         own = [s for s in saves if s["step"] == step - 1]
         seconds = (ends[step] - ends[step - 1]) / 1e3 - sum(s["stall_seconds"] for s in own)
@@ -104,4 +116,4 @@ def beside():
 
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")
-print(json.dumps({"save": save, "beside": beside}[what]()))
+print(json.dumps({"save": save, "beside": beside}[a.what]()))

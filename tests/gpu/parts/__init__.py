@@ -1,0 +1,19 @@
+"""The parts of tests/gpu/run, the most valuable first, with the seconds that each may take: at most 480, 1500 in all.
+
+A part is a function of a Lab (what can be run) and a Record (what was found). One more is one more line here.
+"""
+from . import numerics, resources, speed
+
+PARTS = {
+    "environment": (resources.environment, 50),
+    "smoke": (numerics.smoke, 100),
+    "resume": (numerics.resume, 150),
+    "precision": (numerics.precision, 150),
+    "memory": (resources.memory, 110),
+    "nccl": (resources.nccl, 40),
+    "speed-gpt": (speed.gpt, 420),
+    "speed-resnet": (speed.resnet, 150),
+    "speed-mlp": (speed.mlp, 110),
+    "speed-startup": (speed.startup, 70),
+    "speed-checkpoint": (speed.checkpoint, 150),
+}
