@@ -1,6 +1,10 @@
 #include "runner/cli/accelerate_import.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+#include <utility>
 
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
@@ -14,12 +18,79 @@ using State = AccelerateOption::State;
 
 constexpr const char* kFsdp = "every process holds all parameters; sharding (FSDP, ZeRO) is planned";
 constexpr const char* kMegatron = "tensor and pipeline parallel training are planned";
-constexpr const char* kTpu = "LibTorch has no TPU; training runs on CPUs";
+constexpr const char* kTpu = "roux does not train on TPUs";
 constexpr const char* kPython = "there is no Python script: a recipe defines the training";
 constexpr const char* kMpirun = "use `mpirun --hostfile FILE roux run RECIPE`";
-constexpr const char* kDevice = "training runs on CPUs";
-constexpr const char* kGpus = "training runs on CPUs; GPUs are planned";
+constexpr const char* kDevice = "roux trains on CPUs and NVIDIA GPUs";
+constexpr const char* kUseCpu = "set use_cpu: true to train on the CPU, or use a machine with an NVIDIA GPU";
+constexpr const char* kFitsOne = "set distributed_type: 'NO' and num_processes: 1 if the model fits on one device";
+constexpr const char* kNoGraph = "roux compiles no graph";
+constexpr const char* kFuses = "remove it; `training.fused_kernels` fuses operations on the CPU";
+constexpr const char* kInference = "it optimizes inference, not training";
+constexpr const char* kConvert = "remove it; convert the trained weights (safetensors) for it";
+constexpr const char* kLibTorch = "LibTorch uses the CPU's instructions without an extension";
 constexpr const char* kCloud = "roux does not start cloud machines";
+constexpr const char* kOwnMachine = "start a machine yourself and use `roux run` there";
+
+/// A value of an option that roux does not take, as docs/devices.md lists them.
+struct Refusal {
+  const char* key;
+  const char* value;  ///< in upper case; "" for any that is not "no"
+  State state;
+  const char* why;
+  const char* instead;
+};
+
+constexpr Refusal kRefusals[] = {
+    {"compute_environment", "AMAZON_SAGEMAKER", State::kRefused, kCloud, kOwnMachine},
+    {"distributed_type", "MPS", State::kRefused, kDevice, "use a Linux machine, with use_cpu: true or an NVIDIA GPU"},
+    {"distributed_type", "MULTI_XPU", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "MULTI_NPU", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "MULTI_MLU", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "MULTI_SDAA", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "MULTI_MUSA", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "MULTI_HPU", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "MULTI_NEURON", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "XLA", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "TPU", State::kRefused, kDevice, kUseCpu},
+    {"distributed_type", "DATA_PARALLEL", State::kRefused, kCloud, kOwnMachine},
+    {"distributed_type", "MODEL_PARALLEL", State::kRefused, kCloud, kOwnMachine},
+    {"distributed_type", "FSDP", State::kLater, kFsdp, kFitsOne},
+    {"distributed_type", "DEEPSPEED", State::kLater, kFsdp, kFitsOne},
+    {"distributed_type", "MEGATRON_LM", State::kLater, kMegatron, kFitsOne},
+    {"use_xpu", "", State::kRefused, kDevice, kUseCpu},
+    {"tpu", "", State::kRefused, kDevice, kUseCpu},
+    {"ipex", "", State::kRefused, kLibTorch, "remove it; no setting is needed"},
+    {"mpirun_ccl", "", State::kRefused, "processes communicate over Gloo",
+     "remove it; `ddp.comm_hook: bf16` halves what they exchange"},
+    {"dynamo_backend", "INDUCTOR", State::kFollows, "roux compiles no graph and runs fused kernels on the CPU",
+     "`training.fused_kernels: false` turns them off"},
+    {"dynamo_backend", "CUDAGRAPHS", State::kLater, "CUDA graphs are planned", "remove it; training runs without them"},
+    {"dynamo_backend", "AOT_CUDAGRAPHS", State::kLater, "CUDA graphs are planned",
+     "remove it; training runs without them"},
+    {"dynamo_backend", "EAGER", State::kRefused, kNoGraph, "remove it; operations run eagerly without it"},
+    {"dynamo_backend", "AOT_EAGER", State::kRefused, kNoGraph, "remove it; operations run eagerly without it"},
+    {"dynamo_backend", "NVFUSER", State::kRefused, kNoGraph, kFuses},
+    {"dynamo_backend", "AOT_NVFUSER", State::kRefused, kNoGraph, kFuses},
+    {"dynamo_backend", "AOT_TS_NVFUSER", State::kRefused, kNoGraph, kFuses},
+    {"dynamo_backend", "NVPRIMS_NVFUSER", State::kRefused, kNoGraph, kFuses},
+    {"dynamo_backend", "OFI", State::kRefused, kInference, kConvert},
+    {"dynamo_backend", "FX2TRT", State::kRefused, kInference, kConvert},
+    {"dynamo_backend", "ONNXRT", State::kRefused, kInference, kConvert},
+    {"dynamo_backend", "TENSORRT", State::kRefused, kInference, kConvert},
+    {"dynamo_backend", "TVM", State::kRefused, kInference, kConvert},
+    {"dynamo_backend", "IPEX", State::kRefused, kInference, kConvert},
+    {"dynamo_backend", "TORCHXLA_TRACE_ONCE", State::kRefused, kDevice, kUseCpu},
+    {"dynamo_backend", "AOT_TORCHXLA_TRACE_ONCE", State::kRefused, kDevice, kUseCpu},
+    {"dynamo_backend", "HPU_BACKEND", State::kRefused, kDevice, kUseCpu},
+    {"dynamo_backend", "NEURON", State::kRefused, kDevice, kUseCpu},
+};
+
+/// The values of these options that roux takes.
+constexpr std::pair<const char*, const char*> kTaken[] = {
+    {"compute_environment", "LOCAL_MACHINE"}, {"distributed_type", "NO"}, {"distributed_type", "MULTI_CPU"},
+    {"distributed_type", "MULTI_GPU"},        {"dynamo_backend", "NO"},
+};
 
 const AccelerateOption* find(const std::string& name) {
   const auto& all = accelerate_options();
@@ -59,19 +130,34 @@ bool means_no(const Node& value) {
   return value.is_string() && (text == "no" || text == "false" || text == "none" || text.empty());
 }
 
-/// Whether training runs on CPUs whatever the options for GPUs are, as in Accelerate.
-bool is_on_cpu(const Node& config) {
-  return std::any_of(config.entries().begin(), config.entries().end(), [](const Node::Entry& entry) {
-    return (entry.key == "use_cpu" || entry.key == "cpu") && !means_no(entry.value);
-  });
+/// The refusals of an option, whatever its value.
+std::vector<Refusal> refusals_of(const std::string& name) {
+  std::vector<Refusal> found;
+  std::copy_if(std::begin(kRefusals), std::end(kRefusals), std::back_inserter(found),
+               [&](const Refusal& refusal) { return name == refusal.key; });
+  return found;
 }
 
-/// Whether an entry chooses GPUs; `gpu_ids: all` chooses none.
-bool chooses_gpus(const Node::Entry& entry) {
-  const std::string text = entry.value.is_string() ? lower(entry.value.as_string()) : "";
-  if (entry.key == "distributed_type") return text == "multi_gpu";
-  return (entry.key == "gpu_ids" && text != "all" && !entry.value.is_null()) ||
-         (entry.key == "multi_gpu" && !means_no(entry.value));
+/// What an option of devices may hold; empty if it may hold anything.
+std::vector<std::string> values_of(const std::string& name) {
+  std::vector<std::string> values;
+  for (const auto& [key, value] : kTaken) {
+    if (name == key) values.emplace_back(value);
+  }
+  for (const Refusal& refusal : refusals_of(name)) {
+    if (*refusal.value != '\0') values.emplace_back(refusal.value);
+  }
+  return values;
+}
+
+const char* verdict(State state) {
+  switch (state) {
+    case State::kWorks: break;
+    case State::kFollows: return "needs no setting";
+    case State::kLater: return "is not supported yet";
+    case State::kRefused: return "is refused";
+  }
+  return "";
 }
 
 /// The value of an equivalent key; null if it is the default.
@@ -98,8 +184,6 @@ Node translated(const AccelerateOption& option, const Node& value, core::Diagnos
   return as_written(value);
 }
 
-void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics);
-
 const char* word(State state) {
   switch (state) {
     case State::kWorks: return "works";
@@ -110,67 +194,173 @@ const char* word(State state) {
   return "";
 }
 
-/// Warns about values of implied options that are not supported.
-void look_at_what_follows(const Node::Entry& entry, core::Diagnostics& diagnostics) {
-  const std::string value = entry.value.is_string() ? entry.value.as_string() : "";
-  const auto tell = [&](const std::string& why) {
-    diagnostics.warning(entry.value.location(), entry.key + " " + value + " " + why);
-  };
-  if (entry.key == "compute_environment" && value == "AMAZON_SAGEMAKER") tell(std::string("is refused: ") + kCloud);
-  if (entry.key != "distributed_type" || value.empty()) return;
-  if (value == "FSDP" || value == "DEEPSPEED") return tell(std::string("is not supported yet: ") + kFsdp);
-  if (value == "MEGATRON_LM") return tell(std::string("is not supported yet: ") + kMegatron);
-  if (value == "MULTI_GPU") return tell(std::string("is not supported yet: ") + kGpus);
-  if (value == "NO" || value == "MULTI_CPU") return;
-  tell(std::string("is refused: ") + kDevice);
-}
+/// One reading of a config file.
+class Import {
+ public:
+  Import(const Node& config, core::Diagnostics& diagnostics) : config_(config), diagnostics_(diagnostics) {
+    // As in Accelerate: with use_cpu, training runs on CPUs whatever the options for devices are.
+    on_cpu_ = has("use_cpu") || has("cpu");
+    processes_ = count("num_processes");
+  }
 
-/// Takes the keys of an unsupported section that have an equivalent; returns the others.
-std::string take_parts(const Node& section, Node& recipe, core::Diagnostics& diagnostics) {
-  std::string others;
-  for (const Node::Entry& part : section.is_mapping() ? section.entries() : std::vector<Node::Entry>()) {
-    const AccelerateOption* option = find(part.key);
-    if (option != nullptr && option->state == State::kWorks) {
-      take(part, recipe, diagnostics);
-    } else if (!means_no(part.value)) {
-      others += (others.empty() ? "" : ", ") + part.key;
+  Node recipe() {
+    for (const Node::Entry& entry : config_.entries()) take(entry);
+    if (!on_cpu_) take_gpus();
+    return recipe_;
+  }
+
+ private:
+  bool has(const char* name) const {
+    const Node* value = config_.find(name);
+    return value != nullptr && !means_no(*value);
+  }
+
+  /// 1 where the file does not say.
+  std::int64_t count(const char* name) const {
+    const Node* value = config_.find(name);
+    const Node number = value != nullptr ? as_written(*value) : Node::null();
+    return number.is_integer() ? number.as_integer() : 1;
+  }
+
+  void take(const Node::Entry& entry) {
+    const AccelerateOption* option = find(entry.key);
+    if (option == nullptr) return refuse_name(entry);
+    if (!refusals_of(entry.key).empty()) return judge(entry);
+    if (option->state == State::kFollows || entry.value.is_null()) return;
+    if (entry.key == "gpu_ids" || entry.key == "multi_gpu") return;  // take_gpus()
+    if (option->state != State::kWorks) return refuse(entry, *option);
+    if (Node value = translated(*option, entry.value, diagnostics_); !value.is_null()) {
+      put(recipe_, option->key, std::move(value));
     }
   }
-  return others;
-}
 
-void take(const Node::Entry& entry, Node& recipe, core::Diagnostics& diagnostics) {
-  const AccelerateOption* option = find(entry.key);
-  if (option == nullptr) {
+  void refuse_name(const Node::Entry& entry) {
     std::vector<std::string> names;
     for (const AccelerateOption& known : accelerate_options()) names.emplace_back(known.name);
     const std::string near = core::closest(entry.key, names);
-    return diagnostics.error(entry.key_location, "Accelerate has no option " + entry.key,
-                             near.empty() ? "" : "did you mean " + near + "?");
+    diagnostics_.error(entry.key_location, "Accelerate has no option " + entry.key,
+                       near.empty() ? "" : "did you mean " + near + "?");
   }
-  if (option->state == State::kFollows) return look_at_what_follows(entry, diagnostics);
-  if (entry.value.is_null()) return;
-  if (option->state != State::kWorks) {
-    const std::string parts = take_parts(entry.value, recipe, diagnostics);
+
+  /// An option of a device or a compiler.
+  void judge(const Node::Entry& entry) {
+    if (means_no(entry.value)) return;
+    const std::string value = core::upper(entry.value.scalar_text());
+    for (const Refusal& refusal : refusals_of(entry.key)) {
+      if (*refusal.value != '\0' && value != refusal.value) continue;
+      if (on_cpu_ && refusal.why == std::string_view(kDevice)) return;  // it has what the hint asks for
+      return tell(entry, refusal);
+    }
+    const std::vector<std::string> known = values_of(entry.key);
+    if (std::find(known.begin(), known.end(), value) != known.end()) return;
+    const std::string near = core::closest(value, known);
+    diagnostics_.error(entry.value.location(),
+                       entry.key + " must be one of " + core::joined(known) + ", got " + entry.value.scalar_text(),
+                       near.empty() ? "" : "did you mean " + near + "?");
+  }
+
+  void tell(const Node::Entry& entry, const Refusal& refusal) {
+    const std::string text =
+        entry.key + " " + entry.value.scalar_text() + " " + verdict(refusal.state) + ": " + refusal.why;
+    if (refusal.state == State::kFollows) {
+      diagnostics_.notice(entry.value.location(), text, refusal.instead);
+    } else {
+      diagnostics_.warning(entry.value.location(), text, refusal.instead);
+    }
+  }
+
+  void refuse(const Node::Entry& entry, const AccelerateOption& option) {
+    const std::string parts = take_parts(entry);
     if (means_no(entry.value) || (entry.value.is_mapping() && parts.empty())) return;
-    return diagnostics.warning(entry.key_location,
-                               entry.key + (parts.empty() ? "" : " (" + parts + ")") +
-                                   (option->state == State::kLater ? " is not supported yet: " : " is refused: ") +
-                                   option->note);
+    diagnostics_.warning(entry.key_location, entry.key + (parts.empty() ? "" : " (" + parts + ")") + " " +
+                                                 verdict(option.state) + ": " + option.note);
   }
-  if (Node value = translated(*option, entry.value, diagnostics); !value.is_null()) {
-    put(recipe, option->key, std::move(value));
+
+  /// Takes the keys of an unsupported section that are options of their own; returns the others.
+  std::string take_parts(const Node::Entry& section) {
+    std::string others;
+    if (!section.value.is_mapping()) return others;
+    for (Node::Entry part : section.value.entries()) {
+      if (section.key == "dynamo_config" && !part.key.starts_with("dynamo_")) part.key = "dynamo_" + part.key;
+      const AccelerateOption* option = find(part.key);
+      const bool own = option != nullptr && (option->state == State::kWorks || option->state == State::kFollows ||
+                                             !refusals_of(part.key).empty());
+      if (own) {
+        take(part);
+      } else if (!means_no(part.value)) {
+        others += (others.empty() ? "" : ", ") + part.key;
+      }
+    }
+    return others;
   }
-}
+
+  /// The option that asks for GPUs without naming them; null if there is none.
+  const Node::Entry* multi_gpu() const {
+    for (const Node::Entry& entry : config_.entries()) {
+      if (entry.key == "multi_gpu" && !means_no(entry.value)) return &entry;
+      if (entry.key == "distributed_type" && lower(entry.value.scalar_text()) == "multi_gpu") return &entry;
+    }
+    return nullptr;
+  }
+
+  /// The GPUs that `gpu_ids` names; none for `all`.
+  std::vector<std::string> gpus(const Node& ids) {
+    std::vector<std::string> numbers;
+    const std::string text = ids.scalar_text();
+    if (ids.is_null() || lower(text) == "all") return numbers;
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = text.find(',', begin);
+      numbers.emplace_back(core::trimmed(std::string_view(text).substr(begin, end - begin)));
+      const std::string& number = numbers.back();
+      const bool digits = !number.empty() && number.find_first_not_of("0123456789") == std::string::npos;
+      if (digits && number.size() <= 2) continue;
+      diagnostics_.error(ids.location(),
+                         "gpu_ids must be all, or numbers of GPUs with commas between them, got " + text);
+      return {};
+    }
+    return numbers;
+  }
+
+  /// gpu_ids then names XPUs, NPUs, ...
+  bool is_other_device() const {
+    const Node* type = config_.find("distributed_type");
+    const std::vector<Refusal> refusals = refusals_of("distributed_type");
+    return type != nullptr && std::any_of(refusals.begin(), refusals.end(), [&](const Refusal& refusal) {
+             return core::upper(type->scalar_text()) == refusal.value && refusal.state == State::kRefused;
+           });
+  }
+
+  void take_gpus() {
+    if (is_other_device()) return;
+    const Node* ids = config_.find("gpu_ids");
+    const std::vector<std::string> numbers = ids != nullptr ? gpus(*ids) : std::vector<std::string>();
+    if (numbers.empty() && multi_gpu() == nullptr) return;
+    if (numbers.size() == 1 && processes_ <= 1) {
+      put(recipe_, "device", Node::string("cuda:" + std::to_string(std::stoi(numbers.front()))));
+      return;
+    }
+    put(recipe_, "device", Node::string("cuda"));
+    if (numbers.empty()) return;
+    std::vector<Node> list;
+    for (const std::string& number : numbers) list.push_back(Node::integer(std::stoi(number)));
+    put(recipe_, "launch.gpu_ids", Node::sequence(std::move(list)));
+  }
+
+  const Node& config_;
+  core::Diagnostics& diagnostics_;
+  Node recipe_ = Node::mapping();
+  bool on_cpu_ = false;
+  std::int64_t processes_ = 1;
+};
 
 }  // namespace
 
 const std::vector<AccelerateOption>& accelerate_options() {
   static const std::vector<AccelerateOption> options = {
       {"compute_environment", State::kFollows, "", "`LOCAL_MACHINE`; Slurm and MPI are recognised; no cloud"},
-      {"distributed_type", State::kFollows, "",
-       "from `launch.num_processes`; `MULTI_GPU`, `FSDP`, `DEEPSPEED` and `MEGATRON_LM` are planned, others are "
-       "refused"},
+      {"distributed_type", State::kWorks, "device",
+       "`MULTI_GPU` is `device: cuda`; `FSDP`, `DEEPSPEED` and `MEGATRON_LM` are planned; other devices are "
+       "[refused](devices.md)"},
       {"num_processes", State::kWorks, "launch.num_processes",
        "on all machines, as in Accelerate; -1 (set by the launcher) needs no setting"},
       {"num_machines", State::kWorks, "launch.num_machines", ""},
@@ -180,10 +370,11 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"same_network", State::kFollows, "", "machines connect over TCP in any network"},
       {"rdzv_backend", State::kWorks, "launch.rdzv_backend", "`static` or `c10d`"},
       {"rdzv_conf", State::kRefused, "", "use `launch.timeout`, `join_timeout` and `min_machines`"},
-      {"gpu_ids", State::kLater, "", kGpus},
+      {"gpu_ids", State::kWorks, "device",
+       "`'1'` is `device: cuda:1`, `'0,1'` is `launch.gpu_ids`; `all` needs no setting"},
       {"use_cpu", State::kWorks, "device", "`true` is `device: cpu`"},
       {"cpu", State::kWorks, "device", "the flag for `use_cpu`"},
-      {"multi_gpu", State::kLater, "", kGpus},
+      {"multi_gpu", State::kWorks, "device", "the flag for `MULTI_GPU`"},
       {"num_cpu_threads_per_process", State::kWorks, "launch.num_cpu_threads_per_process", ""},
       {"enable_cpu_affinity", State::kWorks, "launch.enable_cpu_affinity", "on any CPU"},
       {"mixed_precision", State::kWorks, "precision.mode",
@@ -206,11 +397,16 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"mpirun_config", State::kRefused, "", kMpirun},
       {"mpirun_hostfile", State::kRefused, "", kMpirun},
       {"mpirun_ccl", State::kRefused, "", "processes communicate over Gloo, not oneCCL"},
-      {"ipex_config", State::kRefused, "", "the CPU's instructions are used without an extension"},
-      {"ipex", State::kRefused, "", "the CPU's instructions are used without an extension"},
+      {"ipex_config", State::kRefused, "", kLibTorch},
+      {"ipex", State::kRefused, "", kLibTorch},
       {"use_xpu", State::kRefused, "", kDevice},
-      {"dynamo_config", State::kRefused, "", "there is no graph to compile; see `training.fused_kernels`"},
-      {"dynamo_backend", State::kRefused, "", "there is no graph to compile; see `training.fused_kernels`"},
+      {"dynamo_config", State::kRefused, "", kNoGraph},
+      {"dynamo_backend", State::kRefused, "",
+       "`inductor`: `training.fused_kernels`; `cudagraphs` is planned; others are [refused](devices.md)"},
+      {"dynamo_mode", State::kFollows, "", "only with `dynamo_backend`"},
+      {"dynamo_use_dynamic", State::kFollows, "", "only with `dynamo_backend`"},
+      {"dynamo_use_fullgraph", State::kFollows, "", "only with `dynamo_backend`"},
+      {"dynamo_use_regional_compilation", State::kFollows, "", "only with `dynamo_backend`"},
       {"fp8_config", State::kLater, "", "training in 8 bits is planned"},
       {"use_fsdp", State::kLater, "", kFsdp},
       {"fsdp_config", State::kLater, "", kFsdp},
@@ -271,13 +467,7 @@ std::string accelerate_page() {
 }
 
 Node recipe_of_accelerate(const Node& config, core::Diagnostics& diagnostics) {
-  Node recipe = Node::mapping();
-  const bool on_cpu = is_on_cpu(config);
-  for (const Node::Entry& entry : config.entries()) {
-    const bool is_default = entry.key == "gpu_ids" && !chooses_gpus(entry);
-    if (!is_default && !(on_cpu && chooses_gpus(entry))) take(entry, recipe, diagnostics);
-  }
-  return recipe;
+  return Import(config, diagnostics).recipe();
 }
 
 }  // namespace runner::cli

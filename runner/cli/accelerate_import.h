@@ -28,8 +28,8 @@ const std::vector<AccelerateOption>& accelerate_options();
 /// docs/accelerate-options.md.
 std::string accelerate_page();
 
-/// The sections of a recipe equivalent to an Accelerate config file. Warns about options without an equivalent; an
-/// unknown option is an error.
+/// The sections of a recipe equivalent to an Accelerate config file. Warns about options, devices and compilers without
+/// an equivalent; an unknown option is an error.
 core::Node recipe_of_accelerate(const core::Node& config, core::Diagnostics& diagnostics);
 
 }  // namespace runner::cli

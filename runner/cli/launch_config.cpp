@@ -23,7 +23,7 @@ bool only_comments(const std::string& text) {
   return true;
 }
 
-/// The `launch` mapping, empty if the file has none; reports other keys.
+/// The keys of the file that have a value; reports those that it may not have.
 Node read(const std::string& path, core::Diagnostics& diagnostics) {
   const recipe::Limits limits;
   auto text = core::read_file(path, limits.file_bytes_max);
@@ -36,19 +36,21 @@ Node read(const std::string& path, core::Diagnostics& diagnostics) {
       std::make_shared<const core::Source>(core::Source{path, std::move(text).value(), core::Source::Kind::kFile});
   const auto node = recipe::read_yaml(source, limits, diagnostics);
   if (!node) return Node::mapping();
-  Node launch = Node::mapping();
+  Node defaults = Node::mapping();
   if (!node->is_mapping()) diagnostics.error(node->location(), "must be a mapping", "write launch: {...}");
   for (const Node::Entry& entry : node->entries()) {
-    if (entry.key != "launch") {
-      diagnostics.error(entry.key_location, "the launch file may only contain `launch`, got " + entry.key,
+    const bool is_launch = entry.key == "launch";
+    if (!is_launch && entry.key != "device" && entry.key != "precision") {
+      diagnostics.error(entry.key_location,
+                        "the launch file may only contain `launch`, `device` and `precision`, got " + entry.key,
                         "put other settings in the recipe");
-    } else if (entry.value.is_mapping()) {
-      launch = entry.value;
-    } else if (!entry.value.is_null()) {
+    } else if (is_launch && !entry.value.is_mapping() && !entry.value.is_null()) {
       diagnostics.error(entry.value.location(), "launch must be a mapping", "write launch: {...}");
+    } else if (!entry.value.is_null() && !(is_launch && entry.value.entries().empty())) {
+      defaults.set(entry.key, entry.value);
     }
   }
-  return launch;
+  return defaults;
 }
 
 }  // namespace
@@ -74,15 +76,17 @@ core::Result<Node> read_launch_config(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) return Node::mapping();
   core::Diagnostics diagnostics;
-  Node launch = read(path, diagnostics);
-  if (!diagnostics.has_errors()) return launch;
+  Node defaults = read(path, diagnostics);
+  if (!diagnostics.has_errors()) return defaults;
   const core::Diagnostic& first = diagnostics.all().front();
   return core::Failure{(first.place.known() ? first.place.text() + ": " : "") + first.message, first.hint};
 }
 
-std::string launch_config_text(const Node& launch) {
+std::string launch_config_text(const Node& defaults) {
+  const Node* written = defaults.find("launch");
+  const Node launch = written != nullptr ? *written : Node::mapping();
   std::string text =
-      "# This machine's defaults of the section `launch`. Recipes, ROUX_LAUNCH_... and flags override them.\n"
+      "# This machine's defaults. Recipes, ROUX_LAUNCH_... and flags override them.\n"
       "launch:\n";
   const registry::Fragment* schema = registry::Registry::builtin().find("section", "launch");
   for (const registry::Property& property : schema->properties) {
@@ -92,6 +96,18 @@ std::string launch_config_text(const Node& launch) {
             core::to_json(value != nullptr ? *value : fallback, -1) + "\n";
   }
   if (launch.entries().empty()) text.replace(text.find("launch:\n"), 8, "launch: {}\n");
+  const Node* device = defaults.find("device");
+  text += device != nullptr ? section_text("device", *device) : "# device: \"auto\"\n";
+  const Node* precision = defaults.find("precision");
+  return text + (precision != nullptr ? section_text("precision", *precision) : "# precision: {mode: \"32-true\"}\n");
+}
+
+std::string section_text(const std::string& key, const Node& value) {
+  if (!value.is_mapping()) return key + ": " + core::to_json(value, -1) + "\n";
+  std::string text = key + ":\n";
+  for (const Node::Entry& entry : value.entries()) {
+    text += "  " + entry.key + ": " + core::to_json(entry.value, -1) + "\n";
+  }
   return text;
 }
 

@@ -79,6 +79,11 @@ void show_launch(Session& session, const RecipeFlags& flags) {
       if (entry.value.is_null() || !place.known() || place.source->kind == core::Source::Kind::kDefault) continue;
       line("launch." + entry.key, core::to_json(entry.value, -1) + "  from " + place.text());
     }
+    for (const char* key : {"device", "precision.mode"}) {
+      const core::Location& place = recipe->place(key);
+      if (!place.known() || place.source->kind == core::Source::Kind::kDefault) continue;
+      line(key, core::to_json(recipe->at(key), -1) + "  from " + place.text());
+    }
   }
   line("started by", starter());
   if (const char* job = std::getenv("SLURM_JOB_ID")) line("Slurm job", job);

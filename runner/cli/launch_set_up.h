@@ -4,8 +4,9 @@
 
 namespace runner::cli {
 
-/// Prints the settings of `launch` and where each comes from (flags, environment, recipe, launch file), which launcher
-/// started this process, and which launchers are available. Reports errors in the settings.
+/// Prints the settings of `launch`, `device` and `precision.mode` and where each comes from (flags, environment,
+/// recipe, launch file), which launcher started this process, and which launchers are available. Reports errors in the
+/// settings.
 void show_launch(Session& session, const RecipeFlags& flags);
 
 }  // namespace runner::cli

@@ -7,7 +7,7 @@
 namespace runner::cli {
 
 void add_config(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("config", "Manage this machine's defaults of the section launch");
+  CLI::App* command = app.add_subcommand("config", "Manage this machine's defaults: launch, device, precision");
   command->footer(
       "\nThe file is ROUX_CONFIG_FILE, by default ~/.config/roux/launch.yaml. Flags override the environment "
       "(ROUX_LAUNCH_NUM_PROCESSES=2), which overrides the recipe, which overrides the file.");

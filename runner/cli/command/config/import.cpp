@@ -6,6 +6,7 @@
 
 #include "runner/cli/accelerate_import.h"
 #include "runner/cli/group/config.h"
+#include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
@@ -27,23 +28,15 @@ void import(Session& session, const std::string& file, const std::string& output
   if (config && config->is_mapping()) {
     const Node recipe = recipe_of_accelerate(*config, diagnostics);
     check_sections(recipe, diagnostics);
-    for (const Node::Entry& section : recipe.entries()) {
-      sections += section.key + ":";
-      if (!section.value.is_mapping()) {
-        sections += " " + core::to_json(section.value, -1) + "\n";
-        continue;
-      }
-      sections += "\n";
-      for (const Node::Entry& key : section.value.entries()) {
-        sections += "  " + key.key + ": " + core::to_json(key.value, -1) + "\n";
-      }
-    }
+    for (const Node::Entry& section : recipe.entries()) sections += section_text(section.key, section.value);
   } else if (config) {
     diagnostics.error(config->location(), "not a config file of Accelerate: must be a mapping");
   }
+  diagnostics.sort();
   session.show(diagnostics);
   if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);
   if (output.empty()) return void(std::fputs(sections.c_str(), stdout));
+  if (sections.empty()) sections = "{}\n";  // a recipe that extends a file without a value would be refused
   write_config(session, output, "# From " + file + "; use it in a recipe with extends: [this file]\n" + sections);
 }
 

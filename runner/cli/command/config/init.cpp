@@ -30,30 +30,33 @@ std::optional<Node> ask(const std::string& question) {
 void ask_all(Session& session, bool force) {
   const auto path = path_of_new(session, force);
   if (!path) return;
-  Node launch = Node::mapping();
-  const auto take = [&](const char* key, const std::string& question) {
+  Node launch = Node::mapping(), precision = Node::mapping(), defaults = Node::mapping();
+  const auto take_into = [](Node& section, const char* key, const std::string& question) {
     const auto answer = ask(question);
-    if (answer) launch.set(key, *answer);
+    if (answer) section.set(key, *answer);
     return answer.has_value() && answer->is_integer() ? answer->as_integer() : 1;
   };
+  const auto take = [&](const char* key, const std::string& question) { return take_into(launch, key, question); };
   std::printf("Press Enter to keep a default.\n");
   if (take("num_machines", "number of machines [1]") > 1) {
     take("machine_rank", "rank of this machine, from 0");
     take("main_process_ip", "address of machine 0");
     take("main_process_port", "port of machine 0 [29500]");
   }
-  if (take("num_processes", "number of processes on all machines [1]") > 1) {
-    take("max_restarts", "number of restarts after a failure [0]");
-  }
+  const bool several = take("num_processes", "number of processes on all machines [1]") > 1;
+  if (several) take("max_restarts", "number of restarts after a failure [0]");
   take("num_cpu_threads_per_process", "number of CPU threads per process [cores divided by processes]");
+  // Several processes train on the CPU.
+  if (!several) take_into(defaults, "device", "device: auto, cpu, cuda or cuda:N [auto]");
+  take_into(precision, "mode", "precision: 32-true, bf16-mixed, 16-mixed or bf16-true [32-true]");
   std::printf("\n");
-  Node sections = Node::mapping();
-  sections.set("launch", launch);
+  defaults.set("launch", launch);
+  if (!precision.entries().empty()) defaults.set("precision", precision);
   core::Diagnostics diagnostics;
-  check_sections(sections, diagnostics);
+  check_sections(defaults, diagnostics);
   session.show(diagnostics);
   if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);
-  write_config(session, *path, launch_config_text(launch));
+  write_config(session, *path, launch_config_text(defaults));
 }
 
 }  // namespace

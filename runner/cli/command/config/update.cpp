@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
+#include <vector>
 
 #include "runner/cli/group/config.h"
 #include "runner/cli/launch_config.h"
@@ -15,18 +16,21 @@ using core::Node;
 void update(Session& session) {
   const auto path = path_to_write(session);
   if (!path) return;
-  const auto launch = read_launch_config(*path);
-  if (!launch) return session.fail(launch.failure().message, launch.failure().hint);
+  const auto read = read_launch_config(*path);
+  if (!read) return session.fail(read.failure().message, read.failure().hint);
+  Node defaults = read.value();
+  const Node* launch = defaults.find("launch");
   const registry::Fragment* schema = registry::Registry::builtin().find("section", "launch");
   Node kept = Node::mapping();
-  for (const Node::Entry& entry : launch.value().entries()) {
+  for (const Node::Entry& entry : launch != nullptr ? launch->entries() : std::vector<Node::Entry>()) {
     if (schema->find(entry.key) != nullptr) {
       kept.set(entry.key, entry.value);
     } else {
       std::fprintf(stderr, "skipped launch.%s: no such key\n", entry.key.c_str());
     }
   }
-  write_config(session, *path, launch_config_text(kept));
+  defaults.set("launch", kept);
+  write_config(session, *path, launch_config_text(defaults));
 }
 
 }  // namespace
