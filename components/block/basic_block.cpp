@@ -18,6 +18,8 @@ at::Tensor uninitialised(std::span<const std::int64_t> shape, bool meta) {
 
 }  // namespace
 
+std::vector<NamedTensor> Block::constants() const { return {}; }
+
 BasicBlock::BasicBlock(std::string name, Port input, Port output)
     : name_(std::move(name)), inputs_{std::move(input)}, outputs_{std::move(output)} {}
 

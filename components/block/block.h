@@ -38,6 +38,9 @@ class Block : public runner::core::Stateful {
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;
+  /// Tensors that are neither trained nor saved, such as tables computed at each start: they move to a device with the
+  /// others.
+  virtual std::vector<NamedTensor> constants() const;
   virtual std::vector<Tie> ties() const = 0;
   virtual void set_training(bool training) = 0;
   /// Momentum of running statistics from now on, instead of the recipe's; nothing: the recipe's.

@@ -56,7 +56,7 @@ class Context {
 /// Samples of a data set with the model's outputs.
 struct EvalBatch {
   std::int64_t first;        ///< index of the first sample; consecutive
-  const TensorMap& tensors;  ///< kInput, kTarget and kOutput, without gradients
+  const TensorMap& tensors;  ///< kInput, kTarget and kOutput, without gradients, on the device of the training
   const loss::Loss& loss;
 };
 

@@ -58,7 +58,7 @@ void add(Counts& counts, const EvalBatch& batch) {
   at::Tensor counted = labels.ge(0);
   if (const auto ignored = batch.loss.ignored_target()) counted = counted.logical_and(labels.ne(*ignored));
   const at::Tensor pairs = (labels * counts.classes + guesses).masked_select(counted);
-  const at::Tensor sums = at::bincount(pairs, {}, cells);
+  const at::Tensor sums = at::bincount(pairs, {}, cells).cpu();
   for (std::int64_t i = 0; i < cells; ++i) {
     counts.cells[static_cast<std::size_t>(i)] += sums.const_data_ptr<std::int64_t>()[i];
   }

@@ -23,7 +23,9 @@ constexpr std::int64_t kExactCounts = 1 << 24;  ///< at::histc counts in float32
 /// How many values lie in each of `bins` between `low` and `high`.
 at::Tensor counts_of(const at::Tensor& values, std::int64_t bins, double low, double high) {
   at::Tensor counts = at::zeros({bins}, at::kLong);
-  for (const at::Tensor& piece : values.split(kExactCounts)) counts += at::histc(piece, bins, low, high).to(at::kLong);
+  for (const at::Tensor& piece : values.split(kExactCounts)) {
+    counts += at::histc(piece, bins, low, high).to(at::kLong).cpu();
+  }
   return counts;
 }
 

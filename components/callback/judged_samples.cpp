@@ -56,8 +56,8 @@ double take(std::string_view& bytes) {
 }  // namespace
 
 void JudgedSamples::add(const EvalBatch& batch) {
-  const at::Tensor& output = batch.tensors.at(kOutput);
-  const at::Tensor& target = batch.tensors.at(kTarget);
+  if (worst_max_ == 0 && batch.first >= first_max_) return;
+  const at::Tensor output = batch.tensors.at(kOutput).cpu(), target = batch.tensors.at(kTarget).cpu();
   for (std::int64_t i = 0; i < target.size(0); ++i) {
     JudgedSample sample;
     sample.index = batch.first + i;

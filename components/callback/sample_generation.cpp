@@ -106,10 +106,12 @@ class SampleGeneration final : public Callback {
   at::Tensor next(const model::Model& model, const at::Tensor& ids_BT, at::Generator& generator) const {
     const std::int64_t begin = std::max<std::int64_t>(ids_BT.size(1) - max_seq_len_, 0);
     TensorMap activations;
-    activations.set(kInput, ids_BT.slice(1, begin).contiguous());
+    const at::Device device = model.parameters().front().tensor.device();
+    activations.set(kInput, ids_BT.slice(1, begin).contiguous().to(device));
     model.forward(activations);
-    at::Tensor logits_BV = activations.at(kOutput).to(at::kFloat);
+    at::Tensor logits_BV = activations.at(kOutput);
     if (logits_BV.dim() == 3) logits_BV = logits_BV.select(1, -1);
+    logits_BV = logits_BV.cpu().to(at::kFloat);
     if (!at::isfinite(logits_BV).all().item<bool>()) return {};
     if (config_.temperature < kColdest) return logits_BV.argmax(1, /*keepdim=*/true);
     if (config_.top_k && *config_.top_k < logits_BV.size(1)) {

@@ -92,6 +92,8 @@ std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Lay
 
 std::vector<NamedTensor> Chain::buffers() const { return joined(layers_, &Layer::buffers); }
 
+std::vector<NamedTensor> Chain::constants() const { return joined(layers_, &Layer::constants); }
+
 std::vector<block::Tie> Chain::ties() const { return joined(layers_, &Layer::ties); }
 
 void Chain::set_training(bool training) const {

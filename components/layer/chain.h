@@ -37,6 +37,7 @@ class Chain {
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
+  std::vector<NamedTensor> constants() const;
   std::vector<block::Tie> ties() const;
   void set_training(bool training) const;
   void set_statistics_share(std::optional<double> share) const;

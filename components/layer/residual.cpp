@@ -52,6 +52,7 @@ class Residual final : public block::BasicBlock {
 
   std::vector<NamedTensor> parameters() const override { return joined(&Chain::parameters); }
   std::vector<NamedTensor> buffers() const override { return joined(&Chain::buffers); }
+  std::vector<NamedTensor> constants() const override { return joined(&Chain::constants); }
   std::vector<block::Tie> ties() const override { return joined(&Chain::ties); }
   void set_training(bool training) override {
     for (const Chain* chain : chains_.all()) chain->set_training(training);

@@ -26,6 +26,7 @@ class Sequential final : public block::BasicBlock {
 
   std::vector<NamedTensor> parameters() const override { return chain_->parameters(); }
   std::vector<NamedTensor> buffers() const override { return chain_->buffers(); }
+  std::vector<NamedTensor> constants() const override { return chain_->constants(); }
   std::vector<block::Tie> ties() const override { return chain_->ties(); }
   void set_training(bool training) override { chain_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { chain_->set_statistics_share(share); }

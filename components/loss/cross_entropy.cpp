@@ -2,6 +2,7 @@
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/ne.h>
 
 #include <algorithm>
 #include <memory>
@@ -39,6 +40,7 @@ class CrossEntropy final : public Loss {
   }
 
   std::int64_t count(const at::Tensor& target) const override {
+    if (!target.is_cpu()) return at::ne(target, config_.ignore_index).sum().item<std::int64_t>();
     const at::Tensor dense = target.contiguous();
     const std::int64_t* value = dense.const_data_ptr<std::int64_t>();
     std::int64_t counted = 0;

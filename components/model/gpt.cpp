@@ -33,6 +33,7 @@
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/dropout.h"
 #include "components/ops/kernel_policy.h"
+#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "generated/model/gpt.h"  // Config; declares make()
 #include "runner/core/error.h"
@@ -99,6 +100,7 @@ class GptBlock : public block::BasicBlock {
   }
 
   bool drops() const { return training() && dropout_ > 0.0; }
+  double dropout() const { return dropout_; }
   /// What this pass leaves out.
   std::optional<Dropout> draw_dropout() const { return drops() ? std::make_optional<Dropout>(dropout_) : std::nullopt; }
   static at::Tensor drop(at::Tensor x, const std::optional<Dropout>& dropout, std::uint32_t mask) {
@@ -138,8 +140,9 @@ class Embed final : public GptBlock {
     const std::int64_t positions = ids_BT.size(1);
     RUNNER_ASSERT(positions <= n_positions_, "sequences are cut to max_seq_len, which was compared with n_positions");
     // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
+    // Only the CPU does that in a fixed order.
     at::Tensor x_BTC = at::embedding(parameter(0), ids_BT, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                                     /*sparse=*/tied_ && training());
+                                     /*sparse=*/tied_ && training() && takes_own_kernels(parameter(0)));
     if (learned_positions_) {
       const at::Tensor& wpe_TC = parameter(1);
       x_BTC = x_BTC + (positions == n_positions_ ? wpe_TC : wpe_TC.narrow(0, 0, positions));
@@ -209,6 +212,11 @@ class Transformer final : public GptBlock {
     write(activations, y_BTC + drop(linear(mlp_proj_, hidden), dropout, kOfMlp));
   }
 
+  std::vector<NamedTensor> constants() const override {
+    if (!rotation_) return {};
+    return {{name() + ".cos", rotation_->cos_T1D}, {name() + ".sin", rotation_->sin_T1D}};
+  }
+
   double forward_flops(std::int64_t positions) const override {
     const double t = static_cast<double>(positions), c = static_cast<double>(n_embd_);
     const double projections = 2.0 * t * 12.0 * c * c;
@@ -239,9 +247,11 @@ class Transformer final : public GptBlock {
       k_BTHD = rotate(k_BTHD, *rotation_, positions).to(v_BTHD.scalar_type());
     }
     const at::Tensor q_BHTD = q_BTHD.transpose(1, 2), k_BHTD = k_BTHD.transpose(1, 2), v_BHTD = v_BTHD.transpose(1, 2);
-    const at::Tensor mixed_BHTD = dropout ? attend_with_dropout(q_BHTD, k_BHTD, v_BHTD, *dropout)
-                                          : at::scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, {}, 0.0,
-                                                                             /*is_causal=*/true);
+    const bool own_masks = dropout && takes_own_kernels(x_BTC);
+    const at::Tensor mixed_BHTD =
+        own_masks ? attend_with_dropout(q_BHTD, k_BHTD, v_BHTD, *dropout)
+                  : at::scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, {}, dropout ? this->dropout() : 0.0,
+                                                     /*is_causal=*/true);
     return mixed_BHTD.transpose(1, 2).reshape({batch, positions, n_embd_});
   }
 

@@ -135,6 +135,12 @@ std::vector<NamedTensor> Model::buffers() const {
   return all;
 }
 
+std::vector<NamedTensor> Model::constants() const {
+  std::vector<NamedTensor> all;
+  for (const auto& block : blocks_) append(all, block->constants());
+  return all;
+}
+
 std::vector<block::Tie> Model::ties() const {
   std::vector<block::Tie> all;
   for (const auto& block : blocks_) append(all, block->ties());

@@ -56,6 +56,7 @@ class Model {
 
   std::vector<NamedTensor> parameters() const;
   std::vector<NamedTensor> buffers() const;
+  std::vector<NamedTensor> constants() const;  ///< Block::constants
   std::vector<block::Tie> ties() const;
   void set_training(bool training);
   void set_statistics_share(std::optional<double> share);

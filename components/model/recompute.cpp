@@ -28,8 +28,8 @@ using torch::autograd::variable_list;
 /// Random numbers and buffers stand as they did at a moment before, and afterwards as if nothing had happened.
 class GoneBack {
  public:
-  GoneBack(const RandomState& random, const BufferSnapshot& buffers, const NamedTensors& now)
-      : random_now_(RandomState::now()), buffers_now_(now) {
+  GoneBack(const RandomState& random, const BufferSnapshot& buffers, const NamedTensors& now, const c10::Device& device)
+      : random_now_(RandomState::now(device)), buffers_now_(now) {
     random.restore();
     buffers.restore();
   }
@@ -59,11 +59,18 @@ class NoAutocastCache {
   bool before_;
 };
 
+/// The meta device stands for the CPU.
+c10::DeviceType kind_of(const c10::Device& device) { return device.is_meta() ? c10::kCPU : device.type(); }
+
 /// Its inputs are those of the part, then its parameters.
 class RecomputeBackward final : public torch::autograd::Node {
  public:
   RecomputeBackward(std::shared_ptr<const RecomputedPart> part, const std::vector<at::Tensor>& inputs)
-      : part_(std::move(part)), random_(RandomState::now()), buffers_(part_->buffers), autocast_(Autocast::now()) {
+      : part_(std::move(part)),
+        device_(inputs.front().device()),
+        random_(RandomState::now(device_)),
+        buffers_(part_->buffers),
+        autocast_(Autocast::now(kind_of(device_))) {
     torch::autograd::edge_list edges;
     for (const at::Tensor& input : inputs) {
       inputs_.emplace_back(input, false);
@@ -123,7 +130,7 @@ class RecomputeBackward final : public torch::autograd::Node {
 
   void forward_again(TensorMap& activations) {
     const at::AutoGradMode with_graph(true);
-    const GoneBack gone_back(random_, buffers_, part_->buffers);
+    const GoneBack gone_back(random_, buffers_, part_->buffers, device_);
     const Autocast autocast(autocast_);
     std::optional<SavedOutputs::Taking> taking;
     if (part_->keep_products) taking.emplace(products_);
@@ -146,6 +153,7 @@ class RecomputeBackward final : public torch::autograd::Node {
   }
 
   std::shared_ptr<const RecomputedPart> part_;
+  c10::Device device_;
   std::vector<SavedVariable> inputs_;
   RandomState random_;
   BufferSnapshot buffers_;

@@ -27,6 +27,7 @@ class Owned final : public block::Block {
   }
   std::vector<NamedTensor> parameters() const override { return layer_->parameters(); }
   std::vector<NamedTensor> buffers() const override { return layer_->buffers(); }
+  std::vector<NamedTensor> constants() const override { return layer_->constants(); }
   std::vector<block::Tie> ties() const override { return layer_->ties(); }
   void set_training(bool training) override { layer_->set_training(training); }
   void set_statistics_share(std::optional<double> share) override { layer_->set_statistics_share(share); }

@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <mutex>
 
 #include "components/ops/torch_bridge.h"
+#include "components/tensor/device.h"
 
 namespace components {
 namespace {
@@ -24,7 +26,7 @@ std::uint64_t draw() {
 
 }  // namespace
 
-Dropout::Dropout(double p) {
+Dropout::Dropout(double p) : p_(p) {
   constexpr auto kMost = static_cast<double>(std::numeric_limits<std::uint32_t>::max());
   mask_.key = draw();
   mask_.threshold = static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), kMost));
@@ -38,6 +40,10 @@ kernels::DropMask Dropout::mask(std::uint32_t number) const {
 }
 
 at::Tensor Dropout::factors_like(const at::Tensor& x, std::uint32_t number) const {
+  if (!takes_own_kernels(x)) {
+    at::Tensor drawn = at::empty(x.sizes(), x.options());
+    return drawn.bernoulli_(1.0 - p_).div_(1.0 - p_);
+  }
   const at::Tensor factors = at::ones(x.sizes(), x.options().dtype(at::kFloat));
   if (factors.numel() == 0) return factors.to(x.scalar_type());
   const std::int64_t columns = x.size(-1);

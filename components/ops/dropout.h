@@ -9,7 +9,8 @@ namespace components {
 
 /// The dropout masks of one pass over a block. They are functions of one number, drawn from LibTorch's generator, so a
 /// resume and a repeated pass get the same ones with any number of threads, and none is kept for the backward pass.
-/// Plain operations and fused kernels drop the same elements.
+/// Plain operations and fused kernels drop the same elements. On a device other than the CPU they are drawn from its
+/// own generator, in the order of the calls.
 class Dropout {
  public:
   /// CounterRng. p in [0, 1): the share that is dropped.
@@ -21,6 +22,7 @@ class Dropout {
   at::Tensor factors_like(const at::Tensor& x, std::uint32_t number) const;
 
  private:
+  double p_;
   kernels::DropMask mask_;
 };
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -24,7 +25,7 @@ class Adadelta final : public GroupedOptimizer {
     step.lr = static_cast<float>(batch.lr);
     step.rho = kernels::Decay(config_.rho);
     step.eps = static_cast<float>(config_.eps);
-    for_each_slice(batch, 2, [&step](const kernels::Slice& slice, std::size_t) { kernels::adadelta(slice, step); });
+    for_each_slice(batch, 2, [&step](const auto& slice, std::size_t) { kernels::adadelta(slice, step); });
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -24,7 +25,7 @@ class Adagrad final : public GroupedOptimizer {
     step.common = {config_.maximize ? -1.0F : 1.0F, static_cast<float>(batch.weight_decay), 1.0F};
     step.rate = static_cast<float>(batch.lr / (1.0 + static_cast<double>(batch.step - 1) * config_.lr_decay));
     step.eps = static_cast<float>(config_.eps);
-    for_each_slice(batch, 1, [&step](const kernels::Slice& slice, std::size_t) { kernels::adagrad(slice, step); });
+    for_each_slice(batch, 1, [&step](const auto& slice, std::size_t) { kernels::adagrad(slice, step); });
   }
   at::Tensor new_buffer(std::size_t, const at::Tensor& parameter) const override {
     return at::full_like(parameter, config_.initial_accumulator_value);

@@ -20,14 +20,15 @@ std::vector<std::string> buffers_for(bool amsgrad) {
 
 AdamFamily::AdamFamily(std::vector<Group> groups, const Options& options)
     : GroupedOptimizer(std::move(groups), options.lr, options.weight_decay, buffers_for(options.amsgrad)),
-      options_(options),
-      step_scalars_{at::zeros({}, at::kFloat)} {}
+      options_(options) {}
 
 AdamFamily::~AdamFamily() = default;
 
 void AdamFamily::update(const Batch& batch) {
+  const at::Device device = batch.parameters.front().device();  // where the kernel reads it
+  if (step_scalars_.empty()) step_scalars_.push_back(at::zeros({}, at::TensorOptions(at::kFloat).device(device)));
   const at::Tensor scalar = step_scalars_.front();
-  *scalar.mutable_data_ptr<float>() = static_cast<float>(batch.step);
+  scalar.fill_(batch.step);
   step_scalars_.resize(batch.parameters.size(), scalar);
   const at::TensorList largest = options_.amsgrad ? at::TensorList(batch.buffers[2]) : at::TensorList();
   const auto kernel = options_.decoupled ? &at::_ops::_fused_adamw_::call : &at::_ops::_fused_adam_::call;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -26,7 +27,7 @@ class Adamax final : public GroupedOptimizer {
     step.beta1 = kernels::Decay(config_.betas[0]);
     step.beta2 = kernels::Decay(config_.betas[1]);
     step.eps = static_cast<float>(config_.eps);
-    for_each_slice(batch, 2, [&step](const kernels::Slice& slice, std::size_t) { kernels::adamax(slice, step); });
+    for_each_slice(batch, 2, [&step](const auto& slice, std::size_t) { kernels::adamax(slice, step); });
   }
 
  private:

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -31,7 +32,7 @@ class Asgd final : public GroupedOptimizer {
     if (batch.step == 1) {
       for (std::size_t i = 0; i < batch.parameters.size(); ++i) *of(kEta, i) = static_cast<float>(batch.lr);
     }
-    for_each_slice(batch, 1, [&](const kernels::Slice& slice, std::size_t i) {
+    for_each_slice(batch, 1, [&](const auto& slice, std::size_t i) {
       kernels::AsgdStep step{};
       step.eta = *of(kEta, i);
       step.mu = *of(kMu, i);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -47,6 +48,12 @@ void refuse_unlike(const at::Tensor& saved, const std::string& name, const at::T
   message << "optimizer state " << name << " is " << saved.scalar_type() << " " << saved.sizes()
           << ", but the parameter needs " << like.scalar_type() << " " << like.sizes();
   throw runner::core::RunError(message.str(), "the checkpoint is of another model; start a new run with --new");
+}
+
+void refuse_other_than_float(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kFloat) return;
+  throw runner::core::RunError(std::string("this optimizer supports float32 parameters only, got ") +
+                               c10::toString(tensor.scalar_type()));
 }
 
 }  // namespace
@@ -178,7 +185,19 @@ void GroupedOptimizer::make_buffers(State& state, std::size_t parameter) const {
   }
 }
 
-void GroupedOptimizer::for_each_slice(const Batch& batch, std::size_t elementwise,
+bool GroupedOptimizer::is_on_cpu(const Batch& batch) { return batch.parameters.front().is_cpu(); }
+
+void GroupedOptimizer::for_each_tensor(const Batch& batch, std::size_t elementwise,
+                                       const std::function<void(const kernels::TensorSlice&, std::size_t)>& run) {
+  for (std::size_t i = 0; i < batch.parameters.size(); ++i) {
+    refuse_other_than_float(batch.parameters[i]);
+    kernels::TensorSlice slice{batch.parameters[i], batch.gradients[i]};
+    for (std::size_t k = 0; k < elementwise; ++k) slice.state[k] = batch.buffers[k][i];
+    run(slice, i);
+  }
+}
+
+void GroupedOptimizer::for_each_piece(const Batch& batch, std::size_t elementwise,
                                       const std::function<void(const kernels::Slice&, std::size_t)>& run) {
   struct Piece {
     std::size_t parameter;
@@ -188,10 +207,8 @@ void GroupedOptimizer::for_each_slice(const Batch& batch, std::size_t elementwis
   std::vector<kernels::Slice> wholes(batch.parameters.size());
   for (std::size_t i = 0; i < wholes.size(); ++i) {
     const at::Tensor& parameter = batch.parameters[i];
-    if (parameter.scalar_type() != at::kFloat || batch.gradients[i].scalar_type() != at::kFloat) {
-      throw runner::core::RunError(std::string("this optimizer supports float32 parameters only, got ") +
-                                   c10::toString(parameter.scalar_type()));
-    }
+    refuse_other_than_float(parameter);
+    refuse_other_than_float(batch.gradients[i]);
     wholes[i].parameter = parameter.mutable_data_ptr<float>();
     wholes[i].gradient = batch.gradients[i].const_data_ptr<float>();
     for (std::size_t k = 0; k < elementwise; ++k) {
@@ -282,12 +299,12 @@ at::Tensor GroupedOptimizer::saved_buffer(const runner::core::StateReader& reade
   const std::string name = buffer_names_[kind] + "." + parameter_name;
   at::Tensor saved = reader.has(name) ? reader.tensor(name) : at::Tensor();
   // Most are like their parameter: no need to fill a new one with zeros, as large as all of them, to compare with.
-  if (saved.defined() && are_alike(saved, parameter)) return saved;
+  if (parameter.is_cpu() && saved.defined() && are_alike(saved, parameter)) return saved;
   const at::Tensor fresh = new_buffer(kind, parameter);
   if (!fresh.defined()) return {};
   if (!saved.defined()) saved = reader.tensor(name);  // says that there is none
   refuse_unlike(saved, name, fresh);
-  return saved;
+  return saved.to(fresh.device());  // some are the CPU's, wherever the parameter is
 }
 
 void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
@@ -304,6 +321,7 @@ void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
       if (const std::string full_name = "trained." + name; reader.has(full_name)) {
         state.trained[i] = reader.tensor(full_name);
         refuse_unlike(state.trained[i], full_name, state.parameters[i]);
+        state.trained[i] = state.trained[i].to(state.parameters[i].device());
       }
       for (std::size_t k = 0; k < buffer_names_.size(); ++k) {
         state.buffers[k][i] = saved_buffer(reader, k, name, state.parameters[i]);

@@ -12,7 +12,8 @@
 
 namespace components::kernels {
 struct Slice;
-}
+struct TensorSlice;
+}  // namespace components::kernels
 
 namespace components::optimizer {
 
@@ -59,13 +60,25 @@ class GroupedOptimizer : public Optimizer {
   /// Computes the evaluation weights of a trained parameter in place from its buffers: `buffers[k]` is buffer_names[k].
   virtual void judge(at::Tensor&, const std::vector<at::Tensor>& /*buffers*/) const {}
   /// One pass over all elements: `run(slice, i)` for pieces of parameter i with its first `elementwise` buffers, on all
-  /// threads. The pieces do not depend on the number of threads. RunError when a parameter is not float32.
-  static void for_each_slice(const Batch& batch, std::size_t elementwise,
-                             const std::function<void(const kernels::Slice&, std::size_t)>& run);
+  /// threads. The pieces do not depend on the number of threads. On a device other than the CPU a slice is a whole
+  /// parameter, as a kernels::TensorSlice: `run` takes both. RunError when a parameter is not float32.
+  template <typename Run>
+  static void for_each_slice(const Batch& batch, std::size_t elementwise, const Run& run) {
+    if (is_on_cpu(batch)) {
+      for_each_piece(batch, elementwise, run);
+    } else {
+      for_each_tensor(batch, elementwise, run);
+    }
+  }
 
  private:
   struct State;
 
+  static bool is_on_cpu(const Batch& batch);
+  static void for_each_piece(const Batch& batch, std::size_t elementwise,
+                             const std::function<void(const kernels::Slice&, std::size_t)>& run);
+  static void for_each_tensor(const Batch& batch, std::size_t elementwise,
+                              const std::function<void(const kernels::TensorSlice&, std::size_t)>& run);
   void make_buffers(State& state, std::size_t parameter) const;
   at::Tensor saved_buffer(const runner::core::StateReader& reader, std::size_t kind, const std::string& parameter_name,
                           const at::Tensor& parameter) const;

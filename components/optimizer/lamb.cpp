@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -14,6 +15,9 @@
 
 namespace components::optimizer::lamb {
 namespace {
+
+const void* begin_of(const kernels::Slice& slice) { return slice.parameter; }
+const void* begin_of(const kernels::TensorSlice& slice) { return slice.parameter.unsafeGetTensorImpl(); }
 
 class Lamb final : public GroupedOptimizer {
  public:
@@ -34,12 +38,12 @@ class Lamb final : public GroupedOptimizer {
     step.decay = static_cast<float>(batch.weight_decay);
 
     // The pieces' sums are added in their order, so that the norms do not depend on the threads.
-    std::vector<std::map<const float*, kernels::SquareSums>> sums(batch.parameters.size());
+    std::vector<std::map<const void*, kernels::SquareSums>> sums(batch.parameters.size());
     std::mutex mutex;
-    for_each_slice(batch, 2, [&](const kernels::Slice& slice, std::size_t i) {
+    for_each_slice(batch, 2, [&](const auto& slice, std::size_t i) {
       const kernels::SquareSums part = kernels::lamb_moments(slice, step);
       const std::lock_guard<std::mutex> lock(mutex);
-      sums[i][slice.parameter] = part;
+      sums[i][begin_of(slice)] = part;
     });
     std::vector<float> rates(batch.parameters.size());
     for (std::size_t i = 0; i < rates.size(); ++i) {
@@ -52,8 +56,7 @@ class Lamb final : public GroupedOptimizer {
       const double direction = std::sqrt(whole.direction);
       rates[i] = static_cast<float>(size > 0 && direction > 0 ? batch.lr * size / direction : batch.lr);
     }
-    for_each_slice(batch, 2,
-                   [&](const kernels::Slice& slice, std::size_t i) { kernels::lamb_apply(slice, step, rates[i]); });
+    for_each_slice(batch, 2, [&](const auto& slice, std::size_t i) { kernels::lamb_apply(slice, step, rates[i]); });
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -23,7 +24,7 @@ class Lion final : public GroupedOptimizer {
     step.lr = static_cast<float>(batch.lr);
     step.beta1 = kernels::Decay(config_.betas[0]);
     step.beta2 = kernels::Decay(config_.betas[1]);
-    for_each_slice(batch, 1, [&step](const kernels::Slice& slice, std::size_t) { kernels::lion(slice, step); });
+    for_each_slice(batch, 1, [&step](const auto& slice, std::size_t) { kernels::lion(slice, step); });
   }
 
  private:

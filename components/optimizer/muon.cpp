@@ -72,8 +72,9 @@ class Muon final : public GroupedOptimizer {
       exp_avg_sq.push_back(batch.buffers[kExpAvgSq][i]);
     }
     if (parameters.empty()) return;
+    const auto where_moved = at::TensorOptions(at::kFloat).device(parameters.front().device());
     const std::vector<at::Tensor> steps(parameters.size(),
-                                        at::scalar_tensor(static_cast<double>(batch.step), at::kFloat));
+                                        at::scalar_tensor(static_cast<double>(batch.step), where_moved));
     const double lr = batch.group.lr.value_or(config_.adamw_lr) * batch.lr_factor;
     at::_ops::_fused_adamw_::call(parameters, gradients, exp_avg, exp_avg_sq, {}, steps, lr, config_.adamw_betas[0],
                                   config_.adamw_betas[1], batch.weight_decay, config_.adamw_eps, /*amsgrad=*/false,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -47,7 +48,7 @@ class Nadam final : public GroupedOptimizer {
     step.gradient_rate = static_cast<float>(batch.lr * (1.0 - mu) / (1.0 - product));
     step.mean_rate = static_cast<float>(batch.lr * mu_next / (1.0 - product * mu_next));
     step.adaptive = true;
-    for_each_slice(batch, 2, [&step](const kernels::Slice& slice, std::size_t) { kernels::moments(slice, step); });
+    for_each_slice(batch, 2, [&step](const auto& slice, std::size_t) { kernels::moments(slice, step); });
   }
   at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
     return kind == kMuProduct ? at::ones({}, at::kFloat) : at::zeros_like(parameter);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -43,7 +44,7 @@ class Radam final : public GroupedOptimizer {
               std::sqrt((length - 4.0) * (length - 2.0) * longest / ((longest - 4.0) * (longest - 2.0) * length));
     }
     step.mean_rate = static_cast<float>(rate);
-    for_each_slice(batch, 2, [&step](const kernels::Slice& slice, std::size_t) { kernels::moments(slice, step); });
+    for_each_slice(batch, 2, [&step](const auto& slice, std::size_t) { kernels::moments(slice, step); });
   }
 
  private:

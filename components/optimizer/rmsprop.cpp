@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -34,7 +35,7 @@ class Rmsprop final : public GroupedOptimizer {
     step.eps = static_cast<float>(config_.eps);
     step.momentum = static_cast<float>(batch.momentum.value_or(config_.momentum));
     step.centered = config_.centered;
-    for_each_slice(batch, 3, [&step](const kernels::Slice& slice, std::size_t) { kernels::rmsprop(slice, step); });
+    for_each_slice(batch, 3, [&step](const auto& slice, std::size_t) { kernels::rmsprop(slice, step); });
   }
   at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override {
     const bool used = kind == kSquareAvg || (kind == kMomentum ? buffered_ : config_.centered);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/optimizer/grouped.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
@@ -29,7 +30,7 @@ class Rprop final : public GroupedOptimizer {
     step.eta_plus = static_cast<float>(config_.etas[1]);
     step.step_min = static_cast<float>(config_.step_sizes[0]);
     step.step_max = static_cast<float>(config_.step_sizes[1]);
-    for_each_slice(batch, 2, [&step](const kernels::Slice& slice, std::size_t) { kernels::rprop(slice, step); });
+    for_each_slice(batch, 2, [&step](const auto& slice, std::size_t) { kernels::rprop(slice, step); });
   }
 
  private:

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "components/kernels/optimizer.h"
+#include "components/ops/tensor_steps.h"
 #include "components/tensor/tensors.h"
 
 namespace components::optimizer {
@@ -55,7 +56,7 @@ void ScheduleFree::update(const Batch& batch) {
     steps[i].y_rate = static_cast<float>(lr * (options_.momentum * (1.0 - share) - 1.0));
   }
   for_each_slice(batch, elementwise,
-                 [&steps](const kernels::Slice& slice, std::size_t i) { kernels::schedule_free(slice, steps[i]); });
+                 [&steps](const auto& slice, std::size_t i) { kernels::schedule_free(slice, steps[i]); });
 }
 
 at::Tensor ScheduleFree::new_buffer(std::size_t kind, const at::Tensor& parameter) const {

@@ -15,21 +15,23 @@ Type type_of(at::ScalarType dtype) { return dtype == at::kHalf ? Type::kFp16 : T
 
 }  // namespace
 
-Autocast::Autocast(const AutocastOptions& options) : active_(options.type != Type::kNone || options.by_block) {
+Autocast::Autocast(const AutocastOptions& options)
+    : device_(options.device), active_(options.type != Type::kNone || options.by_block) {
   if (!active_) return;
-  enabled_before_ = at::autocast::is_autocast_enabled(at::kCPU);
-  type_before_ = type_of(at::autocast::get_autocast_dtype(at::kCPU));
+  enabled_before_ = at::autocast::is_autocast_enabled(device_);
+  type_before_ = type_of(at::autocast::get_autocast_dtype(device_));
   cache_before_ = at::autocast::is_autocast_cache_enabled();
   at::autocast::set_autocast_cache_enabled(options.cache);
   at::autocast::increment_nesting();
-  set_type(options.type);
+  set_type(options.type, device_);
 }
 
-AutocastOptions Autocast::now() {
-  const bool enabled = at::autocast::is_autocast_enabled(at::kCPU);
-  return {.type = enabled ? type_of(at::autocast::get_autocast_dtype(at::kCPU)) : Type::kNone,
+AutocastOptions Autocast::now(c10::DeviceType device) {
+  const bool enabled = at::autocast::is_autocast_enabled(device);
+  return {.type = enabled ? type_of(at::autocast::get_autocast_dtype(device)) : Type::kNone,
           .cache = at::autocast::is_autocast_cache_enabled(),
-          .by_block = true};
+          .by_block = true,
+          .device = device};
 }
 
 Autocast::~Autocast() {
@@ -40,19 +42,19 @@ Autocast::~Autocast() {
     MetaPass::clear_autocast_cache();
   }
   at::autocast::set_autocast_cache_enabled(cache_before_);
-  at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type_before_));
-  at::autocast::set_autocast_enabled(at::kCPU, enabled_before_);
+  at::autocast::set_autocast_dtype(device_, dtype_of(type_before_));
+  at::autocast::set_autocast_enabled(device_, enabled_before_);
 }
 
-void Autocast::set_type(Type type) {
-  at::autocast::set_autocast_enabled(at::kCPU, type != Type::kNone);
+void Autocast::set_type(Type type, c10::DeviceType device) {
+  at::autocast::set_autocast_enabled(device, type != Type::kNone);
   if (type == Type::kNone) return;
   // The cache finds a weight whatever type its copy has, and a tied weight may be used in both.
-  if (at::autocast::get_autocast_dtype(at::kCPU) != dtype_of(type)) {
+  if (at::autocast::get_autocast_dtype(device) != dtype_of(type)) {
     at::autocast::clear_cache();
     MetaPass::clear_autocast_cache();
   }
-  at::autocast::set_autocast_dtype(at::kCPU, dtype_of(type));
+  at::autocast::set_autocast_dtype(device, dtype_of(type));
 }
 
 }  // namespace components

@@ -266,7 +266,6 @@ class Additions {
       : others_(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__),
         ways_(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__),
         shapes_(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__) {
-    c10::SetAllocator(c10::kMeta, &allocator_, 1);
     others_.fallback(torch::CppFunction::makeFallthrough());
     for (const char* name : {"conv1d", "conv2d", "conv3d", "bmm", "mm", "baddbmm", "addmm", "addbmm", "linear",
                              "matmul", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"}) {
@@ -297,6 +296,7 @@ class Additions {
     shapes_.impl("_scaled_dot_product_flash_attention_for_cpu", &flash_attention);
     shapes_.impl("_scaled_dot_product_flash_attention_for_cpu_backward", &flash_attention_backward);
     shapes_.impl("mse_loss_backward", &mse_backward);
+    c10::SetAllocator(c10::kMeta, &allocator_, 1);
   }
 
  private:

@@ -2,8 +2,10 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/stack.h>
 
 #include <algorithm>
 #include <cmath>
@@ -34,11 +36,23 @@ double square_sum(const float* numbers, std::int64_t count) {
 }  // namespace
 
 double vector_norm(const at::Tensor& tensor, double norm_type) {
-  const bool is_ours = norm_type == 2.0 && tensor.scalar_type() == at::kFloat && tensor.is_non_overlapping_and_dense();
+  const bool is_ours = norm_type == 2.0 && tensor.is_cpu() && tensor.scalar_type() == at::kFloat &&
+                       tensor.is_non_overlapping_and_dense();
   if (is_ours) return std::sqrt(square_sum(tensor.const_data_ptr<float>(), tensor.numel()));
   // The norm of a bfloat16 tensor would be one of bfloat16.
   const at::ScalarType type = tensor.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   return at::linalg_vector_norm(tensor, norm_type, std::nullopt, false, type).item<double>();
+}
+
+double total_norm(const std::vector<at::Tensor>& tensors, double norm_type) {
+  if (tensors.empty() || tensors.front().is_cpu()) {
+    std::vector<double> norms;
+    norms.reserve(tensors.size());
+    for (const at::Tensor& tensor : tensors) norms.push_back(vector_norm(tensor, norm_type));
+    return norm_of_parts(norms, norm_type);
+  }
+  const std::vector<at::Tensor> norms = at::_foreach_norm(tensors, norm_type, at::kFloat);
+  return at::linalg_vector_norm(at::stack(norms), norm_type).item<double>();
 }
 
 double norm_of_parts(const std::vector<double>& norms, double norm_type) {

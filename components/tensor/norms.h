@@ -11,6 +11,9 @@ namespace components {
 /// LibTorch's, in float32 at least, and its bits may.
 double vector_norm(const at::Tensor& tensor, double norm_type);
 
+/// The same of several tensors together. On a device other than the CPU it costs one wait for the device.
+double total_norm(const std::vector<at::Tensor>& tensors, double norm_type);
+
 /// Norm of what consists of parts with these norms; 0 of nothing.
 double norm_of_parts(const std::vector<double>& norms, double norm_type);
 

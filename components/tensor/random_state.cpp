@@ -1,42 +1,116 @@
 #include "components/tensor/random_state.h"
 
-#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/core/Generator.h>
 #include <ATen/ops/empty.h>
 
 #include <cstring>
 #include <mutex>
+#include <utility>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
 
 namespace components {
+namespace {
+
+std::vector<c10::Device> places(const c10::Device& device) {
+  std::vector<c10::Device> places = {c10::Device(c10::kCPU)};
+  // Nothing is drawn on the meta device.
+  if (!device.is_cpu() && !device.is_meta()) places.push_back(device);
+  return places;
+}
+
+at::Tensor state_of(const c10::Device& place) {
+  at::Generator generator = at::globalContext().defaultGenerator(place);
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  return generator.get_state();
+}
+
+at::Tensor tensor_of(const char* bytes, std::size_t size) {
+  at::Tensor copy = at::empty({static_cast<std::int64_t>(size)}, at::kByte);
+  std::memcpy(copy.mutable_data_ptr(), bytes, size);
+  return copy;
+}
+
+}  // namespace
 
 struct RandomState::State {
-  at::Tensor bytes;
+  struct Generator {
+    c10::Device place;
+    at::Tensor bytes;  // on the CPU; undefined when not known
+  };
+  std::vector<Generator> generators;
 };
 
-RandomState RandomState::now() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  RandomState state;
-  state.state_ = std::make_shared<const State>(State{generator.get_state()});
-  return state;
+RandomState RandomState::now(const c10::Device& device) {
+  State state;
+  for (const c10::Device& place : places(device)) state.generators.push_back({place, state_of(place)});
+  RandomState now;
+  now.state_ = std::make_shared<const State>(std::move(state));
+  return now;
 }
 
-RandomState RandomState::of(const std::string& bytes) {
-  const at::Tensor copy = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(copy.mutable_data_ptr(), bytes.data(), bytes.size());
-  RandomState state;
-  state.state_ = std::make_shared<const State>(State{copy});
-  return state;
+RandomState RandomState::of(const std::string& bytes, const c10::Device& device) {
+  State state;
+  std::size_t begin = 0;
+  for (const c10::Device& place : places(device)) {
+    const std::size_t size = state_of(place).nbytes();
+    RUNNER_ASSERT(begin + size <= bytes.size(), "these are the bytes of the same kinds of generators");
+    state.generators.push_back({place, tensor_of(bytes.data() + begin, size)});
+    begin += size;
+  }
+  RandomState found;
+  found.state_ = std::make_shared<const State>(std::move(state));
+  return found;
 }
 
-std::string RandomState::bytes() const {
-  return {static_cast<const char*>(state_->bytes.const_data_ptr()), state_->bytes.nbytes()};
+RandomState RandomState::of(const std::vector<NamedTensor>& generators, const c10::Device& device) {
+  const std::vector<std::string> names = names_of(device);
+  const std::vector<c10::Device> all = places(device);
+  State state;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    state.generators.push_back({all[i], {}});
+    for (const NamedTensor& generator : generators) {
+      if (generator.name == names[i]) state.generators.back().bytes = generator.tensor;
+    }
+  }
+  RandomState found;
+  found.state_ = std::make_shared<const State>(std::move(state));
+  return found;
+}
+
+std::vector<std::string> RandomState::names_of(const c10::Device& device) {
+  std::vector<std::string> names;
+  for (const c10::Device& place : places(device)) {
+    names.push_back("torch." + c10::DeviceTypeName(place.type(), /*lower_case=*/true));
+  }
+  return names;
 }
 
 void RandomState::restore() const {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(state_->bytes);
+  for (const State::Generator& one : state_->generators) {
+    if (!one.bytes.defined()) continue;
+    at::Generator generator = at::globalContext().defaultGenerator(one.place);
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    generator.set_state(one.bytes);
+  }
+}
+
+std::string RandomState::bytes() const {
+  std::string bytes;
+  for (const State::Generator& one : state_->generators) {
+    bytes.append(static_cast<const char*>(one.bytes.const_data_ptr()), one.bytes.nbytes());
+  }
+  return bytes;
+}
+
+std::vector<NamedTensor> RandomState::tensors() const {
+  std::vector<NamedTensor> tensors;
+  for (const State::Generator& one : state_->generators) {
+    tensors.push_back({"torch." + c10::DeviceTypeName(one.place.type(), /*lower_case=*/true), one.bytes});
+  }
+  return tensors;
 }
 
 }  // namespace components

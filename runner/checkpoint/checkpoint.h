@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -28,6 +30,7 @@ struct TrainState {
   int rank = 0;  ///< the rank with the random state that load() restores
   /// The generator states of all ranks (components::RandomState::bytes), for save(); empty: a single rank.
   std::vector<std::string> random_states = {};
+  c10::Device device = c10::Device(c10::kCPU);  ///< that training draws random numbers on
 };
 
 struct SaveOptions {
@@ -43,16 +46,16 @@ struct SaveOptions {
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
-/// random_states_<rank>.safetensors (LibTorch's default CPU generator). Returns the folder. RunError on disk errors;
-/// the last checkpoint stays intact.
+/// random_states_<rank>.safetensors (LibTorch's default generators: components::RandomState). Returns the folder.
+/// RunError on disk errors; the last checkpoint stays intact.
 std::string save(const TrainState& state, const SaveOptions& options);
 
 /// What save() will write, in bytes, for `plan` and the free-space check.
 std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter);
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
-/// that does not fit. A rank without a generator in the checkpoint keeps its own and logs that. `held`: files in memory
-/// from verification; null reads the files again.
+/// that does not fit. A generator that the checkpoint lacks, of a rank or of another device, keeps its state, and the
+/// log says so. `held`: files in memory from verification; null reads the files again.
 core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held = nullptr);
 
 /// Weights only, with strict names and shapes. `path`: a checkpoint, as for `eval` and `predict`; or a folder with

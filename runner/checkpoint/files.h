@@ -8,6 +8,5 @@ inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kModelIndexFile = "model.safetensors.index.json";  ///< when it is in several files
 inline constexpr const char* kOptimizerSection = "optimizer";
 inline std::string random_section(std::size_t rank) { return "random_states_" + std::to_string(rank); }
-inline constexpr const char* kCpuGenerator = "torch.cpu";
 
 }  // namespace runner::checkpoint

@@ -1,6 +1,3 @@
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/core/Generator.h>
-
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -10,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_compare.h"
@@ -22,6 +20,7 @@
 #include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -45,23 +44,16 @@ class Differences {
   }
   void refuse_if_any(const std::string& path) const {
     std::string text;
-    if (!missing_.empty()) text += "; it lacks " + list_text(missing_, ", ");
-    if (!unexpected_.empty()) text += "; the model has no " + list_text(unexpected_, ", ");
-    if (!others_.empty()) text += "; " + list_text(others_, "; ");
+    if (!missing_.empty()) text += "; it lacks " + core::joined_first(missing_, kShown);
+    if (!unexpected_.empty()) text += "; the model has no " + core::joined_first(unexpected_, kShown);
+    if (!others_.empty()) text += "; " + core::joined_first(others_, kShown, "; ");
     if (text.empty()) return;
     throw RunError(path + " does not fit the model: " + text.substr(2),
                    "the recipe describes another model than the saved one");
   }
 
  private:
-  /// The first ones, and how many more there are.
-  static std::string list_text(const std::vector<std::string>& all, const char* between) {
-    constexpr std::size_t kShown = 3;
-    std::string text;
-    for (std::size_t i = 0; i < all.size() && i < kShown; ++i) text += (i == 0 ? "" : between) + all[i];
-    if (all.size() > kShown) text += " and " + std::to_string(all.size() - kShown) + " more";
-    return text;
-  }
+  static constexpr std::size_t kShown = 3;
 
   std::vector<std::string> missing_, unexpected_, others_;
 };
@@ -152,7 +144,7 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
 }
 
-void load_generator(const std::string& folder, int rank, CheckpointPrefetch* held) {
+void load_generators(const std::string& folder, int rank, const c10::Device& device, CheckpointPrefetch* held) {
   const std::string name = random_section(static_cast<std::size_t>(rank));
   std::error_code ignored;
   if (rank > 0 && !fs::exists(fs::path(folder) / (name + ".safetensors"), ignored)) {
@@ -160,10 +152,16 @@ void load_generator(const std::string& folder, int rank, CheckpointPrefetch* hel
                              std::to_string(rank) + " start from the seed");
   }
   const SectionReader reader(folder, name, Node::mapping(), held);
-  const at::Tensor generator_state = reader.tensor(kCpuGenerator);
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard<std::mutex> lock(generator.mutex());
-  generator.set_state(generator_state);
+  components::NamedTensors found;
+  for (const std::string& generator : components::RandomState::names_of(device)) {
+    if (found.empty() || reader.has(generator)) {
+      found.push_back({generator, reader.tensor(generator)});  // every checkpoint has the CPU's, the first one
+    } else {
+      core::log_info(folder + " was saved on another device: the random numbers of " + generator +
+                     " start from the seed");
+    }
+  }
+  components::RandomState::of(found, device).restore();
 }
 
 }  // namespace
@@ -174,7 +172,7 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held) 
   const Node& sections = section(trainer, "state", trainer_path);
   load_model(TensorSource(model_path(path), held), *state.model, Types::kSame);
   load_stateful(path, sections, state, held);
-  load_generator(path, state.rank, held);
+  load_generators(path, state.rank, state.device, held);
   return section(trainer, "counters", trainer_path);
 }
 

@@ -1,10 +1,8 @@
 #include "runner/checkpoint/snapshot.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "components/tensor/cpu_capability.h"
 #include "components/tensor/random_state.h"
@@ -26,12 +24,6 @@ constexpr std::int64_t kPageBytes = 4096;
 constexpr std::size_t kWritersMax = 2;  // one hashes while the other waits for the disk; more do not help
 
 std::int64_t up_to_page(std::int64_t bytes) { return (bytes + kPageBytes - 1) / kPageBytes * kPageBytes; }
-
-at::Tensor tensor_of(const std::string& bytes) {
-  const at::Tensor tensor = at::empty({static_cast<std::int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
-  return tensor;
-}
 
 /// A tied parameter is in model.safetensors under its owner only; this records the other name.
 Node ties_of(const components::model::Model& model) {
@@ -65,11 +57,14 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
     values.set(name, section.values());
     if (!section.tensors().empty()) files_.push_back(std::move(section).take_tensors());
   }
-  const std::vector<std::string> here = {components::RandomState::now().bytes()};
-  const std::vector<std::string>& generators = state.random_states.empty() ? here : state.random_states;
+  std::vector<components::RandomState> generators;
+  for (const std::string& bytes : state.random_states) {
+    generators.push_back(components::RandomState::of(bytes, state.device));
+  }
+  if (generators.empty()) generators.push_back(components::RandomState::now(state.device));
   for (std::size_t rank = 0; rank < generators.size(); ++rank) {
     SectionWriter random(random_section(rank));
-    random.tensor(kCpuGenerator, tensor_of(generators[rank]));
+    for (const NamedTensor& one : generators[rank].tensors()) random.tensor(one.name, one.tensor);
     files_.push_back(std::move(random).take_tensors());
   }
 

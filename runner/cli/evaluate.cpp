@@ -4,6 +4,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 
 namespace runner::cli {
@@ -23,8 +24,11 @@ CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, E
 
 void evaluate(Session& session, const EvalFlags& flags,
               int (engine::Engine::*work)(const resolve::Recipe&, const engine::EvalRequest&, core::Diagnostics&)) {
-  const auto recipe = session.load(flags.recipe);
+  auto recipe = session.load(flags.recipe);
   if (!recipe) return;
+  const auto device = device_here(session, *recipe);
+  if (!device) return;
+  recipe->settle_device(*device);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   engine::EvalRequest request = flags.request;

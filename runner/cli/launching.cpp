@@ -35,11 +35,6 @@ std::map<std::string, std::string> environment_of(const sections::launch::Config
     const std::int64_t cores = std::thread::hardware_concurrency();
     variables[kThreads] = std::to_string(std::max<std::int64_t>(1, cores / processes_here(launch)));
   }
-  if (launch.gpu_ids) {
-    std::string ids;
-    for (const std::int64_t id : *launch.gpu_ids) ids += (ids.empty() ? "" : ",") + std::to_string(id);
-    variables["CUDA_VISIBLE_DEVICES"] = ids;
-  }
   return variables;
 }
 

@@ -44,6 +44,11 @@ core::Result<engine::Engine*> engine::load_engine() {
   return loaded;
 }
 
+bool cuda::has_driver() {
+  std::error_code ignored;
+  return std::filesystem::exists("/dev/nvidiactl", ignored);
+}
+
 core::Result<cuda::Cuda*> cuda::load_cuda() {
   static Cuda* loaded = nullptr;
   if (loaded != nullptr) return loaded;

@@ -71,12 +71,13 @@ std::optional<resolve::Recipe> Session::load(const std::string& path, const reci
     return std::nullopt;
   }
   core::Diagnostics diagnostics;
-  std::optional<resolve::Recipe> recipe =
-      resolve::read_recipe(path, options, registry::Registry::builtin(), diagnostics);
-  if (recipe && recipe->root.find("sweep") != nullptr && recipe->root.find("sweep")->is_mapping()) {
-    core::Diagnostics told_before;
-    const auto open = recipe::compose_open(path, options, told_before);
-    sweep::check_sweep(*recipe, open.value_or(recipe::Composed{}), diagnostics);
+  std::optional<resolve::Recipe> recipe;
+  if (const auto open = recipe::compose_open(path, options, diagnostics)) {
+    recipe = resolve::settle_open(path, *open, registry::Registry::builtin(), diagnostics);
+    const core::Node* sweep = recipe->root.find("sweep");
+    if (sweep != nullptr && sweep->is_mapping()) sweep::check_sweep(*recipe, *open, diagnostics);
+  } else {
+    diagnostics.sort();
   }
   if (diagnostics.has_errors()) recipe.reset();
   if (!recipe || !launch::is_spoken_for()) show(diagnostics);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runner/artifact/git_state.h"
+#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/cli/launching.h"
@@ -93,13 +94,16 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   }
   request.rank = rank_here(session, recipe);
   if (session.exit_code != core::kExitDone) return;
-  note_growing_batch(session, recipe);
   if (request.rank && request.rank->size == 1) request.rank.reset();
   if (request.rank && request.rank->rank > 0) {
     request.quiet = true;
     request.progress_bar = false;
     silence_other_ranks(session);
   }
+  const auto device = device_here(session, recipe, request.rank ? request.rank->local_size : 1);
+  if (!device) return;
+  request.auto_device = *device;
+  note_growing_batch(session, recipe);
   const auto& capture = recipe.capture;
   std::optional<artifact::GitStateCapture> code;
   if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {

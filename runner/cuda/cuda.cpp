@@ -115,6 +115,17 @@ class LoadedCuda final : public Cuda {
     return gpus;
   }
 
+  std::string versions() override {
+    const auto version = [](int number) {
+      constexpr int kMajor = 1000, kMinor = 10;
+      return std::to_string(number / kMajor) + "." + std::to_string(number % kMajor / kMinor);
+    };
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    return "CUDA " + version(runtime) + " (driver " + version(driver) + "), NCCL " + nccl_version();
+  }
+
   std::vector<Finding> check() override {
     return {found("training in bfloat16", check_training), found("NCCL group of one rank", check_nccl)};
   }

@@ -28,10 +28,15 @@ class Cuda {
   /// Of this machine, in CUDA's order. Fails when there is no driver or no GPU, in the driver's words. Takes up to some
   /// seconds the first time, and a process that did it must not fork.
   virtual core::Result<std::vector<Gpu>> gpus() = 0;
+  /// `CUDA 13.0 (driver 13.0), NCCL 2.28.9`; starts nothing.
+  virtual std::string versions() = 0;
   /// Tests GPU 0: training in bfloat16 against the same on the CPU, and a group of one NCCL rank. gpus() was seen to be
   /// good.
   virtual std::vector<Finding> check() = 0;
 };
+
+/// Whether this machine has a driver. Without one CUDA is not worth loading: its libraries take a second.
+bool has_driver();
 
 /// The library beside this program, loaded before the engine: LibTorch decides once whether there is CUDA. Null when
 /// this build has none; a failure when it is there and cannot be loaded.

@@ -13,4 +13,6 @@ c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10
   return c10::make_intrusive<c10d::ProcessGroupNCCL>(store, rank, size, options);
 }
 
+std::string nccl_version() { return c10d::getNcclVersion(); }
+
 }  // namespace runner::cuda

@@ -3,6 +3,7 @@
 #include <c10/util/intrusive_ptr.h>
 
 #include <chrono>
+#include <string>
 
 namespace c10d {
 class Backend;
@@ -15,5 +16,8 @@ namespace runner::cuda {
 /// first collective, which must finish within `timeout`.
 c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                                     std::chrono::milliseconds timeout);
+
+/// `2.28.9`
+std::string nccl_version();
 
 }  // namespace runner::cuda

@@ -69,7 +69,7 @@ class WrappedExchange final : public CommHook {
   void launch(const at::Tensor&, const std::vector<at::Tensor>& gradients) override {
     std::int64_t numbers = 0;
     for (const at::Tensor& gradient : gradients) numbers += gradient.numel();
-    const at::Tensor small = at::empty({numbers}, type_);
+    const at::Tensor small = at::empty({numbers}, gradients.front().options().dtype(type_));
     std::vector<at::Tensor> parts;
     std::int64_t begin = 0;
     for (const at::Tensor& gradient : gradients) {

@@ -30,6 +30,11 @@ std::array<float, kParts> parts_of(double value) {
   return parts;
 }
 
+/// Buckets are float32, on the device of the gradients.
+at::TensorOptions options_of(const std::vector<at::Tensor>& parameters) {
+  return at::TensorOptions(at::kFloat).device(parameters.empty() ? at::kCPU : parameters.front().device());
+}
+
 double whole_of(const float* parts) {
   double value = 0;
   for (std::size_t i = 0; i < kParts; ++i) value += static_cast<double>(parts[i]);
@@ -74,9 +79,11 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const 
   const bool rides_along = !exchange.takes_mean();
   for (Bucket& bucket : buckets_) {
     const bool carries = rides_along && &bucket == &buckets_.back();
-    bucket.flat = at::zeros({bucket.floats + (carries ? tail : 0)}, at::kFloat);
+    bucket.flat = at::zeros({bucket.floats + (carries ? tail : 0)}, options_of(parameters_));
   }
-  tail_ = {rides_along ? buckets_.back().flat.narrow(0, buckets_.back().floats, tail) : at::zeros({tail}, at::kFloat)};
+  const auto own_tail = [tail] { return at::zeros({tail}, at::kFloat); };
+  tail_ = {rides_along ? buckets_.back().flat.narrow(0, buckets_.back().floats, tail) : own_tail()};
+  readable_tail_ = {tail_.front().is_cpu() ? tail_.front() : own_tail()};
   arrived_.assign(parameters_.size(), false);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Bucket& bucket = buckets_[bucket_of_[i]];
@@ -186,11 +193,12 @@ std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double>
   exchange_.launch(buckets_.back().flat, buckets_.back().gradients);
   if (travelling != nullptr) travelling->wait();
   exchange_.wait();
+  if (!tail_.front().is_cpu()) readable_tail_.front().copy_(tail_.front());
   for (Bucket& bucket : buckets_) {
     if (passes_ > 0) bucket.flat.add_(bucket.total);
     bucket.total.reset();
   }
-  const float* ranks_with_gradient = tail_.front().const_data_ptr<float>();
+  const float* ranks_with_gradient = readable_tail_.front().const_data_ptr<float>();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     at::Tensor& gradient = parameters_[i].mutable_grad();
     gradient.reset();
@@ -200,17 +208,18 @@ std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double>
 }
 
 void GradientBuckets::write_notes(std::span<const double> notes) {
-  tail_.front().zero_();
-  float* tail = tail_.front().mutable_data_ptr<float>();
+  readable_tail_.front().zero_();
+  float* tail = readable_tail_.front().mutable_data_ptr<float>();
   for (const bool has_gradient : has_gradient_) *tail++ = has_gradient ? 1.0F : 0.0F;
   tail += static_cast<std::size_t>(group_.rank()) * notes.size() * kParts;
   for (const double note : notes) {
     for (const float part : parts_of(note)) *tail++ = part;
   }
+  if (!tail_.front().is_cpu()) tail_.front().copy_(readable_tail_.front());
 }
 
 std::vector<std::vector<double>> GradientBuckets::read_notes(std::size_t count) const {
-  const float* tail = tail_.front().const_data_ptr<float>() + parameters_.size();
+  const float* tail = readable_tail_.front().const_data_ptr<float>() + parameters_.size();
   std::vector<std::vector<double>> all(static_cast<std::size_t>(group_.size()));
   for (std::vector<double>& notes : all) {
     for (std::size_t i = 0; i < count; ++i, tail += kParts) notes.push_back(whole_of(tail));

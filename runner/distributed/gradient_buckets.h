@@ -61,12 +61,13 @@ class GradientBuckets {
   CommHook& exchange_;
   std::vector<at::Tensor> parameters_;
   std::vector<Bucket> buckets_;
-  std::vector<std::size_t> bucket_of_;  // by parameter
-  std::vector<at::Tensor> views_;       // by parameter: its part of the bucket, in its shape
-  std::vector<bool> arrived_;           // by parameter, in this pass
-  std::vector<bool> has_gradient_;      // by parameter, in this step
-  std::vector<at::Tensor> tail_;        // one exchange: after the last bucket, or in its own memory
-  std::size_t notes_ = 0, next_ = 0;    // the next bucket to launch
+  std::vector<std::size_t> bucket_of_;     // by parameter
+  std::vector<at::Tensor> views_;          // by parameter: its part of the bucket, in its shape
+  std::vector<bool> arrived_;              // by parameter, in this pass
+  std::vector<bool> has_gradient_;         // by parameter, in this step
+  std::vector<at::Tensor> tail_;           // one exchange: after the last bucket, or in its own memory
+  std::vector<at::Tensor> readable_tail_;  // the same on the CPU
+  std::size_t notes_ = 0, next_ = 0;       // the next bucket to launch
   bool armed_ = false, under_way_ = false;
   int passes_ = 0;  // completed passes of this step
 };

@@ -177,7 +177,7 @@ class PowerSgd final : public CommHook {
     one.result_N = at::empty_like(one.own_N);
     if (!options_.use_error_feedback) return;
     const at::Tensor& error_N = slot(errors_, one.bucket);
-    if (error_N.defined()) one.own_N.add_(error_N);
+    if (error_N.defined()) one.own_N.add_(error_N.to(one.own_N.device()));  // a checkpoint's is on the CPU
   }
 
   std::int64_t rank_of(std::int64_t n, std::int64_t m) const { return std::min({n, m, options_.rank}); }
@@ -232,7 +232,7 @@ class PowerSgd final : public CommHook {
     }
     at::Tensor& q = slot(qs_, one.bucket);
     const bool fresh = !q.defined() || !options_.warm_start;
-    if (fresh) q = at::empty({qs}, one.own_N.options());
+    q = fresh ? at::empty({qs}, one.own_N.options()) : q.to(one.own_N.device());
     one.q = q;
     one.first = at::empty({whole + ps}, one.own_N.options());
     std::int64_t begin = 0;
@@ -249,7 +249,7 @@ class PowerSgd final : public CommHook {
       matrix.q_mr = q.narrow(0, q_begin, m * rank).view({m, rank});
       begin += n * rank;
       q_begin += m * rank;
-      if (fresh) matrix.q_mr.copy_(at::randn({m, rank}, generator, q.options()));
+      if (fresh) matrix.q_mr.copy_(at::randn({m, rank}, generator, q.options().device(at::kCPU)));
       orthogonalize(matrix.q_mr, options_.epsilon);
       matrix.p_nr.copy_(at::matmul(matrix.m_nm, matrix.q_mr));
     }

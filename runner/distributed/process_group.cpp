@@ -27,6 +27,7 @@
 #include "runner/distributed/exit_message.h"
 #include "runner/distributed/gloo_declarations.h"
 #include "runner/distributed/pytree.h"
+#include "runner/distributed/staged_group.h"
 // After the declarations that it needs.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
@@ -430,7 +431,7 @@ std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site
 
 std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& place, const ProcessGroupOptions& options) {
   FLAGS_caffe2_log_level = kFatal;  // c10d logs pages about each socket error that our own messages report
-  return std::make_unique<GlooGroup>(place, options);
+  return stage_on_cpu(std::make_unique<GlooGroup>(place, options));
 }
 
 }  // namespace runner::distributed

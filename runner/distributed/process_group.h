@@ -32,13 +32,14 @@ class ProcessGroup {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  /// Sums `flat` (contiguous, on the CPU) over all ranks in place, or takes the maximum of each entry; the same bits on
-  /// every rank, and the same each time. Returns at once: several may be in flight, and finish in the order they began.
+  /// Sums `flat` (contiguous, on any device) over all ranks in place, or takes the maximum of each entry; the same bits
+  /// on every rank, and the same each time. Returns at once: several may be in flight, and finish in the order they
+  /// began.
   virtual std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site,
                                                     ReduceOp op = ReduceOp::kSum) = 0;
-  /// `mine` (contiguous, on the CPU, of the same shape everywhere) of each rank, by rank. Blocks.
+  /// `mine` (contiguous, of the same shape everywhere) of each rank, by rank, on this rank's device. Blocks.
   virtual std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) = 0;
-  /// Copies `flat` (contiguous, on the CPU, of the same shape everywhere) from rank `from` to all ranks, in place.
+  /// Copies `flat` (contiguous, of the same shape everywhere) from rank `from` to all ranks, in place.
   /// Blocks.
   virtual void broadcast(const at::Tensor& flat, int from, const char* site) = 0;
   /// With ProcessGroupOptions::debug, checks that all ranks are at the same collective: RunError on every rank, naming

@@ -62,7 +62,8 @@ void StreamingReducer::begin(Receive receive) {
 void StreamingReducer::open(Bucket& bucket, std::size_t number) {
   if (bucket.flat.defined()) return;
   const auto members = static_cast<std::int64_t>(bucket.members.size());
-  bucket.flat = at::zeros({assignment_.floats[number] + members}, at::kFloat);
+  const auto options = at::TensorOptions(at::kFloat).device(parameters_[bucket.members.front()].device());
+  bucket.flat = at::zeros({assignment_.floats[number] + members}, options);
   for (const std::size_t i : bucket.members) {
     bucket.gradients.push_back(view_of(bucket.flat, assignment_.parts[i], parameters_[i]));
   }
@@ -78,7 +79,7 @@ void StreamingReducer::arrived(std::size_t parameter) {
   at::Tensor& gradient = parameters_[i].mutable_grad();
   bucket.gradients[member].copy_(gradient);
   gradient.reset();
-  bucket.gradients.back().mutable_data_ptr<float>()[member] = 1.0F;
+  bucket.gradients.back().narrow(0, static_cast<std::int64_t>(member), 1).fill_(1.0);
   --bucket.missing;
   while (next_ < buckets_.size() && buckets_[next_].missing == 0) launch_next();
 }
@@ -98,7 +99,8 @@ void StreamingReducer::hand_on() {
   exchange_.wait();
   travels_ = false;
   Bucket& bucket = buckets_[next_ - 1];
-  const float* ranks_with_gradient = bucket.gradients.back().const_data_ptr<float>();
+  const at::Tensor counts = bucket.gradients.back().cpu();
+  const float* ranks_with_gradient = counts.const_data_ptr<float>();
   for (std::size_t member = 0; member < bucket.members.size(); ++member) {
     if (ranks_with_gradient[member] <= 0) continue;
     const std::size_t i = bucket.members[member];

@@ -13,6 +13,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory_estimate.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/train.h"
 
@@ -169,6 +170,10 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& 
   plan_lengths(*experiment, plan);
   plan_memory(*experiment, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
+  if (!train::device_of(recipe).is_cpu()) {
+    diagnostics.notice(recipe.place("device"), "tensors take " + shown(static_cast<double>(plan.memory.tensors)) +
+                                                   " of the GPU's memory; the workspaces of CUDA come on top");
+  }
   plan_checkpoints(*experiment, plan, diagnostics);
   return plan;
 }

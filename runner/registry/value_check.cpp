@@ -52,8 +52,8 @@ std::string meant_boolean(const Node& value) {
 /// A key takes infinity when its description says what infinity means there, as that of norm_type does.
 bool takes_infinity(const Property& property) { return property.description.find(".inf") != std::string::npos; }
 
-/// What other programs call one of our words; spelling alone would take `gpu` for `cpu`.
-std::string meant_word(const std::string& text, const std::vector<std::string>& names) {
+/// The one of these words that other programs call `text`; "" for none.
+std::string other_word(const std::string& text, const std::vector<std::string>& names) {
   static constexpr std::pair<const char*, const char*> kMeant[] = {
       {"gpu", "cuda"},         {"bf16", "bf16-mixed"},      {"bfloat16", "bf16-mixed"}, {"fp16", "16-mixed"},
       {"float16", "16-mixed"}, {"half", "16-mixed"},        {"fp32", "32-true"},        {"float32", "32-true"},
@@ -64,7 +64,13 @@ std::string meant_word(const std::string& text, const std::vector<std::string>& 
   for (const auto& [word, ours] : kMeant) {
     if (lower(text) == word && std::find(names.begin(), names.end(), ours) != names.end()) return ours;
   }
-  return core::closest(text, names);
+  return "";
+}
+
+/// Spelling alone would take `gpu` for `cpu`.
+std::string meant_word(const std::string& text, const std::vector<std::string>& names) {
+  const std::string other = other_word(text, names);
+  return other.empty() ? core::closest(text, names) : other;
 }
 
 /// `max_steps: 20 epochs`: the limit of a training that counts in the unit that is there.
@@ -182,9 +188,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
     const std::string near = meant_word(text, names);
-    const std::string hint = near.empty()     ? ""
-                             : near == "cuda" ? "write cpu or auto: roux trains on the CPU so far"
-                                              : "did you mean " + quoted(near) + "?";
+    const std::string hint = near.empty() ? "" : "did you mean " + quoted(near) + "?";
     return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
   if (text.find('\0') != std::string::npos)
@@ -196,12 +200,18 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
                         : "must have at least " + std::to_string(length_min) + " characters, got " + quoted(text);
     return refuse(value, path + " " + least, "", diagnostics);
   }
-  if (!property.pattern.empty() && !matches_pattern(text, property.pattern))
+  if (!property.pattern.empty() && !matches_pattern(text, property.pattern)) {
+    std::vector<std::string> words;
+    for (const Node& example : property.examples) {
+      if (example.is_string()) words.push_back(example.as_string());
+    }
+    const std::string near = other_word(text, words);
     return refuse(value,
                   path + " must " +
                       (property.pattern_hint.empty() ? "match " + property.pattern : property.pattern_hint) + ", got " +
                       quoted(text),
-                  "", diagnostics);
+                  near.empty() ? "" : "did you mean " + quoted(near) + "?", diagnostics);
+  }
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/url_password.h"
+#include "runner/recipe/interpolate.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
@@ -66,6 +67,14 @@ const Node& Recipe::at(std::string_view path_in_recipe) const {
   return *node;
 }
 
+void Recipe::settle_device(const std::string& settled) {
+  if (settled == device) return;
+  device = settled;
+  Node value = Node::string(settled, place("device"));
+  value.add_history("settled when the training began");
+  root.set("device", std::move(value));
+}
+
 Node Recipe::resolved() const {
   Node values = root;
   for (Node::Entry& entry : values.entries()) make_readable(entry.value, entry.key == "vars");
@@ -121,6 +130,12 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   }
   diagnostics.sort();
   return settled;
+}
+
+Recipe settle_open(const std::string& path, recipe::Composed open, const registry::Registry& registry,
+                   core::Diagnostics& diagnostics) {
+  recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
+  return settle_recipe(path, std::move(open), registry, diagnostics);
 }
 
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,

@@ -26,6 +26,8 @@ struct Recipe : sections::recipe::Config {
 
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
   const core::Location& place(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
+  /// Writes down the device that `auto` stands for, or `cuda` with its index.
+  void settle_device(const std::string& device);
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;
   /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a
@@ -47,6 +49,10 @@ std::optional<Recipe> read_recipe(const std::string& path, const recipe::Compose
 /// The stages after composing; on errors `diagnostics` has some.
 Recipe settle_recipe(const std::string& path, recipe::Composed composed, const registry::Registry& registry,
                      core::Diagnostics& diagnostics);
+
+/// The stages after the overrides. `open` still has its `${...}`: one reading of the text gives several recipes.
+Recipe settle_open(const std::string& path, recipe::Composed open, const registry::Registry& registry,
+                   core::Diagnostics& diagnostics);
 
 /// The same of a text that is in memory.
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,

@@ -4,6 +4,7 @@
 
 #include "runner/checkpoint/init_from.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/step/stepper.h"
 #include "runner/train/train.h"
 
@@ -28,6 +29,7 @@ class Climb final : public components::lr_scheduler::Scheduler {
 std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                    core::Diagnostics& diagnostics) {
   configure_torch(recipe);
+  prepare_device(recipe);
   const auto experiment = build_experiment(recipe, {}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   const core::Node& base = recipe.at("optimizer.lr");

@@ -39,6 +39,7 @@ bool is_switched_on(const char* name) {
 Node to_node(const Start& start) {
   Node node = Node::mapping();
   node.set("checkpoint", Node::string(start.checkpoint));
+  node.set("device", Node::string(start.device));
   if (start.resume) {
     node.set("run_dir", Node::string(start.resume->run_dir));
     node.set("step", Node::integer(start.resume->step));
@@ -50,6 +51,7 @@ Node to_node(const Start& start) {
 Start start_of(const Node& node) {
   Start start;
   start.checkpoint = text(node, "checkpoint");
+  start.device = text(node, "device");
   if (node.find("run_dir") != nullptr) {
     start.resume =
         store::ResumePoint{text(node, "run_dir"), node.find("step")->as_integer(), node.find("branch")->as_integer()};
@@ -69,6 +71,7 @@ std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const Tr
                      {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
                       {"LibTorch", surroundings.libtorch},
                       {"the recipe", recipe.hash()},
+                      {"the device", recipe.device == "auto" ? request.auto_device : recipe.device},
                       {"CPU instructions", surroundings.cpu_capability},
                       {"threads", std::to_string(surroundings.threads)}},
                      "who we are", "ranks must agree on all of this");
@@ -78,7 +81,7 @@ std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const Tr
 void refuse_other_weights(ProcessGroup& ranks, const components::model::Model& model) {
   artifact::Checksum checksum;
   for (const auto& parameter : model.parameters()) {
-    const at::Tensor values = parameter.tensor.detach().contiguous();
+    const at::Tensor values = parameter.tensor.detach().cpu().contiguous();
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
   refuse_differences(ranks, {{"the initial weights", checksum.text()}}, "weights",

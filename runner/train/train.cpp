@@ -35,6 +35,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/loop.h"
 #include "runner/train/observe/signals.h"
 #include "runner/train/rank_consistency.h"
@@ -253,9 +254,10 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   }
 }
 
-std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, int local_rank,
+                                             core::Diagnostics& diagnostics) {
   try {
-    return build_experiment(recipe, {}, diagnostics);
+    return build_experiment(recipe, {.local_rank = local_rank}, diagnostics);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     throw core::RunError("the model and the data do not fit into memory: " + plain_text(error),
@@ -268,10 +270,7 @@ std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, core
 class Training {
  public:
   Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
-      : recipe_(recipe),
-        request_(request),
-        diagnostics_(diagnostics),
-        resolved_(request.resolved_json.empty() ? recipe.resolved_json() : request.resolved_json) {}
+      : recipe_(recipe), request_(request), diagnostics_(diagnostics) {}
 
   /// Runs the checks that need no data, and starts prefetching the checkpoint.
   bool look_ahead() {
@@ -279,6 +278,7 @@ class Training {
     ranks_ = meet_ranks(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
+    settle_device();
     const auto& max_memory = recipe_.training.max_memory;
     if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
@@ -289,10 +289,9 @@ class Training {
   }
 
   bool build() {
-    experiment_ = build_or_explain(recipe_, diagnostics_);
+    experiment_ = build_or_explain(recipe_, local_rank(), diagnostics_);
     if (experiment_ == nullptr) return false;
     experiment_->ranks = ranks_;
-    if (request_.rank) experiment_->local_rank = request_.rank->local_rank;
     // The weights are drawn: from here on each process has its own random numbers.
     if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));
     return true;
@@ -327,7 +326,7 @@ class Training {
     loop.checkpoint = start_.checkpoint;
     loop.held = std::move(held_);
     loop.verify_seconds = verify_seconds_;
-    loop.peak_flops = peak_flops;
+    loop.peak_flops = experiment_->device.is_cpu() ? peak_flops : 0.0;  // measured on the CPU
     loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
     loop.signal = request_.signal;
     loop.light = request_.light != nullptr;
@@ -335,6 +334,24 @@ class Training {
   }
 
  private:
+  int local_rank() const { return request_.rank ? request_.rank->local_rank : 0; }
+
+  /// A run that is resumed stays on its device.
+  void settle_device() {
+    const bool is_open = recipe_.device == "auto";
+    if (is_open) {
+      if (start_.device.starts_with("cuda") && request_.auto_device == "cpu") {
+        throw core::RunError("the run began on " + start_.device + ", and here roux can only train on the CPU",
+                             "resume it where it can use a GPU, or with --set device=cpu --allow-change device",
+                             core::kExitUsage);
+      }
+      recipe_.settle_device(start_.device.empty() ? request_.auto_device : start_.device);
+      if (!device_of(recipe_).is_cpu()) configure_torch(recipe_);
+    }
+    prepare_device(recipe_, local_rank());
+    resolved_ = is_open || request_.resolved_json.empty() ? recipe_.resolved_json() : request_.resolved_json;
+  }
+
   /// Rank 0 decides for all.
   bool agree(const std::function<Start()>& choose) {
     std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
@@ -372,10 +389,10 @@ class Training {
     }
   }
 
-  const resolve::Recipe& recipe_;
+  resolve::Recipe recipe_;  ///< with its device, once that is settled
   const TrainRequest& request_;
   core::Diagnostics& diagnostics_;
-  const std::string resolved_;  ///< the recipe as stored
+  std::string resolved_;  ///< the recipe as stored
   const core::Clock& clock_ = core::system_clock();
   std::shared_ptr<distributed::ProcessGroup> ranks_;
   bool is_first_ = true;
@@ -394,7 +411,7 @@ void configure_torch(const resolve::Recipe& recipe) {
   const auto& threads = recipe.launch.num_cpu_threads_per_process;
   if (threads) at::set_num_threads(static_cast<int>(*threads));
   set_matmul_precision(recipe.precision);
-  components::set_fused_kernels(recipe.training.fused_kernels);
+  components::set_fused_kernels(recipe.training.fused_kernels && device_of(recipe).is_cpu());
   at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 

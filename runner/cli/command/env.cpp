@@ -5,7 +5,6 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -23,15 +22,13 @@ void line(const char* name, const std::string& value) { std::printf("%-16s %s\n"
 
 std::string rate(double per_second, const char* unit) { return core::format_count(per_second) + unit; }
 
-// Without a driver CUDA is not loaded: its libraries take a second.
 void show_gpus() {
-  std::error_code ignored;
-  const bool driver = std::filesystem::exists("/dev/nvidiactl", ignored);
-  if (!driver) return line("GPU", "none");
+  if (!cuda::has_driver()) return line("GPU", "none");
   const auto cuda = cuda::load_cuda();
   if (!cuda) return line("GPU", "driver found, but " + cuda.failure().message);
   if (cuda.value() == nullptr)
     return line("GPU", "driver found, but this build has no CUDA (build with ROUX_PRESET=cuda ./roux)");
+  line("CUDA", cuda.value()->versions());
   const auto gpus = cuda.value()->gpus();
   if (!gpus) return line("GPU", gpus.failure().message);
   for (const cuda::Gpu& gpu : gpus.value()) {

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
 #include "runner/core/error.h"
@@ -95,8 +96,11 @@ void lr_find(Session& session, LrFindFlags& flags) {
                             (small ? "small" : "large") + " for float32 weights",
                         "use rates from " + terminal::number_text(kLrMin) + " to " + terminal::number_text(kLrMax));
   }
-  const auto recipe = session.load(flags.recipe);
+  auto recipe = session.load(flags.recipe);
   if (!recipe) return;
+  const auto device = device_here(session, *recipe);
+  if (!device) return;
+  recipe->settle_device(*device);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;

@@ -11,6 +11,7 @@
 
 #include "runner/artifact/provenance.h"
 #include "runner/cli/commands.h"
+#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
@@ -101,6 +102,7 @@ class Reproduction {
 
   void run() {
     if (!find_original() || !load_recipe()) return;
+    if (recipe_->device != "auto" && !device_here(session_, *recipe_)) return;
     engine::Engine* engine = engine_or_fail(session_);
     if (engine == nullptr) return;
     say_what_differs(*engine);
@@ -152,8 +154,16 @@ class Reproduction {
     set("output_dir", output_dir.empty() ? "." : output_dir);
     set("run_name", again_name(original_.name));
     recipe_ = session_.load(flags_.recipe.path, options);
+    if (recipe_) stay_on_device(*recipe_);
     if (recipe_ && as_recorded) look_at_recipe_file();
     return recipe_.has_value();
+  }
+
+  /// `auto` is the device of the original, not this machine's best. Runs recorded with `auto` itself trained on the
+  /// CPU.
+  void stay_on_device(resolve::Recipe& recipe) const {
+    const Node* device = recorded_.find("device");
+    if (recipe.device == "auto" && device != nullptr && device->is_string()) recipe.settle_device(device->as_string());
   }
 
   /// Prints whether the recipe file has changed since; the recorded recipe is used in any case.
@@ -168,12 +178,13 @@ class Reproduction {
       return;
     }
     core::Diagnostics diagnostics;
-    const auto now = resolve::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
-                                          registry::Registry::builtin(), diagnostics);
+    auto now = resolve::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
+                                    registry::Registry::builtin(), diagnostics);
     if (!now) {
       std::printf("the recipe %s has changed and is invalid; using the recorded one\n", path.c_str());
       return;
     }
+    stay_on_device(*now);
     const auto changes = changes_that_count(recorded_, now->resolved());
     if (changes.empty()) return;
     std::printf("the recipe has changed; using the recorded one (--recipe %s uses the present one):\n", path.c_str());

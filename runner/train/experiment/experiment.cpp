@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
@@ -17,6 +18,7 @@
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/experiment/weight_average.h"
 
 namespace runner::train {
@@ -101,8 +103,11 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     at::manual_seed(static_cast<std::uint64_t>(recipe.seed));
     experiment.model = components::model::build(block, {signature, false, block, diagnostics});
   }
-  apply_precision(recipe, *experiment.model, diagnostics);
+  apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);
   apply_activation_checkpointing(recipe, *experiment.model, diagnostics);
+  for (const auto& tensors :
+       {experiment.model->parameters(), experiment.model->buffers(), experiment.model->constants()})
+    components::move_to(tensors, experiment.device);
 }
 
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
@@ -287,6 +292,12 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();
   experiment->recipe = recipe;
+  if (!options.meta) {
+    experiment->device = device_of(recipe, options.local_rank);
+    experiment->local_rank = options.local_rank;
+    const bool pins = recipe.loader.pin_memory.value_or(true);
+    experiment->upload = {experiment->device, {pins, recipe.loader.non_blocking.value_or(pins)}};
+  }
   build_data(*experiment, options, diagnostics);
   if (experiment->train_data == nullptr) return nullptr;
   build_model(*experiment, options, diagnostics);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,6 +17,7 @@
 #include "components/metric/metric.h"
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
+#include "components/tensor/upload.h"
 #include "runner/core/diagnostics.h"
 #include "runner/resolve/load.h"
 #include "runner/train/experiment/progress.h"
@@ -33,8 +36,9 @@ class WeightAverage;
 struct BuildOptions {
   bool meta = false;         ///< `plan`: nothing is allocated, data are read by their headers
   bool for_training = true;  ///< also build optimizer, schedule and callbacks
+  int local_rank = 0;        ///< this process's among those of its machine
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.
-  std::vector<std::string> data_sets;
+  std::vector<std::string> data_sets = {};
 };
 
 struct NamedDataset {
@@ -50,7 +54,9 @@ struct BuiltCallback {
 
 /// The components of a recipe, built and connected.
 struct Experiment {
-  resolve::Recipe recipe;  ///< fully settled, including `total_steps`
+  resolve::Recipe recipe;                       ///< fully settled, including `total_steps`
+  c10::Device device = c10::Device(c10::kCPU);  ///< of the model, its gradients and the optimizer; CPU with `meta`
+  components::Uploader upload;                  ///< of micro-batches to `device`
   std::shared_ptr<components::data::Dataset> train_data;
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
@@ -78,8 +84,9 @@ struct Experiment {
 };
 
 /// Builds in order: data, model (on the meta device first, to check shapes before memory is allocated), loss, metrics,
-/// then what training needs. Seeds LibTorch with the recipe's `seed` right before initializing the weights. Null when
-/// `diagnostics` got errors; as many as possible are reported at once.
+/// then what training needs. Seeds LibTorch with the recipe's `seed` right before initializing the weights, which are
+/// drawn on the CPU and copied: a seed means the same start on every device. Null when `diagnostics` got errors; as
+/// many as possible are reported at once.
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
 

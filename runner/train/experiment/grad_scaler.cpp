@@ -21,10 +21,12 @@ bool GradScaler::unscale(const components::NamedTensors& parameters) const {
   if (!options_.enabled) return true;
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> gradients = gradients_of(parameters);
-  at::Tensor found = at::zeros({1}, at::kFloat);
+  if (gradients.empty()) return true;
+  const auto options = at::TensorOptions(at::kFloat).device(gradients.front().device());
+  at::Tensor found = at::zeros({1}, options);
   const double exact = 1.0 / static_cast<double>(scale_);
   const bool fits = exact <= static_cast<double>(std::numeric_limits<float>::max());
-  const at::Tensor inverse = at::scalar_tensor(fits ? exact : std::numeric_limits<double>::infinity(), at::kFloat);
+  const at::Tensor inverse = at::scalar_tensor(fits ? exact : std::numeric_limits<double>::infinity(), options);
   at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse);
   return found.item<float>() == 0.0F;
 }

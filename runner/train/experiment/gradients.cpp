@@ -12,13 +12,6 @@
 namespace runner::train {
 namespace {
 
-double norm_of(const std::vector<at::Tensor>& gradients, double norm_type) {
-  std::vector<double> norms;
-  norms.reserve(gradients.size());
-  for (const at::Tensor& gradient : gradients) norms.push_back(components::vector_norm(gradient, norm_type));
-  return components::norm_of_parts(norms, norm_type);
-}
-
 bool is_bad(const at::Tensor& tensor) { return tensor.defined() && !at::isfinite(tensor).all().item<bool>(); }
 
 }  // namespace
@@ -34,7 +27,7 @@ std::vector<at::Tensor> gradients_of(const components::NamedTensors& parameters)
 
 double total_gradient_norm(const components::NamedTensors& parameters, double norm_type) {
   const at::NoGradGuard no_grad;
-  return norm_of(gradients_of(parameters), norm_type);
+  return components::total_norm(gradients_of(parameters), norm_type);
 }
 
 std::optional<double> clip_gradients(const components::NamedTensors& parameters, const ClipOptions& options,
@@ -47,7 +40,7 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
     at::_foreach_clamp_max_(gradients, *options.value);
   }
   if (!options.norm) return std::nullopt;
-  const double norm = total ? total() : norm_of(gradients, options.norm_type);
+  const double norm = total ? total() : components::total_norm(gradients, options.norm_type);
   const double coefficient = clip_coefficient(norm, *options.norm);
   if (coefficient != 1.0) at::_foreach_mul_(gradients, coefficient);
   return norm;

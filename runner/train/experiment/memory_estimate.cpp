@@ -126,13 +126,19 @@ components::TensorMap batch_on_meta(const components::DataSignature& data, std::
   return batch;
 }
 
+/// What a MetaPass measures.
+StepperOptions on_the_cpu(StepperOptions options) {
+  options.autocast.device = c10::kCPU;
+  return options;
+}
+
 /// A training, step by step: its passes are made on the meta device, the rest is added up.
 class Rehearsal {
  public:
   explicit Rehearsal(const Experiment& experiment)
       : experiment_(experiment),
         model_(*experiment.model),
-        options_(stepper_options(experiment.recipe)),
+        options_(on_the_cpu(stepper_options(experiment.recipe))),
         frees_gradients_(experiment.optimizer->steps_in_backward()),
         self_(std::make_shared<Rehearsal*>(this)) {
     watch_blocks();

@@ -19,9 +19,10 @@ struct Precision {
 Precision read_precision(const sections::precision::Config& config);
 
 /// Gives the model's blocks the number formats of the section `precision`: weights of `bf16-true` become bfloat16, and
-/// hooks convert inputs between blocks of different formats. Errors for a pattern that matches no block, and for
-/// weights shared by two blocks of different formats.
-void apply_precision(const resolve::Recipe& recipe, components::model::Model& model, core::Diagnostics& diagnostics);
+/// hooks convert inputs between blocks of different formats, on that kind of device. Errors for a pattern that matches
+/// no block, and for weights shared by two blocks of different formats.
+void apply_precision(const resolve::Recipe& recipe, c10::DeviceType device, components::model::Model& model,
+                     core::Diagnostics& diagnostics);
 
 /// `precision.matmul_precision`, for the whole process.
 void set_matmul_precision(const sections::precision::Config& config);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runner/train/experiment/precision.h"
+#include "runner/train/experiment/training_device.h"
 
 namespace runner::train {
 namespace {
@@ -69,6 +70,7 @@ StepperOptions stepper_options(const resolve::Recipe& recipe) {
   options.judges_norm = faults.on_nan == sections::faults::OnNan::kSkip ||
                         faults.on_nan == sections::faults::OnNan::kRollback || faults.spike_grad_z_score.has_value();
   options.autocast = precision.autocast;
+  options.autocast.device = device_of(recipe).type();
   options.scaler = precision.scaler;
   return options;
 }

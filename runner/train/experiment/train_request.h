@@ -20,6 +20,7 @@ namespace runner::train {
 /// What the command line asks of a training, beyond the recipe. Without LibTorch: the program fills it in.
 struct TrainRequest {
   bool start_new = false;                 ///< --new
+  std::string auto_device = "cpu";        ///< what `device: auto` of a new run is here
   bool smoke = false;                     ///< --smoke: two steps, one evaluation, one save
   std::optional<std::string> resume_run;  ///< `roux resume RUN`: its run folder
   std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given

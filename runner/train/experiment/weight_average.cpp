@@ -14,10 +14,12 @@ namespace {
 
 using core::Node;
 
-/// A saved tensor of that shape and type.
-at::Tensor saved(const core::StateReader& reader, const std::string& name, at::IntArrayRef sizes, at::ScalarType type) {
+/// A saved tensor of the weight's shape, on its device.
+at::Tensor saved(const core::StateReader& reader, const std::string& name, const at::Tensor& weight,
+                 at::ScalarType type) {
+  const at::IntArrayRef sizes = weight.sizes();
   at::Tensor tensor = reader.tensor(name);
-  if (tensor.sizes() == sizes && tensor.scalar_type() == type) return tensor;
+  if (tensor.sizes() == sizes && tensor.scalar_type() == type) return tensor.to(weight.device());
   std::ostringstream message;
   message << "the average's " << name << " is " << tensor.scalar_type() << " " << tensor.sizes()
           << ", but the model asks for " << type << " " << sizes;
@@ -127,12 +129,12 @@ void WeightAverage::load_state(const core::StateReader& reader) {
   const at::NoGradGuard no_grad;
   for (Weight& weight : weights_) {
     if (const std::string name = "trained." + weight.name; reader.has(name)) {
-      weight.trained = saved(reader, name, weight.model.sizes(), weight.model.scalar_type());
+      weight.trained = saved(reader, name, weight.model, weight.model.scalar_type());
     }
     if (weight.trained.defined() && !weight.is_rounded()) {
       weight.average = weight.model.detach().clone();
     } else {
-      weight.average = saved(reader, "average." + weight.name, weight.model.sizes(), at::kFloat);
+      weight.average = saved(reader, "average." + weight.name, weight.model, at::kFloat);
     }
   }
   if (averages()) return;

@@ -174,6 +174,7 @@ class Chooser {
     Recorded recorded;
     recorded.recipe = present;
     if (run != nullptr && !read_recorded(*run, checkpoint, recorded)) return false;
+    if (run != nullptr) start_.device = recorded_device(recorded.recipe);
     if (checkpoint) recorded.surroundings = surroundings_of(checkpoint->manifest.fields);
     const std::string path = checkpoint ? checkpoint->path : "";
     auto differences =

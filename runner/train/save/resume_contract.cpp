@@ -21,6 +21,7 @@ namespace {
 using core::Node;
 
 constexpr const char* kThreadsKey = "launch.num_cpu_threads_per_process";
+constexpr const char* kDeviceKey = "device";
 constexpr const char* kProcessesKey = "launch.num_processes";
 constexpr const char* kBucketKey = "ddp.bucket_cap_mb";
 constexpr const char* kAccumulationKey = "training.gradient_accumulation_steps";
@@ -53,7 +54,6 @@ constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
                                                             "ddp.check_reduction",
                                                             "activation_checkpointing",
                                                             "precision.scaler.init_scale",
-                                                            "device",
                                                             "loader.num_workers",
                                                             "loader.prefetch_factor",
                                                             "training.max_steps",
@@ -117,6 +117,7 @@ class Judge {
 
   void look_at(const resolve::Change& change) {
     if (change.path == kThreadsKey) return;  // only their number counts: compared with the environment
+    if (change.path == kDeviceKey && same_kind_of_device()) return;
     Difference difference = difference_of(change);
     difference.place = written_place(difference);
     classify(difference);
@@ -189,6 +190,9 @@ class Judge {
     if (path == "optimizer.type") {
       difference.effect = Effect::kImpossible;
       difference.why = "its saved state belongs to the other one";
+    } else if (path == kDeviceKey) {
+      difference.effect = Effect::kChangesResults;
+      difference.why = "another device sums in another order and draws other random numbers";
     } else if (path == kProcessesKey) {
       difference.effect = Effect::kChangesResults;
       difference.why = "sums are split by the number of processes and threads, and each process draws its own dropout";
@@ -242,6 +246,14 @@ class Judge {
     difference.hint.append(kTotalKey).append("=").append(total);
     difference.hint.append(" keeps the old schedule, which ends at step ").append(total);
     difference.hint_comes_last = true;
+  }
+
+  /// `auto` stays on the device of the run; another index is another device of the same kind.
+  bool same_kind_of_device() const {
+    const auto kind = [](const std::string& device) { return device.substr(0, device.find(':')); };
+    const Node* now = present_.recipe.at_path(kDeviceKey);
+    const std::string present = now != nullptr && now->is_string() ? now->as_string() : "auto";
+    return present == "auto" || kind(present) == kind(recorded_device(recorded_.recipe));
   }
 
   static std::int64_t processes(const Node& recipe) {
@@ -322,6 +334,12 @@ bool names_are_known(const std::vector<std::string>& allowed, const std::vector<
 }
 
 }  // namespace
+
+std::string recorded_device(const Node& recipe) {
+  const Node* device = recipe.at_path(kDeviceKey);
+  const std::string text = device != nullptr && device->is_string() ? device->as_string() : "auto";
+  return text == "auto" ? "cpu" : text;
+}
 
 std::string_view to_text(Effect effect) {
   switch (effect) {

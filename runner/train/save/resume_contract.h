@@ -52,6 +52,9 @@ struct Present {
   std::function<std::string()> misfit;
 };
 
+/// The device of a run, from its recorded recipe. `auto` is the CPU: it was recorded by versions that knew no other.
+std::string recorded_device(const core::Node& recipe);
+
 /// Every difference, in the order of the present recipe; then threads, CPU, LibTorch, and the data's files.
 std::vector<Difference> list_differences(const Recorded& recorded, const Present& present);
 

@@ -147,6 +147,7 @@ checkpoint::TrainState Saver::train_state() const {
   checkpoint::TrainState state;
   state.rank = experiment_.rank();
   state.model = experiment_.model.get();
+  state.device = experiment_.device;
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
   state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
@@ -174,7 +175,8 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   if (saved_step_ == stepper_.progress().step) return;
   // The only state that differs between ranks.
   if (experiment_.ranks != nullptr) {
-    random_states_ = experiment_.ranks->all_gather(components::RandomState::now().bytes(), "random states");
+    random_states_ =
+        experiment_.ranks->all_gather(components::RandomState::now(experiment_.device).bytes(), "random states");
     for (const auto& states : rank_states_) states->gather("states of the ranks");
   }
   if (!writes_) {

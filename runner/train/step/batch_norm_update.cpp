@@ -17,7 +17,7 @@ namespace {
 class Measuring {
  public:
   explicit Measuring(const Experiment& experiment)
-      : experiment_(experiment), random_(components::RandomState::now()), weights_(experiment) {}
+      : experiment_(experiment), random_(components::RandomState::now(experiment.device)), weights_(experiment) {}
   ~Measuring() {
     experiment_.model->set_statistics_share({});
     random_.restore();
@@ -44,8 +44,9 @@ bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOption
     if (options.interrupted && options.interrupted()) return false;
     experiment.model->set_statistics_share(1.0 / static_cast<double>(i + 1));
     loader.next(loader.batch_at(loader.position().sample), batch);
+    components::TensorMap activations = experiment.upload(batch);
     const components::Autocast autocast(options.autocast);
-    experiment.model->forward(batch);
+    experiment.model->forward(activations);
   }
   experiment.weight_average->adopt(experiment.model->buffers());
   return true;

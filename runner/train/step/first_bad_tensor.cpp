@@ -15,7 +15,7 @@ bool all_finite(const at::Tensor& tensor) {
 
 /// First bad output of the blocks for this batch; "" when all are finite.
 std::string first_bad_output(const Experiment& experiment, const MicroBatch& micro) {
-  components::TensorMap activations = micro.tensors;
+  components::TensorMap activations = experiment.upload(micro.tensors);
   for (const auto& block : experiment.model->blocks()) {
     experiment.model->forward_block(*block, activations);
     for (const auto& output : block->outputs()) {

@@ -68,7 +68,7 @@ void Stepper::begin_window() {
   window_start_ = loader_.position();
   if (options_.same_generators && loader_.position().sample == 0) strategy_->align_generators();
   if (!options_.rewinds) return;
-  window_random_ = components::RandomState::now();
+  window_random_ = components::RandomState::now(experiment_.device);
   window_buffers_.emplace(experiment_.model->buffers());
 }
 
@@ -80,7 +80,7 @@ at::Tensor Stepper::forward(const MicroBatch& micro, double weight) {
   const components::Autocast autocast(options_.autocast);
   RECORD_USER_SCOPE("forward");
   // After the pass only the graph holds what it needs, and the backward pass frees it block by block.
-  components::TensorMap activations = micro.tensors;
+  components::TensorMap activations = experiment_.upload(micro.tensors);
   // Leave the autocast of a block with its own number format before the next operation.
   if (options_.autocast.by_block) {
     experiment_.model->forward(activations);
@@ -141,14 +141,20 @@ void Stepper::backward_pass(const MicroBatch& micro, const at::Tensor& sum) {
 
 std::exception_ptr Stepper::run_passes(StepResult& result) {
   try {
+    std::vector<at::Tensor> sums;
     for (const MicroBatch& micro : window_.mine()) {
       at::Tensor sum = forward_pass(micro);
-      note_loss(micro, sum.item<double>(), window_.weight_of(micro), result);
+      sums.push_back(sum.detach());
       if (strategy_->defers_backward()) {
         pending_ = std::move(sum);
       } else {
         backward_pass(micro, sum);
       }
+    }
+    // Not between two passes: reading a value waits for the device.
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const MicroBatch& micro = window_.mine()[i];
+      note_loss(micro, sums[i].item<double>(), window_.weight_of(micro), result);
     }
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;

@@ -19,6 +19,7 @@ constexpr std::size_t kOwnNotes = 1;  // whether the rank's memory ran out
 
 RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
     : ranks_(*inputs.experiment.ranks),
+      device_(inputs.experiment.device),
       gradients_(ranks_, inputs.parameters, inputs.options.ddp, kOwnNotes + inputs.notes, use) {
   if (inputs.experiment.model->buffers().empty()) return;
   const auto of = inputs.options.ddp.broadcast_buffers ? BufferSync::Of::kFirst : BufferSync::Of::kAll;
@@ -27,8 +28,8 @@ RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
 
 // The generator of the sample order never differs.
 void RankExchange::align_generators() {
-  const std::string first = ranks_.from_rank_0(components::RandomState::now().bytes(), "random numbers of an epoch");
-  components::RandomState::of(first).restore();
+  const std::string mine = components::RandomState::now(device_).bytes();
+  components::RandomState::of(ranks_.from_rank_0(mine, "random numbers of an epoch"), device_).restore();
 }
 
 void RankExchange::begin_step() {

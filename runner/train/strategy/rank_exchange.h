@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <memory>
 
@@ -26,6 +28,7 @@ class RankExchange {
 
  private:
   distributed::ProcessGroup& ranks_;
+  c10::Device device_;
   RankGradients gradients_;
   std::unique_ptr<BufferSync> statistics_;  // null without running statistics
 };

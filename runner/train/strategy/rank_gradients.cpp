@@ -118,7 +118,7 @@ void RankGradients::check_reduction() const {
   artifact::Checksum checksum;
   for (const auto& parameter : parameters_) {
     if (!parameter.tensor.grad().defined()) continue;
-    const at::Tensor values = parameter.tensor.grad().contiguous();
+    const at::Tensor values = parameter.tensor.grad().cpu().contiguous();
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
   refuse_differences(ranks_, {{"the gradients after an exchange", checksum.text()}}, "gradients to compare",

@@ -26,7 +26,7 @@ void StepInBackward::begin_step(const StepPlan& plan) {
   measures_ = plan.wants_norm && !norm_first_;
   unscale_ = 1.0 / plan.loss_scale;
   if (norm_first_) {
-    random_ = components::RandomState::now();
+    random_ = components::RandomState::now(experiment_.device);
     buffers_.emplace(experiment_.model->buffers());
     steps_.measure(unscale_);
   }

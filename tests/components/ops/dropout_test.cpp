@@ -76,7 +76,7 @@ TEST_CASE("what dropout leaves out says nothing about anything else that it leav
 
 TEST_CASE("a mask is a function of the generator's state, whatever the number of threads", "[dropout]") {
   at::manual_seed(13);
-  const auto state = components::RandomState::now();
+  const auto state = components::RandomState::now(c10::Device(c10::kCPU));
   const int threads = at::get_num_threads();
   std::vector<at::Tensor> masks;
   for (const int count : {1, 2, 3}) {

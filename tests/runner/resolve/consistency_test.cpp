@@ -248,11 +248,18 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        kParts + kData + kBatch + "launch: {num_processes: 2, machine_rank: 1}\n",
        "r.yaml:6:42: error: machine_rank is 1, but num_machines is 1\n"
        "  hint: set num_machines, the same on all machines\n"},
-      {"gpus", "not yet", kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: [0, 1]}\n",
-       "r.yaml:6:9: error: device is cuda, but roux trains on the CPU so far\n"
-       "  hint: use `device: cpu` or `device: auto`\n"
-       "r.yaml:7:19: error: gpu_ids is given, but roux trains on the CPU so far\n"
-       "  hint: remove gpu_ids\n"},
+      {"gpus", "a GPU for two processes",
+       kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: [1, 1], num_processes: 2}\n",
+       "r.yaml:7:19: error: gpu_ids lists a GPU twice: two processes cannot share one\n  hint: list each GPU once\n"},
+      {"gpus", "more processes than GPUs",
+       kParts + kData + kBatch + "device: cuda\nlaunch: {gpu_ids: 0, num_processes: 3}\n",
+       "r.yaml:7:19: error: gpu_ids lists 1 GPU, but there are 3 processes on a machine\n"
+       "  hint: list a GPU for each process, or use fewer processes\n"},
+      {"gpus", "several processes on a GPU", kParts + kData + kBatch + "device: cuda:1\nlaunch: {num_processes: 2}\n",
+       "r.yaml:6:9: error: device is cuda:1, but num_processes is 2: each process needs a GPU of its own\n"
+       "  hint: write device: cuda; launch.gpu_ids chooses the GPUs\n"},
+      {"gpus", "GPUs of a training on the CPU", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
+       "r.yaml:7:19: warning: launch.gpu_ids has no effect: device is cpu\n  hint: remove one of them\n"},
       {"sweep_metric", "nothing to compare",
        kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",

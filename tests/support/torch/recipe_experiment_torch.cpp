@@ -1,15 +1,40 @@
 #include "tests/support/torch/recipe_experiment_torch.h"
 
+#include <signal.h>
+
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <utility>
 
+#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "runner/resolve/load.h"
+#include "runner/store/follower.h"
+#include "tests/support/torch/ranks_torch.h"
 
 namespace tests {
 
 using namespace runner;
+
+namespace {
+
+/// Loops on threads of one process each put the signal handlers back that the other one had set.
+class Handlers {
+ public:
+  Handlers() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
+  }
+  ~Handlers() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+
+ private:
+  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGUSR1};
+  std::array<struct sigaction, 3> before_;
+};
+
+}  // namespace
 
 Built build_recipe_file(const std::vector<std::string>& sets, const train::BuildOptions& how) {
   core::Diagnostics diagnostics;
@@ -46,13 +71,29 @@ train::LoopResult train_quietly(train::Experiment& experiment, store::RunWriter&
   return result;
 }
 
+void train_ranks(const std::vector<std::unique_ptr<train::Experiment>>& experiments, store::RunWriter& run,
+                 const std::string& checkpoint) {
+  const Handlers handlers;
+  run_ranks({.size = static_cast<int>(experiments.size())}, [&](distributed::ProcessGroup& group) {
+    train::Experiment& experiment = *experiments[static_cast<std::size_t>(group.rank())];
+    components::use_device(experiment.device);
+    experiment.ranks = {std::shared_ptr<distributed::ProcessGroup>(), &group};
+    train::LoopRequest request;
+    request.quiet = true;
+    request.checkpoint = checkpoint;
+    const auto follower = store::follow_run(run.run_dir(), run.run_id(), run.branch());
+    train::run_loop(experiment, group.rank() == 0 ? run : *follower, request, core::system_clock());
+    experiment.ranks.reset();
+  });
+  run.finish(store::RunStatus::kFinished, "");
+}
+
 bool same_bits(const train::Experiment& a, const train::Experiment& b) {
   const auto left = a.model->parameters(), right = b.model->parameters();
   for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i].tensor.nbytes() != right[i].tensor.nbytes()) return false;
-    if (std::memcmp(left[i].tensor.const_data_ptr(), right[i].tensor.const_data_ptr(), left[i].tensor.nbytes()) != 0) {
-      return false;
-    }
+    const at::Tensor one = left[i].tensor.cpu(), other = right[i].tensor.cpu();
+    if (one.nbytes() != other.nbytes()) return false;
+    if (std::memcmp(one.const_data_ptr(), other.const_data_ptr(), one.nbytes()) != 0) return false;
   }
   return left.size() == right.size();
 }

@@ -27,6 +27,10 @@ std::unique_ptr<runner::store::RunWriter> new_run(const std::string& output_dir)
 runner::train::LoopResult train_quietly(runner::train::Experiment& experiment, runner::store::RunWriter& run,
                                         const std::string& checkpoint = "");
 
+/// The same on several ranks, each a thread of this process that trains one of the experiments on its device.
+void train_ranks(const std::vector<std::unique_ptr<runner::train::Experiment>>& experiments,
+                 runner::store::RunWriter& run, const std::string& checkpoint = "");
+
 /// Whether the parameters of both are the same to the last bit.
 bool same_bits(const runner::train::Experiment& a, const runner::train::Experiment& b);
 

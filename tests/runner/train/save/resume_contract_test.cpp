@@ -60,6 +60,28 @@ std::string lines(const core::Diagnostics& diagnostics) {
 
 }  // namespace
 
+TEST_CASE("auto stays on the device of the run", "[train][contract]") {
+  const tests::Folder folder;
+  Recorded recorded = recorded_run(folder);
+  struct Case {
+    const char *before, *now;
+    bool differs;
+  };
+  static constexpr Case cases[] = {
+      {"auto", "auto", false},   {"auto", "cpu", false},      {"cpu", "auto", false},  {"cuda:0", "auto", false},
+      {"cuda:0", "cuda", false}, {"cuda:0", "cuda:1", false}, {"cuda:0", "cpu", true}, {"auto", "cuda", true},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.before << " and " << c.now) {
+      recorded.recipe.set("device", Node::string(c.before));
+      const resolve::Recipe present = load({std::string("device=") + c.now});
+      const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, {}});
+      CHECK(differences.size() == (c.differs ? 1 : 0));
+      CHECK(recorded_device(recorded.recipe) == (std::string(c.before) == "auto" ? "cpu" : c.before));
+    }
+  }
+}
+
 TEST_CASE("each difference is classed by what it does to the next step", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
@@ -101,6 +123,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"model.hidden=[16]"}, "model.hidden[0]", Effect::kImpossible},
       {{"model.dropout=0.5"}, "model.dropout", Effect::kChangesResults},
       {{"weight_averaging=ema"}, "weight_averaging", Effect::kChangesResults},
+      {{"device=cuda"}, "device", Effect::kChangesResults},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.key << " " << c.sets.front()) {

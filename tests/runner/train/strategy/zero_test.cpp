@@ -3,25 +3,19 @@
 
 #include "tests/runner/train/strategy/zero.h"
 
-#include <signal.h>
-
 #include <array>
 #include <catch2/catch.hpp>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "runner/store/follower.h"
 #include "runner/store/run_reader.h"
-#include "runner/train/loop.h"
 #include "tests/support/folder.h"
-#include "tests/support/torch/ranks_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
 namespace {
 
-using distributed::ProcessGroup;
 using tests::experiment_of_recipe;
 using tests::new_run;
 using tests::Zero;
@@ -41,49 +35,26 @@ eval: {eval_steps: 5}
 checkpoint: {save_steps: 5}
 )";
 
-using Experiments = std::array<std::unique_ptr<Experiment>, 2>;
+using Experiments = std::vector<std::unique_ptr<Experiment>>;
 
 // What builds a model is for one thread.
 Experiments two_experiments(std::vector<std::string> sets) {
   sets.emplace_back("launch.num_processes=2");
-  Experiments experiments;
+  Experiments experiments(2);
   for (auto& experiment : experiments) experiment = experiment_of_recipe(sets);
   return experiments;
 }
 
-/// Loops on threads of one process each put the signal handlers back that the other one had set.
-class Handlers {
- public:
-  Handlers() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
-  }
-  ~Handlers() {
-    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
-  }
-
- private:
-  static constexpr std::array<int, 3> kSignals = {SIGINT, SIGTERM, SIGUSR1};
-  std::array<struct sigaction, 3> before_;
-};
-
 /// Trains to the end on two ranks, from a checkpoint unless it is "".
 std::array<Zero::Log, 2> train_on_two(const Experiments& experiments, store::RunWriter& run,
                                       const std::string& checkpoint = "") {
-  const Handlers handlers;
   std::array<Zero::Log, 2> logs;
-  tests::run_ranks({}, [&](ProcessGroup& group) {
-    const auto rank = static_cast<std::size_t>(group.rank());
-    Experiment& experiment = *experiments[rank];
-    experiment.ranks = {std::shared_ptr<ProcessGroup>(), &group};
-    experiment.make_strategy = [&](const StrategyInputs& inputs) { return std::make_unique<Zero>(inputs, logs[rank]); };
-    LoopRequest request;
-    request.quiet = true;
-    request.checkpoint = checkpoint;
-    const auto follower = store::follow_run(run.run_dir(), run.run_id(), run.branch());
-    run_loop(experiment, rank == 0 ? run : *follower, request, core::system_clock());
-    experiment.ranks.reset();
-  });
-  run.finish(store::RunStatus::kFinished, "");
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    experiments[rank]->make_strategy = [&log = logs[rank]](const StrategyInputs& inputs) {
+      return std::make_unique<Zero>(inputs, log);
+    };
+  }
+  tests::train_ranks(experiments, run, checkpoint);
   return logs;
 }
 

@@ -1,0 +1,70 @@
+#include "runner/distributed/staged_group.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+
+#include <utility>
+
+namespace runner::distributed {
+namespace {
+
+class StagedGroup final : public ProcessGroup {
+ public:
+  explicit StagedGroup(std::unique_ptr<ProcessGroup> cpu) : cpu_(std::move(cpu)) {}
+
+  int rank() const override { return cpu_->rank(); }
+  int size() const override { return cpu_->size(); }
+
+  std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site, ReduceOp op) override {
+    if (flat.is_cpu()) return cpu_->begin_all_reduce(flat, site, op);
+    const at::Tensor staged = flat.cpu();
+    return std::make_unique<Staged>(cpu_->begin_all_reduce(staged, site, op), staged, flat);
+  }
+
+  std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
+    std::vector<at::Tensor> all = cpu_->all_gather(mine.cpu(), site);
+    for (at::Tensor& one : all) one = one.to(mine.device());
+    return all;
+  }
+
+  void broadcast(const at::Tensor& flat, int from, const char* site) override {
+    if (flat.is_cpu()) return cpu_->broadcast(flat, from, site);
+    const at::Tensor staged = flat.cpu();
+    cpu_->broadcast(staged, from, site);
+    copy_back(staged, flat);
+  }
+
+  void check_alike(const char* operation, const char* site, const std::string& shape) override {
+    cpu_->check_alike(operation, site, shape);
+  }
+
+ private:
+  class Staged final : public Pending {
+   public:
+    Staged(std::unique_ptr<Pending> pending, at::Tensor staged, at::Tensor flat)
+        : pending_(std::move(pending)), staged_(std::move(staged)), flat_(std::move(flat)) {}
+    void wait() override {
+      pending_->wait();
+      copy_back(staged_, flat_);
+    }
+
+   private:
+    std::unique_ptr<Pending> pending_;
+    at::Tensor staged_, flat_;
+  };
+
+  static void copy_back(const at::Tensor& staged, const at::Tensor& flat) {
+    const at::NoGradGuard no_grad;
+    flat.copy_(staged);
+  }
+
+  std::unique_ptr<ProcessGroup> cpu_;
+};
+
+}  // namespace
+
+std::unique_ptr<ProcessGroup> stage_on_cpu(std::unique_ptr<ProcessGroup> cpu) {
+  return std::make_unique<StagedGroup>(std::move(cpu));
+}
+
+}  // namespace runner::distributed

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include "runner/resolve/load.h"
+
+namespace runner::train {
+
+/// The device that a recipe names. `auto` is settled before a training; where it is not, as in `plan`, it is the CPU.
+/// `cuda` is the GPU of a process's rank on its machine.
+c10::Device device_of(const resolve::Recipe& recipe, int local_rank = 0);
+
+/// What LibTorch decides once for a process: makes the recipe's device the current one, and sets what its kernels may
+/// do. RunError when this process does not have that device.
+void prepare_device(const resolve::Recipe& recipe, int local_rank = 0);
+
+}  // namespace runner::train

@@ -1,0 +1,493 @@
+// Training on a device other than the CPU, seen on the pretended one. A program of its own (ctest: accelerator): the
+// backend stays registered in the process.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/nan_to_num.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randn.h>
+#include <c10/core/Event.h>
+#include <c10/core/StreamGuard.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <csignal>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/tensor/device.h"
+#include "components/tensor/tensors.h"
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+#include "runner/resolve/load.h"
+#include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/training_device.h"
+#include "runner/train/loop.h"
+#include "runner/train/train.h"
+#include "tests/support/process/process.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+
+namespace runner::train {
+namespace {
+
+namespace accelerator = tests::accelerator;
+
+constexpr const char* kFirst = "pretend:0";
+constexpr const char* kSecond = "pretend:1";
+constexpr const char* kCpu = "cpu";
+
+/// Takes down every metric after each step, and after each evaluation.
+class Watcher final : public components::callback::Callback {
+ public:
+  void on_step_end(components::callback::Context& context) override { note(context, "loss"); }
+  void on_eval_end(components::callback::Context& context) override {
+    for (const char* name : {"val/loss", "val/accuracy", "val/perplexity"}) note(context, name);
+  }
+  std::vector<std::pair<std::string, double>> seen;
+
+ private:
+  void note(components::callback::Context& context, const char* name) {
+    if (const double* value = context.metric(name)) seen.emplace_back(name, *value);
+  }
+};
+
+struct Trained {
+  std::unique_ptr<Experiment> experiment;
+  std::vector<std::pair<std::string, double>> metrics;
+  std::string checkpoint;
+};
+
+/// The recipe's own schema does not know the pretended device: only a test can name it.
+resolve::Recipe recipe_on(const std::string& device, const std::string& path, const std::vector<std::string>& sets) {
+  accelerator::install();
+  core::Diagnostics diagnostics;
+  recipe::ComposeOptions options;
+  for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
+  auto recipe = resolve::load_recipe(path, options, registry::Registry::builtin(), diagnostics);
+  INFO(core::render(diagnostics, {}));
+  REQUIRE(recipe);
+  recipe->settle_device(device);
+  return *std::move(recipe);
+}
+
+Trained build_on(const std::string& device, const std::string& path, const std::vector<std::string>& sets,
+                 int local_rank = 0) {
+  const resolve::Recipe recipe = recipe_on(device, path, sets);
+  configure_torch(recipe);
+  prepare_device(recipe, local_rank);
+  core::Diagnostics diagnostics;
+  Trained trained;
+  trained.experiment = build_experiment(recipe, {.local_rank = local_rank}, diagnostics);
+  INFO(core::render(diagnostics, {}));
+  REQUIRE(trained.experiment != nullptr);
+  return trained;
+}
+
+Trained train_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
+                 const tests::TempDir& folder, const std::string& from = "") {
+  sets.insert(sets.end(), {"logging_steps=1", "training.fused_kernels=false"});
+  Trained trained = build_on(device, path, sets);
+  auto watcher = std::make_shared<Watcher>();
+  trained.experiment->callbacks.push_back({"watcher", {}, watcher});
+  const auto run = tests::new_run(folder.path());
+  trained.checkpoint = tests::train_quietly(*trained.experiment, *run, from).last_checkpoint;
+  trained.metrics = watcher->seen;
+  return trained;
+}
+
+/// Two ranks, with a device each unless it is the CPU. Its experiment and metrics are those of the first one.
+Trained train_two_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
+                     const tests::TempDir& folder, const std::string& from = "") {
+  sets.insert(sets.end(), {"logging_steps=1", "training.fused_kernels=false", "launch.num_processes=2"});
+  std::vector<std::unique_ptr<Experiment>> ranks;
+  for (int rank = 0; rank < 2; ++rank) ranks.push_back(std::move(build_on(device, path, sets, rank).experiment));
+  auto watcher = std::make_shared<Watcher>();
+  for (const auto& experiment : ranks) experiment->callbacks.push_back({"watcher", {}, std::make_shared<Watcher>()});
+  ranks.front()->callbacks.back().callback = watcher;
+  const auto run = tests::new_run(folder.path());
+  tests::train_ranks(ranks, *run, from);
+  Trained trained;
+  CHECK(tests::same_bits(*ranks[0], *ranks[1]));
+  CHECK((device == kCpu || ranks[0]->device != ranks[1]->device));
+  trained.experiment = std::move(ranks.front());
+  trained.metrics = watcher->seen;
+  return trained;
+}
+
+/// Both have the same metrics at the same steps, within this relative distance; an accuracy may differ by one sample of
+/// the few.
+void check_close(const Trained& one, const Trained& other, double tolerance) {
+  constexpr double kOneSample = 1.0 / 60;
+  REQUIRE(one.metrics.size() == other.metrics.size());
+  REQUIRE(!one.metrics.empty());
+  for (std::size_t i = 0; i < one.metrics.size(); ++i) {
+    const auto& [name, value] = one.metrics[i];
+    INFO(name << ", number " << i << ": " << value << " and " << other.metrics[i].second);
+    REQUIRE(name == other.metrics[i].first);
+    const bool counts = name == "val/accuracy" && tolerance > 1e-3;
+    CHECK(std::fabs(value - other.metrics[i].second) <= (counts ? kOneSample : tolerance * std::fabs(value)));
+  }
+}
+
+void check_everything_is_on(const Experiment& experiment, const std::string& device) {
+  for (const auto& tensors : {experiment.model->parameters(), experiment.model->buffers()}) {
+    for (const auto& named : tensors) {
+      INFO(named.name);
+      CHECK(named.tensor.device().str() == device);
+    }
+  }
+}
+
+const std::vector<std::string> kTwentySteps = {"training.max_steps=20", "training.max_epochs=null"};
+
+std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
+  sets.insert(sets.end(), more.begin(), more.end());
+  return sets;
+}
+
+constexpr const char* kSpirals = R"(
+run_name: spirals
+model: {type: mlp, hidden: [8], activation: tanh, dropout: 0.1}
+data:
+  train: {type: synthetic, task: spirals, num_samples: 60, num_classes: 2}
+  val: {type: synthetic, task: spirals, num_samples: 20, num_classes: 2}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 1.0e-2}
+weight_averaging: {type: ema, decay: 0.9}
+training: {max_steps: 12, micro_batch_size: 8, clip_grad_norm: 1.0}
+checkpoint: {save_steps: 6, async_save: true}
+)";
+
+}  // namespace
+
+TEST_CASE("smoke recipes train on another device as on the CPU", "[.][accelerator]") {
+  for (const std::string& path : core::glob("recipes/smoke/*.yaml")) {
+    DYNAMIC_SECTION(path) {
+      const tests::TempDir folder;
+      const Trained cpu = train_on(kCpu, path, kTwentySteps, folder);
+      const std::int64_t before = accelerator::kernels_run();
+      const Trained device = train_on(kFirst, path, kTwentySteps, folder);
+      CHECK(accelerator::kernels_run() > before + 20);
+      check_everything_is_on(*device.experiment, kFirst);
+      check_close(cpu, device, 1e-5);
+    }
+  }
+}
+
+TEST_CASE("lower precision on another device stays beside the CPU", "[.][accelerator]") {
+  for (const std::string mode : {"bf16-mixed", "bf16-true", "16-mixed"}) {
+    for (const std::string name : {"gpt", "images"}) {
+      DYNAMIC_SECTION(name << " in " << mode) {
+        const tests::TempDir folder;
+        const std::string path = "recipes/smoke/" + name + ".yaml";
+        const auto sets = with(kTwentySteps, {"precision.mode=" + mode});
+        const Trained cpu = train_on(kCpu, path, sets, folder);
+        check_close(cpu, train_on(kFirst, path, sets, folder), 2e-2);
+      }
+    }
+  }
+}
+
+TEST_CASE("every optimizer moves another device's weights as the CPU's", "[.][accelerator]") {
+  for (const std::string type :
+       {"adadelta", "adafactor", "adagrad", "adalomo", "adam", "adamax", "adamw", "adamw_schedule_free", "asgd", "lamb",
+        "lion", "lomo", "muon", "nadam", "radam", "rmsprop", "rprop", "sgd", "sgd_schedule_free"}) {
+    DYNAMIC_SECTION(type) {
+      const tests::TempDir folder;
+      const std::string path = folder / "spirals.yaml";
+      core::write_file_atomic(path, kSpirals).value();
+      const std::vector<std::string> sets = {"optimizer={type: " + type + ", lr: 3.0e-3}", "model.dropout=0",
+                                             "weight_averaging=null"};
+      const Trained cpu = train_on(kCpu, path, sets, folder);
+      check_close(cpu, train_on(kFirst, path, sets, folder), 1e-4);
+    }
+  }
+}
+
+TEST_CASE("a run on another device resumes with the same bits", "[.][accelerator]") {
+  const tests::TempDir folder, other;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  const Trained whole = train_on(kFirst, path, {}, folder);
+  const Trained half = train_on(kFirst, path, {"training.max_steps=6"}, other);
+  REQUIRE(half.checkpoint.ends_with("step-000006"));
+  SECTION("on the same device") {
+    const Trained resumed = train_on(kFirst, path, {}, other, half.checkpoint);
+    CHECK(tests::same_bits(*whole.experiment, *resumed.experiment));
+  }
+  SECTION("on another of its kind") {
+    const Trained resumed = train_on(kSecond, path, {}, other, half.checkpoint);
+    check_everything_is_on(*resumed.experiment, kSecond);
+    CHECK(tests::same_bits(*whole.experiment, *resumed.experiment));
+  }
+}
+
+TEST_CASE("ranks with a device each train as ranks on the CPU", "[.][accelerator]") {
+  struct Case {
+    const char *name, *recipe;
+    std::vector<std::string> sets;
+    double tolerance = 1e-5;
+  };
+  const std::vector<std::string> none;
+  const std::vector<Case> cases = {
+      {"gradients in buckets", "gpt", none},
+      {"running statistics", "images", none, 1e-4},  // small differences grow in the norms
+      {"an exchange for each micro-batch", "spirals", {"accumulation.sync_each_batch=true"}},
+      {"gradients in bfloat16", "gpt", {"ddp.comm_hook=bf16"}, 2e-2},
+      {"gradients of low rank",
+       "gpt",
+       {"ddp={comm_hook: power_sgd, comm_state_option: {start_power_sgd_iter: 4}}"},
+       1e-3},
+      {"steps in the backward pass", "gpt", {"optimizer={type: lomo, lr: 1.0e-3}", "training.clip_grad_norm=null"}},
+      {"weights averaged at times", "gpt", {"local_sgd.local_sgd_steps=4"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const tests::TempDir folder;
+      const std::string path = std::string("recipes/smoke/") + c.recipe + ".yaml";
+      const auto sets = with(kTwentySteps, c.sets);
+      const Trained cpu = train_two_on(kCpu, path, sets, folder);
+      check_close(cpu, train_two_on("pretend", path, sets, folder), c.tolerance);
+    }
+  }
+}
+
+TEST_CASE("micro-batches are copied aside, and waited for", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = "recipes/smoke/gpt.yaml";
+  const Trained plain = train_on(kFirst, path, with(kTwentySteps, {"loader.pin_memory=false"}), folder);
+  const std::int64_t before = accelerator::late_copies(), unrecorded = accelerator::unrecorded_uses();
+  const Trained blocking = train_on(kFirst, path, with(kTwentySteps, {"loader.non_blocking=false"}), folder);
+  CHECK(accelerator::late_copies() == before);
+  const Trained aside = train_on(kFirst, path, kTwentySteps, folder);
+  CHECK(accelerator::late_copies() >= before + 40);  // inputs and targets
+  CHECK(accelerator::unrecorded_uses() == unrecorded);
+  CHECK(tests::same_bits(*plain.experiment, *blocking.experiment));
+  CHECK(tests::same_bits(*plain.experiment, *aside.experiment));
+}
+
+TEST_CASE("the CPU waits for another device twice a step", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const auto reads = [&folder](int steps) {
+    const std::int64_t before = accelerator::values_read();
+    train_on(kFirst, "recipes/smoke/gpt.yaml",
+             {"training.max_steps=" + std::to_string(steps), "training.max_epochs=null",
+              "training.gradient_accumulation_steps=1", "training.clip_grad_norm=1", "eval.eval_steps=null"},
+             folder);
+    return accelerator::values_read() - before;
+  };
+  const std::int64_t few = reads(10);
+  CHECK(reads(20) - few == 20);  // for the loss and the norm
+}
+
+TEST_CASE("a copy that nothing waits for is seen", "[.][accelerator]") {
+  accelerator::install();
+  const c10::Device device(kFirst);
+  const at::Tensor source = at::ones({4}).pin_memory();
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  const c10::Stream side = guard.getNewStream(device);
+  at::Tensor copied;
+  {
+    const c10::StreamGuard on(side);
+    copied = source.to(device, at::kFloat, /*non_blocking=*/true);
+  }
+  CHECK(std::isnan(copied.sum().item<double>()));  // the event is missing
+  source.fill_(2.0);                               // and the page-locked memory reused too early
+  side.synchronize();
+  CHECK(copied.sum().item<double>() == 8.0);
+  const std::int64_t unrecorded = accelerator::unrecorded_uses();
+  copied.reset();
+  CHECK(accelerator::unrecorded_uses() == unrecorded + 1);  // the default stream read it
+}
+
+TEST_CASE("checkpoints move between devices", "[.][accelerator]") {
+  const tests::TempDir folder, other;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  const auto optimizer = GENERATE(std::string("adamw"), std::string("adamw_schedule_free"), std::string("nadam"));
+  const std::vector<std::string> sets = {"model.dropout=0", "optimizer={type: " + optimizer + ", lr: 3.0e-3}",
+                                         optimizer == "adamw" ? "weight_averaging.decay=0.8" : "weight_averaging=null"};
+  const auto half = with(sets, {"training.max_steps=6"});
+  const Trained whole = train_on(kCpu, path, sets, folder);
+  for (const auto& [first, then] : {std::pair(kCpu, kFirst), std::pair(kFirst, kCpu)}) {
+    DYNAMIC_SECTION(optimizer << " from " << first << " to " << then) {
+      const Trained begun = train_on(first, path, half, other);
+      Trained resumed = train_on(then, path, sets, other, begun.checkpoint);
+      std::vector<std::pair<std::string, double>> all = begun.metrics;
+      all.pop_back();  // the evaluation at the end of the first half, which the whole run has not made
+      all.insert(all.end(), resumed.metrics.begin(), resumed.metrics.end());
+      resumed.metrics = all;
+      check_close(whole, resumed, 1e-4);
+    }
+  }
+}
+
+TEST_CASE("recomputed activations have the same dropout on another device", "[.][accelerator]") {
+  const std::string path = "recipes/smoke/gpt.yaml";
+  const std::vector<std::string> sets = {"training.max_steps=4", "model.dropout=0.2"};
+  const tests::TempDir folder;
+  const Trained kept = train_on(kFirst, path, sets, folder);
+  for (const std::string mode : {"full", "selective"}) {
+    DYNAMIC_SECTION(mode) {
+      const Trained again = train_on(kFirst, path, with(sets, {"activation_checkpointing.mode=" + mode}), folder);
+      CHECK(tests::same_bits(*kept.experiment, *again.experiment));
+    }
+  }
+}
+
+TEST_CASE("stochastic rounding has the same bits on every device", "[.][accelerator]") {
+  accelerator::install();
+  const c10::Device device = components::named_device(kSecond);
+  at::Tensor source = at::randn({37, 5}) * 1e3;
+  source[0][0] = std::numeric_limits<float>::infinity();
+  source[1][1] = std::numeric_limits<float>::quiet_NaN();
+  const at::Tensor expected = at::empty_like(source, at::kBFloat16), found = at::empty_like(expected, device);
+  round_stochastically(source, expected, 0xFFFF'FFFF'1234'5678U, 0x8000'0001'0000'0007U, 3);
+  round_stochastically(source.to(device), found, 0xFFFF'FFFF'1234'5678U, 0x8000'0001'0000'0007U, 3);
+  CHECK(std::isnan(found.cpu()[1][1].item<float>()));
+  CHECK(at::equal(at::nan_to_num(expected), at::nan_to_num(found.cpu())));
+}
+
+TEST_CASE("callbacks see what a model on another device predicts", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::vector<std::string> sets = {"training.max_steps=4", "eval.eval_steps=2"};
+  SECTION("classes") {
+    const std::string callbacks = "callbacks=[{type: predictions}, {type: confusion_matrix}, {type: histograms}]";
+    const Trained cpu = train_on(kCpu, "recipes/smoke/spirals.yaml", with(sets, {callbacks}), folder);
+    check_close(cpu, train_on(kFirst, "recipes/smoke/spirals.yaml", with(sets, {callbacks}), folder), 1e-5);
+  }
+  SECTION("text") {
+    const std::string callbacks = "callbacks=[{type: predictions}, {type: sample_generation, prompt: The}]";
+    const Trained cpu = train_on(kCpu, "recipes/smoke/gpt.yaml", with(sets, {callbacks}), folder);
+    check_close(cpu, train_on(kFirst, "recipes/smoke/gpt.yaml", with(sets, {callbacks}), folder), 1e-5);
+  }
+}
+
+TEST_CASE("a tensor on the wrong device is refused", "[.][accelerator]") {
+  accelerator::install();
+  const at::Tensor here = at::ones({4}), there = here.to(c10::Device(kFirst)),
+                   elsewhere = here.to(c10::Device(kSecond));
+  CHECK_THROWS_WITH(there + here, Catch::Contains("pretend:0 and cpu"));
+  CHECK_THROWS_WITH(there + elsewhere, Catch::Contains("pretend:0 and pretend:1"));
+  CHECK((there + 1).device() == there.device());
+
+  const tests::TempDir folder;
+  const Trained planted = build_on(kFirst, "recipes/smoke/spirals.yaml", {"training.max_steps=1"});
+  const auto parameters = planted.experiment->model->parameters();
+  parameters.front().tensor.set_data(parameters.front().tensor.detach().cpu());
+  const auto run = tests::new_run(folder.path());
+  CHECK_THROWS_WITH(tests::train_quietly(*planted.experiment, *run), Catch::Contains("on the same device"));
+}
+
+TEST_CASE("the CPU cannot read another device's memory", "[.][accelerator]") {
+  accelerator::install();
+  const at::Tensor there = at::ones({4}).to(c10::Device(kFirst));
+  const auto* const value = static_cast<const float*>(there.const_data_ptr());
+  const pid_t child = fork();
+  if (child == 0) {
+    std::signal(SIGSEGV, SIG_DFL);
+    const volatile float read = *value;
+    _exit(read > 0 ? 1 : 0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV));
+  CHECK(there.cpu()[0].item<float>() == 1.0F);
+}
+
+namespace {
+
+/// By another process: a plan and the pretended accelerator extend LibTorch at the same place.
+double planned_bytes(const std::string& path, const std::vector<std::string>& sets) {
+  std::vector<std::string> command = {tests::roux_program(), "plan", path, "--format", "json"};
+  command.insert(command.end(), sets.begin(), sets.end());
+  tests::Process plan(command);
+  REQUIRE(plan.wait() == 0);
+  const std::string& output = plan.output();
+  const std::size_t begin = output.find('{');
+  const auto json = core::parse_json(output.substr(begin, output.rfind('}') + 1 - begin));
+  return json.value().find("tensor_bytes")->as_double();
+}
+
+}  // namespace
+
+TEST_CASE("a plan's memory is that of a training on another device", "[.][accelerator]") {
+  struct Case {
+    const char *name, *recipe;
+    std::vector<std::string> sets;
+  };
+  const std::string model = "model={type: gpt, n_layer: 2, n_head: 4, n_embd: 256}", samples = "data.train.stride=4";
+  const std::vector<Case> cases = {
+      {"gpt", "gpt", {model, samples, "training.micro_batch_size=16"}},
+      {"gpt in bfloat16", "gpt", {model, samples, "training.micro_batch_size=16", "precision.mode=bf16-mixed"}},
+      {"gpt, accumulated",
+       "gpt",
+       {model, samples, "training.micro_batch_size=8", "training.gradient_accumulation_steps=3"}},
+      {"gpt, recomputed",
+       "gpt",
+       {model, samples, "training.micro_batch_size=32", "activation_checkpointing.mode=full"}},
+      {"images", "images", {"training.micro_batch_size=64"}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const tests::TempDir folder;
+      const std::string path = std::string("recipes/smoke/") + c.recipe + ".yaml";
+      const auto sets = with(c.sets, {"training.max_steps=2", "training.max_epochs=null", "lr_scheduler=constant"});
+      const double planned = planned_bytes(path, with(sets, {"training.fused_kernels=false", "device=cpu"}));
+      accelerator::set_memory_limit(0);
+      const std::int64_t before = accelerator::memory_peak();
+      train_on(kFirst, path, sets, folder);
+      const auto taken = static_cast<double>(accelerator::memory_peak() - before);
+      INFO(planned << " planned, " << taken << " taken");
+      CHECK(std::fabs(planned - taken) <= 0.1 * taken);
+    }
+  }
+}
+
+TEST_CASE("another device's memory runs out", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = "recipes/smoke/images.yaml";
+  const std::vector<std::string> plain = {"training.max_steps=3", "training.micro_batch_size=32"};
+  accelerator::install();
+  accelerator::set_memory_limit(0);
+  const std::size_t metrics = train_on(kFirst, path, plain, folder).metrics.size();
+  const std::int64_t peak = accelerator::memory_peak();
+  struct Restore {
+    ~Restore() { accelerator::set_memory_limit(0); }
+  } restore;
+  accelerator::set_memory_limit(peak / 2);
+  SECTION("and the error says so") {
+    CHECK_THROWS_WITH(train_on(kFirst, path, plain, folder), Catch::Contains("does not fit into memory"));
+  }
+  SECTION("and smaller micro-batches are tried") {
+    const Trained tight = train_on(kFirst, path, with(plain, {"training.auto_micro_batch=halve"}), folder);
+    CHECK(accelerator::memory_peak() <= peak / 2);
+    CHECK(tight.metrics.size() == metrics);
+  }
+}
+
+TEST_CASE("an error of another device ends the run with its words", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  const Trained planted = build_on(kFirst, path, {"checkpoint.save_steps=1"});
+  const auto run = tests::new_run(folder.path());
+  accelerator::fail_after(1500, "the device is lost");
+  CHECK_THROWS_WITH(tests::train_quietly(*planted.experiment, *run), Catch::Contains("the device is lost"));
+  accelerator::fail_after(0, "");
+  CHECK(artifact::list_checkpoints(run->run_dir() + "/checkpoints").size() >= 1);
+}
+
+}  // namespace runner::train

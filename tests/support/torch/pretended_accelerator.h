@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// An accelerator for tests on machines without one: a PrivateUse1 backend of LibTorch with two devices, `pretend:0`
+/// and `pretend:1`. Its kernels are the CPU's, run on copies. What a GPU would not forgive fails here too:
+///
+///   - device memory is not readable outside of the backend's kernels: a read or write by the CPU is a
+///   SIGSEGV
+///   - new memory holds NaN
+///   - a kernel refuses tensors of another device, but for CPU scalars
+///   - a copy to or from page-locked memory on a stream other than the default one is late: it is made when something
+///   waits for it, and until then its target holds NaN
+///   - each device has its own generator, memory limit and, on demand, an error
+namespace tests::accelerator {
+
+/// Registers the backend in this process, for good; does nothing a second time. Call it before the first backward pass:
+/// LibTorch starts a thread for each device then.
+void install();
+
+/// A limit on what the tensors of each device hold; an allocation beyond it throws c10::OutOfMemoryError.
+void set_memory_limit(std::int64_t bytes);
+std::int64_t memory_held();
+std::int64_t memory_peak();  ///< since the limit was set
+
+/// Kernels that have run: what has not run here has not been tested here.
+std::int64_t kernels_run();
+/// Single values that the CPU has read from a device: on a GPU each waits for all kernels before it.
+std::int64_t values_read();
+std::int64_t late_copies();
+/// Blocks that were freed after a use on a stream that the allocator was not told of: on a GPU they could be handed out
+/// while that stream still reads them.
+std::int64_t unrecorded_uses();
+/// Lets this many kernels run; the next one fails with this error. "" takes it back.
+void fail_after(std::int64_t kernels, const std::string& error);
+
+}  // namespace tests::accelerator
