@@ -29,8 +29,12 @@ files=$(compiled 0; compiled 1)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# A header that g++ has precompiled is none for clang.
-sed -E "s|-include [^ ]*/cmake_pch\.hxx|-include $PWD/runner/cmake/torch_pch.h|
+# A header that g++ has precompiled is none for clang: it reads a copy that has no precompiled one beside it.
+find "$build" -name cmake_pch.hxx | while IFS= read -r header; do
+  target=$(basename "$(dirname "$header")" .dir)
+  cp "$header" "$work/$target.hxx"
+done
+sed -E "s|-include [^ ]*/([^/ ]+)\.dir/cmake_pch\.hxx|-include $work/\1.hxx|
         s/ -(Winvalid-pch|fpch-preprocess)//g" \
   "$build/compile_commands.json" >"$work/compile_commands.json"
 check() {

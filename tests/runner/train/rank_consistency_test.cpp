@@ -42,6 +42,7 @@ TEST_CASE("the first rank chooses, and the others do as it does", "[train][agree
       if (ranks.rank() != 0) throw core::RunError("only the first rank looks");
       return {.resume = store::ResumePoint{"runs/a-1", 12, 3},
               .checkpoint = "runs/a-1/checkpoints/step-000012",
+              .device = "cpu",
               .notes = {},
               .differences = {}};
     });
