@@ -64,7 +64,7 @@ std::string url_of(const std::string& repo) {
 /// Aim shows what is called so among the machine's figures.
 std::string name_of(const Point& point) {
   constexpr std::string_view kMachine = "system/";
-  if (!point.of_machine || !point.name->starts_with(kMachine)) return *point.name;
+  if (!point.is_system_metric || !point.name->starts_with(kMachine)) return *point.name;
   return "__system__" + point.name->substr(kMachine.size());
 }
 

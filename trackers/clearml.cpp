@@ -81,14 +81,14 @@ class ClearMl final : public Tracker {
 
   void log(std::span<const Point> points) override {
     std::vector<std::string> events;
-    left_out_ = 0;
+    rejected_points_ = 0;
     for (const Point& point : points) {
       if (!std::isfinite(point.value)) {
-        ++left_out_;
-        tell_left_out(point);
+        ++rejected_points_;
+        warn_rejected(point);
         continue;
       }
-      const Location place = point.of_machine && point.name->starts_with(kOfMachine)
+      const Location place = point.is_system_metric && point.name->starts_with(kOfMachine)
                                  ? Location{":monitor:machine", point.name->substr(kOfMachine.size())}
                                  : place_of(*point.name);
       events.push_back(event("training_stats_scalar", place, point.step, point.time_ms)
@@ -99,7 +99,7 @@ class ClearMl final : public Tracker {
     add(*metrics_, events);
   }
 
-  std::int64_t left_out() const override { return left_out_; }
+  std::int64_t rejected_points() const override { return rejected_points_; }
 
   void log_text(const Text& text) override {
     add(*log_, {line(text.name + " at step " + std::to_string(text.step) + ":\n" + text.text, false, text.time_ms)});
@@ -170,8 +170,7 @@ class ClearMl final : public Tracker {
  private:
   static void write(const std::string& path, const std::string& content) {
     const auto written = runner::core::write_file_atomic(path, content);
-    if (!written)
-      throw TrackerError(TrackerError::Remedy::kTryAgain, written.failure().message, written.failure().hint);
+    if (!written) throw TrackerError(TrackerError::Remedy::kRetry, written.failure().message, written.failure().hint);
   }
 
   /// A line that is not a list would make the importer repeat the previous one.
@@ -206,7 +205,7 @@ class ClearMl final : public Tracker {
     add(*metrics_, {event("plot", place_of(thing.name), thing.step, thing.time_ms).text("plot_str", plot).str()});
   }
 
-  void tell_left_out(const Point& point) {
+  void warn_rejected(const Point& point) {
     if (std::exchange(told_left_out_, true)) return;
     runner::core::log_warning(
         "tracker " + name_ + ": ClearML does not support NaN and infinity: " + runner::core::quote(*point.name) +
@@ -260,7 +259,7 @@ class ClearMl final : public Tracker {
   Run run_;
   std::string id_, project_, task_, folder_;
   std::optional<RecordFile> metrics_, log_;
-  std::int64_t left_out_ = 0;  // of the last log()
+  std::int64_t rejected_points_ = 0;  // of the last log()
   bool told_left_out_ = false;
 };
 

@@ -208,8 +208,7 @@ class Comet final : public Tracker {
   void add_file(const Thing& thing, const char* type, const char* extension, const std::string& content) {
     const std::string file = safe_name(thing.name) + "_" + std::to_string(thing.step) + extension;
     const auto written = runner::core::write_file_atomic(folder_ + "/" + file, content);
-    if (!written)
-      throw TrackerError(TrackerError::Remedy::kTryAgain, written.failure().message, written.failure().hint);
+    if (!written) throw TrackerError(TrackerError::Remedy::kRetry, written.failure().message, written.failure().hint);
     add_upload(file, type, thing.name, thing.step, thing.time_ms);
   }
 
@@ -220,7 +219,7 @@ class Comet final : public Tracker {
     std::error_code error;
     fs::remove(folder_ + "/" + file, error);
     fs::create_symlink(fs::absolute(from), folder_ + "/" + file, error);
-    if (error) throw TrackerError(TrackerError::Remedy::kLeaveOut, "cannot link " + file + ": " + error.message());
+    if (error) throw TrackerError(TrackerError::Remedy::kReject, "cannot link " + file + ": " + error.message());
     add_upload(file, "asset", shown, artifact.step, artifact.time_ms);
   }
 

@@ -115,7 +115,7 @@ class DvcLive final : public Tracker {
 
   void log_table(const Table& table) override {
     if (table.columns.size() < 2) {
-      throw TrackerError(TrackerError::Remedy::kLeaveOut, "a table needs two columns to be plotted");
+      throw TrackerError(TrackerError::Remedy::kReject, "a table needs two columns to be plotted");
     }
     Node rows = Node::sequence(), plot = Node::mapping();
     for (const auto& cells : table.rows) {
@@ -235,8 +235,7 @@ class DvcLive final : public Tracker {
     const fs::path whole = fs::path(folder_) / path;
     runner::core::make_folders(whole.parent_path().string()).value();
     const auto written = runner::core::write_file_atomic(whole.string(), content);
-    if (!written)
-      throw TrackerError(TrackerError::Remedy::kTryAgain, written.failure().message, written.failure().hint);
+    if (!written) throw TrackerError(TrackerError::Remedy::kRetry, written.failure().message, written.failure().hint);
   }
 
   const Config config_;

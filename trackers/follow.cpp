@@ -72,12 +72,12 @@ class Following {
         go();
         return result_;
       } catch (const TrackerError& error) {
-        if (error.remedy() != Remedy::kTryAgain || !options_.until_end) return stopped(error);
+        if (error.remedy() != Remedy::kRetry || !options_.until_end) return stopped(error);
         report(error);
         problem = error;
       } catch (const SqliteError& error) {
         if (!error.may_pass() || !options_.until_end) throw;
-        problem = TrackerError(Remedy::kTryAgain, error.what());
+        problem = TrackerError(Remedy::kRetry, error.what());
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
       flushed_since_error_ = false;
@@ -125,7 +125,7 @@ class Following {
     if (batch.rewind_to && record_.cursor.branch >= 0 && tracker_.restarts_after_rewind()) {
       record_.cursor.branch = -1;
       record_.console_bytes = 0;
-      record_.left_out = 0;
+      record_.rejected = 0;
       record_.state = Node::null();
       cursors_->put(options_.name,
                     record_);  // the tool's data are gone, even if this process ends before the next flush
@@ -194,8 +194,8 @@ class Following {
       const auto some = points.first(std::min(points.size(), most));
       const auto count = static_cast<std::int64_t>(some.size());
       if (taken([&] { tracker_.log(some); }, count)) {
-        leave_out(tracker_.left_out());
-        points_ += count - tracker_.left_out();
+        reject(tracker_.rejected_points());
+        points_ += count - tracker_.rejected_points();
       }
       points = points.subspan(some.size());
     }
@@ -226,8 +226,8 @@ class Following {
     } else if (artefact.kind == "table") {
       std::optional<Table> table = read_table(path);
       if (!table) {
-        leave_out(1);
-        return report(TrackerError(Remedy::kLeaveOut, path + " has no table"));
+        reject(1);
+        return report(TrackerError(Remedy::kReject, path + " has no table"));
       }
       table->name = name;
       table->step = artefact.step;
@@ -239,7 +239,7 @@ class Following {
         try {
           tracker_.log_artifact(artifact);
         } catch (const std::filesystem::filesystem_error& error) {  // deleted meanwhile
-          throw TrackerError(Remedy::kLeaveOut, error.what());
+          throw TrackerError(Remedy::kReject, error.what());
         }
       });
     }
@@ -251,16 +251,16 @@ class Following {
       guarded(give);
       return true;
     } catch (const TrackerError& error) {
-      if (error.remedy() != Remedy::kLeaveOut) throw;
-      leave_out(count);
+      if (error.remedy() != Remedy::kReject) throw;
+      reject(count);
       report(error);
       return false;
     }
   }
 
-  void leave_out(std::int64_t count) {
-    result_.left_out += count;
-    record_.left_out += count;
+  void reject(std::int64_t count) {
+    result_.rejected_points += count;
+    record_.rejected += count;
   }
 
   /// By id, so that a name is built once.
@@ -323,8 +323,8 @@ class Following {
   }
 
   void report(const TrackerError& error) {
-    const char* what = error.remedy() == Remedy::kLeaveOut ? "; this is skipped" : "; retrying";
-    if (error.remedy() != Remedy::kLeaveOut) note(error);  // a flush since the last time has removed it
+    const char* what = error.remedy() == Remedy::kReject ? "; this is skipped" : "; retrying";
+    if (error.remedy() != Remedy::kReject) note(error);  // a flush since the last time has removed it
     if (std::exchange(told_, error.what()) == error.what()) return;
     runner::core::log_warning("tracker " + options_.name + ": " + error.what() + what);
   }

@@ -22,9 +22,9 @@ struct FollowOptions {
 };
 
 struct FollowResult {
-  std::int64_t points = 0;    ///< sent
-  std::int64_t left_out = 0;  ///< points that the tool does not accept
-  std::string problem, hint;  ///< why it did not finish; "" when it did
+  std::int64_t points = 0;           ///< sent
+  std::int64_t rejected_points = 0;  ///< points that the tool does not accept
+  std::string problem, hint;         ///< why it did not finish; "" when it did
 };
 
 /// Sends what a run has written since the last time to one tracker, each point once: the cursor moves after the tracker

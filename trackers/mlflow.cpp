@@ -310,7 +310,8 @@ class Mlflow final : public Tracker {
   void look_at_run() {
     const HttpAnswer answer = server_->ask(server_->get_request("runs/get", "?run_id=" + url_encoded(run_id_)));
     if (mlflow_error_code(answer) == "RESOURCE_DOES_NOT_EXIST") {
-      throw TrackerError(Remedy::kPause, server_->who() + " has no run " + run_id_, "is it another server?");
+      throw TrackerError(Remedy::kPause, server_->who() + " has no run " + run_id_,
+                         "check that MLFLOW_TRACKING_URI is the server of this run");
     }
     const json info = json::parse(require_success(answer, server_->who()).body).at("run").at("info");
     if (info.value("lifecycle_stage", "") == "deleted") {
@@ -419,7 +420,7 @@ class Mlflow final : public Tracker {
     try {
       body();
     } catch (const TrackerError& error) {
-      if (error.remedy() != Remedy::kLeaveOut) throw;
+      if (error.remedy() != Remedy::kReject) throw;
       if (std::exchange(told_, error.what()) == error.what()) return;
       runner::core::log_warning(std::string(error.what()) + (error.hint().empty() ? "" : "; " + error.hint()));
     }
@@ -428,8 +429,8 @@ class Mlflow final : public Tracker {
   static std::string shortened(const char* what, const std::string& key, const std::string& value, std::size_t most) {
     std::string fits = cut(value, most);
     if (fits.size() < value.size()) {
-      runner::core::log_warning(std::string("the ") + what + " " + key + " is cut to the " + std::to_string(most) +
-                                " characters that MLflow accepts");
+      runner::core::log_warning(std::string("the ") + what + " " + key + " is truncated to the " +
+                                std::to_string(most) + " characters that MLflow accepts");
     }
     return fits;
   }

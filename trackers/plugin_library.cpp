@@ -109,8 +109,8 @@ class PluginLibrary final : public Tracker {
     if (answer == ROUX_TAKEN) return;
     const char* words = of_.problem != nullptr ? of_.problem(of_.self) : nullptr;
     const std::string why = path_ + ": " + (words != nullptr && *words != '\0' ? words : "it refused the data");
-    throw TrackerError(answer == ROUX_TRY_AGAIN   ? Remedy::kTryAgain
-                       : answer == ROUX_LEAVE_OUT ? Remedy::kLeaveOut
+    throw TrackerError(answer == ROUX_TRY_AGAIN   ? Remedy::kRetry
+                       : answer == ROUX_LEAVE_OUT ? Remedy::kReject
                                                   : Remedy::kPause,
                        why);
   }

@@ -128,13 +128,13 @@ class Program final : public Tracker {
   }
 
   TrackerError silent(const char* what) const {
-    return {Remedy::kTryAgain, program_.command.front() + " " + what + " within answer_timeout"};
+    return {Remedy::kRetry, program_.command.front() + " " + what + " within answer_timeout"};
   }
 
   TrackerError left(int status) const {
-    return {status == 127 ? Remedy::kPause : Remedy::kTryAgain,
+    return {status == 127 ? Remedy::kPause : Remedy::kRetry,
             program_.command.front() + " exited with status " + std::to_string(status),
-            status == 127 ? "does the program exist?" : ""};
+            status == 127 ? "check that the program exists" : ""};
   }
 
   const PluginProgram program_;

@@ -16,7 +16,7 @@ namespace trackers {
 /// The kinds of data of a tool are in the schema of its tracker (x-holds); other calls need no override. Names of
 /// metrics may be any UTF-8.
 ///
-/// Errors: TrackerError; any other exception pauses it. A call that throws kLeaveOut has accepted nothing.
+/// Errors: TrackerError; any other exception pauses it. A call that throws kReject has accepted nothing.
 class Tracker {
  public:
   virtual ~Tracker() = default;
@@ -36,7 +36,7 @@ class Tracker {
   virtual void log(std::span<const Point> points) = 0;
   virtual std::size_t points_max() const { return SIZE_MAX; }
   /// Number of points of the last log() that the tool cannot store.
-  virtual std::int64_t left_out() const { return 0; }
+  virtual std::int64_t rejected_points() const { return 0; }
   virtual void log_text(const Text&) {}
   virtual void log_histogram(const Histogram&) {}
   virtual void log_image(const Image&) {}

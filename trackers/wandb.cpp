@@ -130,7 +130,7 @@ class Wandb final : public Tracker {
     std::map<std::int64_t, Row> rows;
     for (const Point& point : points) {
       const std::string value = number_text(point.value, kWords);
-      if (point.of_machine) {
+      if (point.is_system_metric) {
         add_statistic(point, value);
         continue;
       }
@@ -294,7 +294,7 @@ class Wandb final : public Tracker {
       fs::rename(made, folder, error);
       if (!error) break;
       if (error != std::errc::directory_not_empty && error != std::errc::file_exists) {
-        throw TrackerError(TrackerError::Remedy::kPause, "cannot make " + folder + ": " + error.message());
+        throw TrackerError(TrackerError::Remedy::kPause, "cannot create " + folder + ": " + error.message());
       }
     }
     folders_.push_back(folder);
@@ -385,7 +385,7 @@ class Wandb final : public Tracker {
 
   template <typename Thing>
   void put(const Thing& thing, std::string json) {
-    if (is_late(thing.step)) throw TrackerError(TrackerError::Remedy::kLeaveOut, late(thing.step));
+    if (is_late(thing.step)) throw TrackerError(TrackerError::Remedy::kReject, late(thing.step));
     put(Row{thing.step, thing.time_ms, {{thing.name, std::move(json)}}});
   }
 
@@ -439,7 +439,7 @@ class Wandb final : public Tracker {
     fs::remove(whole, error);
     fs::create_symlink(fs::absolute(from), whole, error);
     if (error) {
-      throw TrackerError(TrackerError::Remedy::kLeaveOut, "cannot link " + whole.string() + ": " + error.message());
+      throw TrackerError(TrackerError::Remedy::kReject, "cannot link " + whole.string() + ": " + error.message());
     }
     add_file(path, kOther);
   }

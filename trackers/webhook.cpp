@@ -100,12 +100,12 @@ class Webhook final : public Tracker {
     run_ = {{"run", run.id}, {"name", run.name}, {"project", run.project}, {"dir", run.dir}};
     met_ = state.is_mapping() && state.find("met")->as_bool();
     step_ = state.is_mapping() ? state.find("step")->as_integer() : 0;
-    if (!state.is_mapping() && asked(Events::kStarted)) post_or_leave_out("started", run.created_ms, {});
+    if (!state.is_mapping() && asked(Events::kStarted)) post_or_skip("started", run.created_ms, {});
   }
 
   void log(std::span<const Point> points) override {
     for (const Point& point : points) {
-      if (!point.of_machine) step_ = std::max(step_, point.step);
+      if (!point.is_system_metric) step_ = std::max(step_, point.step);
       if (met_ || !condition_ || *point.name != condition_->metric || !condition_->holds(point.value)) continue;
       post(
           "metric", point.time_ms,
@@ -131,7 +131,7 @@ class Webhook final : public Tracker {
 
   void finish(const End& end) override {
     const auto ended = [&](Events event) {
-      if (asked(event)) post_or_leave_out(std::string(to_text(end.ending)), end.time_ms, {{"reason", end.reason}});
+      if (asked(event)) post_or_skip(std::string(to_text(end.ending)), end.time_ms, {{"reason", end.reason}});
     };
     switch (end.ending) {
       case Ending::kOpen: return;
@@ -148,11 +148,11 @@ class Webhook final : public Tracker {
   }
 
   /// At the run's start and end: a refusal there does not affect other events.
-  void post_or_leave_out(const std::string& word, std::int64_t time_ms, const Values& values) {
+  void post_or_skip(const std::string& word, std::int64_t time_ms, const Values& values) {
     try {
       post(word, time_ms, values);
     } catch (const TrackerError& error) {
-      if (error.remedy() != Remedy::kLeaveOut) throw;
+      if (error.remedy() != Remedy::kReject) throw;
       runner::core::log_warning(std::string(error.what()) + "; the event " + word + " is skipped");
     }
   }

@@ -20,7 +20,7 @@ at::Tensor uninitialised(std::span<const std::int64_t> shape, bool meta) {
 
 std::vector<NamedTensor> Block::constants() const { return {}; }
 
-BasicBlock::BasicBlock(std::string name, Port input, Port output)
+BasicBlock::BasicBlock(std::string name, TensorSpec input, TensorSpec output)
     : name_(std::move(name)), inputs_{std::move(input)}, outputs_{std::move(output)} {}
 
 BasicBlock::~BasicBlock() = default;
@@ -71,7 +71,7 @@ at::Tensor constant_buffer(std::span<const std::int64_t> shape, double value, bo
   return tensor;
 }
 
-at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta) {
+at::Tensor kaiming_uniform_weight(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta) {
   // kaiming_uniform_(a=sqrt(5)), step by step as torch.nn.init does it: the last bit of the bound matters.
   const double slope = std::sqrt(5.0);
   const double gain = std::sqrt(2.0 / (1.0 + slope * slope));
@@ -81,7 +81,7 @@ at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fa
 
 at::Tensor linear_weight(std::int64_t in_features, std::int64_t out_features, bool meta) {
   const std::int64_t shape[] = {out_features, in_features};
-  return weight_of_fan_in(shape, in_features, meta);
+  return kaiming_uniform_weight(shape, in_features, meta);
 }
 
 at::Tensor linear_bias(std::int64_t in_features, std::int64_t out_features, bool meta) {

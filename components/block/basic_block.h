@@ -14,12 +14,12 @@ namespace components::block {
 /// Base of most blocks: one input, one output, a list of parameters. The concrete block adds `forward` and its flops.
 class BasicBlock : public Block {
  public:
-  BasicBlock(std::string name, Port input, Port output);
+  BasicBlock(std::string name, TensorSpec input, TensorSpec output);
   ~BasicBlock() override;
 
   const std::string& name() const override { return name_; }
-  const std::vector<Port>& inputs() const override { return inputs_; }
-  const std::vector<Port>& outputs() const override { return outputs_; }
+  const std::vector<TensorSpec>& inputs() const override { return inputs_; }
+  const std::vector<TensorSpec>& outputs() const override { return outputs_; }
   std::vector<NamedTensor> parameters() const override;
   std::vector<NamedTensor> buffers() const override;
   std::vector<Tie> ties() const override { return {}; }
@@ -27,8 +27,8 @@ class BasicBlock : public Block {
   double forward_flops(std::int64_t) const override { return 0.0; }
 
  protected:
-  const Port& input() const { return inputs_.front(); }
-  const Port& output() const { return outputs_.front(); }
+  const TensorSpec& input() const { return inputs_.front(); }
+  const TensorSpec& output() const { return outputs_.front(); }
   bool training() const { return training_; }
   /// Adds a parameter under its full name and returns its position in the order of addition.
   std::size_t add_parameter(std::string full_name, const at::Tensor& tensor);
@@ -45,7 +45,7 @@ class BasicBlock : public Block {
 
  private:
   std::string name_;
-  std::vector<Port> inputs_, outputs_;
+  std::vector<TensorSpec> inputs_, outputs_;
   std::vector<NamedTensor> parameters_, buffers_;
   bool training_ = true;
 };
@@ -59,7 +59,7 @@ at::Tensor constant_parameter(std::span<const std::int64_t> shape, double value,
 at::Tensor constant_buffer(std::span<const std::int64_t> shape, double value, bool meta);
 
 /// A weight whose every output is a sum over `fan_in` inputs, initialized as in torch.nn.Linear and torch.nn.Conv2d.
-at::Tensor weight_of_fan_in(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta);
+at::Tensor kaiming_uniform_weight(std::span<const std::int64_t> shape, std::int64_t fan_in, bool meta);
 
 /// Weight [out, in] and bias [out] of a linear layer, initialized as in torch.nn.Linear and in its order of draws, so
 /// the same seed gives the same numbers.

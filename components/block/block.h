@@ -29,8 +29,8 @@ struct Tie {
 class Block : public runner::core::Stateful {
  public:
   virtual const std::string& name() const = 0;  ///< `h.0`; unique in the model
-  virtual const std::vector<Port>& inputs() const = 0;
-  virtual const std::vector<Port>& outputs() const = 0;
+  virtual const std::vector<TensorSpec>& inputs() const = 0;
+  virtual const std::vector<TensorSpec>& outputs() const = 0;
   virtual void forward(TensorMap& activations) const = 0;
   /// A last block whose output is `hidden W^T` may leave `kHidden` and `kProjection` instead of `kOutput`, for a loss
   /// that does not need the whole output at once.
@@ -44,10 +44,10 @@ class Block : public runner::core::Stateful {
   virtual std::vector<Tie> ties() const = 0;
   virtual void set_training(bool training) = 0;
   /// Momentum of running statistics from now on, instead of the recipe's; nothing: the recipe's.
-  virtual void set_statistics_share(std::optional<double> /*share*/) {}
+  virtual void set_running_stats_momentum(std::optional<double> /*momentum*/) {}
   /// Decays running statistics as if this many batches of zeros had followed: the other ranks' part of a step is added
   /// to that.
-  virtual void fade_statistics(std::int64_t /*batches*/) {}
+  virtual void decay_running_stats(std::int64_t /*batches*/) {}
   /// Multiply-adds x 2 of one forward pass over one sample of `positions` positions (matrix products only).
   virtual double forward_flops(std::int64_t positions) const = 0;
 };

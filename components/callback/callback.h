@@ -48,7 +48,7 @@ class Context {
   virtual void log_table(const std::string& name, const Table& table) = 0;
   virtual void log_image(const std::string& name, const std::string& caption, const runner::core::Canvas& image) = 0;
   /// False on processes that do not log: they need not produce anything to log.
-  virtual bool logs() const = 0;
+  virtual bool is_logging_rank() const = 0;
   /// The bytes of every rank, by rank. A collective; for a few kilobytes.
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
 };
@@ -67,8 +67,8 @@ class Callback : public runner::core::Stateful {
   virtual bool reads_gradients() const { return false; }
   /// Reports what does not fit this model or these data, at its location in the recipe's `block`. Called before
   /// training.
-  virtual void refuse_misfits(const model::Model&, const data::Dataset& /*train_data*/,
-                              const runner::core::Node& /*block*/, runner::core::Diagnostics&) const {}
+  virtual void check_compatibility(const model::Model&, const data::Dataset& /*train_data*/,
+                                   const runner::core::Node& /*block*/, runner::core::Diagnostics&) const {}
   virtual void on_step_end(Context&) {}
   /// An evaluation of one data set, in the order of the recipe. One that is interrupted restarts from the beginning.
   /// With several processes each sees only its own batches.

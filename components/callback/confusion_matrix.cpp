@@ -56,7 +56,7 @@ void add(Counts& counts, const EvalBatch& batch) {
   const std::int64_t cells = counts.classes * counts.classes;
   counts.cells.resize(static_cast<std::size_t>(cells));
   at::Tensor counted = labels.ge(0);
-  if (const auto ignored = batch.loss.ignored_target()) counted = counted.logical_and(labels.ne(*ignored));
+  if (const auto ignored = batch.loss.ignore_index()) counted = counted.logical_and(labels.ne(*ignored));
   const at::Tensor pairs = (labels * counts.classes + guesses).masked_select(counted);
   const at::Tensor sums = at::bincount(pairs, {}, cells).cpu();
   for (std::int64_t i = 0; i < cells; ++i) {
@@ -162,12 +162,12 @@ class ConfusionMatrix final : public Callback {
  public:
   explicit ConfusionMatrix(const Config& config) : evaluations_(config.every, config.data) {}
 
-  void refuse_misfits(const model::Model& model, const data::Dataset& train_data, const Node& block,
-                      runner::core::Diagnostics& diagnostics) const override {
+  void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
+                           runner::core::Diagnostics& diagnostics) const override {
     std::int64_t classes = train_data.signature().num_classes;
     if (classes > 0) classes = std::max(classes, model.blocks().back()->outputs().back().shape.back());
     if (classes == 0) {
-      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data have none",
+      diagnostics.error(block.location(), "confusion_matrix counts classes, but the data has none",
                         "remove it, or use the callback predictions");
     } else if (classes > kClassesMax) {
       diagnostics.error(block.location(),
@@ -193,7 +193,7 @@ class ConfusionMatrix final : public Callback {
     for (const auto& [set, seen] : sets_) {
       Counts all;
       for (const std::string& of_rank : context.gather(to_text(seen.counts))) add(all, of_rank);
-      if (!context.logs() || all.classes == 0) continue;
+      if (!context.is_logging_rank() || all.classes == 0) continue;
       const std::vector<std::string> names = names_of(*seen.data, all.classes);
       context.log_table(set + "/confusion_matrix", matrix_of(all, names));
       context.log_table(set + "/classes", classes_of(all, names));

@@ -62,8 +62,8 @@ class Histograms final : public Callback {
 
   bool reads_gradients() const override { return config_.gradients; }
 
-  void refuse_misfits(const model::Model& model, const data::Dataset&, const Node& block,
-                      runner::core::Diagnostics& diagnostics) const override {
+  void check_compatibility(const model::Model& model, const data::Dataset&, const Node& block,
+                           runner::core::Diagnostics& diagnostics) const override {
     const auto parameters = model.parameters();
     for (std::size_t i = 0; i < config_.include.size(); ++i) {
       const std::string& pattern = config_.include[i];
@@ -73,7 +73,7 @@ class Histograms final : public Callback {
       if (any) continue;
       diagnostics.error(block.at_path("include[" + std::to_string(i) + "]")->location(),
                         "histograms.include has \"" + pattern + "\", but no parameter has that name",
-                        "`roux plan` shows the blocks that parameters are named after; `*` stands for any text");
+                        "`roux plan` shows the blocks that parameters are named after; `*` matches any text");
     }
   }
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "components/callback/callback.h"
+#include "components/callback/eval_samples.h"
 #include "components/callback/evaluations.h"
-#include "components/callback/judged_samples.h"
 #include "components/callback/picture_grid.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/predictions.h"
@@ -43,24 +43,24 @@ std::vector<std::int64_t> ids_of(const at::Tensor& tensor) {
 
 /// One sample, read again, with its prediction.
 struct Reviewed {
-  const JudgedSample& judged;
+  const EvalSample& scored;
   at::Tensor input, target;  ///< without the batch's dimension
   std::vector<std::pair<std::string, Node>> label, prediction;
   bool is_wrong = false;
 };
 
-Reviewed review(const data::Dataset& data, const JudgedSample& judged) {
+Reviewed review(const data::Dataset& data, const EvalSample& scored) {
   TensorMap batch;
-  data.fetch({&judged.index, 1}, batch);
-  Reviewed sample{judged, batch.at(kInput)[0], batch.at(kTarget)[0], {}, {}};
+  data.fetch({&scored.index, 1}, batch);
+  Reviewed sample{scored, batch.at(kInput)[0], batch.at(kTarget)[0], {}, {}};
   if (sample.target.scalar_type() == at::kLong && sample.target.dim() == 0) {
-    const auto label = sample.target.item<std::int64_t>(), guess = static_cast<std::int64_t>(judged.prediction[0]);
+    const auto label = sample.target.item<std::int64_t>(), guess = static_cast<std::int64_t>(scored.prediction[0]);
     sample.label.emplace_back("label", text_cell(data.class_name(label)));
     sample.prediction.emplace_back("prediction", text_cell(data.class_name(guess)));
     sample.is_wrong = label != guess;
   } else if (sample.target.scalar_type() == at::kLong) {
     const std::vector<std::int64_t> label = ids_of(sample.target);
-    std::vector<std::int64_t> guess(judged.prediction.begin(), judged.prediction.end());
+    std::vector<std::int64_t> guess(scored.prediction.begin(), scored.prediction.end());
     guess.resize(std::min(guess.size(), label.size()));  // a single sample has no padding
     for (std::size_t i = 0; i < guess.size(); ++i) {
       if (label[i] < 0) guess[i] = -1;
@@ -69,10 +69,10 @@ Reviewed review(const data::Dataset& data, const JudgedSample& judged) {
     sample.prediction.emplace_back("prediction", ids_cell(data, guess));
   } else {
     const at::Tensor values = sample.target.flatten().to(at::kDouble).contiguous();
-    for (std::size_t i = 0; i < judged.prediction.size(); ++i) {
-      const std::string number = judged.prediction.size() > 1 ? " " + std::to_string(i + 1) : "";
+    for (std::size_t i = 0; i < scored.prediction.size(); ++i) {
+      const std::string number = scored.prediction.size() > 1 ? " " + std::to_string(i + 1) : "";
       sample.label.emplace_back("label" + number, Node::floating(values.const_data_ptr<double>()[i]));
-      sample.prediction.emplace_back("prediction" + number, Node::floating(judged.prediction[i]));
+      sample.prediction.emplace_back("prediction" + number, Node::floating(scored.prediction[i]));
     }
   }
   return sample;
@@ -81,8 +81,8 @@ Reviewed review(const data::Dataset& data, const JudgedSample& judged) {
 Table table_of(const data::Dataset& data, const std::vector<Reviewed>& samples) {
   Table table;
   for (const Reviewed& sample : samples) {
-    std::vector<std::pair<std::string, Node>> row = {{"sample", Node::integer(sample.judged.index)}};
-    const auto columns = data.columns_of(sample.judged.index);
+    std::vector<std::pair<std::string, Node>> row = {{"sample", Node::integer(sample.scored.index)}};
+    const auto columns = data.columns_of(sample.scored.index);
     row.insert(row.end(), columns.begin(), columns.end());
     if (sample.input.scalar_type() == at::kLong) {
       std::vector<std::int64_t> ids = ids_of(sample.input);
@@ -94,9 +94,9 @@ Table table_of(const data::Dataset& data, const std::vector<Reviewed>& samples) 
     row.insert(row.end(), sample.label.begin(), sample.label.end());
     row.insert(row.end(), sample.prediction.begin(), sample.prediction.end());
     if (sample.target.scalar_type() == at::kLong && sample.target.dim() == 0) {
-      row.emplace_back("probability", Node::floating(sample.judged.probability));
+      row.emplace_back("probability", Node::floating(sample.scored.probability));
     }
-    row.emplace_back("loss", Node::floating(sample.judged.loss));
+    row.emplace_back("loss", Node::floating(sample.scored.loss));
     const bool is_first = table.rows.empty();
     std::vector<Node>& cells = table.rows.emplace_back();
     for (auto& [name, cell] : row) {
@@ -118,8 +118,8 @@ runner::core::Canvas pictures_of(const std::vector<Reviewed>& samples) {
     picture.pixels_CHW = sample.input;
     picture.first_line = said(sample.label[0].second);
     picture.second_line = "> " + said(sample.prediction[0].second);
-    if (sample.judged.probability >= 0)
-      picture.second_line += " " + runner::core::short_number(sample.judged.probability, 3);
+    if (sample.scored.probability >= 0)
+      picture.second_line += " " + runner::core::short_number(sample.scored.probability, 3);
     picture.is_wrong = sample.is_wrong;
   }
   return picture_grid(pictures);
@@ -132,7 +132,7 @@ class Predictions final : public Callback {
   void on_eval_begin(const std::string& name, const data::Dataset& data) override {
     present_ = nullptr;
     if (!evaluations_.looks_at(name)) return;
-    sets_.insert_or_assign(name, Seen{&data, JudgedSamples(config_.num_samples, config_.worst)});
+    sets_.insert_or_assign(name, Seen{&data, EvalSamples(config_.num_samples, config_.worst)});
     present_ = &sets_.at(name);
   }
 
@@ -143,9 +143,9 @@ class Predictions final : public Callback {
   void on_eval_end(Context& context) override {
     present_ = nullptr;
     for (auto& [name, seen] : sets_) {
-      JudgedSamples all(config_.num_samples, config_.worst);
+      EvalSamples all(config_.num_samples, config_.worst);
       for (const std::string& of_rank : context.gather(seen.samples.bytes())) all.add(of_rank);
-      if (!context.logs()) continue;
+      if (!context.is_logging_rank()) continue;
       log(context, name, "predictions", *seen.data, all.first());
       log(context, name, "worst", *seen.data, all.worst());
     }
@@ -159,14 +159,14 @@ class Predictions final : public Callback {
  private:
   struct Seen {
     const data::Dataset* data;
-    JudgedSamples samples;
+    EvalSamples samples;
   };
 
   void log(Context& context, const std::string& set, const std::string& what, const data::Dataset& data,
-           const std::vector<JudgedSample>& judged) const {
-    if (judged.empty()) return;
+           const std::vector<EvalSample>& scored) const {
+    if (scored.empty()) return;
     std::vector<Reviewed> samples;
-    for (const JudgedSample& sample : judged) samples.push_back(review(data, sample));
+    for (const EvalSample& sample : scored) samples.push_back(review(data, sample));
     context.log_table(set + "/" + what, table_of(data, samples));
     if (!config_.images || samples[0].input.dim() != 3) return;
     const std::string count = std::to_string(samples.size());

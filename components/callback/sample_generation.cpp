@@ -43,8 +43,8 @@ class SampleGeneration final : public Callback {
   SampleGeneration(const Config& config, std::int64_t max_seq_len) : config_(config), max_seq_len_(max_seq_len) {}
 
   // The signature distinguishes ids from values; only the data set knows whether its ids are text.
-  void refuse_misfits(const model::Model&, const data::Dataset& train_data, const Node& block,
-                      runner::core::Diagnostics& diagnostics) const override {
+  void check_compatibility(const model::Model&, const data::Dataset& train_data, const Node& block,
+                           runner::core::Diagnostics& diagnostics) const override {
     if (!train_data.encode(config_.prompt).empty()) return;
     diagnostics.error(block.location(), "sample_generation continues text, but the ids of data.train are not text",
                       "remove it, or train on data such as {type: text}");

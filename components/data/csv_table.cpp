@@ -86,7 +86,7 @@ bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
   if (!file.rows.empty()) return true;
   inputs.diagnostics.error(place,
                            "split \"" + *config.split + "\" of " + counted_large(whole, "row", "rows") + " has no rows",
-                           "use a larger share");
+                           "use a larger fraction");
   return false;
 }
 

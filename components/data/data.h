@@ -38,7 +38,7 @@ class Dataset : public runner::core::Stateful {
   /// Entropy in nats per token of the data's unigram distribution (no smoothing); NaN if undefined.
   virtual double unigram_entropy() const;
   /// Bytes of samples in memory; with `header_only` those that would be. 0 when they are read from files.
-  virtual std::int64_t held_bytes() const { return 0; }
+  virtual std::int64_t memory_bytes() const { return 0; }
   /// One line for `plan`: `12 files, 1.1 MB, 8,714 samples of 128 bytes`.
   virtual std::string describe() const = 0;
   /// Text of ids, for sample generation; "" when ids are not text.

@@ -22,7 +22,7 @@ void gather(const std::vector<T>& rows, std::int64_t width, std::span<const std:
 }  // namespace
 
 // From the signature, as there are no rows yet under `header_only`.
-std::int64_t Rows::held_bytes() const {
+std::int64_t Rows::memory_bytes() const {
   const double classes = signature_.num_classes > 0 ? sizeof(std::int64_t) : 0.0;
   const double values = signature_.num_classes > 0 ? 0.0 : sizeof(float) * elements(signature_.target, 1, 1);
   const double sample = sizeof(float) * elements(signature_.input, 1, 1) + classes + values;

@@ -27,7 +27,7 @@ class Rows : public Dataset {
   std::int64_t size() const override { return content_.size; }
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override;
   std::string describe() const override { return description_; }
-  std::int64_t held_bytes() const override;
+  std::int64_t memory_bytes() const override;
   /// `input 1`, `input 2`, ...; none if there are too many to show.
   std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const override;
 

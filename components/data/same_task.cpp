@@ -7,7 +7,7 @@
 namespace components::data {
 namespace {
 
-bool same_port(const Port& port, const Port& train, const char* what, const Inputs& inputs) {
+bool same_spec(const TensorSpec& port, const TensorSpec& train, const char* what, const Inputs& inputs) {
   if (port == train) return true;
   inputs.diagnostics.error(
       inputs.block.location(),
@@ -21,8 +21,8 @@ bool same_port(const Port& port, const Port& train, const char* what, const Inpu
 bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
   if (inputs.train == nullptr) return true;
   const DataSignature& train = inputs.train->signature();
-  bool fits = same_port(signature.input, train.input, "input", inputs);
-  fits = same_port(signature.target, train.target, "target", inputs) && fits;
+  bool fits = same_spec(signature.input, train.input, "input", inputs);
+  fits = same_spec(signature.target, train.target, "target", inputs) && fits;
   if (fits && signature.num_classes != train.num_classes) {
     inputs.diagnostics.error(inputs.block.location(), "data." + inputs.name + " has " +
                                                           counted_large(signature.num_classes, "class", "classes") +

@@ -108,7 +108,7 @@ class Images final : public Dataset {
     batch.set(kTarget, std::move(target_B));
   }
 
-  std::int64_t held_bytes() const override {
+  std::int64_t memory_bytes() const override {
     return config_.num_classes * shape_.size() * static_cast<std::int64_t>(sizeof(float));
   }
 

@@ -83,7 +83,7 @@ class Text final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
-  std::int64_t held_bytes() const override { return streaming_ ? 0 : stream_->size(); }
+  std::int64_t memory_bytes() const override { return streaming_ ? 0 : stream_->size(); }
 
   std::string decode(std::span<const std::int64_t> ids) const override { return text_of_bytes(ids); }
 

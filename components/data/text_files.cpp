@@ -102,7 +102,7 @@ Result<PercentRange> parse_split(const std::string& text) {
   if (colon + 1 < text.size()) range.to = percent(std::string_view(text).substr(colon + 1));
   if (range.from >= range.to) {
     return Failure{"split \"" + text + "\" is empty: its end is not after its start",
-                   "write the smaller share first, such as \"10%:20%\""};
+                   "write the smaller percentage first, such as \"10%:20%\""};
   }
   return range;
 }
@@ -179,7 +179,7 @@ std::optional<PercentRange> apply_split(const std::optional<std::string>& split,
   inputs.diagnostics.error(
       place_of(inputs.block, "split"),
       "split \"" + split.value_or(":") + "\" of " + counted_large(whole, "file", "files") + " has no whole file",
-      std::string("use a larger share, or split_by: ") + unit);
+      std::string("use a larger fraction, or split_by: ") + unit);
   return std::nullopt;
 }
 

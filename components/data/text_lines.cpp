@@ -92,7 +92,7 @@ class TextLines final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
-  std::int64_t held_bytes() const override {
+  std::int64_t memory_bytes() const override {
     return stream_->size() + static_cast<std::int64_t>(lines_.size() * sizeof(Line));
   }
   std::string decode(std::span<const std::int64_t> ids) const override { return text_of_bytes(ids); }

@@ -14,7 +14,7 @@ namespace {
 
 class AvgPool2d final : public block::BasicBlock {
  public:
-  AvgPool2d(const Window& window, bool count_include_pad, const Inputs& inputs, Port output)
+  AvgPool2d(const Window& window, bool count_include_pad, const Inputs& inputs, TensorSpec output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)),
         window_(window),
         count_include_pad_(count_include_pad) {}

@@ -58,15 +58,15 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
     return relu ? at::relu(y) : y;
   }
 
-  void set_statistics_share(std::optional<double> share) override { share_ = share; }
+  void set_running_stats_momentum(std::optional<double> value) override { momentum_override_ = value; }
 
-  void fade_statistics(std::int64_t batches) override {
+  void decay_running_stats(std::int64_t batches) override {
     const double left = std::pow(1.0 - momentum(), static_cast<double>(batches));
     for (std::size_t i = 0; i < buffer_count(); ++i) at::Tensor(buffer(i)).mul_(left);
   }
 
  private:
-  double momentum() const { return share_.value_or(momentum_); }
+  double momentum() const { return momentum_override_.value_or(momentum_); }
 
   /// Scale or offset; float32 like the statistics, whatever the type of the model's weights.
   std::optional<at::Tensor> learned(std::size_t position) const {
@@ -83,7 +83,7 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
 
   std::string path_;
   double eps_, momentum_;
-  std::optional<double> share_;
+  std::optional<double> momentum_override_;
 };
 
 }  // namespace
@@ -92,8 +92,8 @@ std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_floats(inputs)) return nullptr;
   const auto& shape = inputs.input.shape;
   if ((shape.size() != 2 && shape.size() != 4) || shape[1] <= 0) {
-    misfit(inputs, nullptr, "needs float32 [batch, features] or [batch, channels, height, width]",
-           "layer_norm normalises the last dimension of any other shape");
+    report_input_mismatch(inputs, nullptr, "needs float32 [batch, features] or [batch, channels, height, width]",
+                          "layer_norm normalises the last dimension of any other shape");
     return nullptr;
   }
   if (!expect_channels(inputs, "num_features", config.num_features)) return nullptr;

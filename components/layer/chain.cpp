@@ -27,7 +27,7 @@ std::vector<std::shared_ptr<Layer>> build_list(const std::vector<runner::core::N
                                                const Inputs& outer) {
   std::vector<std::shared_ptr<Layer>> layers;
   const auto below = [&key](const std::string& name) { return name.empty() ? key : name + "." + key; };
-  Port port = outer.input;
+  TensorSpec port = outer.input;
   std::string from = outer.from;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     const std::string path = below(outer.path) + "[" + std::to_string(i) + "]";
@@ -100,12 +100,12 @@ void Chain::set_training(bool training) const {
   for (const auto& layer : layers_) layer->set_training(training);
 }
 
-void Chain::set_statistics_share(std::optional<double> share) const {
-  for (const auto& layer : layers_) layer->set_statistics_share(share);
+void Chain::set_running_stats_momentum(std::optional<double> momentum) const {
+  for (const auto& layer : layers_) layer->set_running_stats_momentum(momentum);
 }
 
-void Chain::fade_statistics(std::int64_t batches) const {
-  for (const auto& layer : layers_) layer->fade_statistics(batches);
+void Chain::decay_running_stats(std::int64_t batches) const {
+  for (const auto& layer : layers_) layer->decay_running_stats(batches);
 }
 
 double Chain::forward_flops(std::int64_t positions) const {

@@ -26,7 +26,7 @@ class Chain {
   static std::unique_ptr<Chain> build(const std::vector<runner::core::Node>& blocks, const std::string& key,
                                       const Inputs& outer);
 
-  const Port& output() const { return layers_.back()->outputs().front(); }
+  const TensorSpec& output() const { return layers_.back()->outputs().front(); }
   at::Tensor forward(at::Tensor x) const;
 
   /// Whether its last layer can add and rectify in the same pass; `forward_with_tail` asks for it.
@@ -40,8 +40,8 @@ class Chain {
   std::vector<NamedTensor> constants() const;
   std::vector<block::Tie> ties() const;
   void set_training(bool training) const;
-  void set_statistics_share(std::optional<double> share) const;
-  void fade_statistics(std::int64_t batches) const;
+  void set_running_stats_momentum(std::optional<double> momentum) const;
+  void decay_running_stats(std::int64_t batches) const;
   double forward_flops(std::int64_t positions) const;
 
  private:

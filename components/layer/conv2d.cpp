@@ -19,7 +19,7 @@ namespace {
 
 class Conv2d final : public block::BasicBlock {
  public:
-  Conv2d(const Config& config, const Window& window, const Inputs& inputs, Port output)
+  Conv2d(const Config& config, const Window& window, const Inputs& inputs, TensorSpec output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)),
         window_(window),
         groups_(config.groups),
@@ -27,7 +27,7 @@ class Conv2d final : public block::BasicBlock {
     const auto [height, width] = window.kernel_size;
     const std::int64_t shape[] = {config.out_channels, input().shape[1] / groups_, height, width};
     fan_in_ = shape[1] * height * width;
-    add_parameter(name() + ".weight", block::weight_of_fan_in(shape, fan_in_, inputs.meta));
+    add_parameter(name() + ".weight", block::kaiming_uniform_weight(shape, fan_in_, inputs.meta));
     if (bias_) add_parameter(name() + ".bias", block::linear_bias(fan_in_, config.out_channels, inputs.meta));
   }
 
@@ -63,8 +63,8 @@ class Conv2d final : public block::BasicBlock {
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_images(inputs) || !expect_channels(inputs, "in_channels", config.in_channels)) return nullptr;
   if (inputs.input.shape[1] % config.groups != 0) {
-    misfit(inputs, "groups", "splits the channels into " + std::to_string(config.groups) + " groups",
-           "groups must divide the number of input channels");
+    report_input_mismatch(inputs, "groups", "splits the channels into " + std::to_string(config.groups) + " groups",
+                          "groups must divide the number of input channels");
     return nullptr;
   }
   const Window window{to_pair(config.kernel_size), to_pair(config.stride), to_pair(config.padding),

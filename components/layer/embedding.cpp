@@ -13,8 +13,8 @@
 namespace components::layer::embedding {
 namespace {
 
-Port output_of(const Config& config, const Inputs& inputs) {
-  Port output{inputs.output_name, Dtype::kFloat32, inputs.input.shape};
+TensorSpec output_of(const Config& config, const Inputs& inputs) {
+  TensorSpec output{inputs.output_name, Dtype::kFloat32, inputs.input.shape};
   output.shape.push_back(config.embedding_dim);
   return output;
 }
@@ -36,7 +36,7 @@ class Embedding final : public block::BasicBlock {
 
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (inputs.input.dtype != Dtype::kInt64) {
-    misfit(inputs, nullptr, "needs ids, int64", "put an embedding first, and only for data of ids");
+    report_input_mismatch(inputs, nullptr, "needs ids, int64", "put an embedding first, and only for data of ids");
     return nullptr;
   }
   const std::string ids = std::to_string(inputs.vocab_size);

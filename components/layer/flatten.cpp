@@ -10,7 +10,7 @@
 namespace components::layer::flatten {
 namespace {
 
-Port output_of(const Inputs& inputs) {
+TensorSpec output_of(const Inputs& inputs) {
   std::int64_t features = 1;
   for (std::size_t i = 1; i < inputs.input.shape.size(); ++i) features *= inputs.input.shape[i];
   return {inputs.output_name, Dtype::kFloat32, {kBatch, features}};
@@ -29,7 +29,8 @@ std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
   if (!expect_floats(inputs)) return nullptr;
   for (std::size_t i = 1; i < inputs.input.shape.size(); ++i) {
     if (inputs.input.shape[i] > 0) continue;
-    misfit(inputs, nullptr, "needs sizes known before the run", "reduce the positions with mean_pool instead");
+    report_input_mismatch(inputs, nullptr, "needs sizes known before the run",
+                          "reduce the positions with mean_pool instead");
     return nullptr;
   }
   return std::make_shared<Flatten>(inputs);

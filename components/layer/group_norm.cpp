@@ -47,8 +47,9 @@ class GroupNorm final : public block::BasicBlock {
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_images(inputs) || !expect_channels(inputs, "num_channels", config.num_channels)) return nullptr;
   if (inputs.input.shape[1] % config.num_groups != 0) {
-    misfit(inputs, "num_groups", "splits the channels into " + std::to_string(config.num_groups) + " groups",
-           "num_groups must divide the number of input channels");
+    report_input_mismatch(inputs, "num_groups",
+                          "splits the channels into " + std::to_string(config.num_groups) + " groups",
+                          "num_groups must divide the number of input channels");
     return nullptr;
   }
   return std::make_shared<GroupNorm>(config, inputs);

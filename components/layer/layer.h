@@ -18,7 +18,7 @@ struct Inputs {
   std::string name;             ///< of the block: `layers.2`
   std::string path;             ///< name in messages: `layers[2]`
   std::string from;             ///< source of `input`: `layers[1]`, or `the data`
-  Port input;                   ///< what arrives
+  TensorSpec input;             ///< what arrives
   std::string output_name;      ///< the activation to write
   std::int64_t vocab_size = 0;  ///< of the data, when its input is ids
   bool meta = false;
@@ -35,7 +35,7 @@ std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inpu
 /// A layer without parameters that keeps the shape: `function` is applied to float activations of any shape.
 std::shared_ptr<Layer> make_elementwise(const Inputs& inputs, at::Tensor (*function)(const at::Tensor&));
 
-/// True when `input` holds floats; else an error: `layers[1]: relu works on float32, but the data gives int64 [batch,
+/// True when `input` holds floats; else an error: `layers[1]: relu works on float32, but the data is int64 [batch,
 /// time]`.
 bool expect_floats(const Inputs& inputs);
 
@@ -46,13 +46,13 @@ bool expect_images(const Inputs& inputs);
 /// `key`.
 bool expect_channels(const Inputs& inputs, const char* key, std::optional<std::int64_t> wanted);
 
-/// Reports `layers[2]: <what>, but layers[1] gives float32 [batch, 32]` at a key of the layer (or at the layer).
-void misfit(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint);
+/// Reports `layers[2]: <what>, but layers[1] returns float32 [batch, 32]` at a key of the layer (or at the layer).
+void report_input_mismatch(const Inputs& inputs, const char* key, const std::string& what, const std::string& hint);
 
 /// The output of a layer that keeps the shape.
-Port same_shape(const Inputs& inputs);
+TensorSpec same_shape(const Inputs& inputs);
 
 /// How often a product over the last dimension is computed per sample: the dimensions between batch and last.
-double rows_per_sample(const Port& port, std::int64_t positions);
+double rows_per_sample(const TensorSpec& port, std::int64_t positions);
 
 }  // namespace components::layer

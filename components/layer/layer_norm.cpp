@@ -35,7 +35,7 @@ class LayerNorm final : public block::BasicBlock {
 std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_floats(inputs)) return nullptr;
   if (inputs.input.shape.size() < 2 || inputs.input.shape.back() <= 0) {
-    misfit(inputs, nullptr, "needs a last dimension of known size", "embed or flatten it first");
+    report_input_mismatch(inputs, nullptr, "needs a last dimension of known size", "embed or flatten it first");
     return nullptr;
   }
   return std::make_shared<LayerNorm>(config, inputs);

@@ -14,8 +14,8 @@
 namespace components::layer::linear {
 namespace {
 
-Port output_of(const Config& config, const Inputs& inputs) {
-  Port output{inputs.output_name, Dtype::kFloat32, inputs.input.shape};
+TensorSpec output_of(const Config& config, const Inputs& inputs) {
+  TensorSpec output{inputs.output_name, Dtype::kFloat32, inputs.input.shape};
   output.shape.back() = config.out_features;
   return output;
 }
@@ -53,12 +53,12 @@ std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
   if (!expect_floats(inputs)) return nullptr;
   const std::int64_t arriving = inputs.input.shape.back();
   if (inputs.input.shape.size() < 2 || arriving <= 0) {
-    misfit(inputs, nullptr, "needs a last dimension of known size", "embed or flatten it first");
+    report_input_mismatch(inputs, nullptr, "needs a last dimension of known size", "embed or flatten it first");
     return nullptr;
   }
   if (config.in_features && *config.in_features != arriving) {
-    misfit(inputs, "in_features", "expects " + std::to_string(*config.in_features) + " features",
-           "set in_features to " + std::to_string(arriving) + " or leave it out");
+    report_input_mismatch(inputs, "in_features", "expects " + std::to_string(*config.in_features) + " features",
+                          "set in_features to " + std::to_string(arriving) + " or leave it out");
     return nullptr;
   }
   return std::make_shared<Linear>(config, inputs);

@@ -14,7 +14,7 @@ namespace {
 
 class MaxPool2d final : public block::BasicBlock {
  public:
-  MaxPool2d(const Window& window, const Inputs& inputs, Port output)
+  MaxPool2d(const Window& window, const Inputs& inputs, TensorSpec output)
       : BasicBlock(inputs.name, inputs.input, std::move(output)), window_(window) {}
 
   void forward(TensorMap& activations) const override {

@@ -29,7 +29,7 @@ class MeanPool final : public block::BasicBlock {
 std::shared_ptr<Layer> make(const Config&, const Inputs& inputs) {
   if (!expect_floats(inputs)) return nullptr;
   if (inputs.input.shape.size() != 3) {
-    misfit(inputs, nullptr, "needs float32 [batch, time, n]", "remove it if there are no positions");
+    report_input_mismatch(inputs, nullptr, "needs float32 [batch, time, n]", "remove it if there are no positions");
     return nullptr;
   }
   return std::make_shared<MeanPool>(inputs);

@@ -24,7 +24,7 @@ struct Window {
 };
 
 /// The output images [batch, channels, ...] of a window. Nothing, and an error, when it does not fit into the input.
-std::optional<Port> slide(const Window& window, std::int64_t channels, const Inputs& inputs);
+std::optional<TensorSpec> slide(const Window& window, std::int64_t channels, const Inputs& inputs);
 
 /// False and an error if a pooling window could be all padding.
 bool expect_small_padding(const Window& window, const Inputs& inputs);

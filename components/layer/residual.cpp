@@ -17,7 +17,7 @@ namespace {
 struct Chains {
   std::unique_ptr<Chain> body, shortcut, activation;
 
-  const Port& output() const { return activation != nullptr ? activation->output() : body->output(); }
+  const TensorSpec& output() const { return activation != nullptr ? activation->output() : body->output(); }
   std::vector<const Chain*> all() const {
     std::vector<const Chain*> chains;
     for (const auto* chain : {&body, &shortcut, &activation}) {
@@ -27,8 +27,8 @@ struct Chains {
   }
 };
 
-Port output_of(const Chains& chains, const Inputs& inputs) {
-  Port output = chains.output();
+TensorSpec output_of(const Chains& chains, const Inputs& inputs) {
+  TensorSpec output = chains.output();
   output.name = inputs.output_name;
   return output;
 }
@@ -57,11 +57,11 @@ class Residual final : public block::BasicBlock {
   void set_training(bool training) override {
     for (const Chain* chain : chains_.all()) chain->set_training(training);
   }
-  void set_statistics_share(std::optional<double> share) override {
-    for (const Chain* chain : chains_.all()) chain->set_statistics_share(share);
+  void set_running_stats_momentum(std::optional<double> momentum) override {
+    for (const Chain* chain : chains_.all()) chain->set_running_stats_momentum(momentum);
   }
-  void fade_statistics(std::int64_t batches) override {
-    for (const Chain* chain : chains_.all()) chain->fade_statistics(batches);
+  void decay_running_stats(std::int64_t batches) override {
+    for (const Chain* chain : chains_.all()) chain->decay_running_stats(batches);
   }
   double forward_flops(std::int64_t positions) const override {
     double flops = 0;
@@ -82,7 +82,7 @@ class Residual final : public block::BasicBlock {
   Chains chains_;
 };
 
-bool same_shapes(const Port& body, const Port& around, bool has_shortcut, const Inputs& inputs) {
+bool same_shapes(const TensorSpec& body, const TensorSpec& around, bool has_shortcut, const Inputs& inputs) {
   if (body.shape == around.shape && body.dtype == around.dtype) return true;
   inputs.diagnostics.error(
       inputs.block.location(),
@@ -105,7 +105,7 @@ std::shared_ptr<Layer> make(const Config& config, const Inputs& inputs) {
     chains.shortcut = Chain::build(config.shortcut, "shortcut", inputs);
     if (chains.shortcut == nullptr) return nullptr;
   }
-  const Port& around = chains.shortcut != nullptr ? chains.shortcut->output() : inputs.input;
+  const TensorSpec& around = chains.shortcut != nullptr ? chains.shortcut->output() : inputs.input;
   if (!same_shapes(chains.body->output(), around, chains.shortcut != nullptr, inputs)) return nullptr;
   if (!config.activation.empty()) {
     Inputs after = inputs;

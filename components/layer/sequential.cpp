@@ -11,8 +11,8 @@
 namespace components::layer::sequential {
 namespace {
 
-Port output_of(const Chain& chain, const Inputs& inputs) {
-  Port output = chain.output();
+TensorSpec output_of(const Chain& chain, const Inputs& inputs) {
+  TensorSpec output = chain.output();
   output.name = inputs.output_name;
   return output;
 }
@@ -29,8 +29,10 @@ class Sequential final : public block::BasicBlock {
   std::vector<NamedTensor> constants() const override { return chain_->constants(); }
   std::vector<block::Tie> ties() const override { return chain_->ties(); }
   void set_training(bool training) override { chain_->set_training(training); }
-  void set_statistics_share(std::optional<double> share) override { chain_->set_statistics_share(share); }
-  void fade_statistics(std::int64_t batches) override { chain_->fade_statistics(batches); }
+  void set_running_stats_momentum(std::optional<double> momentum) override {
+    chain_->set_running_stats_momentum(momentum);
+  }
+  void decay_running_stats(std::int64_t batches) override { chain_->decay_running_stats(batches); }
   double forward_flops(std::int64_t positions) const override { return chain_->forward_flops(positions); }
 
  private:

@@ -49,7 +49,7 @@ class CrossEntropy final : public Loss {
   }
 
   bool count_is_static() const override { return false; }
-  std::optional<std::int64_t> ignored_target() const override { return config_.ignore_index; }
+  std::optional<std::int64_t> ignore_index() const override { return config_.ignore_index; }
 
  private:
   Config config_;
@@ -59,12 +59,12 @@ class CrossEntropy final : public Loss {
 }  // namespace
 
 std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
-  const Port& output = inputs.output;
-  const Port& target = inputs.data.target;
+  const TensorSpec& output = inputs.output;
+  const TensorSpec& target = inputs.data.target;
   const runner::core::Location& place = inputs.block.location();
   if (target.dtype != Dtype::kInt64) {
     inputs.diagnostics.error(place,
-                             "cross_entropy needs classes or ids as target, but the data gives " + to_text(target),
+                             "cross_entropy needs classes or ids as target, but the target is " + to_text(target),
                              "use mse for values, or task: classification for a table");
     return nullptr;
   }
@@ -76,18 +76,18 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
     wanted.insert(wanted.size() - 1, ", classes");
     inputs.diagnostics.error(place,
                              "cross_entropy needs logits " + wanted + " for a target of " + to_text(target) +
-                                 ", but the model gives " + to_text(output),
+                                 ", but the model returns " + to_text(output),
                              images ? "end the model with a pool, flatten and a linear layer"
                              : target.shape.size() == 1
                                  ? "reduce the positions first, for example with mean_pool"
-                                 : "use a model that gives logits for each position, such as gpt");
+                                 : "use a model that returns logits for each position, such as gpt");
     return nullptr;
   }
   const std::int64_t classes = inputs.data.num_classes > 0 ? inputs.data.num_classes : inputs.data.vocab_size;
   if (output.shape.back() < classes) {
     inputs.diagnostics.error(place,
                              "cross_entropy needs " + std::to_string(classes) +
-                                 " outputs, one for each class of the data, but the model gives " + to_text(output),
+                                 " outputs, one for each class of the data, but the model returns " + to_text(output),
                              "give the model's last layer " + std::to_string(classes) + " outputs");
     return nullptr;
   }
@@ -95,7 +95,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
     const auto* written = inputs.block.find("ignore_index");
     inputs.diagnostics.error(written->location(),
                              "ignore_index is " + std::to_string(config.ignore_index) +
-                                 ", but the data mark the end of shorter samples with " + std::to_string(kPadTarget),
+                                 ", but the data marks the end of shorter samples with " + std::to_string(kPadTarget),
                              "remove ignore_index");
     return nullptr;
   }

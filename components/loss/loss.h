@@ -26,11 +26,11 @@ class Loss : public runner::core::Stateful {
   /// True when `count` needs no look at the values (no ignored targets possible).
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
-  virtual std::optional<std::int64_t> ignored_target() const { return std::nullopt; }
+  virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }
 };
 
 struct Inputs {
-  const Port& output;  ///< of the model
+  const TensorSpec& output;  ///< of the model
   const DataSignature& data;
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;

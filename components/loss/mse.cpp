@@ -22,18 +22,18 @@ class Mse final : public Loss {
 }  // namespace
 
 std::shared_ptr<Loss> make(const Config&, const Inputs& inputs) {
-  const Port& output = inputs.output;
-  const Port& target = inputs.data.target;
+  const TensorSpec& output = inputs.output;
+  const TensorSpec& target = inputs.data.target;
   if (target.dtype != Dtype::kFloat32) {
     inputs.diagnostics.error(inputs.block.location(),
-                             "mse needs values as target, but the data gives " + to_text(target),
+                             "mse needs values as target, but the target is " + to_text(target),
                              "use cross_entropy for classes or ids");
     return nullptr;
   }
   if (output.dtype != Dtype::kFloat32 || output.shape != target.shape) {
     inputs.diagnostics.error(
         inputs.block.location(),
-        "mse needs an output of the target's shape, " + to_text(target) + ", but the model gives " + to_text(output),
+        "mse needs an output of the target's shape, " + to_text(target) + ", but the model returns " + to_text(output),
         "give the model's last layer as many outputs as there are target columns");
     return nullptr;
   }

@@ -28,8 +28,9 @@ class Chained final : public Scheduler {
     const std::size_t which = which_at(step);
     return schedulers_[which]->momentum(step - start_of(which));
   }
-  bool moves_momentum() const override {
-    return std::any_of(schedulers_.begin(), schedulers_.end(), [](const auto& one) { return one->moves_momentum(); });
+  bool schedules_momentum() const override {
+    return std::any_of(schedulers_.begin(), schedulers_.end(),
+                       [](const auto& one) { return one->schedules_momentum(); });
   }
 
  private:

@@ -22,7 +22,7 @@ class Constant final : public Scheduler {
 
 std::shared_ptr<Scheduler> make(const Config& config, const Inputs&) {
   if (config.warmup_ratio && !config.total_steps) {
-    throw runner::core::RunError("lr_scheduler.warmup_ratio is a share of total_steps, which is unknown",
+    throw runner::core::RunError("lr_scheduler.warmup_ratio is a fraction of total_steps, which is unknown",
                                  "set lr_scheduler.total_steps, training.max_steps, or warmup_steps instead",
                                  runner::core::kExitUsage);
   }

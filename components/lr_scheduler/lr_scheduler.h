@@ -21,7 +21,7 @@ class Scheduler : public runner::core::Stateful {
   virtual double factor(std::int64_t step) const = 0;
   /// The momentum at a step, for schedules that change it, too; nothing: the optimizer's own.
   virtual std::optional<double> momentum(std::int64_t) const { return std::nullopt; }
-  virtual bool moves_momentum() const { return false; }
+  virtual bool schedules_momentum() const { return false; }
   /// After an evaluation: `metric` returns a metric's latest value by name, null when there is none yet.
   virtual void on_evaluation(const std::function<const double*(const std::string&)>& /*metric*/) {}
 };

@@ -22,7 +22,7 @@ class OneCycle final : public Scheduler {
     if (!config_.cycle_momentum) return std::nullopt;
     return along(step, {config_.max_momentum, config_.base_momentum, config_.max_momentum});
   }
-  bool moves_momentum() const override { return config_.cycle_momentum; }
+  bool schedules_momentum() const override { return config_.cycle_momentum; }
 
  private:
   struct Values {

@@ -19,7 +19,7 @@ namespace {
 
 class Accuracy final : public Metric {
  public:
-  explicit Accuracy(std::optional<std::int64_t> ignored_target) : ignored_target_(ignored_target) {}
+  explicit Accuracy(std::optional<std::int64_t> ignore_index) : ignore_index_(ignore_index) {}
 
   const std::string& name() const override { return name_; }
   void reset() override { right_ = seen_ = 0; }
@@ -27,7 +27,7 @@ class Accuracy final : public Metric {
   void update(const at::Tensor& output, const at::Tensor& target, double, std::int64_t) override {
     const at::Tensor guess = at::argmax(output, -1);
     at::Tensor counted = at::ge(target, 0);
-    if (ignored_target_) counted = counted.logical_and(at::ne(target, *ignored_target_));
+    if (ignore_index_) counted = counted.logical_and(at::ne(target, *ignore_index_));
     right_ += at::eq(guess, target).logical_and(counted).sum().item<std::int64_t>();
     seen_ += counted.sum().item<std::int64_t>();
   }
@@ -44,7 +44,7 @@ class Accuracy final : public Metric {
   bool higher_is_better() const override { return true; }
 
  private:
-  std::optional<std::int64_t> ignored_target_;
+  std::optional<std::int64_t> ignore_index_;
   std::string name_ = "accuracy";
   std::int64_t right_ = 0, seen_ = 0;
 };
@@ -52,7 +52,7 @@ class Accuracy final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  const Port& target = inputs.data.target;
+  const TensorSpec& target = inputs.data.target;
   if (target.dtype != Dtype::kInt64 || inputs.output.shape.size() != target.shape.size() + 1) {
     inputs.diagnostics.error(
         inputs.block.location(),
@@ -61,7 +61,7 @@ std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
         "use the metric mse for values");
     return nullptr;
   }
-  return std::make_shared<Accuracy>(inputs.ignored_target);
+  return std::make_shared<Accuracy>(inputs.ignore_index);
 }
 
 }  // namespace components::metric::accuracy

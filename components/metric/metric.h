@@ -31,11 +31,11 @@ class Metric : public runner::core::Stateful {
 };
 
 struct Inputs {
-  const Port& output;
+  const TensorSpec& output;
   const DataSignature& data;
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;
-  std::optional<std::int64_t> ignored_target = {};  ///< ignored by the loss and by metrics
+  std::optional<std::int64_t> ignore_index = {};  ///< ignored by the loss and by metrics
 };
 
 std::shared_ptr<Metric> build(const runner::core::Node& block, const Inputs& inputs);

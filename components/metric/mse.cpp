@@ -45,7 +45,7 @@ class Mse final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  const Port& target = inputs.data.target;
+  const TensorSpec& target = inputs.data.target;
   if (target.dtype != Dtype::kFloat32 || inputs.output.shape != target.shape) {
     inputs.diagnostics.error(inputs.block.location(),
                              "mse needs values as target and an output of the same shape, but there are target " +

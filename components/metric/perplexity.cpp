@@ -42,10 +42,10 @@ class Perplexity final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  const Port& target = inputs.data.target;
+  const TensorSpec& target = inputs.data.target;
   if (target.dtype != Dtype::kInt64) {
     inputs.diagnostics.error(inputs.block.location(),
-                             "perplexity needs classes or ids as target, but the data gives " + to_text(target),
+                             "perplexity needs classes or ids as target, but the target is " + to_text(target),
                              "use the metric mse for values");
     return nullptr;
   }

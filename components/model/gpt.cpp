@@ -63,7 +63,7 @@ struct Affine {
 
 class GptBlock : public block::BasicBlock {
  public:
-  GptBlock(std::string name, Port input, Port output, const Config& config, bool meta)
+  GptBlock(std::string name, TensorSpec input, TensorSpec output, const Config& config, bool meta)
       : block::BasicBlock(std::move(name), std::move(input), std::move(output)),
         dropout_(config.dropout),
         with_bias_(config.bias),
@@ -122,7 +122,7 @@ class GptBlock : public block::BasicBlock {
 /// ids -> token vectors, plus those of the positions when they are learned.
 class Embed final : public GptBlock {
  public:
-  Embed(const Port& ids, const Port& stream, const Config& config, const Shape& shape, bool meta)
+  Embed(const TensorSpec& ids, const TensorSpec& stream, const Config& config, const Shape& shape, bool meta)
       : GptBlock("embed", ids, stream, config, meta),
         learned_positions_(config.positions == Positions::kLearned),
         tied_(config.tie_embeddings),
@@ -184,7 +184,7 @@ at::Tensor attend_with_dropout(const at::Tensor& q_BHTD, const at::Tensor& k_BHT
 /// One pre-norm transformer block.
 class Transformer final : public GptBlock {
  public:
-  Transformer(const std::string& name, const Port& stream, const Config& config, const Shape& shape,
+  Transformer(const std::string& name, const TensorSpec& stream, const Config& config, const Shape& shape,
               std::shared_ptr<const Rotation> rotation, bool meta)
       : GptBlock(name, stream, stream, config, meta),
         n_head_(shape.n_head),
@@ -264,7 +264,8 @@ class Transformer final : public GptBlock {
 /// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.
 class Head final : public GptBlock {
  public:
-  Head(const Port& stream, const Port& logits, const Config& config, const Shape& shape, const Embed& embed, bool meta)
+  Head(const TensorSpec& stream, const TensorSpec& logits, const Config& config, const Shape& shape, const Embed& embed,
+       bool meta)
       : GptBlock("head", stream, logits, config, meta),
         n_embd_(shape.n_embd),
         vocab_size_(shape.vocab_size),
@@ -340,7 +341,7 @@ std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
   const DataSignature& data = inputs.data;
   if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
     inputs.diagnostics.error(inputs.block.location(),
-                             "gpt reads ids, int64 [batch, time], but the data gives " + to_text(data.input),
+                             "gpt reads ids, int64 [batch, time], but the data is " + to_text(data.input),
                              "use data of text, or a model for features such as mlp");
     return std::nullopt;
   }
@@ -349,7 +350,7 @@ std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
   shape.vocab_size = settle_size("vocab_size", config.vocab_size, data.vocab_size, "has " + ids + " distinct ids",
                                  "set vocab_size to " + ids + " or leave it out", inputs);
   shape.n_positions =
-      settle_size("n_positions", config.n_positions, data.max_seq_len, "gives sequences of max_seq_len " + length,
+      settle_size("n_positions", config.n_positions, data.max_seq_len, "has sequences of max_seq_len " + length,
                   "set n_positions to " + length + " or leave it out", inputs);
   if (shape.vocab_size == 0 || shape.n_positions == 0) return std::nullopt;
   return shape;
@@ -360,9 +361,9 @@ std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
 std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   const std::optional<Shape> shape = settle_shape(config, inputs);
   if (!shape) return nullptr;
-  const Port ids{kInput, Dtype::kInt64, {kBatch, kTime}, false};
-  const Port stream{kStream, Dtype::kFloat32, {kBatch, kTime, shape->n_embd}};
-  const Port logits{kOutput, Dtype::kFloat32, {kBatch, kTime, shape->vocab_size}};
+  const TensorSpec ids{kInput, Dtype::kInt64, {kBatch, kTime}, false};
+  const TensorSpec stream{kStream, Dtype::kFloat32, {kBatch, kTime, shape->n_embd}};
+  const TensorSpec logits{kOutput, Dtype::kFloat32, {kBatch, kTime, shape->vocab_size}};
   const auto rotation = make_rotation(config, *shape, inputs.meta);
 
   std::vector<std::unique_ptr<block::Block>> blocks;

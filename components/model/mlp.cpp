@@ -33,7 +33,7 @@ at::Tensor activate(Activation activation, const at::Tensor& x_BF) {
 /// One linear layer and, unless it is the last, what follows it.
 class Layer final : public block::BasicBlock {
  public:
-  Layer(std::string name, Port input, Port output, const Config& config, bool last, bool meta)
+  Layer(std::string name, TensorSpec input, TensorSpec output, const Config& config, bool last, bool meta)
       : block::BasicBlock(std::move(name), std::move(input), std::move(output)),
         in_features_(this->input().shape.back()),
         out_features_(this->output().shape.back()),
@@ -69,10 +69,10 @@ class Layer final : public block::BasicBlock {
 
 /// Features of the input, or nothing and an error when the data have another shape.
 std::optional<std::int64_t> features(const Inputs& inputs) {
-  const Port& input = inputs.data.input;
+  const TensorSpec& input = inputs.data.input;
   if (input.dtype == Dtype::kFloat32 && input.shape.size() == 2 && input.shape[1] > 0) return input.shape[1];
   inputs.diagnostics.error(
-      inputs.block.location(), "mlp reads features, float32 [batch, n], but the data gives " + to_text(input),
+      inputs.block.location(), "mlp reads features, float32 [batch, n], but the data is " + to_text(input),
       input.dtype == Dtype::kInt64 ? "for ids use a model such as gpt, or sequential with an embedding"
                                    : "use sequential with a flatten layer");
   return std::nullopt;
@@ -101,10 +101,10 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   std::vector<std::int64_t> widths = config.hidden;
   widths.push_back(*out);
   std::vector<std::unique_ptr<block::Block>> blocks;
-  Port port{kInput, Dtype::kFloat32, {kBatch, *in}};
+  TensorSpec port{kInput, Dtype::kFloat32, {kBatch, *in}};
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const bool last = i + 1 == widths.size();
-    Port next{last ? kOutput : "x", Dtype::kFloat32, {kBatch, widths[i]}};
+    TensorSpec next{last ? kOutput : "x", Dtype::kFloat32, {kBatch, widths[i]}};
     blocks.push_back(std::make_unique<Layer>("layers." + std::to_string(i), port, next, config, last, inputs.meta));
     port = next;
   }

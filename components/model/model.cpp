@@ -97,14 +97,14 @@ std::vector<RecomputedBlocks> Model::recomputed() const {
 
 std::shared_ptr<const RecomputedPart> Model::make_recomputed(const RecomputedBlocks& blocks) const {
   auto part = std::make_shared<RecomputedPart>();
-  part->keep_products = blocks.keep_products;
+  part->save_matmuls = blocks.save_matmuls;
   const NamedTensors all = parameters();
   for (std::size_t i = blocks.first; i < blocks.first + blocks.count; ++i) {
     const block::Block& block = *blocks_[i];
-    for (const Port& port : block.inputs()) {
+    for (const TensorSpec& port : block.inputs()) {
       if (!contains(part->outputs, port.name)) add_once(part->inputs, port.name);
     }
-    for (const Port& port : block.outputs()) add_once(part->outputs, port.name);
+    for (const TensorSpec& port : block.outputs()) add_once(part->outputs, port.name);
     append(part->parameters, block.parameters());
     append(part->buffers, block.buffers());
   }
@@ -151,12 +151,12 @@ void Model::set_training(bool training) {
   for (const auto& block : blocks_) block->set_training(training);
 }
 
-void Model::set_statistics_share(std::optional<double> share) {
-  for (const auto& block : blocks_) block->set_statistics_share(share);
+void Model::set_running_stats_momentum(std::optional<double> momentum) {
+  for (const auto& block : blocks_) block->set_running_stats_momentum(momentum);
 }
 
-void Model::fade_statistics(std::int64_t batches) {
-  for (const auto& block : blocks_) block->fade_statistics(batches);
+void Model::decay_running_stats(std::int64_t batches) {
+  for (const auto& block : blocks_) block->decay_running_stats(batches);
 }
 
 double Model::forward_flops(std::int64_t positions) const {

@@ -31,7 +31,7 @@ struct BlockHooks {
 /// Consecutive blocks with activations that are recomputed in the backward pass, from the input of the first block.
 struct RecomputedBlocks {
   std::size_t first = 0, count = 0;
-  bool keep_products = false;  ///< save the outputs of matrix products, convolutions and fused attention
+  bool save_matmuls = false;  ///< save the outputs of matrix products, convolutions and fused attention
 };
 
 /// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
@@ -59,8 +59,8 @@ class Model {
   std::vector<NamedTensor> constants() const;  ///< Block::constants
   std::vector<block::Tie> ties() const;
   void set_training(bool training);
-  void set_statistics_share(std::optional<double> share);
-  void fade_statistics(std::int64_t batches);
+  void set_running_stats_momentum(std::optional<double> momentum);
+  void decay_running_stats(std::int64_t batches);
   double forward_flops(std::int64_t positions) const;
   std::int64_t parameter_count() const;  ///< tied ones once
 

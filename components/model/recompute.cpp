@@ -87,7 +87,7 @@ class RecomputeBackward final : public torch::autograd::Node {
     const at::NoGradGuard no_grad;
     const NoAutocastCache no_cache;
     std::optional<SavedOutputs::Keeping> keeping;
-    if (part_->keep_products) keeping.emplace(products_);
+    if (part_->save_matmuls) keeping.emplace(products_);
     part_->forward(activations);
   }
 
@@ -133,7 +133,7 @@ class RecomputeBackward final : public torch::autograd::Node {
     const GoneBack gone_back(random_, buffers_, part_->buffers, device_);
     const Autocast autocast(autocast_);
     std::optional<SavedOutputs::Taking> taking;
-    if (part_->keep_products) taking.emplace(products_);
+    if (part_->save_matmuls) taking.emplace(products_);
     part_->forward(activations);
   }
 

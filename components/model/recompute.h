@@ -15,7 +15,7 @@ struct RecomputedPart {
   std::vector<std::string> inputs, outputs;  ///< activations that it reads from outside, and those that it writes
   NamedTensors parameters;                   ///< all that it uses, including tied ones
   NamedTensors buffers;
-  bool keep_products = false;  ///< save the outputs of matrix products, convolutions and fused attention
+  bool save_matmuls = false;  ///< save the outputs of matrix products, convolutions and fused attention
 };
 
 /// Runs it as one node of the autograd graph that keeps only the inputs; the backward pass runs it again. Random

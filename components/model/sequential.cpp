@@ -19,8 +19,8 @@ class Owned final : public block::Block {
       : layer_(std::move(layer)), channels_last_(memory_format == MemoryFormat::kChannelsLast) {}
 
   const std::string& name() const override { return layer_->name(); }
-  const std::vector<Port>& inputs() const override { return layer_->inputs(); }
-  const std::vector<Port>& outputs() const override { return layer_->outputs(); }
+  const std::vector<TensorSpec>& inputs() const override { return layer_->inputs(); }
+  const std::vector<TensorSpec>& outputs() const override { return layer_->outputs(); }
   void forward(TensorMap& activations) const override {
     if (channels_last_) lay_out(activations);
     layer_->forward(activations);
@@ -30,8 +30,10 @@ class Owned final : public block::Block {
   std::vector<NamedTensor> constants() const override { return layer_->constants(); }
   std::vector<block::Tie> ties() const override { return layer_->ties(); }
   void set_training(bool training) override { layer_->set_training(training); }
-  void set_statistics_share(std::optional<double> share) override { layer_->set_statistics_share(share); }
-  void fade_statistics(std::int64_t batches) override { layer_->fade_statistics(batches); }
+  void set_running_stats_momentum(std::optional<double> momentum) override {
+    layer_->set_running_stats_momentum(momentum);
+  }
+  void decay_running_stats(std::int64_t batches) override { layer_->decay_running_stats(batches); }
   double forward_flops(std::int64_t positions) const override { return layer_->forward_flops(positions); }
   void save_state(runner::core::StateWriter& writer) const override { layer_->save_state(writer); }
   void load_state(const runner::core::StateReader& reader) override { layer_->load_state(reader); }
@@ -39,7 +41,7 @@ class Owned final : public block::Block {
  private:
   /// Most layers keep the order in memory that they are given, so this copies little more than the data.
   void lay_out(TensorMap& activations) const {
-    const Port& port = inputs().front();
+    const TensorSpec& port = inputs().front();
     if (port.shape.size() != 4) return;
     activations.set(port.name, activations.at(port.name).contiguous(at::MemoryFormat::ChannelsLast));
   }
@@ -51,7 +53,7 @@ class Owned final : public block::Block {
 }  // namespace
 
 std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
-  Port port = inputs.data.input;
+  TensorSpec port = inputs.data.input;
   port.name = kInput;
   const layer::Inputs first{.name = "",
                             .path = "",

@@ -14,7 +14,7 @@ namespace {
 
 class Adadelta final : public GroupedOptimizer {
  public:
-  Adadelta(std::vector<Group> groups, const Config& config)
+  Adadelta(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"square_avg", "acc_delta"}),
         config_(config) {}
 

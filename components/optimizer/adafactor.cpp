@@ -22,7 +22,7 @@ at::Tensor mean_square(const at::Tensor& tensor, std::int64_t dim) {
 
 class Adafactor final : public Factored {
  public:
-  Adafactor(std::vector<Group> groups, const Config& config)
+  Adafactor(std::vector<ParamGroup> groups, const Config& config)
       : Factored(std::move(groups), config.lr, config.weight_decay, {"row_var", "col_var", "variance"}),
         config_(config) {}
 

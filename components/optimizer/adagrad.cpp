@@ -16,7 +16,7 @@ namespace {
 
 class Adagrad final : public GroupedOptimizer {
  public:
-  Adagrad(std::vector<Group> groups, const Config& config)
+  Adagrad(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"sum"}), config_(config) {}
 
  protected:

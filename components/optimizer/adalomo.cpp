@@ -16,7 +16,7 @@ namespace {
 
 class AdaLomo final : public Factored {
  public:
-  AdaLomo(std::vector<Group> groups, const Config& config)
+  AdaLomo(std::vector<ParamGroup> groups, const Config& config)
       : Factored(std::move(groups), config.lr, config.weight_decay, {"exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq"}),
         config_(config) {}
   bool steps_in_backward() const override { return true; }

@@ -18,7 +18,7 @@ std::vector<std::string> buffers_for(bool amsgrad) {
 
 }  // namespace
 
-AdamFamily::AdamFamily(std::vector<Group> groups, const Options& options)
+AdamFamily::AdamFamily(std::vector<ParamGroup> groups, const Options& options)
     : GroupedOptimizer(std::move(groups), options.lr, options.weight_decay, buffers_for(options.amsgrad)),
       options_(options) {}
 

@@ -17,9 +17,9 @@ class AdamFamily final : public GroupedOptimizer {
     bool amsgrad, maximize;
     bool decoupled;  ///< AdamW: decay shrinks the parameter; Adam: it joins the gradient
   };
-  AdamFamily(std::vector<Group> groups, const Options& options);
+  AdamFamily(std::vector<ParamGroup> groups, const Options& options);
   ~AdamFamily() override;
-  bool takes_momentum() const override { return true; }
+  bool has_momentum() const override { return true; }
 
  protected:
   void update(const Batch& batch) override;

@@ -15,7 +15,7 @@ namespace {
 
 class Adamax final : public GroupedOptimizer {
  public:
-  Adamax(std::vector<Group> groups, const Config& config)
+  Adamax(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"exp_avg", "exp_inf"}), config_(config) {}
 
  protected:

@@ -21,9 +21,9 @@ enum Buffer : std::size_t { kAx, kEta, kMu };
 
 class Asgd final : public GroupedOptimizer {
  public:
-  Asgd(std::vector<Group> groups, const Config& config)
+  Asgd(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"ax", "eta", "mu"}), config_(config) {}
-  int moments() const override { return 1; }
+  int state_tensors_per_parameter() const override { return 1; }
 
  protected:
   void update(const Batch& batch) override {

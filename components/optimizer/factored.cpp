@@ -12,7 +12,8 @@
 
 namespace components::optimizer {
 
-Factored::Factored(std::vector<Group> groups, double lr, double weight_decay, std::vector<std::string> buffer_names)
+Factored::Factored(std::vector<ParamGroup> groups, double lr, double weight_decay,
+                   std::vector<std::string> buffer_names)
     : GroupedOptimizer(std::move(groups), lr, weight_decay, std::move(buffer_names)) {}
 
 void Factored::update(const Batch& batch) {

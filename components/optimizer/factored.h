@@ -15,9 +15,9 @@ namespace components::optimizer {
 class Factored : public GroupedOptimizer {
  public:
   /// `buffer_names`: of the three, in their order.
-  Factored(std::vector<Group> groups, double lr, double weight_decay, std::vector<std::string> buffer_names);
+  Factored(std::vector<ParamGroup> groups, double lr, double weight_decay, std::vector<std::string> buffer_names);
 
-  int moments() const final { return 0; }
+  int state_tensors_per_parameter() const final { return 0; }
   /// The squares of the gradient, and the update.
   std::int64_t step_bytes(std::int64_t parameter_bytes) const final { return 2 * parameter_bytes; }
 

@@ -87,7 +87,7 @@ struct GroupedOptimizer::State {
   }
 };
 
-GroupedOptimizer::GroupedOptimizer(std::vector<Group> groups, double lr, double weight_decay,
+GroupedOptimizer::GroupedOptimizer(std::vector<ParamGroup> groups, double lr, double weight_decay,
                                    std::vector<std::string> buffer_names)
     : groups_(std::move(groups)), lr_(lr), weight_decay_(weight_decay), buffer_names_(std::move(buffer_names)) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
@@ -113,7 +113,7 @@ GroupedOptimizer::~GroupedOptimizer() = default;
 
 std::int64_t GroupedOptimizer::state_bytes() const {
   std::int64_t bytes = 0;
-  for (const Group& group : groups_) {
+  for (const ParamGroup& group : groups_) {
     for (const NamedTensor& parameter : group.parameters) {
       // Twins of bfloat16 weights have a shape and no memory, but are not on the meta device.
       const at::Tensor& own = parameter.tensor;
@@ -149,13 +149,13 @@ void GroupedOptimizer::step() {
 }
 
 // The trained weights are kept, not recomputed: an evaluation must not change a bit of the training.
-void GroupedOptimizer::use_judged_weights(bool judged) {
-  if (!has_judged_weights()) return;
+void GroupedOptimizer::use_eval_weights(bool eval) {
+  if (!has_eval_weights()) return;
   const at::NoGradGuard no_grad;
   std::vector<std::vector<at::Tensor>> copies;  // all of them before the first change, in case memory runs out
   for (const auto& state : states_) {
     auto& of_state = copies.emplace_back(state->parameters.size());
-    for (std::size_t i = 0; judged && i < of_state.size(); ++i) {
+    for (std::size_t i = 0; eval && i < of_state.size(); ++i) {
       if (state->steps[i] > 0 && !state->trained[i].defined()) of_state[i] = state->parameters[i].detach().clone();
     }
   }
@@ -165,9 +165,9 @@ void GroupedOptimizer::use_judged_weights(bool judged) {
       if (copies[s][i].defined()) {
         std::vector<at::Tensor> buffers;
         for (const auto& kind : state.buffers) buffers.push_back(kind[i]);
-        judge(state.parameters[i], buffers);
+        compute_eval_weights(state.parameters[i], buffers);
         state.trained[i] = std::move(copies[s][i]);
-      } else if (!judged && state.trained[i].defined()) {
+      } else if (!eval && state.trained[i].defined()) {
         state.parameters[i].copy_(state.trained[i]);
         state.trained[i].reset();
       }

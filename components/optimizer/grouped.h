@@ -25,19 +25,20 @@ namespace components::optimizer {
 class GroupedOptimizer : public Optimizer {
  public:
   /// `buffer_names`: tensors of the parameter's shape that start at zero (`exp_avg`, `exp_avg_sq`).
-  GroupedOptimizer(std::vector<Group> groups, double lr, double weight_decay, std::vector<std::string> buffer_names);
+  GroupedOptimizer(std::vector<ParamGroup> groups, double lr, double weight_decay,
+                   std::vector<std::string> buffer_names);
   ~GroupedOptimizer() override;
 
   void step() final;
   void set_lr_factor(double factor) final { lr_factor_ = factor; }
   void set_momentum(std::optional<double> momentum) final { momentum_ = momentum; }
   double lr(std::size_t group = 0) const final;
-  const std::vector<Group>& groups() const final { return groups_; }
-  int moments() const override { return static_cast<int>(buffer_names_.size()); }
+  const std::vector<ParamGroup>& groups() const final { return groups_; }
+  int state_tensors_per_parameter() const override { return static_cast<int>(buffer_names_.size()); }
   std::int64_t state_bytes() const final;
   void save_state(runner::core::StateWriter& writer) const final;
   void load_state(const runner::core::StateReader& reader) final;
-  void use_judged_weights(bool judged) final;
+  void use_eval_weights(bool eval) final;
 
  protected:
   /// Some or all parameters of one group; the lists run in parallel.
@@ -47,7 +48,7 @@ class GroupedOptimizer : public Optimizer {
     const std::vector<std::vector<at::Tensor>>& buffers;  ///< buffers[k][i]: buffer_names[k] of parameters[i]
     std::int64_t step;                                    ///< 1 in the first step of these parameters
     double lr, weight_decay;
-    const Group& group;
+    const ParamGroup& group;
     double lr_factor;  ///< factor of the schedule; `lr` includes it
     /// The schedule's, or else the group's; nothing: the optimizer's own.
     std::optional<double> momentum;
@@ -58,7 +59,7 @@ class GroupedOptimizer : public Optimizer {
   /// none.
   virtual at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const;
   /// Computes the evaluation weights of a trained parameter in place from its buffers: `buffers[k]` is buffer_names[k].
-  virtual void judge(at::Tensor&, const std::vector<at::Tensor>& /*buffers*/) const {}
+  virtual void compute_eval_weights(at::Tensor&, const std::vector<at::Tensor>& /*buffers*/) const {}
   /// One pass over all elements: `run(slice, i)` for pieces of parameter i with its first `elementwise` buffers, on all
   /// threads. The pieces do not depend on the number of threads. On a device other than the CPU a slice is a whole
   /// parameter, as a kernels::TensorSlice: `run` takes both. RunError when a parameter is not float32.
@@ -88,7 +89,7 @@ class GroupedOptimizer : public Optimizer {
   double weight_decay(std::size_t group) const;
   std::optional<double> momentum(std::size_t group) const { return momentum_ ? momentum_ : groups_[group].momentum; }
 
-  std::vector<Group> groups_;
+  std::vector<ParamGroup> groups_;
   double lr_, weight_decay_;
   double lr_factor_ = 1.0;
   std::optional<double> momentum_;

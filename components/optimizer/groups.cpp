@@ -105,8 +105,8 @@ class Cutter {
  private:
   std::string hint(const Node& pattern) const {
     const std::string near = runner::core::closest(pattern.as_string(), names_);
-    if (!near.empty()) return "did you mean \"" + near + "\"? `*` stands for any text";
-    return "the parameters are called " + runner::core::joined_first(names_, 3) + "; `*` stands for any text";
+    if (!near.empty()) return "did you mean \"" + near + "\"? `*` matches any text";
+    return "the parameters are called " + runner::core::joined_first(names_, 3) + "; `*` matches any text";
   }
 
   const std::vector<NamedTensor>& parameters_;
@@ -117,11 +117,11 @@ class Cutter {
 
 }  // namespace
 
-std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>& parameters,
-                              runner::core::Diagnostics& diagnostics) {
+std::vector<ParamGroup> make_param_groups(const Node& block, const std::vector<NamedTensor>& parameters,
+                                          runner::core::Diagnostics& diagnostics) {
   Cutter cutter(parameters, diagnostics);
   // Written groups first as seen by a parameter (the first match wins), but listed after the two that have no pattern.
-  std::vector<Group> groups{{"default", {}, {}, {}, {}}, {"no_decay", {}, {}, 0.0, {}}};
+  std::vector<ParamGroup> groups{{"default", {}, {}, {}, {}}, {"no_decay", {}, {}, 0.0, {}}};
   std::vector<std::size_t> group_of(parameters.size(), 0);
   const Node* written = block.find("param_groups");
   const std::vector<Node> none;
@@ -158,7 +158,7 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
     } else if (undecayed[i] && !groups[group].weight_decay) {
       if (parted[group] == 0) {
         parted[group] = groups.size();
-        Group without_decay = groups[group];
+        ParamGroup without_decay = groups[group];
         without_decay.name += ", no_decay";
         without_decay.parameters.clear();
         without_decay.weight_decay = 0.0;
@@ -168,7 +168,7 @@ std::vector<Group> cut_groups(const Node& block, const std::vector<NamedTensor>&
     }
     groups[group].parameters.push_back(parameters[i]);
   }
-  std::erase_if(groups, [](const Group& group) { return group.parameters.empty(); });
+  std::erase_if(groups, [](const ParamGroup& group) { return group.parameters.empty(); });
   if (groups.empty()) groups.push_back({"default", {}, {}, {}, {}});
   return groups;
 }

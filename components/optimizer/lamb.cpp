@@ -21,7 +21,7 @@ const void* begin_of(const kernels::TensorSlice& slice) { return slice.parameter
 
 class Lamb final : public GroupedOptimizer {
  public:
-  Lamb(std::vector<Group> groups, const Config& config)
+  Lamb(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"exp_avg", "exp_avg_sq"}),
         config_(config) {}
 

@@ -14,7 +14,7 @@ namespace {
 
 class Lion final : public GroupedOptimizer {
  public:
-  Lion(std::vector<Group> groups, const Config& config)
+  Lion(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"exp_avg"}), config_(config) {}
 
  protected:

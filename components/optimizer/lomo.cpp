@@ -12,7 +12,7 @@ namespace {
 
 class Lomo final : public GroupedOptimizer {
  public:
-  Lomo(std::vector<Group> groups, const Config& config)
+  Lomo(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {}) {}
   bool steps_in_backward() const override { return true; }
 

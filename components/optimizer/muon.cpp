@@ -42,11 +42,11 @@ at::Tensor orthogonalise(const at::Tensor& matrix, const Config& config) {
 
 class Muon final : public GroupedOptimizer {
  public:
-  Muon(std::vector<Group> groups, const Config& config)
+  Muon(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay,
                          {"momentum_buffer", "exp_avg", "exp_avg_sq"}),
         config_(config) {
-    for (const Group& group : this->groups()) {
+    for (const ParamGroup& group : this->groups()) {
       for (const NamedTensor& parameter : group.parameters) {
         const bool named =
             std::any_of(config.adamw_params.begin(), config.adamw_params.end(),
@@ -56,7 +56,7 @@ class Muon final : public GroupedOptimizer {
     }
   }
   /// Two for what AdamW moves, one for the rest.
-  int moments() const override { return matrices_.empty() ? 2 : 1; }
+  int state_tensors_per_parameter() const override { return matrices_.empty() ? 2 : 1; }
 
  protected:
   void update(const Batch& batch) override {

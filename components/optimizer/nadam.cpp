@@ -20,11 +20,11 @@ enum Buffer : std::size_t { kExpAvg, kExpAvgSq, kMuProduct };
 
 class Nadam final : public GroupedOptimizer {
  public:
-  Nadam(std::vector<Group> groups, const Config& config)
+  Nadam(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.decoupled_weight_decay ? 0.0 : config.weight_decay,
                          {"exp_avg", "exp_avg_sq", "mu_product"}),
         config_(config) {}
-  int moments() const override { return 2; }
+  int state_tensors_per_parameter() const override { return 2; }
 
  protected:
   void update(const Batch& batch) override {

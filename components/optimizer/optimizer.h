@@ -18,7 +18,7 @@ struct NamedTensor;
 namespace components::optimizer {
 
 /// Parameters with common settings, which override the optimizer's own.
-struct Group {
+struct ParamGroup {
   std::string name;  ///< the pattern that chose it; "default", "no_decay"
   std::vector<NamedTensor> parameters;
   std::optional<double> lr, weight_decay, momentum;
@@ -34,14 +34,14 @@ class Optimizer : public runner::core::Stateful {
   /// The schedule's factor of the base rates; 1 until set.
   virtual void set_lr_factor(double factor) = 0;
   /// The schedule's momentum, of all groups: beta1 of Adam. Nothing: the recipe's. Heeded by those that
-  /// takes_momentum().
+  /// has_momentum().
   virtual void set_momentum(std::optional<double>) {}
-  virtual bool takes_momentum() const { return false; }
+  virtual bool has_momentum() const { return false; }
   /// Learning rate of the first group, as the next step will use it; `lr(i)` of group i.
   virtual double lr(std::size_t group = 0) const = 0;
-  virtual const std::vector<Group>& groups() const = 0;
+  virtual const std::vector<ParamGroup>& groups() const = 0;
   /// State tensors of a parameter's size per parameter after its first step: 0 sgd, 1 momentum, 2 adam.
-  virtual int moments() const = 0;
+  virtual int state_tensors_per_parameter() const = 0;
   /// Bytes of its state after every parameter has made a step; from shapes only.
   virtual std::int64_t state_bytes() const = 0;
   /// Temporary bytes while it updates a parameter of this many bytes.
@@ -50,15 +50,15 @@ class Optimizer : public runner::core::Stateful {
   /// gradient as it arrives, while the others are freed or not computed yet.
   virtual bool steps_in_backward() const { return false; }
   /// True if the evaluation weights differ from the trained ones.
-  virtual bool has_judged_weights() const { return false; }
+  virtual bool has_eval_weights() const { return false; }
   /// Replaces the parameters by the evaluation weights, or with false restores the trained ones bit for bit. Does
   /// nothing if they are the same, or if already done. Do not call step() in between; the saved state holds the trained
   /// weights, and after loading they can be restored.
-  virtual void use_judged_weights(bool) {}
+  virtual void use_eval_weights(bool) {}
 };
 
 struct Inputs {
-  std::vector<Group> groups;  ///< at least one; each parameter in exactly one
+  std::vector<ParamGroup> groups;  ///< at least one; each parameter in exactly one
 };
 
 /// Splits the parameters into groups by the recipe's `param_groups` (patterns with `*`, first match wins) and
@@ -66,8 +66,8 @@ struct Inputs {
 /// norm). What `no_decay` names goes into a group of its own with weight decay 0, unless its written group has a decay.
 /// A pattern without a match is an error at its location, with the nearest parameter name. Never empty; omits groups
 /// without parameters.
-std::vector<Group> cut_groups(const runner::core::Node& block, const std::vector<NamedTensor>& parameters,
-                              runner::core::Diagnostics& diagnostics);
+std::vector<ParamGroup> make_param_groups(const runner::core::Node& block, const std::vector<NamedTensor>& parameters,
+                                          runner::core::Diagnostics& diagnostics);
 
 std::shared_ptr<Optimizer> build(const runner::core::Node& block, const Inputs& inputs);
 

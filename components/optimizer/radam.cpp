@@ -15,7 +15,7 @@ namespace {
 
 class Radam final : public GroupedOptimizer {
  public:
-  Radam(std::vector<Group> groups, const Config& config)
+  Radam(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"exp_avg", "exp_avg_sq"}),
         config_(config) {}
 

@@ -18,13 +18,13 @@ enum Buffer : std::size_t { kSquareAvg, kMomentum, kGradAvg };
 
 class Rmsprop final : public GroupedOptimizer {
  public:
-  Rmsprop(const std::vector<Group>& groups, const Config& config)
+  Rmsprop(const std::vector<ParamGroup>& groups, const Config& config)
       : GroupedOptimizer(groups, config.lr, config.weight_decay, {"square_avg", "momentum_buffer", "grad_avg"}),
         config_(config),
-        buffered_(config.momentum > 0 ||
-                  std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.momentum > 0.0; })) {}
-  int moments() const override { return 1 + (buffered_ ? 1 : 0) + (config_.centered ? 1 : 0); }
-  bool takes_momentum() const override { return config_.momentum > 0.0; }
+        buffered_(config.momentum > 0 || std::any_of(groups.begin(), groups.end(),
+                                                     [](const ParamGroup& group) { return group.momentum > 0.0; })) {}
+  int state_tensors_per_parameter() const override { return 1 + (buffered_ ? 1 : 0) + (config_.centered ? 1 : 0); }
+  bool has_momentum() const override { return config_.momentum > 0.0; }
 
  protected:
   void update(const Batch& batch) override {

@@ -16,7 +16,7 @@ enum Buffer : std::size_t { kPrev, kStepSize };
 
 class Rprop final : public GroupedOptimizer {
  public:
-  Rprop(std::vector<Group> groups, const Config& config)
+  Rprop(std::vector<ParamGroup> groups, const Config& config)
       : GroupedOptimizer(std::move(groups), config.lr, config.weight_decay, {"prev", "step_size"}), config_(config) {}
 
  protected:

@@ -22,7 +22,7 @@ std::vector<std::string> buffers_for(bool adaptive) {
 
 }  // namespace
 
-ScheduleFree::ScheduleFree(std::vector<Group> groups, const Options& options)
+ScheduleFree::ScheduleFree(std::vector<ParamGroup> groups, const Options& options)
     : GroupedOptimizer(std::move(groups), options.lr, options.weight_decay, buffers_for(options.beta2.has_value())),
       options_(options) {}
 
@@ -65,7 +65,7 @@ at::Tensor ScheduleFree::new_buffer(std::size_t kind, const at::Tensor& paramete
   return at::zeros({}, at::kDouble);
 }
 
-void ScheduleFree::judge(at::Tensor& parameter, const std::vector<at::Tensor>& buffers) const {
+void ScheduleFree::compute_eval_weights(at::Tensor& parameter, const std::vector<at::Tensor>& buffers) const {
   parameter.lerp_(buffers[0], 1.0 - 1.0 / options_.momentum);
 }
 

@@ -23,14 +23,14 @@ class ScheduleFree final : public GroupedOptimizer {
     std::int64_t warmup_steps;
     double r, weight_lr_power;
   };
-  ScheduleFree(std::vector<Group> groups, const Options& options);
-  int moments() const override { return options_.beta2 ? 2 : 1; }
-  bool has_judged_weights() const override { return true; }
+  ScheduleFree(std::vector<ParamGroup> groups, const Options& options);
+  int state_tensors_per_parameter() const override { return options_.beta2 ? 2 : 1; }
+  bool has_eval_weights() const override { return true; }
 
  protected:
   void update(const Batch& batch) override;
   at::Tensor new_buffer(std::size_t kind, const at::Tensor& parameter) const override;
-  void judge(at::Tensor& parameter, const std::vector<at::Tensor>& buffers) const override;
+  void compute_eval_weights(at::Tensor& parameter, const std::vector<at::Tensor>& buffers) const override;
 
  private:
   Options options_;

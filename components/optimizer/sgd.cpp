@@ -13,17 +13,18 @@
 namespace components::optimizer::sgd {
 namespace {
 
-std::vector<std::string> buffers_for(const std::vector<Group>& groups, const Config& config) {
-  const bool any = std::any_of(groups.begin(), groups.end(), [](const Group& group) { return group.momentum > 0.0; });
+std::vector<std::string> buffers_for(const std::vector<ParamGroup>& groups, const Config& config) {
+  const bool any =
+      std::any_of(groups.begin(), groups.end(), [](const ParamGroup& group) { return group.momentum > 0.0; });
   if (config.momentum == 0.0 && !any) return {};
   return {"momentum_buffer"};
 }
 
 class Sgd final : public GroupedOptimizer {
  public:
-  Sgd(const std::vector<Group>& groups, const Config& config)
+  Sgd(const std::vector<ParamGroup>& groups, const Config& config)
       : GroupedOptimizer(groups, config.lr, config.weight_decay, buffers_for(groups, config)), config_(config) {}
-  bool takes_momentum() const override { return config_.momentum > 0.0; }
+  bool has_momentum() const override { return config_.momentum > 0.0; }
 
  protected:
   void update(const Batch& batch) override {

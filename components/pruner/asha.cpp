@@ -10,10 +10,10 @@ class Asha final : public Pruner {
   explicit Asha(const Config& config)
       : rungs_(static_cast<double>(config.min_steps), config.reduction_factor), promotes_(config.promote) {}
 
-  void put(const Curve& curve) override { rungs_.put(curve); }
-  bool gives_up(const Curve& mine) const override { return rungs_.gives_up(mine); }
+  void record(const Curve& curve) override { rungs_.record(curve); }
+  bool should_prune(const Curve& mine) const override { return rungs_.should_prune(mine); }
   bool promotes() const override { return promotes_; }
-  std::optional<GivenUp> promoted() const override { return rungs_.promoted(); }
+  std::optional<PrunedTrial> promoted() const override { return rungs_.promoted(); }
 
  private:
   Halving rungs_;

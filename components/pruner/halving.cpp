@@ -10,7 +10,10 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// NaN is as bad as can be.
-double comparable(double value) { return std::isnan(value) ? kInfinity : value; }
+double comparable(double value) {
+  if (std::isnan(value)) return kInfinity;
+  return value;
+}
 
 }  // namespace
 
@@ -37,7 +40,7 @@ Halving::Reached Halving::reached_by(const std::vector<Report>& reports) const {
   return reached;
 }
 
-void Halving::put(const Curve& curve) {
+void Halving::record(const Curve& curve) {
   forget(curve.trial);
   if (curve.reports.empty()) return;
   Known known{at_rungs(curve.reports), std::nullopt, {}};
@@ -46,11 +49,11 @@ void Halving::put(const Curve& curve) {
     std::vector<double>& values = rungs_[rung];
     values.insert(std::upper_bound(values.begin(), values.end(), known.at_rungs[rung]), known.at_rungs[rung]);
   }
-  if (curve.state == Curve::State::kGivenUp) {
+  if (curve.state == Curve::State::kPruned) {
     const Report& last = curve.reports.back();
     known.reached = reached_by(curve.reports);
-    known.given_up = GivenUp{last.step, comparable(last.value), curve.trial};
-    given_up_[{-last.step, known.reached}].insert(*known.given_up);
+    known.pruned = PrunedTrial{last.step, comparable(last.value), curve.trial};
+    pruned_[{-last.step, known.reached}].insert(*known.pruned);
   }
   known_[curve.trial] = std::move(known);
 }
@@ -63,10 +66,10 @@ void Halving::forget(std::int64_t trial) {
     std::vector<double>& values = rungs_[rung];
     values.erase(std::lower_bound(values.begin(), values.end(), known.at_rungs[rung]));
   }
-  if (known.given_up) {
-    const auto rivals = given_up_.find({-known.given_up->step, known.reached});
-    rivals->second.erase(*known.given_up);
-    if (rivals->second.empty()) given_up_.erase(rivals);
+  if (known.pruned) {
+    const auto rivals = pruned_.find({-known.pruned->step, known.reached});
+    rivals->second.erase(*known.pruned);
+    if (rivals->second.empty()) pruned_.erase(rivals);
   }
   known_.erase(found);
 }
@@ -83,14 +86,14 @@ bool Halving::falls_behind(double value, const Reached& reached, bool itself) co
   return false;
 }
 
-bool Halving::gives_up(const Curve& mine) const {
+bool Halving::should_prune(const Curve& mine) const {
   return falls_behind(comparable(mine.reports.back().value), reached_by(mine.reports), false);
 }
 
-std::optional<GivenUp> Halving::promoted() const {
-  std::optional<GivenUp> first;
-  for (const auto& [rivals, trials] : given_up_) {
-    const GivenUp& best = *trials.begin();
+std::optional<PrunedTrial> Halving::promoted() const {
+  std::optional<PrunedTrial> first;
+  for (const auto& [rivals, trials] : pruned_) {
+    const PrunedTrial& best = *trials.begin();
     if (first && best.step < first->step) break;
     if ((!first || best < *first) && !falls_behind(best.value, rivals.second, true)) first = best;
   }

@@ -21,20 +21,20 @@ class Halving {
   Halving(double first, std::int64_t factor) : first_(first), factor_(factor) {}
 
   /// As those of Pruner.
-  void put(const Curve& curve);
-  bool gives_up(const Curve& mine) const;
-  std::optional<GivenUp> promoted() const;
+  void record(const Curve& curve);
+  bool should_prune(const Curve& mine) const;
+  std::optional<PrunedTrial> promoted() const;
 
  private:
   /// Rungs to which a trial's last report brought it, by number; `begin` is `end` where it brought it to none.
   struct Reached {
     std::size_t begin = 0, end = 0;
-    auto operator<=>(const Reached&) const = default;
+    auto operator<=>(const Reached&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy sees a 0
   };
   /// The record of a trial.
   struct Known {
     std::vector<double> at_rungs;  ///< from the first rung on
-    std::optional<GivenUp> given_up;
+    std::optional<PrunedTrial> pruned;
     Reached reached;
   };
   /// Trials pruned at this step (negative, so that the furthest come first) that reached the same rungs: if the best is
@@ -51,7 +51,7 @@ class Halving {
   std::int64_t factor_;
   std::vector<std::vector<double>> rungs_;  ///< what trials had come to there, rising
   std::map<std::int64_t, Known> known_;
-  std::map<Rivals, std::set<GivenUp>> given_up_;
+  std::map<Rivals, std::set<PrunedTrial>> pruned_;
 };
 
 }  // namespace components::pruner

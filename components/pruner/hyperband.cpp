@@ -28,11 +28,11 @@ class Hyperband final : public Pruner {
     }
   }
 
-  void put(const Curve& curve) override { brackets_[bracket_of(curve.trial)].put(curve); }
-  bool gives_up(const Curve& mine) const override { return brackets_[bracket_of(mine.trial)].gives_up(mine); }
+  void record(const Curve& curve) override { brackets_[bracket_of(curve.trial)].record(curve); }
+  bool should_prune(const Curve& mine) const override { return brackets_[bracket_of(mine.trial)].should_prune(mine); }
   bool promotes() const override { return promotes_; }
-  std::optional<GivenUp> promoted() const override {
-    std::optional<GivenUp> first;
+  std::optional<PrunedTrial> promoted() const override {
+    std::optional<PrunedTrial> first;
     for (const Halving& bracket : brackets_) {
       const auto one = bracket.promoted();
       if (one && (!first || *one < *first)) first = one;

@@ -23,19 +23,19 @@ class Patience final : public Pruner {
   Patience(const Config& config, const Inputs& inputs)
       : config_(config), then_(config.pruner ? build(*config.pruner, inputs) : nullptr) {}
 
-  void put(const Curve& curve) override {
-    if (then_ != nullptr) then_->put(curve);
+  void record(const Curve& curve) override {
+    if (then_ != nullptr) then_->record(curve);
   }
-  bool gives_up(const Curve& mine) const override {
+  bool should_prune(const Curve& mine) const override {
     const auto latest = config_.patience + 1;
     if (static_cast<std::int64_t>(mine.reports.size()) <= latest) return false;
     const auto since = mine.reports.end() - latest;
     const bool stuck = best_of(mine.reports.begin(), since) + config_.min_delta < best_of(since, mine.reports.end());
-    return stuck && (then_ == nullptr || then_->gives_up(mine));
+    return stuck && (then_ == nullptr || then_->should_prune(mine));
   }
   bool promotes() const override { return then_ != nullptr && then_->promotes(); }
   /// A trial pruned for stagnation stays pruned.
-  std::optional<GivenUp> promoted() const override { return then_ != nullptr ? then_->promoted() : std::nullopt; }
+  std::optional<PrunedTrial> promoted() const override { return then_ != nullptr ? then_->promoted() : std::nullopt; }
 
  private:
   Config config_;

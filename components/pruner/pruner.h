@@ -20,7 +20,7 @@ struct Curve {
   enum class State {
     kOpen,
     kComplete,  ///< it completed
-    kGivenUp,   ///< at the last of its reports
+    kPruned,    ///< at the last of its reports
   };
   std::int64_t trial = 0;
   State state = State::kOpen;
@@ -28,12 +28,12 @@ struct Curve {
 };
 
 /// A pruned trial and its last report. In the order in which trials resume: the furthest first, then the best.
-struct GivenUp {
+struct PrunedTrial {
   std::int64_t step = 0;
   double value = 0;  ///< infinity for NaN
   std::int64_t trial = 0;
 
-  bool operator<(const GivenUp& other) const {
+  bool operator<(const PrunedTrial& other) const {
     return std::tuple(-step, value, trial) < std::tuple(-other.step, other.value, other.trial);
   }
 };
@@ -45,13 +45,13 @@ class Pruner {
   virtual ~Pruner() = default;
 
   /// Records the state of a trial, replacing its earlier record; ignores an open trial without reports.
-  virtual void put(const Curve&) {}
+  virtual void record(const Curve&) {}
   /// Whether to prune the trial at its last report, by the records of all others: it is not on record itself.
-  virtual bool gives_up(const Curve& mine) const = 0;
+  virtual bool should_prune(const Curve& mine) const = 0;
   /// Whether a pruned trial is judged again after later reports of others, and resumes if it would no longer be pruned.
   virtual bool promotes() const { return false; }
   /// The first recorded trial that would resume that way; nothing if there is none.
-  virtual std::optional<GivenUp> promoted() const { return std::nullopt; }
+  virtual std::optional<PrunedTrial> promoted() const { return std::nullopt; }
 };
 
 struct Inputs {

@@ -17,7 +17,7 @@ double percentile_of(const std::vector<double>& values, double percentile) {
 
 }  // namespace
 
-void RankAmong::put(const Curve& curve) {
+void RankAmong::record(const Curve& curve) {
   forget(curve.trial);
   if (curve.state != Curve::State::kComplete) return;
   for (const Report& report : curve.reports) {
@@ -39,7 +39,7 @@ void RankAmong::forget(std::int64_t trial) {
   complete_.erase(found);
 }
 
-bool RankAmong::gives_up(const Curve& mine) const {
+bool RankAmong::should_prune(const Curve& mine) const {
   const std::int64_t step = mine.reports.back().step;
   if (step <= limits_.n_warmup_steps) return false;
   const auto others = at_step_.find(step);

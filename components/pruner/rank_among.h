@@ -20,8 +20,8 @@ class RankAmong final : public Pruner {
  public:
   explicit RankAmong(const RankLimits& limits) : limits_(limits) {}
 
-  void put(const Curve& curve) override;
-  bool gives_up(const Curve& mine) const override;
+  void record(const Curve& curve) override;
+  bool should_prune(const Curve& mine) const override;
 
  private:
   void forget(std::int64_t trial);

@@ -10,7 +10,7 @@ class Threshold final : public Pruner {
  public:
   Threshold(const Config& config, const Inputs& inputs) : config_(config), maximize_(inputs.maximize) {}
 
-  bool gives_up(const Curve& mine) const override {
+  bool should_prune(const Curve& mine) const override {
     const Report& last = mine.reports.back();
     if (last.step <= config_.n_warmup_steps) return false;
     const double value = maximize_ ? -last.value : last.value;

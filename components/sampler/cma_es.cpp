@@ -30,11 +30,11 @@ class CmaEs final : public Sampler {
     }
   }
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
-    const std::vector<std::size_t> judged = judged_after_the_first(tried);
-    if (modelled_.empty() || !is_begun(tried)) return draw_allowed(*inputs_.space, draws);
-    const CmaEsState evolution = replay(tried, judged);
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    const std::vector<std::size_t> finished = finished_after_startup(observations);
+    if (modelled_.empty() || !is_begun(observations)) return draw_allowed(*inputs_.space, draws);
+    const CmaEsState evolution = replay(observations, finished);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
       Point point = point_of(evolution.draw(draws), draws);
       if (inputs_.space->allows(point)) return point;
@@ -43,25 +43,25 @@ class CmaEs final : public Sampler {
   }
 
  private:
-  bool is_begun(const std::vector<Tried>& tried) const {
-    const auto judged = std::count_if(tried.begin(), tried.end(), is_judged);
-    return judged >= config_.n_startup_trials;
+  bool is_begun(const std::vector<Observation>& observations) const {
+    const auto finished = std::count_if(observations.begin(), observations.end(), has_result);
+    return finished >= config_.n_startup_trials;
   }
 
   /// By number: a generation does not depend on the order in which trials end.
-  std::vector<std::size_t> judged_after_the_first(const std::vector<Tried>& tried) const {
-    std::vector<std::size_t> judged;
-    for (std::size_t i = 0; i < tried.size(); ++i) {
-      if (is_judged(tried[i])) judged.push_back(i);
+  std::vector<std::size_t> finished_after_startup(const std::vector<Observation>& observations) const {
+    std::vector<std::size_t> finished;
+    for (std::size_t i = 0; i < observations.size(); ++i) {
+      if (has_result(observations[i])) finished.push_back(i);
     }
-    const auto first = std::min(judged.size(), static_cast<std::size_t>(config_.n_startup_trials));
-    judged.erase(judged.begin(), judged.begin() + static_cast<std::ptrdiff_t>(first));
-    return judged;
+    const auto first = std::min(finished.size(), static_cast<std::size_t>(config_.n_startup_trials));
+    finished.erase(finished.begin(), finished.begin() + static_cast<std::ptrdiff_t>(first));
+    return finished;
   }
 
   /// The distribution after all complete generations. One that has converged restarts elsewhere, with twice as many
   /// points per generation (IPOP).
-  CmaEsState replay(const std::vector<Tried>& tried, const std::vector<std::size_t>& judged) const {
+  CmaEsState replay(const std::vector<Observation>& observations, const std::vector<std::size_t>& finished) const {
     const auto size = static_cast<Eigen::Index>(modelled_.size());
     Eigen::VectorXd least(size);
     for (Eigen::Index i = 0; i < size; ++i) {
@@ -71,10 +71,10 @@ class CmaEs final : public Sampler {
       least[i] = even ? kLeastGrain * line.grain() / (line.high() - line.low()) : 0;
     }
     CmaEsState evolution(Eigen::VectorXd::Constant(size, 0.5), config_.sigma, least, config_.population.value_or(0));
-    for (std::size_t begin = 0; begin + static_cast<std::size_t>(evolution.population()) <= judged.size();) {
+    for (std::size_t begin = 0; begin + static_cast<std::size_t>(evolution.population()) <= finished.size();) {
       const std::size_t end = begin + static_cast<std::size_t>(evolution.population());
-      std::vector<Tried> generation;
-      for (std::size_t i = begin; i < end; ++i) generation.push_back(tried[judged[i]]);
+      std::vector<Observation> generation;
+      for (std::size_t i = begin; i < end; ++i) generation.push_back(observations[finished[i]]);
       std::vector<Eigen::VectorXd> points;
       for (const std::size_t i : ranked(generation)) points.push_back(shares_of(generation[i].point));
       evolution.learn(points);

@@ -179,9 +179,9 @@ class Gp final : public Sampler {
     require_one_objective("gp", inputs_);
   }
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
-    const std::vector<std::size_t> order = ranked(tried);
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    const std::vector<std::size_t> order = ranked(observations);
     if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
     std::vector<VectorXd> drawn;
     for (int i = 0; i < kDrawn; ++i) {
@@ -190,39 +190,40 @@ class Gp final : public Sampler {
     }
     if (drawn.empty()) return draw_allowed(*inputs_.space, draws);
     double least = 0;
-    const GaussianProcess model = model_of(tried, order, least);
-    const auto found = Search(cube_, model, least).best(drawn, start_at(tried[order.front()].point, drawn), draws);
+    const GaussianProcess model = model_of(observations, order, least);
+    const auto found =
+        Search(cube_, model, least).best(drawn, start_at(observations[order.front()].point, drawn), draws);
     return found ? cube_.point(*found) : draw_allowed(*inputs_.space, draws);
   }
 
  private:
   /// `least`: the best value, as the model sees it.
-  GaussianProcess model_of(const std::vector<Tried>& tried, const std::vector<std::size_t>& order,
+  GaussianProcess model_of(const std::vector<Observation>& observations, const std::vector<std::size_t>& order,
                            double& least) const {
-    const double median = tried[order[order.size() / 2]].values.front();
-    const std::vector<const Tried*> used = known(tried, order);
+    const double median = observations[order[order.size() / 2]].values.front();
+    const std::vector<const Observation*> used = known(observations, order);
     VectorXd values_N(static_cast<Index>(used.size()));
     for (std::size_t n = 0; n < used.size(); ++n) {
       const double value = used[n]->values.front();
-      values_N[static_cast<Index>(n)] = used[n]->state == Tried::State::kPruned ? std::max(value, median) : value;
+      values_N[static_cast<Index>(n)] = used[n]->state == Observation::State::kPruned ? std::max(value, median) : value;
     }
     const double mean = values_N.mean();
     const double deviation = std::max(std::sqrt((values_N.array() - mean).square().mean()), 1e-12);
     values_N = (values_N.array() - mean) / deviation;
     least = values_N.minCoeff();
     GaussianProcess model(cube_.seen(used), std::move(values_N), cube_.choices());
-    add_unknown(tried, (median - mean) / deviation, model);
+    add_unknown(observations, (median - mean) / deviation, model);
     return model;
   }
 
   /// A running variant counts with the predicted value, a failed one with at least the median: it is avoided, without a
   /// step in the surface if the prediction is higher.
-  void add_unknown(const std::vector<Tried>& tried, double middle, GaussianProcess& model) const {
-    std::vector<const Tried*> unknown;
+  void add_unknown(const std::vector<Observation>& observations, double middle, GaussianProcess& model) const {
+    std::vector<const Observation*> unknown;
     std::vector<double> least;
-    for (auto one = tried.rbegin(); one != tried.rend() && unknown.size() < kPointsMax / 2; ++one) {
-      const bool failed = one->state == Tried::State::kFailed;
-      if (!failed && one->state != Tried::State::kOpen) continue;
+    for (auto one = observations.rbegin(); one != observations.rend() && unknown.size() < kPointsMax / 2; ++one) {
+      const bool failed = one->state == Observation::State::kFailed;
+      if (!failed && one->state != Observation::State::kOpen) continue;
       unknown.push_back(&*one);
       least.push_back(failed ? middle : -std::numeric_limits<double>::infinity());
     }
@@ -230,18 +231,19 @@ class Gp final : public Sampler {
   }
 
   /// The variants of the model: all with a result; if there are too many, the best half and the newest.
-  static std::vector<const Tried*> known(const std::vector<Tried>& tried, const std::vector<std::size_t>& order) {
-    std::vector<bool> taken(tried.size());
+  static std::vector<const Observation*> known(const std::vector<Observation>& observations,
+                                               const std::vector<std::size_t>& order) {
+    std::vector<bool> taken(observations.size());
     std::size_t count = std::min(order.size(), kPointsMax / 2);
     for (std::size_t i = 0; i < count; ++i) taken[order[i]] = true;
-    for (std::size_t i = tried.size(); i-- > 0 && count < kPointsMax;) {
-      if (taken[i] || !is_judged(tried[i])) continue;
+    for (std::size_t i = observations.size(); i-- > 0 && count < kPointsMax;) {
+      if (taken[i] || !has_result(observations[i])) continue;
       taken[i] = true;
       ++count;
     }
-    std::vector<const Tried*> known;
-    for (std::size_t i = 0; i < tried.size(); ++i) {
-      if (taken[i]) known.push_back(&tried[i]);
+    std::vector<const Observation*> known;
+    for (std::size_t i = 0; i < observations.size(); ++i) {
+      if (taken[i]) known.push_back(&observations[i]);
     }
     return known;
   }

@@ -29,12 +29,12 @@ class Grid final : public Sampler {
     }
   }
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    if (!walk_ || tried.size() + 1 < walked_) {
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    if (!walk_ || observations.size() + 1 < walked_) {
       walk_.emplace(*space_);
       walked_ = 0;
     }
-    for (; walked_ <= tried.size(); ++walked_) newest_ = walk_->next();
+    for (; walked_ <= observations.size(); ++walked_) newest_ = walk_->next();
     return newest_;
   }
 

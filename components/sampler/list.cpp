@@ -47,15 +47,15 @@ class List final : public Sampler {
     if (then_ != nullptr) then_->check(*block.find("then"), diagnostics);
   }
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    if (tried.size() < points_.size()) return points_[tried.size()];
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    if (observations.size() < points_.size()) return points_[observations.size()];
     if (then_ == nullptr) return std::nullopt;
-    const std::size_t number = tried.size() - points_.size();
+    const std::size_t number = observations.size() - points_.size();
     if (then_->is_exhaustive()) return rest_of_grid(number);
     // The list's own variants come first; a sampler that learns can use them.
     if (dynamic_cast<const List*>(then_.get()) != nullptr)
-      return then_->propose({tried.end() - static_cast<std::ptrdiff_t>(number), tried.end()});
-    return then_->propose(tried);
+      return then_->propose({observations.end() - static_cast<std::ptrdiff_t>(number), observations.end()});
+    return then_->propose(observations);
   }
 
  private:
@@ -77,7 +77,7 @@ class List final : public Sampler {
   std::vector<Point> points_;
   std::shared_ptr<Sampler> then_;
   // Position in the grid, so that the next one is one step away; a cache only.
-  mutable std::vector<Tried> walked_;
+  mutable std::vector<Observation> walked_;
   mutable std::vector<Point> rest_;
 };
 

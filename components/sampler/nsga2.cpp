@@ -18,9 +18,9 @@ class Nsga2 final : public Sampler {
   Nsga2(const Config& config, Inputs inputs)
       : config_(config), inputs_(std::move(inputs)), population_(static_cast<std::size_t>(config.population)) {}
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
-    const std::vector<const Point*> parents = parents_of(tried);
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    const std::vector<const Point*> parents = parents_of(observations);
     if (parents.empty()) return draw_allowed(*inputs_.space, draws);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
       const Point& one = *picked(parents, draws);
@@ -34,17 +34,17 @@ class Nsga2 final : public Sampler {
  private:
   /// The best of all complete generations, the best first; empty until the first one is complete. Selected from all at
   /// once rather than generation by generation: the best of all were among the best then, too.
-  std::vector<const Point*> parents_of(const std::vector<Tried>& tried) const {
-    std::vector<Tried> judged;
+  std::vector<const Point*> parents_of(const std::vector<Observation>& observations) const {
+    std::vector<Observation> finished;
     std::vector<const Point*> points;
-    for (const Tried& one : tried) {
-      if (!is_judged(one)) continue;
-      judged.push_back(one);
+    for (const Observation& one : observations) {
+      if (!has_result(one)) continue;
+      finished.push_back(one);
       points.push_back(&one.point);
     }
-    judged.resize(judged.size() / population_ * population_);
+    finished.resize(finished.size() / population_ * population_);
     std::vector<const Point*> parents;
-    for (const std::size_t i : ranked(judged)) {
+    for (const std::size_t i : ranked(finished)) {
       if (parents.size() < population_) parents.push_back(points[i]);
     }
     return parents;

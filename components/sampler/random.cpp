@@ -9,8 +9,8 @@ class Random final : public Sampler {
  public:
   explicit Random(Inputs inputs) : inputs_(std::move(inputs)) {}
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
     return draw_allowed(*inputs_.space, draws);
   }
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
+#include "components/sampler/math/observation.h"
 #include "components/sampler/math/space.h"
-#include "components/sampler/math/tried.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
@@ -18,8 +18,8 @@ class Sampler {
  public:
   virtual ~Sampler() = default;
 
-  /// Variant number `tried.size()`, from 0; nothing when there are no more.
-  virtual std::optional<Point> propose(const std::vector<Tried>& tried) const = 0;
+  /// Variant number `observations.size()`, from 0; nothing when there are no more.
+  virtual std::optional<Point> propose(const std::vector<Observation>& observations) const = 0;
 
   /// Whether it comes to an end by itself; other samplers need `n_trials`.
   virtual bool is_finite() const { return false; }

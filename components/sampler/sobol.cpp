@@ -22,8 +22,8 @@ class Sobol final : public Sampler {
  public:
   Sobol(const Config& config, const Inputs& inputs) : space_(inputs.space), sequence_(sequence_for(config, inputs)) {}
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    std::size_t left = tried.size();
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    std::size_t left = observations.size();
     // From the beginning: points that violate the constraints do not count.
     int refused = 0;
     for (std::uint64_t index = 0; refused < kDrawsMax; ++index) {

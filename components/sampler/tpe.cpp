@@ -20,12 +20,12 @@ constexpr int kAttemptsMax = 100;  // at a variant that the constraints allow, b
 using Dimensions = std::vector<std::size_t>;
 
 /// Dimensions that the same variants have, so that they can be modelled together.
-std::vector<Dimensions> groups_of(const std::vector<Tried>& tried, std::size_t dimensions) {
+std::vector<Dimensions> groups_of(const std::vector<Observation>& observations, std::size_t dimensions) {
   std::map<std::vector<bool>, Dimensions> by_pattern;
   std::vector<std::vector<bool>> order;
   for (std::size_t i = 0; i < dimensions; ++i) {
     std::vector<bool> pattern;
-    for (const Tried& one : tried) pattern.push_back(!std::isnan(one.point[i]));
+    for (const Observation& one : observations) pattern.push_back(!std::isnan(one.point[i]));
     if (!by_pattern.contains(pattern)) order.push_back(pattern);
     by_pattern[pattern].push_back(i);
   }
@@ -38,22 +38,22 @@ class Tpe final : public Sampler {
  public:
   Tpe(const Config& config, Inputs inputs) : config_(config), inputs_(std::move(inputs)) {}
 
-  std::optional<Point> propose(const std::vector<Tried>& tried) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(tried.size()));
-    const std::vector<std::size_t> order = ranked(tried);
+  std::optional<Point> propose(const std::vector<Observation>& observations) const override {
+    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    const std::vector<std::size_t> order = ranked(observations);
     if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
     const auto share = static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(order.size())));
-    std::vector<bool> is_good(tried.size()), counts(tried.size());
+    std::vector<bool> is_good(observations.size()), counts(observations.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
       counts[order[i]] = true;
       is_good[order[i]] = i < std::min(share, kGoodMax);
     }
-    for (std::size_t i = 0; i < tried.size(); ++i) {
-      const bool failed = tried[i].state == Tried::State::kFailed;
-      const bool open = tried[i].state == Tried::State::kOpen;
+    for (std::size_t i = 0; i < observations.size(); ++i) {
+      const bool failed = observations[i].state == Observation::State::kFailed;
+      const bool open = observations[i].state == Observation::State::kOpen;
       counts[i] = counts[i] || failed || (open && config_.constant_liar);
     }
-    const std::vector<Model> models = models_of(tried, is_good, counts);
+    const std::vector<Model> models = models_of(observations, is_good, counts);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
       Point drawn(inputs_.space->dimensions().size());
       for (const Model& model : models) take_best(model.good, model.bad, draws, drawn);
@@ -68,14 +68,14 @@ class Tpe final : public Sampler {
   struct Model {
     Parzen good, bad;
   };
-  std::vector<Model> models_of(const std::vector<Tried>& tried, const std::vector<bool>& is_good,
+  std::vector<Model> models_of(const std::vector<Observation>& observations, const std::vector<bool>& is_good,
                                const std::vector<bool>& counts) const {
     std::vector<Model> models;
-    for (const Dimensions& group : groups_of(tried, inputs_.space->dimensions().size())) {
+    for (const Dimensions& group : groups_of(observations, inputs_.space->dimensions().size())) {
       std::vector<const Point*> good, bad;
-      for (std::size_t i = 0; i < tried.size(); ++i) {
-        if (!counts[i] || std::isnan(tried[i].point[group.front()])) continue;
-        (is_good[i] ? good : bad).push_back(&tried[i].point);
+      for (std::size_t i = 0; i < observations.size(); ++i) {
+        if (!counts[i] || std::isnan(observations[i].point[group.front()])) continue;
+        (is_good[i] ? good : bad).push_back(&observations[i].point);
       }
       models.push_back({Parzen(*inputs_.space, group, good, config_.prior_weight),
                         Parzen(*inputs_.space, group, bad, config_.prior_weight)});

@@ -12,6 +12,9 @@ namespace components {
 c10::Device named_device(const std::string& name, int default_index) {
   try {
     c10::Device device(name);
+    if (device.is_cuda() && c10::is_privateuse1_backend_registered()) {
+      device = c10::Device(c10::kPrivateUse1, device.index());
+    }
     if (!device.has_index() && !device.is_cpu()) device.set_index(static_cast<c10::DeviceIndex>(default_index));
     return device;
   } catch (const c10::Error&) {

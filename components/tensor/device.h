@@ -15,8 +15,8 @@ namespace components {
 
 struct NamedTensor;
 
-/// `cpu`, or `cuda:1`; `cuda` gets `default_index`. Does not ask whether this machine has it. RunError for a name that
-/// LibTorch does not know.
+/// `cpu`, or `cuda:1`; `cuda` gets `default_index`. In a process whose accelerator is not CUDA, as in tests, `cuda`
+/// means that. Does not ask whether this machine has it. RunError for a name that LibTorch does not know.
 c10::Device named_device(const std::string& name, int default_index = 0);
 /// `cpu`, `cuda:1`.
 std::string to_text(const c10::Device& device);

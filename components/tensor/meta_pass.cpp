@@ -35,8 +35,8 @@ using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-// Above autograd, as the CPU's autocast is, and of no backend that is here.
-constexpr c10::DispatchKey kKey = c10::DispatchKey::AutocastPrivateUse1;
+// Above autograd, as the CPU's autocast is, and of no backend that is here or pretended in a test.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::AutocastIPU;
 
 thread_local MetaPass::Observer observer;
 thread_local std::map<const c10::TensorImpl*, std::pair<Tensor, Tensor>> lower_weights;  // the weight and its copy

@@ -2,7 +2,7 @@
 
 namespace components {
 
-std::string to_text(const Port& port) {
+std::string to_text(const TensorSpec& port) {
   std::string text = port.dtype == Dtype::kInt64 ? "int64 [" : "float32 [";
   for (std::size_t i = 0; i < port.shape.size(); ++i) {
     if (i > 0) text += ", ";
@@ -15,7 +15,7 @@ std::string to_text(const Port& port) {
   return text + "]";
 }
 
-double elements(const Port& port, std::int64_t samples, std::int64_t positions) {
+double elements(const TensorSpec& port, std::int64_t samples, std::int64_t positions) {
   double count = 1.0;
   for (const std::int64_t size : port.shape) {
     count *= static_cast<double>(size == kBatch ? samples : size == kTime ? positions : size);

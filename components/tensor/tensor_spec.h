@@ -13,20 +13,20 @@ inline constexpr std::int64_t kBatch = -1;  ///< samples of the micro-batch
 inline constexpr std::int64_t kTime = -2;   ///< positions of a sequence, at most the data set's max_seq_len
 
 /// One named activation, as `plan` knows it before anything runs.
-struct Port {
+struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::kFloat32;
   std::vector<std::int64_t> shape;  ///< kBatch first; then sizes or kTime
   bool differentiable = true;
 
-  bool operator==(const Port&) const = default;
+  bool operator==(const TensorSpec&) const = default;
 };
 
 /// Numbers in one such activation, for that many samples and positions.
-double elements(const Port& port, std::int64_t samples, std::int64_t positions);
+double elements(const TensorSpec& port, std::int64_t samples, std::int64_t positions);
 
 /// `float32 [batch, 64]`, for messages.
-std::string to_text(const Port& port);
+std::string to_text(const TensorSpec& port);
 
 /// Names shared by all data sets, models, losses and metrics.
 inline constexpr const char* kInput = "input";    ///< ids [B, T] int64, or features [B, F] float32
@@ -38,8 +38,8 @@ inline constexpr const char* kProjection = "projection";  ///< [V, C]: output = 
 
 /// The shape of a data set's samples, known before it is read.
 struct DataSignature {
-  Port input;
-  Port target;
+  TensorSpec input;
+  TensorSpec target;
   std::int64_t vocab_size = 0;   ///< > 0: `input` holds ids below it
   std::int64_t num_classes = 0;  ///< > 0: `target` holds classes below it
   std::int64_t max_seq_len = 0;  ///< > 0: the length of T

@@ -12,7 +12,7 @@ class Ema final : public Averaging {
  public:
   explicit Ema(const Config& config) : Averaging(config.start_step, config.update_every), config_(config) {}
 
-  double share(std::int64_t taken) const override { return 1.0 - decay(static_cast<double>(taken)); }
+  double weight_of_new(std::int64_t averaged) const override { return 1.0 - decay(static_cast<double>(averaged)); }
 
  private:
   double decay(double updates) const {

@@ -14,9 +14,9 @@ class Swa final : public Averaging {
   Swa(const Config& config, double base_lr)
       : Averaging(config.start_step, config.update_every), config_(config), base_lr_(base_lr) {}
 
-  double share(std::int64_t taken) const override { return 1.0 / static_cast<double>(taken + 1); }
+  double weight_of_new(std::int64_t averaged) const override { return 1.0 / static_cast<double>(averaged + 1); }
 
-  bool updates_statistics() const override { return config_.update_bn; }
+  bool updates_bn_stats() const override { return config_.update_bn; }
 
   // The schedule is followed until the SWA rate takes over.
   double lr_factor(std::int64_t steps_done, double scheduled) const override {

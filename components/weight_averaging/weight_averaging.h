@@ -17,11 +17,11 @@ class Averaging {
 
   std::int64_t start_step() const { return start_step_; }
   /// Whether to average the weights after optimizer step `step`, counted from 1.
-  bool takes(std::int64_t step) const { return step > start_step_ && (step - start_step_) % every_ == 0; }
-  /// The weight of new weights after `taken` >= 1 earlier ones. (The first ones are copied.)
-  virtual double share(std::int64_t taken) const = 0;
+  bool should_update(std::int64_t step) const { return step > start_step_ && (step - start_step_) % every_ == 0; }
+  /// The weight of new weights after `averaged` >= 1 earlier ones. (The first ones are copied.)
+  virtual double weight_of_new(std::int64_t averaged) const = 0;
   /// Whether to measure running statistics with the averaged weights after training.
-  virtual bool updates_statistics() const { return false; }
+  virtual bool updates_bn_stats() const { return false; }
   /// The factor of the base rates when `steps_done` are done and the schedule has `scheduled`.
   virtual double lr_factor(std::int64_t /*steps_done*/, double scheduled) const { return scheduled; }
 

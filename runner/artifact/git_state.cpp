@@ -72,7 +72,7 @@ std::string last_line(std::string text) {
 
 std::string why(const Output& output) {
   if (output.status == kNoSuchProgram) return "git is not installed";
-  if (output.status < 0) return "git took too long";
+  if (output.status < 0) return "git timed out";
   if (output.text.find("not a git repository") != std::string::npos) return "no git repository";
   return last_line(output.text);
 }
@@ -125,7 +125,7 @@ GitState ask_git(const GitStateOptions& options, const std::atomic<bool>& stop) 
   }
   state.diff = std::move(diff.text);
   state.diff_is_cut = diff.is_cut;
-  if (diff.is_cut) state.note = "the diff is cut: it is longer than capture.diff_limit";
+  if (diff.is_cut) state.note = "the diff is truncated: it is longer than capture.diff_limit";
   return state;
 }
 

@@ -28,7 +28,7 @@ class RasterPainter final : public Painter {
     canvas_.text(x * kScale, y * kScale, text, {.size = size * kScale, .anchor = anchor, .stroke = kStroke * kScale});
   }
 
-  std::string file() const { return canvas_.file(); }
+  std::string png_bytes() const { return canvas_.png_bytes(); }
 
  private:
   core::Canvas canvas_;
@@ -40,7 +40,7 @@ std::string charts_png(const std::vector<Chart>& charts, int columns) {
   const PictureSize size = picture_size(charts, columns);
   RasterPainter painter(std::max(size.width, 1), std::max(size.height, 1));  // a PNG file has at least one pixel
   draw_charts(charts, columns, painter);
-  return painter.file();
+  return painter.png_bytes();
 }
 
 std::string chart_png(const std::vector<Curve>& curves, const ChartOptions& options) {

@@ -40,7 +40,7 @@ class TensorKeeper final : public artifact::FileKeeper {
       : path_(std::move(path)), file_bytes_(file_bytes), file_(file), given_up_(given_up) {}
 
   std::span<char> room_for(std::int64_t left) override {
-    if (given_up_) throw core::RunError("reading " + path_ + " was given up");
+    if (given_up_) throw core::RunError("reading " + path_ + " was cancelled");
     if (left == file_bytes_) {
       length_.resize(static_cast<std::size_t>(std::min(left, artifact::kHeaderLengthBytes)));
       return length_;
@@ -138,7 +138,7 @@ core::Result<void> CheckpointPrefetch::look_at(const std::string& path, const ar
     } catch (const std::exception&) {
       // No memory for a tensor, or a type unknown to LibTorch.
     }
-    if (given_up_) return core::Failure{"reading " + path + " was given up", ""};
+    if (given_up_) return core::Failure{"reading " + path + " was cancelled", ""};
   }
   // The file is not held; verification reports whether it is intact.
   return artifact::verify_file(path, recorded);

@@ -11,7 +11,7 @@
 
 namespace runner::checkpoint {
 
-std::string first_misfit(const std::string& checkpoint, const components::model::Model& model) {
+std::string first_mismatch(const std::string& checkpoint, const components::model::Model& model) {
   const auto saved = artifact::open_tensors(artifact::tensor_set_path(checkpoint, kModelFile));
   if (!saved) return saved.failure().message;
   struct Wanted {

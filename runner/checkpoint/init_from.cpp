@@ -224,7 +224,7 @@ class Matcher {
         }
         const std::string near = core::closest(text, all);
         diagnostics_.error(pattern.location(), std::string("init_from.") + key + " names no tensor: \"" + text + "\"",
-                           near.empty() ? "`*` stands for any text" : "did you mean \"" + near + "\"?");
+                           near.empty() ? "`*` matches any text" : "did you mean \"" + near + "\"?");
       }
     }
   }
@@ -370,7 +370,7 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
 void load_init_weights(const InitWeights& weights, const components::model::Model& model) {
   if (const auto whole = artifact::verify_tensor_set(weights.source); !whole) {
     throw core::RunError("init_from: " + whole.failure().message,
-                         "take another checkpoint; `roux checkpoints verify` shows which are whole", core::kExitUsage);
+                         "use another checkpoint; `roux checkpoints verify` shows which are intact", core::kExitUsage);
   }
   std::unordered_map<std::string, at::Tensor> targets;
   for (const NamedTensor& named : model.parameters()) targets.emplace(named.name, named.tensor);

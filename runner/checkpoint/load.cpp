@@ -48,8 +48,7 @@ class Differences {
     if (!unexpected_.empty()) text += "; the model has no " + core::joined_first(unexpected_, kShown);
     if (!others_.empty()) text += "; " + core::joined_first(others_, kShown, "; ");
     if (text.empty()) return;
-    throw RunError(path + " does not fit the model: " + text.substr(2),
-                   "the recipe describes another model than the saved one");
+    throw RunError(path + " does not fit the model: " + text.substr(2), "the recipe describes a different model");
   }
 
  private:

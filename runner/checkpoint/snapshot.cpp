@@ -35,7 +35,9 @@ Node ties_of(const components::model::Model& model) {
 }  // namespace
 
 Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
-    : threads_(at::get_num_threads()), cpu_capability_(components::cpu_capability()) {
+    : download_(state.device.is_cpu() ? nullptr : std::make_unique<components::Download>(state.device)),
+      threads_(at::get_num_threads()),
+      cpu_capability_(components::cpu_capability()) {
   components::NamedTensors tensors = state.model->parameters();
   for (NamedTensor& buffer : state.model->buffers()) tensors.push_back(std::move(buffer));
   std::vector<std::pair<std::string, std::int64_t>> sizes;
@@ -44,14 +46,14 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
   }
   const ShardPlan shards = plan_shards(sizes, shard_bytes_max);
   for (const ShardPlan::File& shard : shards.files) {
-    TensorFile& file = files_.emplace_back(shard.name);
+    TensorFile& file = files_.emplace_back(shard.name, download_.get());
     for (const std::size_t i : shard.tensors) file.add(tensors[i].name, tensors[i].tensor);
   }
   if (!shards.index.empty()) texts_.emplace_back(kModelIndexFile, shards.index);
 
   Node values = Node::mapping();
   for (const auto& [name, stateful] : state.stateful) {
-    SectionWriter section(name);
+    SectionWriter section(name, download_.get());
     stateful->save_state(section);
     if (section.empty()) continue;
     values.set(name, section.values());
@@ -67,6 +69,7 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
     for (const NamedTensor& one : generators[rank].tensors()) random.tensor(one.name, one.tensor);
     files_.push_back(std::move(random).take_tensors());
   }
+  if (download_ != nullptr) download_->end();
 
   Node trainer = Node::mapping();
   trainer.set("format_version", Node::integer(artifact::kTrainerVersion));
@@ -99,6 +102,7 @@ bool Snapshot::copy_to(artifact::AlignedBytes& memory) {
 }
 
 std::unique_ptr<artifact::CheckpointWriter> Snapshot::write(const SaveOptions& options) const {
+  if (download_ != nullptr) download_->wait();
   auto draft = artifact::CheckpointWriter::begin(options.checkpoints_dir, options.fields.step, bytes(),
                                                  artifact::system_io(), {options.direct_io, options.pace.get()})
                    .value();

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/tensor/download.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/io/aligned_bytes.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -17,11 +18,13 @@ namespace runner::checkpoint {
 /// The state of a training at one step boundary, file by file, on its way to disk.
 class Snapshot {
  public:
-  /// Borrows the tensors: valid until the next step changes them. `shard_bytes_max` as in SaveOptions.
+  /// Borrows the tensors: valid until the next step changes them. Those of a device are copied while it computes: then
+  /// nothing is borrowed. `shard_bytes_max` as in SaveOptions.
   Snapshot(const TrainState& state, std::int64_t shard_bytes_max);
 
+  bool borrows() const { return download_ == nullptr; }
   /// Copies every tensor into `memory`, with LibTorch's threads; then training may continue. The caller keeps `memory`
-  /// for the next save. False, without effect, when there is not enough memory.
+  /// for the next save. False, without effect, when there is not enough memory. For a snapshot that borrows.
   bool copy_to(artifact::AlignedBytes& memory);
 
   std::int64_t bytes() const;  ///< approximate bytes that write() writes
@@ -35,7 +38,8 @@ class Snapshot {
   void release() { files_.clear(); }
 
  private:
-  int threads_;  ///< of the training thread; other threads have other settings
+  std::unique_ptr<components::Download> download_;  ///< null on the CPU
+  int threads_;                                     ///< of the training thread; other threads have other settings
   std::string cpu_capability_;
   std::vector<TensorFile> files_;
   std::vector<std::pair<std::string, std::string>> texts_;  ///< file, content

@@ -13,7 +13,9 @@ namespace runner::checkpoint {
 /// What one stateful part saves: values for its section of trainer.json, tensors for `<name>.safetensors`.
 class SectionWriter final : public core::StateWriter {
  public:
-  explicit SectionWriter(const std::string& name) : tensors_(name + ".safetensors") {}
+  /// `download` as in TensorFile.
+  explicit SectionWriter(const std::string& name, components::Download* download = nullptr)
+      : tensors_(name + ".safetensors", download) {}
   void value(std::string_view name, core::Node value) override;
   void tensor(std::string_view name, const at::Tensor& tensor) override;
 

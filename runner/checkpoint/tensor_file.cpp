@@ -138,8 +138,8 @@ struct TensorFile::Contents {
   const char* image = nullptr;  // copy of the whole file; the tensors are released then
 };
 
-TensorFile::TensorFile(std::string file_name)
-    : file_name_(std::move(file_name)), contents_(std::make_unique<Contents>()) {}
+TensorFile::TensorFile(std::string file_name, components::Download* download)
+    : file_name_(std::move(file_name)), download_(download), contents_(std::make_unique<Contents>()) {}
 TensorFile::~TensorFile() = default;
 TensorFile::TensorFile(TensorFile&&) noexcept = default;
 
@@ -153,7 +153,8 @@ void TensorFile::add(const std::string& name, const at::Tensor& tensor) {
   if (!tensor.is_contiguous() && tensor.is_non_overlapping_and_dense()) {
     contents_->metadata.emplace_back(std::string(kStridesKey) + name, core::joined(tensor.strides(), ","));
   }
-  contents_->tensors.push_back({name, tensor.detach().cpu().contiguous()});
+  contents_->tensors.push_back(
+      {name, download_ != nullptr ? (*download_)(tensor) : tensor.detach().cpu().contiguous()});
 }
 
 bool TensorFile::empty() const { return contents_->tensors.empty() && contents_->image == nullptr; }

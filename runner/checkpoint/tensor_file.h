@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/tensor/download.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -27,7 +28,8 @@ void copy_all(const std::vector<CopyPiece>& pieces);
 /// the CPU; records the strides of a dense tensor in another memory order.
 class TensorFile {
  public:
-  explicit TensorFile(std::string file_name);
+  /// `download` copies all tensors: the file is complete after its wait(). Null: see above.
+  explicit TensorFile(std::string file_name, components::Download* download = nullptr);
   ~TensorFile();
   TensorFile(TensorFile&&) noexcept;
 
@@ -47,6 +49,7 @@ class TensorFile {
   struct Contents;
   void lay_out() const;
   std::string file_name_;
+  components::Download* download_;
   std::unique_ptr<Contents> contents_;
 };
 

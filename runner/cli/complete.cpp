@@ -279,7 +279,26 @@ Words recipe_places(const Position& at, const Session& session, const std::strin
   return words;
 }
 
-Words words_for(What what, const Position& at, const Session& session) {
+/// `optimizer.type=ad`: the values that the schema lists for the key, each as `KEY=VALUE`. After a comma, of a list of
+/// values, too.
+Words recipe_values(const Position& at, const Session& session, const std::string& begun) {
+  const Registry& registry = Registry::builtin();
+  const std::string key = begun.substr(0, begun.find('='));
+  const std::string before = begun.substr(0, begun.find_last_of("=,") + 1);
+  const bool is_type = key.ends_with(".type");
+  const auto recipe = named_recipe(at, session);
+  const Property* property =
+      registry::describe_place(registry, recipe ? recipe->root : Node(), is_type ? key.substr(0, key.rfind('.')) : key)
+          .property;
+  if (property == nullptr) return {};
+  Words values = property->enum_values;
+  if (property->type == Property::Type::kComponent) values = registry.names(property->kind);
+  if (property->type == Property::Type::kBoolean) values = {"false", "true"};
+  for (std::string& value : values) value.insert(0, before);
+  return values;
+}
+
+Words words_for(What what, const Position& at, const Session& session, const std::string& begun) {
   switch (what) {
     case What::kFiles: return {};
     case What::kRuns: return run_words(session);
@@ -291,7 +310,8 @@ Words words_for(What what, const Position& at, const Session& session) {
     case What::kSweeps: return sweeps(session);
     case What::kSweepPlots: return sweep_plot_kinds();
     case What::kSamplers: return Registry::builtin().names("sampler");
-    case What::kRecipeKeys: return recipe_places(at, session, "=");
+    case What::kRecipeKeys:
+      return begun.find('=') == std::string::npos ? recipe_places(at, session, "=") : recipe_values(at, session, begun);
     case What::kRecipePlaces: return recipe_places(at, session, "");
     case What::kCheckpoints: return checkpoints(at, session);
   }
@@ -320,7 +340,9 @@ void add_flags(const CLI::App* command, Words& words) {
   for (; command != nullptr; command = command->get_parent()) {
     for (const CLI::Option* option :
          command->get_options([](const CLI::Option* one) { return !one->get_group().empty(); })) {
-      for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
+      for (const std::string& name : option->get_lnames()) {
+        if (name.find('_') == std::string::npos) words.push_back("--" + name);  // help leaves them out, too
+      }
     }
   }
 }
@@ -337,21 +359,19 @@ Words completions(const CLI::App& app, const Session& given, const Words& words)
   Words found;
   if (at.flag != nullptr) {
     const std::string name = at.flag->get_lnames().empty() ? "" : at.flag->get_lnames().front();
-    found = words_for(meaning_of("", "--" + name), at, session);
+    found = words_for(meaning_of("", "--" + name), at, session, begun);
   } else if (begun.starts_with('-')) {
     add_flags(at.command, found);
   } else {
     if (at.arguments.empty()) add_commands(*at.command, found);
     if (const CLI::Option* argument = argument_at(at)) {
-      for (std::string& word : words_for(meaning_of(at.command->get_name(), argument->get_name(true)), at, session)) {
-        found.push_back(std::move(word));
-      }
+      const What what = meaning_of(at.command->get_name(), argument->get_name(true));
+      for (std::string& word : words_for(what, at, session, begun)) found.push_back(std::move(word));
     }
   }
   std::erase_if(found, [&](const std::string& word) {
-    // One word a line, so a word with a line end is omitted. What follows `KEY=` is left to the shell.
-    const bool is_whole_key = word == begun && word.ends_with('=');
-    return !word.starts_with(begun) || is_whole_key || core::escape_for_terminal(word) != word;
+    // One word a line, so a word with a line end is omitted.
+    return !word.starts_with(begun) || core::escape_for_terminal(word) != word;
   });
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());

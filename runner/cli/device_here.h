@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 
 #include "runner/cli/session.h"
+#include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/resolve/load.h"
 
@@ -14,6 +16,7 @@ namespace runner::cli {
 struct DeviceSituation {
   int processes = 1;            ///< of the training, on this machine
   bool shares_process = false;  ///< it was forked from one that has loaded LibTorch for the CPU
+  bool has_driver = true;       ///< of NVIDIA; without one, no GPU is expected
   /// The number of GPUs that this process can use, or why it can use none. Called when the answer depends on it.
   std::function<core::Result<int>()> gpus;
 };
@@ -23,8 +26,22 @@ struct DeviceSituation {
 std::optional<std::string> choose_device(const resolve::Recipe& recipe, const DeviceSituation& situation,
                                          core::Diagnostics& diagnostics);
 
-/// The same for this process, with its diagnostics shown. Hides the GPUs that are not in `launch.gpu_ids` from it.
-/// Loads GPU support for a GPU; call it before the engine.
-std::optional<std::string> device_here(Session& session, const resolve::Recipe& recipe, int processes = 1);
+struct DeviceHere {
+  std::string name;                   ///< as choose_device() says it
+  std::int64_t gpu_memory_bytes = 0;  ///< of the smallest GPU that this machine's processes use; 0 on the CPU
+};
+
+/// The same for this process, with its diagnostics shown; nothing when there is an error. Hides the GPUs that are not
+/// in `launch.gpu_ids` from it, and limits the memory of its GPU to `training.max_memory`. Loads GPU support for a GPU;
+/// call it before the engine.
+std::optional<DeviceHere> device_here(Session& session, const resolve::Recipe& recipe,
+                                      const std::optional<core::RankInfo>& rank = std::nullopt);
+
+/// The same for `processes` processes on this machine that are planned, not started. A GPU that this machine does not
+/// have is no error: the recipe may be meant for another one.
+DeviceHere planned_device(Session& session, const resolve::Recipe& recipe, int processes);
+
+/// Warns of a GPU that this process cannot use, as far as that is known without loading GPU support.
+void check_named_device(Session& session, const resolve::Recipe& recipe);
 
 }  // namespace runner::cli

@@ -28,7 +28,7 @@ void evaluate(Session& session, const EvalFlags& flags,
   if (!recipe) return;
   const auto device = device_here(session, *recipe);
   if (!device) return;
-  recipe->settle_device(*device);
+  recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   engine::EvalRequest request = flags.request;

@@ -20,16 +20,22 @@ void add_format(CLI::App& command, std::string& format, const std::vector<std::s
       });
 }
 
+void add_output(CLI::App& command, std::string& file, const char* what) {
+  command.add_option("--output,-o", file, what)->type_name("FILE");
+}
+
+void notice_old_flag(const Session& session, const std::string& old_name, const std::string& new_name) {
+  core::Diagnostics diagnostics;
+  diagnostics.notice({}, old_name + " is read as " + new_name);
+  session.show(diagnostics);
+}
+
 void add_old_json(CLI::App& command, std::string& format, Session& session) {
-  command
-      .add_flag_callback("--json",
-                         [&format, &session] {
-                           format = "json";
-                           core::Diagnostics diagnostics;
-                           diagnostics.notice({}, "--json is read as --format json");
-                           session.show(diagnostics);
-                         })
-      ->group("");
+  const auto read = [&format, &session] {
+    format = "json";
+    notice_old_flag(session, "--json", "--format json");
+  };
+  command.add_flag_callback("--json", read)->group("");
 }
 
 void add_yes(CLI::App& command, bool& yes) { command.add_flag("--yes,-y", yes, "Do not ask for confirmation"); }

@@ -74,12 +74,14 @@ std::vector<recipe::Override> launch_variables() {
     if (value == nullptr || *value == '\0') continue;
     changes.push_back(change_of(property, value, name + "=" + value));
   }
-  // The launcher knows the number of processes.
-  if (const auto size = launch::size_in_environment()) {
-    changes.push_back(
-        {recipe::Override::Kind::kDefault, "launch.num_processes=" + size->second, size->first + "=" + size->second});
-  }
   return changes;
+}
+
+std::optional<recipe::Override> launcher_size() {
+  const auto size = launch::size_in_environment();
+  if (!size) return std::nullopt;
+  return recipe::Override{recipe::Override::Kind::kDefault, "launch.num_processes=" + size->second,
+                          size->first + "=" + size->second};
 }
 
 }  // namespace runner::cli

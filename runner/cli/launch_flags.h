@@ -21,6 +21,9 @@ std::optional<recipe::Override> launch_change(const CLI::Option& option);
 /// The overrides in the environment: ROUX_LAUNCH_NUM_PROCESSES=2. Flags override them, they override the recipe.
 std::vector<recipe::Override> launch_variables();
 
+/// The number of processes that torchrun, mpirun or srun has started, where recipe, flags and environment set none.
+std::optional<recipe::Override> launcher_size();
+
 /// `ROUX_LAUNCH_NUM_PROCESSES` for `num_processes`.
 std::string launch_variable(const std::string& key);
 

@@ -27,12 +27,12 @@ using core::Node;
 void line(const std::string& name, const std::string& value) { std::printf("%-16s %s\n", name.c_str(), value.c_str()); }
 
 std::string starter() {
-  const auto started = launch::rank_of_environment();
+  const auto started = launch::rank_from_environment();
   if (!started) return started.failure().message;
   if (!started.value()) return "no launcher; roux starts the processes";
-  const launch::StartedRank& rank = *started.value();
+  const launch::LaunchedRank& rank = *started.value();
   const core::RankInfo& place = rank.place;
-  return (rank.starter.empty() ? "RANK and WORLD_SIZE" : rank.starter) + ": process " + std::to_string(place.rank) +
+  return (rank.launcher.empty() ? "RANK and WORLD_SIZE" : rank.launcher) + ": process " + std::to_string(place.rank) +
          " of " + std::to_string(place.size) + ", " + std::to_string(place.local_rank) + " of " +
          std::to_string(place.local_size) + " here; rendezvous at " + place.master_addr + ":" +
          std::to_string(place.master_port);

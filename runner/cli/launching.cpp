@@ -24,10 +24,6 @@ constexpr const char* kThreads = "OMP_NUM_THREADS";
 
 constexpr std::int64_t kPort = 29'500;
 
-int processes_here(const sections::launch::Config& launch) {
-  return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
-}
-
 /// Additional environment of each rank. Cores are divided unless the number of threads is set.
 std::map<std::string, std::string> environment_of(const sections::launch::Config& launch) {
   std::map<std::string, std::string> variables;
@@ -38,8 +34,8 @@ std::map<std::string, std::string> environment_of(const sections::launch::Config
   return variables;
 }
 
-launch::MeetingWish meeting_wish(const sections::launch::Config& launch) {
-  launch::MeetingWish wish;
+launch::RendezvousOverride rendezvous_override(const sections::launch::Config& launch) {
+  launch::RendezvousOverride wish;
   wish.address = launch.main_process_ip;
   if (launch.main_process_port) wish.port = static_cast<std::uint16_t>(*launch.main_process_port);
   return wish;
@@ -53,7 +49,7 @@ void share_out_cores(int local_size) {
 }
 
 /// For a process that a launcher started: warns about keys that only our own supervisor follows.
-void tell_what_does_nothing(const sections::launch::Config& launch, const launch::StartedRank& rank) {
+void tell_what_does_nothing(const sections::launch::Config& launch, const launch::LaunchedRank& rank) {
   std::string keys;
   const auto add = [&](bool given, const char* key) {
     if (given) keys += (keys.empty() ? "launch." : ", ") + std::string(key);
@@ -64,7 +60,7 @@ void tell_what_does_nothing(const sections::launch::Config& launch, const launch
   add(launch.enable_cpu_affinity, "enable_cpu_affinity");
   add(launch.hosts.has_value(), "hosts");
   add(launch.min_machines.has_value(), "min_machines");
-  const std::string who = rank.starter.empty() ? "the program that set RANK and WORLD_SIZE" : rank.starter;
+  const std::string who = rank.launcher.empty() ? "the program that set RANK and WORLD_SIZE" : rank.launcher;
   if (!keys.empty()) core::log_warning(keys + " has no effect: " + who + " manages these processes");
 }
 
@@ -145,32 +141,36 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
 
 }  // namespace
 
+int processes_here(const sections::launch::Config& launch) {
+  return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
+}
+
 std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe) {
   const auto& launch = recipe.launch;
-  const auto started = launch::rank_of_environment(meeting_wish(launch));
+  const auto started = launch::rank_from_environment(rendezvous_override(launch));
   if (!started) {
     session.fail(started.failure().message, started.failure().hint);
     return std::nullopt;
   }
   if (!started.value()) return std::nullopt;
-  const launch::StartedRank& rank = *started.value();
+  const launch::LaunchedRank& rank = *started.value();
   if (rank.place.size == launch.num_processes) {
-    if (!launch::is_spoken_for()) tell_what_does_nothing(launch, rank);
-    if (!rank.starter.empty() && !launch.num_cpu_threads_per_process) share_out_cores(rank.place.local_size);
+    if (!launch::another_process_reports()) tell_what_does_nothing(launch, rank);
+    if (!rank.launcher.empty() && !launch.num_cpu_threads_per_process) share_out_cores(rank.place.local_size);
     return rank.place;
   }
   const std::string size = std::to_string(rank.place.size);
   session.fail(rank.size_variable + " is " + size + " in the environment, but launch.num_processes is " +
                    std::to_string(launch.num_processes),
                "--num-processes " + size +
-                   (rank.starter.empty() ? ", or unset RANK and WORLD_SIZE"
-                                         : ", or start that many processes with " + rank.starter));
+                   (rank.launcher.empty() ? ", or unset RANK and WORLD_SIZE"
+                                          : ", or start that many processes with " + rank.launcher));
   return std::nullopt;
 }
 
 bool starts_ranks(const resolve::Recipe& recipe) {
   const auto& launch = recipe.launch;
-  const auto started = launch::rank_of_environment(meeting_wish(launch));
+  const auto started = launch::rank_from_environment(rendezvous_override(launch));
   return started && !started.value() && launch.num_processes > 1;
 }
 
@@ -180,7 +180,8 @@ void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
   const bool is_split = recipe.loader.split_batches;
   const core::Location& global = recipe.place("training.global_batch_size");
   const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
-  if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::is_spoken_for()) return;
+  if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::another_process_reports())
+    return;
   const std::string one = std::to_string(*training.global_batch_size / processes);
   core::Diagnostics diagnostics;
   diagnostics.notice(recipe.place("training.micro_batch_size"),

@@ -9,6 +9,9 @@
 
 namespace runner::cli {
 
+/// The number of processes on a machine; the last one may have fewer.
+int processes_here(const sections::launch::Config& launch);
+
 /// The rank of this process if a launcher started it; nothing if it was started alone. Fails the session when the
 /// environment contradicts itself or the recipe.
 std::optional<core::RankInfo> rank_here(Session& session, const resolve::Recipe& recipe);

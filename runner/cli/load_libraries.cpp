@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "runner/core/platform/process.h"
 #include "runner/core/platform/torch_process_setup.h"
 #include "runner/cuda/cuda.h"
 #include "runner/engine/engine.h"
@@ -10,13 +11,7 @@
 namespace runner {
 namespace {
 
-// ../lib beside this program, in a build folder and in an installed prefix.
-std::string library_path(const char* name) {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return name;
-  return (program.parent_path().parent_path() / "lib" / name).string();
-}
+constexpr const char* kCudaLibrary = "libroux_cuda.so";
 
 core::Failure no_engine(const std::string& what) {
   return {"cannot load the training engine: " + what,
@@ -35,7 +30,7 @@ core::Result<engine::Engine*> engine::load_engine() {
   static Engine* loaded = nullptr;
   if (loaded != nullptr) return loaded;
   core::prepare_for_torch();
-  const std::string path = library_path("libroux_engine.so");
+  const std::string path = core::library_beside_program("libroux_engine.so");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return no_engine(dlerror());
   auto* entry = reinterpret_cast<Engine* (*)()>(dlsym(library, "roux_engine"));
@@ -45,16 +40,24 @@ core::Result<engine::Engine*> engine::load_engine() {
 }
 
 bool cuda::has_driver() {
+  static const bool is_there = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+    return driver != nullptr && dlclose(driver) == 0;
+  }();
+  return is_there;
+}
+
+bool cuda::has_support() {
   std::error_code ignored;
-  return std::filesystem::exists("/dev/nvidiactl", ignored);
+  return std::filesystem::exists(core::library_beside_program(kCudaLibrary), ignored);
 }
 
 core::Result<cuda::Cuda*> cuda::load_cuda() {
   static Cuda* loaded = nullptr;
   if (loaded != nullptr) return loaded;
-  const std::string path = library_path("libroux_cuda.so");
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return nullptr;
+  if (!has_support()) return nullptr;
+  core::prepare_for_torch();
+  const std::string path = core::library_beside_program(kCudaLibrary);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) return no_cuda(dlerror());
   auto* entry = reinterpret_cast<Cuda* (*)()>(dlsym(library, "roux_cuda"));

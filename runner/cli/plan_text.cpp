@@ -60,8 +60,8 @@ std::string training_text(const engine::Plan& plan) {
                  plan.num_processes == 1 ? "" : "es");
   const std::int64_t all = plan.micro_batch_size * plan.gradient_accumulation_steps * plan.num_processes;
   if (plan.global_batch_size < all) {
-    text += format("  %-14s the %lld micro-batches of a step are dealt out in turn; some processes get one less\n", "",
-                   static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
+    text += format("  %-14s the %lld micro-batches of a step are assigned round-robin; some processes get one fewer\n",
+                   "", static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
   }
   text += format("  %-14s %s\n", "precision", plan.precision.c_str());
   if (plan.steps > 0) {
@@ -93,6 +93,13 @@ std::string memory_text(const engine::Plan& plan) {
   row("  gradients", memory.gradients);
   row("  activations", memory.activations);
   row("  batches", memory.batches);
+  if (const engine::GpuMemoryPlan& gpu = memory.gpu; !gpu.device.empty()) {
+    const std::int64_t needed = memory.tensors + gpu.workspace + gpu.reserve;
+    row("GPU", needed,
+        " of " + (gpu.memory > 0 ? core::format_bytes(gpu.memory) : "an unknown size") + ": the tensors, about " +
+            core::format_bytes(gpu.workspace) + " of CUDA itself, " + core::format_bytes(gpu.reserve) +
+            " for fragmentation");
+  }
   row("data sets", memory.data_sets);
   row("checkpoints", memory.copies, " while one is written during training");
   row("program", memory.program);
@@ -152,6 +159,9 @@ std::string plan_json(const engine::Plan& plan) {
       {"num_processes", plan.num_processes},
       {"memory_bytes", plan.memory.process},
       {"tensor_bytes", plan.memory.tensors},
+      {"gpu_memory_bytes", plan.memory.gpu.memory},
+      {"gpu_workspace_bytes", plan.memory.gpu.workspace},
+      {"gpu_reserve_bytes", plan.memory.gpu.reserve},
       {"weights_bytes", plan.memory.weights},
       {"optimizer_bytes", plan.memory.optimizer},
       {"weight_average_bytes", plan.memory.weight_average},

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <new>
 #include <string>
 #include <system_error>
@@ -19,128 +20,14 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/complete.h"
+#include "runner/cli/help.h"
 #include "runner/cli/train_recipe.h"
+#include "runner/cli/wrong_flags.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/suggest.h"
 
 namespace runner::cli {
 namespace {
-
-bool starts_with_dash(const std::string& text) { return text.size() > 1 && text[0] == '-'; }
-
-std::string lower_first(std::string text) {
-  if (text.size() > 1 && !(text[1] >= 'A' && text[1] <= 'Z') && text[0] >= 'A' && text[0] <= 'Z')
-    text[0] = static_cast<char>(text[0] - 'A' + 'a');
-  while (!text.empty() && (text.back() == '\n' || text.back() == '.')) text.pop_back();
-  return text;
-}
-
-/// The innermost command on the command line.
-CLI::App* chosen_command(CLI::App& app) {
-  CLI::App* command = &app;
-  for (;;) {
-    const std::vector<CLI::App*> inner = command->get_subcommands();
-    if (inner.empty()) return command;
-    command = inner.back();
-  }
-}
-
-std::string full_name(const CLI::App* command) {
-  std::string name = command->get_name();
-  for (const CLI::App* parent = command->get_parent(); parent != nullptr; parent = parent->get_parent())
-    name = parent->get_name() + " " + name;
-  return name;
-}
-
-std::vector<std::string> command_names(const CLI::App& app) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(command->get_name());
-  return names;
-}
-
-std::vector<std::string> flag_names(const CLI::App* command) {
-  std::vector<std::string> names;
-  for (; command != nullptr; command = command->get_parent()) {
-    for (const CLI::Option* option : command->get_options([](const CLI::Option*) { return true; })) {
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
-    }
-  }
-  return names;
-}
-
-bool looks_like_recipe(const std::string& word) {
-  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
-    if (word.ends_with(ending)) return true;
-  }
-  return false;
-}
-
-/// Our command for one of another program; "" for none.
-std::string meant_command(const std::string& word) {
-  static constexpr std::pair<const char*, const char*> kMeant[] = {{"train", "run"},      {"fit", "run"},
-                                                                   {"start", "run"},      {"show", "runs show"},
-                                                                   {"ls", "runs list"},   {"test", "eval"},
-                                                                   {"evaluate", "eval"},  {"continue", "resume"},
-                                                                   {"check", "validate"}, {"compare", "runs compare"},
-                                                                   {"help", "--help"}};
-  for (const auto& [theirs, ours] : kMeant) {
-    if (word == theirs) return ours;
-  }
-  return "";
-}
-
-/// Reports words that no command accepts.
-void refuse_extras(CLI::App& app, Session& session) {
-  CLI::App* command = chosen_command(app);
-  const std::vector<std::string> extras = app.remaining(true);
-  const std::string word = extras.empty() ? "" : extras[0];
-  const std::string help = "see `" + full_name(command) + " --help`";
-  if (starts_with_dash(word)) {
-    const std::string flag = word.substr(0, word.find('='));
-    const std::string near = core::closest(flag, flag_names(command));
-    return session.fail(full_name(command) + " has no flag " + flag,
-                        near.empty() ? help : "did you mean " + near + "?");
-  }
-  const std::vector<std::string> commands = command_names(*command);
-  if (commands.empty())
-    return session.fail(full_name(command) + " accepts no further argument, got \"" + word + "\"", help);
-  std::string hint = "see `" + full_name(command) + " --help` for its commands";
-  if (const std::string meant = command == &app ? meant_command(word) : ""; !meant.empty()) {
-    hint = "did you mean `roux " + meant + "`?";
-  } else if (const std::string near = core::closest(word, commands); !near.empty()) {
-    hint = "did you mean `" + full_name(command) + " " + near + "`?";
-  } else if (command == &app && looks_like_recipe(word)) {
-    hint = "did you mean `roux run " + word + "`?";
-  }
-  session.fail(full_name(command) + " has no command \"" + word + "\"", hint);
-}
-
-void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return refuse_extras(app, session);
-  CLI::App* command = chosen_command(app);
-  const std::string help = "see `" + full_name(command) + " --help`";
-  std::string message = error.what();
-  // The library prints the largest double in full.
-  const std::size_t endless = message.find(" not in range 0.000000 to 17976931348623157");
-  if (endless != std::string::npos) message = message.substr(0, endless) + " is not above 0";
-  const std::string required = " is required";
-  if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && message.ends_with(required))
-    return session.fail(full_name(command) + " needs " + message.substr(0, message.size() - required.size()), help);
-  // `--format: must be ...`, `--set: 1 required PATH=VALUE missing`
-  const std::size_t colon = message.rfind("--", 0) == 0 ? message.find(": ") : std::string::npos;
-  if (colon != std::string::npos) {
-    const std::string flag = message.substr(0, colon);
-    const std::string rest = message.substr(colon + 2);
-    const std::string before = "1 required ", after = " missing";
-    if (rest.rfind(before, 0) == 0 && rest.ends_with(after))
-      return session.fail(flag + " needs " + rest.substr(before.size(), rest.size() - before.size() - after.size()),
-                          help);
-    return session.fail(flag + " " + lower_first(rest), help);
-  }
-  session.fail(lower_first(message), help);
-}
 
 void add_global_flags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
@@ -191,6 +78,8 @@ void configure(Session& session) {
 
 int run(Session& session) {
   CLI::App app("Run machine-learning experiments from recipes.", "roux");
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.set_help_flag("--help,-h", "Print this help");
   app.footer(
       "\nExamples:\n"
       "  roux run recipes/quickstart.yaml\n"

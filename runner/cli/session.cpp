@@ -80,7 +80,7 @@ std::optional<resolve::Recipe> Session::load(const std::string& path, const reci
     diagnostics.sort();
   }
   if (diagnostics.has_errors()) recipe.reset();
-  if (!recipe || !launch::is_spoken_for()) show(diagnostics);
+  if (!recipe || !launch::another_process_reports()) show(diagnostics);
   if (!recipe) exit_code = core::kExitUsage;
   return recipe;
 }
@@ -92,7 +92,7 @@ std::optional<resolve::Recipe> Session::load(const RecipeFlags& flags) {
 
 bool Session::changes_recipes() {
   core::Diagnostics told_where_they_are_read;
-  return !launch_variables().empty() || !config_in_use(told_where_they_are_read).empty();
+  return !launch_variables().empty() || launcher_size() || !config_in_use(told_where_they_are_read).empty();
 }
 
 std::optional<recipe::ComposeOptions> Session::changes(const RecipeFlags& flags) {
@@ -168,6 +168,7 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   }
   // Those of `validate`, which reads them among the paths of its recipes.
   while (next_change < flags.changes.size()) change(flags.changes[next_change++]);
+  if (auto size = launcher_size()) options.overrides.push_back(*std::move(size));
   for (const std::string& text : flags.ext) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

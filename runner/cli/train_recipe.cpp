@@ -100,9 +100,10 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.progress_bar = false;
     silence_other_ranks(session);
   }
-  const auto device = device_here(session, recipe, request.rank ? request.rank->local_size : 1);
+  const auto device = device_here(session, recipe, request.rank);
   if (!device) return;
-  request.auto_device = *device;
+  request.auto_device = device->name;
+  request.gpu_memory_bytes = device->gpu_memory_bytes;
   note_growing_batch(session, recipe);
   const auto& capture = recipe.capture;
   std::optional<artifact::GitStateCapture> code;

@@ -1,8 +1,9 @@
 # A layer is a folder: every .cpp in it and below it, compiled once into objects that the binaries and tests share.
 # Adding a file or a sub-folder never edits a list.
 #
-#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH | PRECOMPILE header]
+#   add_layer(NAME FOLDER dir [EXCLUDE regex] [SOURCES generated...] [OPTIONS flags...] [TORCH | PRECOMPILE name]
 #             [LINK third-party...])
+# PRECOMPILE names what use_precompiled() takes; without it, and without flags of its own, a layer has std_pch.
 set(ROUX_EMPTY "${CMAKE_BINARY_DIR}/empty.cpp")
 set(ROUX_NO_MAIN "${CMAKE_BINARY_DIR}/no_main.cpp")
 file(CONFIGURE OUTPUT "${ROUX_NO_MAIN}" CONTENT "int main() { return 70; }\n")
@@ -16,24 +17,38 @@ function(roux_common target)
   endif()
 endfunction()
 
-# The torch layers share one precompiled header; the first target that asks makes it. at::parallel_for is a template: a
-# file that is compiled without -fopenmp runs it on one thread, and nothing says so.
-function(use_torch target)
-  target_link_libraries(${target} PRIVATE third_party_torch)
-  target_compile_options(${target} PRIVATE -Wno-unused-parameter -fopenmp)
-  if(NOT TARGET torch_pch)
-    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/torch_pch.cpp" CONTENT "// Carries the precompiled header.\n")
-    add_library(torch_pch OBJECT "${CMAKE_BINARY_DIR}/torch_pch.cpp")
-    target_link_libraries(torch_pch PRIVATE third_party_torch)
-    target_include_directories(torch_pch PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
-    target_compile_definitions(torch_pch PRIVATE ROUX_VERSION="${PROJECT_VERSION}")
-    target_compile_options(torch_pch PRIVATE -Wno-unused-parameter -fopenmp -fpch-preprocess)
+# use_precompiled(TARGET NAME [OPTIONS flags...]): every target that names NAME shares one precompiled header,
+# runner/cmake/NAME.h; the first that asks makes it. It includes no header of ours, so no edit makes it stale.
+function(use_precompiled target name)
+  if(NOT TARGET ${name})
+    cmake_parse_arguments(P "" "" "OPTIONS;LINK" ${ARGN})
+    file(CONFIGURE OUTPUT "${CMAKE_BINARY_DIR}/${name}.cpp" CONTENT "// Carries the precompiled header.\n")
+    add_library(${name} OBJECT "${CMAKE_BINARY_DIR}/${name}.cpp")
+    target_link_libraries(${name} PRIVATE ${P_LINK})
+    target_include_directories(${name} PUBLIC "${CMAKE_SOURCE_DIR}" "${CMAKE_BINARY_DIR}")
+    target_compile_definitions(${name} PRIVATE ROUX_VERSION="${PROJECT_VERSION}")
+    target_compile_options(${name} PRIVATE -fpch-preprocess ${P_OPTIONS})
     # In quotes CMake takes it as it is: no folder of this machine in the text, so checkouts share cache entries.
-    target_precompile_headers(torch_pch PRIVATE "\"runner/cmake/torch_pch.h\"")
+    target_precompile_headers(${name} PRIVATE "\"runner/cmake/${name}.h\"")
   endif()
   # An executable would be compiled with -fPIE; the precompiled header is -fPIC.
   target_compile_options(${target} PRIVATE -fpch-preprocess -fPIC)
-  target_precompile_headers(${target} REUSE_FROM torch_pch)
+  target_precompile_headers(${target} REUSE_FROM ${name})
+endfunction()
+
+# g++ 12 gives false warnings about its own std::string (operator+ of a temporary) when it comes from a precompiled
+# header.
+function(use_std_pch target)
+  use_precompiled(${target} std_pch)
+  target_compile_options(${target} PRIVATE -Wno-array-bounds -Wno-restrict -Wno-stringop-overflow
+    -Wno-stringop-overread)
+endfunction()
+
+# at::parallel_for is a template: a file that is compiled without -fopenmp runs it on one thread, and nothing says so.
+function(use_torch target)
+  target_link_libraries(${target} PRIVATE third_party_torch)
+  target_compile_options(${target} PRIVATE -Wno-unused-parameter -fopenmp)
+  use_precompiled(${target} torch_pch OPTIONS -Wno-unused-parameter -fopenmp LINK third_party_torch)
 endfunction()
 
 function(add_layer name)
@@ -55,8 +70,9 @@ function(add_layer name)
   if(L_TORCH)
     use_torch(roux_layer_${name})
   elseif(L_PRECOMPILE)
-    target_compile_options(roux_layer_${name} PRIVATE -fpch-preprocess)
-    target_precompile_headers(roux_layer_${name} PRIVATE "\"${L_PRECOMPILE}\"")  # in quotes, as in use_torch()
+    use_precompiled(roux_layer_${name} ${L_PRECOMPILE})
+  elseif(NOT L_OPTIONS)
+    use_std_pch(roux_layer_${name})
   endif()
 endfunction()
 

@@ -22,13 +22,14 @@ class Builder final : public Json::json_sax_t {
   bool number_integer(number_integer_t value) override { return add(Node::integer(value)); }
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<number_unsigned_t>(std::numeric_limits<std::int64_t>::max())) {
-      return refuse("the integer " + std::to_string(value) + " is beyond 64 bits");
+      return refuse("the integer " + std::to_string(value) + " does not fit into 64 bits");
     }
     return add(Node::integer(static_cast<std::int64_t>(value)));
   }
   bool number_float(number_float_t value, const string_t& text) override {
     // The parser reads an integer of any length as a float; an error is better than a silent loss of precision.
-    if (text.find_first_of(".eE") == std::string::npos) return refuse("the integer " + text + " is beyond 64 bits");
+    if (text.find_first_of(".eE") == std::string::npos)
+      return refuse("the integer " + text + " does not fit into 64 bits");
     Node node = Node::floating(value);
     node.set_written(text);
     return add(std::move(node));

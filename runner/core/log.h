@@ -25,7 +25,6 @@ void log(LogLevel level, std::string_view message);
 inline void log_debug(std::string_view message) { log(LogLevel::kDebug, message); }
 inline void log_info(std::string_view message) { log(LogLevel::kInfo, message); }
 inline void log_warning(std::string_view message) { log(LogLevel::kWarning, message); }
-inline void log_error(std::string_view message) { log(LogLevel::kError, message); }
 void flush_log();
 
 /// While it lives, lines of its thread go to standard error with the current options, and to no file, regardless of

@@ -58,7 +58,7 @@ Result<std::vector<PathStep>> parse_path(std::string_view text) {
         steps.push_back({"", index});
         at = end + 1;
       }
-      if (at < text.size() && text[at] != '.' && text[at] != '[') return bad(text, "after ] comes . or [");
+      if (at < text.size() && text[at] != '.' && text[at] != '[') return bad(text, "expected . or [ after ]");
     } else {
       const std::size_t end = std::min(text.find_first_of(".[", at), text.size());
       if (end == at) return bad(text, at == 0 ? "it begins with a dot" : "two dots follow each other");

@@ -116,7 +116,7 @@ Result<Interval> parse_interval(std::string_view text) {
   if (unit == "sp") return whole_number(Interval::Unit::kSamples, "an interval in samples");
   if (unit == "dur") {
     if (amount <= 1.0) return Interval{Interval::Unit::kDuration, amount};
-    return Failure{"a share of the training is at most 1dur, got " + quote(text),
+    return Failure{"a fraction of the training is at most 1dur, got " + quote(text),
                    "1dur is the whole training, 0.1dur a tenth"};
   }
   return Failure{failure.message, unit_hint(amount, unit, kIntervalHint)};

@@ -3,12 +3,14 @@
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
+#include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/generated/variable_factories.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <functional>
@@ -124,6 +126,14 @@ class LoadedCuda final : public Cuda {
     cudaDriverGetVersion(&driver);
     cudaRuntimeGetVersion(&runtime);
     return "CUDA " + version(runtime) + " (driver " + version(driver) + "), NCCL " + nccl_version();
+  }
+
+  void limit_memory(int gpu, std::int64_t bytes) override {
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    cudaDeviceProp properties = {};
+    if (cudaGetDeviceProperties(&properties, gpu) != cudaSuccess) return;
+    const double fraction = static_cast<double>(bytes) / static_cast<double>(properties.totalGlobalMem);
+    c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(fraction, 1.0), static_cast<c10::DeviceIndex>(gpu));
   }
 
   std::vector<Finding> check() override {

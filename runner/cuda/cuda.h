@@ -30,6 +30,8 @@ class Cuda {
   virtual core::Result<std::vector<Gpu>> gpus() = 0;
   /// `CUDA 13.0 (driver 13.0), NCCL 2.28.9`; starts nothing.
   virtual std::string versions() = 0;
+  /// Limits what this process allocates on a GPU: beyond it an allocation is out of memory. gpus() has succeeded.
+  virtual void limit_memory(int gpu, std::int64_t bytes) = 0;
   /// Tests GPU 0: training in bfloat16 against the same on the CPU, and a group of one NCCL rank. gpus() was seen to be
   /// good.
   virtual std::vector<Finding> check() = 0;
@@ -37,6 +39,9 @@ class Cuda {
 
 /// Whether this machine has a driver. Without one CUDA is not worth loading: its libraries take a second.
 bool has_driver();
+
+/// Whether the library is beside this program.
+bool has_support();
 
 /// The library beside this program, loaded before the engine: LibTorch decides once whether there is CUDA. Null when
 /// this build has none; a failure when it is there and cannot be loaded.

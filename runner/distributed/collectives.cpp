@@ -26,7 +26,7 @@ std::int64_t length_of(const Pytree& value) {
   if (const Pytree::List* list = value.list()) return static_cast<std::int64_t>(list->size());
   const Node* node = value.data();
   if (node != nullptr && node->is_sequence()) return static_cast<std::int64_t>(node->items().size());
-  throw core::RunError("split_between_processes takes lists, tensors and mappings of them, got " +
+  throw core::RunError("split_between_processes accepts lists, tensors and mappings of them, got " +
                        (node != nullptr ? core::to_json(*node, -1) : description_of(value)));
 }
 

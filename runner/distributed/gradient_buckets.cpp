@@ -120,18 +120,18 @@ void GradientBuckets::begin() {
 void GradientBuckets::arrived(std::size_t parameter) {
   if (!armed_) return;
   const at::NoGradGuard no_grad;
-  take_in_pass();
+  accumulate_finished_pass();
   at::Tensor& gradient = parameters_[parameter].mutable_grad();
   RUNNER_ASSERT(!arrived_[parameter], "a gradient is accumulated once in a backward pass");
   views_[parameter].copy_(gradient);
   gradient.reset();
   arrived_[parameter] = true;
   --buckets_[bucket_of_[parameter]].missing;
-  set_out_those_ready();
+  start_ready_buckets();
 }
 
 /// All but the last one, which waits for the notes.
-void GradientBuckets::set_out_those_ready() {
+void GradientBuckets::start_ready_buckets() {
   while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) {
     const Bucket& bucket = buckets_[next_++];
     exchange_.launch(bucket.flat, bucket.gradients);
@@ -139,7 +139,7 @@ void GradientBuckets::set_out_those_ready() {
 }
 
 /// The buckets are free again once the previous pass is reduced.
-void GradientBuckets::take_in_pass() {
+void GradientBuckets::accumulate_finished_pass() {
   if (!under_way_) return;
   under_way_ = false;
   exchange_.wait();
@@ -153,8 +153,8 @@ void GradientBuckets::take_in_pass() {
   ++passes_;
 }
 
-void GradientBuckets::set_out_rest() {
-  take_in_pass();  // of a rank without a pass since
+void GradientBuckets::start_remaining_buckets() {
+  accumulate_finished_pass();  // of a rank without a pass since
   armed_ = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (arrived_[i]) {
@@ -172,13 +172,13 @@ void GradientBuckets::set_out_rest() {
     }
   }
   for (Bucket& bucket : buckets_) bucket.missing = 0;
-  set_out_those_ready();
+  start_ready_buckets();
 }
 
 void GradientBuckets::end_pass() {
   RUNNER_ASSERT(armed_, "a pass begins before it ends");
   const at::NoGradGuard no_grad;
-  set_out_rest();
+  start_remaining_buckets();
   if (!exchange_.takes_mean()) tail_.front().zero_();
   exchange_.launch(buckets_.back().flat, buckets_.back().gradients);
   under_way_ = true;
@@ -187,7 +187,7 @@ void GradientBuckets::end_pass() {
 std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double> notes) {
   RUNNER_ASSERT(armed_ && notes.size() == notes_, "a step begins before it ends, with the announced number of notes");
   const at::NoGradGuard no_grad;
-  set_out_rest();
+  start_remaining_buckets();
   write_notes(notes);
   const auto travelling = exchange_.takes_mean() ? group_.begin_all_reduce(tail_.front(), "notes") : nullptr;
   exchange_.launch(buckets_.back().flat, buckets_.back().gradients);

@@ -51,9 +51,9 @@ class GradientBuckets {
   struct Bucket;
 
   void arrived(std::size_t parameter);
-  void set_out_those_ready();
-  void set_out_rest();
-  void take_in_pass();
+  void start_ready_buckets();
+  void start_remaining_buckets();
+  void accumulate_finished_pass();
   void write_notes(std::span<const double> notes);
   std::vector<std::vector<double>> read_notes(std::size_t count) const;
 

@@ -23,7 +23,7 @@ Pytree map_tensors(const Pytree& value, const char* operation,
     return {std::move(changed)};
   }
   throw core::RunError(
-      std::string(operation) + " takes tensors, lists and mappings of them, got " + core::to_json(*value.data(), -1),
+      std::string(operation) + " accepts tensors, lists and mappings of them, got " + core::to_json(*value.data(), -1),
       "gather_object and broadcast_object_list take plain data");
 }
 

@@ -35,8 +35,9 @@ auto guarded(Work work) {
 
 class LibTorchEngine final : public Engine {
  public:
-  std::optional<Plan> plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return make_plan(recipe, diagnostics); });
+  std::optional<Plan> plan(const resolve::Recipe& recipe, const PlanRequest& request,
+                           core::Diagnostics& diagnostics) override {
+    return guarded([&] { return make_plan(recipe, request, diagnostics); });
   }
   int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });

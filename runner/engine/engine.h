@@ -25,6 +25,14 @@ struct DataPlan {
   double unigram_entropy = 0;  ///< nats per token; NaN if undefined
 };
 
+/// The memory of a GPU, in bytes, beside the tensors.
+struct GpuMemoryPlan {
+  std::string device;          ///< `cuda:0`; "": the CPU trains
+  std::int64_t memory = 0;     ///< that it has; 0: unknown
+  std::int64_t workspace = 0;  ///< CUDA's context, kernels and workspaces
+  std::int64_t reserve = 0;    ///< for fragmentation
+};
+
 /// Bytes of a training at its peak; see train/experiment/memory_estimate.h.
 struct MemoryPlan {
   std::int64_t weights = 0, optimizer = 0, gradients = 0, batches = 0, activations = 0;
@@ -33,6 +41,12 @@ struct MemoryPlan {
   std::int64_t data_sets = 0, copies = 0, program = 0;
   std::int64_t process = 0;  ///< the whole process
   std::string when;          ///< where the tensors peak: `in the backward pass of h.3`
+  GpuMemoryPlan gpu;         ///< where tensors are on a GPU
+};
+
+struct PlanRequest {
+  std::string auto_device = "cpu";    ///< what `device: auto` is
+  std::int64_t gpu_memory_bytes = 0;  ///< of the smallest GPU that the training uses; 0: unknown, or the CPU trains
 };
 
 /// The result of `plan`: from the meta device and the data's headers, without running anything.
@@ -80,7 +94,8 @@ struct MachineLimits {
 class Engine {
  public:
   virtual ~Engine() = default;
-  virtual std::optional<Plan> plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) = 0;
+  virtual std::optional<Plan> plan(const resolve::Recipe& recipe, const PlanRequest& request,
+                                   core::Diagnostics& diagnostics) = 0;
   /// Trains; returns the exit status. `diagnostics` gets errors before the first step.
   virtual int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) = 0;
   /// Runs the one-time initialization for all trainings of this process and its forks, on one thread and without

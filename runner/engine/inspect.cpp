@@ -35,6 +35,7 @@ std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, con
   const core::Clock& clock = core::system_clock();
   if (!request.run.empty()) {
     auto run = store::find_run(recipe.output_dir, request.run, clock);
+    if (!run) throw core::RunError(run.failure().message, run.failure().hint, core::kExitUsage);
     return {std::move(run).value()};
   }
   std::vector<store::RunSummary> runs;
@@ -58,7 +59,7 @@ std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& re
     return found.value();
   }
   throw core::RunError("no run of run_name " + recipe.run_name + " in " + recipe.output_dir + " has a checkpoint",
-                       "train it first with roux run, or give the path of a checkpoint folder", core::kExitUsage);
+                       "train it first with `roux run`, or give the path of a checkpoint folder", core::kExitUsage);
 }
 
 /// Warns of training data that the run did not see: what is derived from it may not fit the weights.
@@ -187,7 +188,7 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned(nullptr, std::fclose);
   if (!request.output.empty()) {
     owned.reset(std::fopen(request.output.c_str(), "w"));
-    if (owned == nullptr) throw core::RunError("cannot write " + request.output, "is its folder there?");
+    if (owned == nullptr) throw core::RunError("cannot write " + request.output, "check that its folder exists");
   }
   std::FILE* file = owned != nullptr ? owned.get() : stdout;
   const bool classes = loaded->data->signature().num_classes > 0;

@@ -3,15 +3,16 @@
 #include <algorithm>
 #include <limits>
 
+#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
-#include "runner/core/platform/machine.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory_estimate.h"
+#include "runner/train/experiment/memory_limits.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/save/save_plan.h"
@@ -36,40 +37,12 @@ void plan_model(const train::Experiment& experiment, Plan& plan) {
                         static_cast<double>(plan.global_batch_size);
 }
 
-std::string shown(double bytes) { return core::format_bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
-
-// The estimate may be off by a tenth: above that training cannot fit, below it may not fit.
-void judge_memory(const train::Experiment& experiment, const train::MemoryEstimate& estimate,
-                  core::Diagnostics& diagnostics) {
-  constexpr double kDoubt = 0.1;
-  constexpr const char* kHint =
-      "use a smaller training.micro_batch_size (auto_micro_batch finds one that fits), or activation_checkpointing";
-  const auto& training = experiment.recipe.training;
-  const double tensors = estimate.tensors();
-  if (training.max_memory && tensors > (1.0 - kDoubt) * static_cast<double>(*training.max_memory)) {
-    const Node& max_memory = experiment.recipe.at("training.max_memory");
-    const std::string what = "max_memory is " + max_memory.scalar_text() + ", but training needs about " +
-                             shown(tensors) + " for tensors at its peak, " + estimate.when;
-    const bool hopeless = tensors > (1.0 + kDoubt) * static_cast<double>(*training.max_memory);
-    if (hopeless && !training.auto_micro_batch) {
-      diagnostics.error(max_memory.location(), what, kHint);
-    } else {
-      diagnostics.warning(max_memory.location(), what, kHint);
-    }
-  }
-  // The recipe may be meant for another machine.
-  if (const auto there = static_cast<double>(core::memory_limit()); estimate.process() > (1.0 - kDoubt) * there) {
-    diagnostics.warning(
-        experiment.recipe.model.location(),
-        "training needs about " + shown(estimate.process()) + ", but this machine has " + shown(there) + " of memory",
-        kHint);
-  }
-}
-
-void plan_memory(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
+void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_bytes, Plan& plan,
+                 core::Diagnostics& diagnostics) {
   const train::MemoryEstimate estimate = train::estimate_memory(experiment);
   if (!estimate.unknown.empty()) {
-    diagnostics.warning(experiment.recipe.place("model"), "the memory of activations is left out: " + estimate.unknown,
+    diagnostics.warning(experiment.recipe.place("model"),
+                        "the memory of activations is not included: " + estimate.unknown,
                         "an operation without a shape on the meta device gets one in components/tensor/meta_pass.cpp");
   }
   const auto whole = [](double bytes) { return static_cast<std::int64_t>(std::min(bytes, 9e18)); };
@@ -84,8 +57,15 @@ void plan_memory(const train::Experiment& experiment, Plan& plan, core::Diagnost
                  .copies = whole(estimate.copies),
                  .program = whole(estimate.program),
                  .process = whole(estimate.process()),
-                 .when = estimate.when};
-  judge_memory(experiment, estimate, diagnostics);
+                 .when = estimate.when,
+                 .gpu = {}};
+  if (const c10::Device device = train::device_of(experiment.recipe); !device.is_cpu()) {
+    plan.memory.gpu = {.device = components::to_text(device),
+                       .memory = gpu_memory_bytes,
+                       .workspace = train::kGpuWorkspaceBytes,
+                       .reserve = whole(train::kGpuReserve * estimate.tensors())};
+  }
+  train::check_memory(experiment, estimate, gpu_memory_bytes, diagnostics);
 }
 
 void plan_lengths(const train::Experiment& experiment, Plan& plan) {
@@ -145,7 +125,10 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
 
 }  // namespace
 
-std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
+std::optional<Plan> make_plan(const resolve::Recipe& written, const PlanRequest& request,
+                              core::Diagnostics& diagnostics) {
+  resolve::Recipe recipe = written;
+  if (recipe.device == "auto") recipe.settle_device(request.auto_device);
   train::configure_torch(recipe);  // memory depends on what is fused, and on the number of threads
   train::BuildOptions options;
   options.meta = true;
@@ -159,7 +142,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& 
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training.gradient_accumulation_steps.value_or(1);
   plan.num_processes = recipe.launch.num_processes;
-  plan.precision = recipe.at("precision.mode").as_string();
+  plan.precision = std::string(to_text(recipe.precision.mode));
   plan.global_batch_size = plan.micro_batch_size * train::window_batches(recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {
     plan.data.push_back({name, data.describe(), data.size(), data.tokens_per_sample(), data.unigram_entropy()});
@@ -168,12 +151,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, core::Diagnostics& 
   for (const auto& set : experiment->eval_data) add_data(set.name, *set.data);
   plan_model(*experiment, plan);
   plan_lengths(*experiment, plan);
-  plan_memory(*experiment, plan, diagnostics);
+  plan_memory(*experiment, request.gpu_memory_bytes, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  if (!train::device_of(recipe).is_cpu()) {
-    diagnostics.notice(recipe.place("device"), "tensors take " + shown(static_cast<double>(plan.memory.tensors)) +
-                                                   " of the GPU's memory; the workspaces of CUDA come on top");
-  }
   plan_checkpoints(*experiment, plan, diagnostics);
   return plan;
 }

@@ -125,7 +125,7 @@ void shards(ProcessGroup& ranks) {
   std::sort(seen.begin(), seen.end());
   std::vector<std::int64_t> all(kSamples);
   std::iota(all.begin(), all.end(), 0);
-  expect(ranks, seen == all, "the share of the samples");
+  expect(ranks, seen == all, "the samples of each rank");
 }
 
 void random_numbers(ProcessGroup& ranks) {

@@ -33,9 +33,9 @@ constexpr const char* kHint = "the launcher of this process sets it";
 constexpr std::uint32_t kFirstPort = 20'000, kPorts = 10'000;
 constexpr std::uint16_t kPortWithoutJob = 29'500;
 
-const Launcher* starter_here() {
-  const auto found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [](const Launcher& starter) {
-    return set_variable(starter.is_there) != nullptr && set_variable(starter.size) != nullptr;
+const Launcher* launcher_here() {
+  const auto found = std::find_if(std::begin(kLaunchers), std::end(kLaunchers), [](const Launcher& launcher) {
+    return set_variable(launcher.is_there) != nullptr && set_variable(launcher.size) != nullptr;
   });
   return found == std::end(kLaunchers) ? nullptr : found;
 }
@@ -47,18 +47,18 @@ std::uint32_t hash_of(const std::string& text) {
   return hash;
 }
 
-std::uint16_t port_of_job(const Launcher& starter) {
+std::uint16_t port_of_job(const Launcher& launcher) {
   std::string job;
-  for (const char* name : {starter.job, starter.step}) {
+  for (const char* name : {launcher.job, launcher.step}) {
     const char* value = name != nullptr ? set_variable(name) : nullptr;
     job += value != nullptr ? std::string(value) + "." : "";
   }
   return job.empty() ? kPortWithoutJob : static_cast<std::uint16_t>(kFirstPort + hash_of(job) % kPorts);
 }
 
-int local_size_of(const Launcher& starter, int size) {
-  if (starter.local_size != nullptr && set_variable(starter.local_size) != nullptr) {
-    return number_in(starter.local_size, 1, size, kHint);
+int local_size_of(const Launcher& launcher, int size) {
+  if (launcher.local_size != nullptr && set_variable(launcher.local_size) != nullptr) {
+    return number_in(launcher.local_size, 1, size, kHint);
   }
   const char* counts = set_variable("SLURM_STEP_TASKS_PER_NODE");
   const char* node = set_variable("SLURM_NODEID");
@@ -70,44 +70,45 @@ int local_size_of(const Launcher& starter, int size) {
                        kHint, core::kExitUsage);
 }
 
-std::string address_of(const MeetingWish& wish, const core::RankInfo& place, const Launcher& starter) {
+std::string address_of(const RendezvousOverride& wish, const core::RankInfo& place, const Launcher& launcher) {
   if (const char* address = set_variable("MASTER_ADDR")) return address;
   if (wish.address) return *wish.address;
   if (place.local_size == place.size) return "127.0.0.1";
   for (const char* hosts : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
     if (const char* list = set_variable(hosts)) return first_host(list);
   }
-  throw core::RunError(std::string(starter.name) + " started processes on several hosts without the address of rank 0",
-                       "add --main-process-ip ADDRESS or set MASTER_ADDR, the same on all hosts", core::kExitUsage);
+  throw core::RunError(
+      std::string(launcher.name) + " started processes on several machines without the address of rank 0",
+      "add --main-process-ip ADDRESS or set MASTER_ADDR, the same on all machines", core::kExitUsage);
 }
 
 }  // namespace
 
-core::Result<std::optional<StartedRank>> rank_of_launcher(const MeetingWish& wish) {
-  const Launcher* starter = starter_here();
-  if (starter == nullptr) return std::optional<StartedRank>();
+core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& wish) {
+  const Launcher* launcher = launcher_here();
+  if (launcher == nullptr) return std::optional<LaunchedRank>();
   return core::attempt([&] {
     core::RankInfo place;
-    place.size = number_in(starter->size, 1, kRanksMax, kHint);
-    if (place.size == 1) return std::optional<StartedRank>();
-    place.rank = number_in(starter->rank, 0, place.size - 1, kHint);
-    place.local_size = local_size_of(*starter, place.size);
-    const bool says_local = set_variable(starter->local_rank) != nullptr;
-    place.local_rank = says_local ? number_in(starter->local_rank, 0, place.size - 1, kHint) : place.rank;
-    place.master_addr = address_of(wish, place, *starter);
+    place.size = number_in(launcher->size, 1, kRanksMax, kHint);
+    if (place.size == 1) return std::optional<LaunchedRank>();
+    place.rank = number_in(launcher->rank, 0, place.size - 1, kHint);
+    place.local_size = local_size_of(*launcher, place.size);
+    const bool says_local = set_variable(launcher->local_rank) != nullptr;
+    place.local_rank = says_local ? number_in(launcher->local_rank, 0, place.size - 1, kHint) : place.rank;
+    place.master_addr = address_of(wish, place, *launcher);
     place.master_port = set_variable("MASTER_PORT") != nullptr
                             ? static_cast<std::uint16_t>(number_in("MASTER_PORT", 1, kPortMax, kHint))
-                            : wish.port.value_or(port_of_job(*starter));
+                            : wish.port.value_or(port_of_job(*launcher));
     place.hosts_store = place.rank == 0;
-    return std::optional<StartedRank>({place, starter->name, starter->size});
+    return std::optional<LaunchedRank>({place, launcher->name, launcher->size});
   });
 }
 
-std::optional<std::pair<std::string, std::string>> size_of_starter() {
-  const Launcher* starter = starter_here();
-  const std::string size = starter != nullptr ? set_variable(starter->size) : "1";
+std::optional<std::pair<std::string, std::string>> size_from_launcher() {
+  const Launcher* launcher = launcher_here();
+  const std::string size = launcher != nullptr ? set_variable(launcher->size) : "1";
   if (size == "1") return std::nullopt;
-  return std::pair<std::string, std::string>(starter->size, size);
+  return std::pair<std::string, std::string>(launcher->size, size);
 }
 
 std::string first_host(const std::string& slurm_list) {

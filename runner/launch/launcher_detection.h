@@ -13,9 +13,9 @@ namespace runner::launch {
 
 /// Rank 0 hosts the store. Its address is MASTER_ADDR, the wish, 127.0.0.1 on one host, or the first host that Slurm
 /// lists. Its port is MASTER_PORT, the wish, or derived from the job's id, so that all ranks compute the same.
-core::Result<std::optional<StartedRank>> rank_of_launcher(const MeetingWish& wish);
+core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& wish);
 
-std::optional<std::pair<std::string, std::string>> size_of_starter();
+std::optional<std::pair<std::string, std::string>> size_from_launcher();
 
 /// `node07` of `node[07-09,12],login1`.
 std::string first_host(const std::string& slurm_list);

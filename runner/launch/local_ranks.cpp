@@ -24,7 +24,7 @@ class LocalRanks::Report {
  public:
   Report() {
     if (pipe2(ends_, O_CLOEXEC | O_NONBLOCK) != 0) {
-      throw core::RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+      throw core::RunError(std::string("cannot create a pipe: ") + std::strerror(errno));
     }
   }
   ~Report() {

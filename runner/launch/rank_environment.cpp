@@ -24,13 +24,13 @@ int number(const char* name, std::int64_t least, std::int64_t most, std::optiona
 }
 
 /// RANK or WORLD_SIZE without the other one: forgotten, or left from another job. Harmless if the value is right.
-void check_half(const char* name, const char* other, int holds, const std::string& starter) {
+void check_half(const char* name, const char* other, int holds, const std::string& launcher) {
   const char* said = variable(name);
   if (said == nullptr || said == std::to_string(holds)) return;
   const std::string text = std::string(name) + " is \"" + said + "\" in the environment, but ";
   throw core::RunError(
-      text + (starter.empty() ? other + std::string(" is not set") : starter + " sets " + std::to_string(holds)), kHint,
-      core::kExitUsage);
+      text + (launcher.empty() ? other + std::string(" is not set") : launcher + " sets " + std::to_string(holds)),
+      kHint, core::kExitUsage);
 }
 
 core::RankInfo place_in_variables() {
@@ -53,16 +53,16 @@ core::RankInfo place_in_variables() {
 
 }  // namespace
 
-core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish) {
+core::Result<std::optional<LaunchedRank>> rank_from_environment(const RendezvousOverride& wish) {
   if (variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr) {
-    return core::attempt([] { return std::optional<StartedRank>({place_in_variables(), "", "WORLD_SIZE"}); });
+    return core::attempt([] { return std::optional<LaunchedRank>({place_in_variables(), "", "WORLD_SIZE"}); });
   }
   auto started = rank_of_launcher(wish);
   if (!started) return started;
   return core::attempt([&] {
-    const StartedRank alone, &known = started.value() ? *started.value() : alone;
-    check_half("RANK", "WORLD_SIZE", known.place.rank, known.starter);
-    check_half("WORLD_SIZE", "RANK", known.place.size, known.starter);
+    const LaunchedRank alone, &known = started.value() ? *started.value() : alone;
+    check_half("RANK", "WORLD_SIZE", known.place.rank, known.launcher);
+    check_half("WORLD_SIZE", "RANK", known.place.size, known.launcher);
     return started.value();
   });
 }
@@ -71,12 +71,12 @@ std::optional<std::pair<std::string, std::string>> size_in_environment() {
   if (const char* size = variable("WORLD_SIZE"); size != nullptr && variable("RANK") != nullptr) {
     return std::pair<std::string, std::string>("WORLD_SIZE", size);
   }
-  return size_of_starter();
+  return size_from_launcher();
 }
 
-bool is_spoken_for() {
+bool another_process_reports() {
   if (variable(kSupervised) != nullptr) return true;
-  const auto started = rank_of_environment({"127.0.0.1", std::uint16_t{1}});  // the rendezvous does not matter here
+  const auto started = rank_from_environment({"127.0.0.1", std::uint16_t{1}});  // the rendezvous does not matter here
   return started && started.value() && started.value()->place.rank > 0;
 }
 

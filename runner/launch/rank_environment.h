@@ -10,14 +10,14 @@
 namespace runner::launch {
 
 /// The rank that a launcher gave this process.
-struct StartedRank {
+struct LaunchedRank {
   core::RankInfo place;
-  std::string starter;        ///< `mpirun`, for messages; "" for torchrun's variables, which many programs set
+  std::string launcher;       ///< `mpirun`, for messages; "" for torchrun's variables, which many programs set
   std::string size_variable;  ///< variable with the world size: `OMPI_COMM_WORLD_SIZE`
 };
 
 /// The rendezvous if the launcher sets none: `launch.main_process_ip` and `main_process_port`.
-struct MeetingWish {
+struct RendezvousOverride {
   std::optional<std::string> address;
   std::optional<std::uint16_t> port;
 };
@@ -25,14 +25,14 @@ struct MeetingWish {
 /// Reads the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 /// TORCHELASTIC_USE_AGENT_STORE; otherwise those of mpirun or srun (launcher_detection.h). Nothing if none are set.
 /// Failure (exit status 2) names the variable that is missing, wrong, or contradicts the launcher.
-core::Result<std::optional<StartedRank>> rank_of_environment(const MeetingWish& wish = {});
+core::Result<std::optional<LaunchedRank>> rank_from_environment(const RendezvousOverride& wish = {});
 
 /// The variable with the number of processes, and its value; nothing if none is set.
 std::optional<std::pair<std::string, std::string>> size_in_environment();
 
 /// Whether another process reports what concerns all ranks: true for ranks above 0 of a launcher, and for all ranks of
 /// our own supervisor.
-bool is_spoken_for();
+bool another_process_reports();
 
 /// The same variables, for starting a process.
 std::map<std::string, std::string> environment_of(const core::RankInfo& place);

@@ -191,7 +191,10 @@ class Composer {
   void apply(Node& root, const Override& change) {
     if (change.kind == Override::Kind::kSetFile) return lay_file(root, change.text);
     const bool is_default = change.kind == Override::Kind::kDefault;
-    if (is_default && root.at_path(change.text.substr(0, change.text.find('='))) != nullptr) return;
+    if (is_default) {
+      const Node* written = root.at_path(change.text.substr(0, change.text.find('=')));
+      if (written != nullptr && !(written->is_string() && written->as_string() == "auto")) return;
+    }
     const std::string shown_as = change.shown_as.empty() ? "--set " + change.text : change.shown_as;
     apply_set(root, change.text, shown_as, options_.limits, diagnostics_);
   }

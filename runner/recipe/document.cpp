@@ -30,6 +30,13 @@ bool has_recipe_ending(const std::string& name) {
   return is_jsonnet(ending) || is_yaml(ending) || ending == ".json";
 }
 
+bool looks_like_recipe(const std::string& word) {
+  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
+    if (word.ends_with(ending)) return true;
+  }
+  return false;
+}
+
 std::optional<Node> read_document(std::shared_ptr<const core::Source> source, const ComposeOptions& options,
                                   Sources& sources, core::Diagnostics& diagnostics) {
   const std::string ending = ending_of(source->name);

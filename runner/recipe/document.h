@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runner/core/diagnostics.h"
@@ -25,6 +26,9 @@ std::optional<core::Node> read_jsonnet(std::shared_ptr<const core::Source> sourc
 
 /// Whether a file of that name is read as a recipe: .yaml, .yml, .json, .jsonnet, .libsonnet or no ending at all.
 bool has_recipe_ending(const std::string& name);
+
+/// Whether a word of a command line names a recipe: .yaml, .yml, .json or .jsonnet.
+bool looks_like_recipe(const std::string& word);
 
 /// Reads one file by its extension; its content must be a mapping. Adds imported files to `sources`.
 std::optional<core::Node> read_document(std::shared_ptr<const core::Source> source, const ComposeOptions& options,

@@ -97,9 +97,9 @@ class Interpolation {
     const auto again = std::find_if(chain_.begin(), chain_.end(), self);
     if (again != chain_.end()) return refuse_cycle(node, again - chain_.begin());
     if (static_cast<int>(chain_.size()) >= limits_.interpolation_depth_max) {
-      return refuse(
-          node, "",
-          "references follow each other more than " + std::to_string(limits_.interpolation_depth_max) + " times", "");
+      return refuse(node, "",
+                    "references are nested more than " + std::to_string(limits_.interpolation_depth_max) + " times",
+                    "");
     }
     chain_.push_back({&node, path});
     const std::string text = node.as_string();
@@ -175,7 +175,7 @@ class Interpolation {
       return true;
     }
     if (name.empty())
-      return fail(place, written_reference, written, "${} names nothing",
+      return fail(place, written_reference, written, "${} has no name",
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");
     const auto steps = core::parse_path(renamed_path(name));
     if (!steps) {
@@ -259,9 +259,9 @@ class Interpolation {
       chain_.push_back({node, path});
       if (static_cast<int>(chain_.size()) > limits_.interpolation_depth_max) {
         chain_.pop_back();
-        return fail(
-            place, reference_text, written,
-            "references follow each other more than " + std::to_string(limits_.interpolation_depth_max) + " times", "");
+        return fail(place, reference_text, written,
+                    "references are nested more than " + std::to_string(limits_.interpolation_depth_max) + " times",
+                    "");
       }
       resolve_tree(*node, path);
       chain_.pop_back();

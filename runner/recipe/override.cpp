@@ -175,9 +175,9 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   for (bool quoted = false; equals < text.size() && (text[equals] != '=' || quoted); ++equals)
     quoted ^= text[equals] == '"';
   if (mode == '~' && equals < text.size())
-    return diagnostics.error(place, "~ deletes, it takes no value", "write ~" + text.substr(1, equals - 1));
+    return diagnostics.error(place, "~ deletes a key and accepts no value", "write ~" + text.substr(1, equals - 1));
   if (mode != '~' && equals >= text.size())
-    return diagnostics.error(place, "there is no \"=\" between path and value", kUsage);
+    return diagnostics.error(place, "missing \"=\" between path and value", kUsage);
 
   const std::string_view written = std::string_view(text).substr(begin, equals - begin);
   const std::string path = renamed_path(written);
@@ -189,7 +189,7 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
                              "the path is more than " + std::to_string(limits.nesting_depth_max) + " levels deep");
   }
   if (steps.value().front().key == "extends") {
-    return diagnostics.error(place, "extends is settled before --set is applied",
+    return diagnostics.error(place, "extends is resolved before --set is applied",
                              "merge a file into the recipe with --set-file FILE");
   }
   if (steps.value().front().is_index()) return diagnostics.error(place, "a path begins with a key", kUsage);

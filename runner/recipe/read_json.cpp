@@ -66,11 +66,11 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     } else if (before != std::string_view::npos && text[before] == ',' && (text[at] == '}' || text[at] == ']')) {
       hint = "remove the comma before it";
     } else if (text[at] == '/' || text[at] == '#') {
-      hint = "JSON has no comments; YAML and Jsonnet have";
+      hint = "JSON does not support comments; YAML and Jsonnet do";
     } else if (text[at] == '\'') {
-      hint = "JSON takes double quotes only";
+      hint = "JSON strings use double quotes";
     }
-    diagnostics_.error(text_.place(at, at + 1), "this is not valid JSON: " + plain_words(error.what()), hint);
+    diagnostics_.error(text_.place(at, at + 1), "invalid JSON: " + plain_words(error.what()), hint);
     return false;
   }
 

@@ -44,20 +44,20 @@ constexpr Row kRows[] = {
     {"illegal character found while scanning anchor", "a value that begins with & names an anchor",
      "put the text in quotes"},
     {"cannot assign multiple anchors", "two anchors on one value", "keep one of them"},
-    {"cannot assign multiple tags", "tags (!) have no place in a recipe", "remove them"},
+    {"cannot assign multiple tags", "tags (!) are not allowed in a recipe", "remove them"},
     {"aliases can't have any content", "an alias (*) followed by a value of its own", "remove one of them"},
     {"cannot set zero indentation", "the number after | or > must be 1 to 9", "remove it"},
     {"unexpected character in block scalar", "| or > must end the line", "begin the text on the next line"},
     {"illegal character in scalar", "a character that is not allowed here", "put the text in quotes"},
-    {"illegal character found while scanning tag", "tags (!) have no place in a recipe", "put the text in quotes"},
-    {"tag handle", "tags (!) have no place in a recipe", "put the text in quotes"},
-    {"end of verbatim tag", "tags (!) have no place in a recipe", "put the text in quotes"},
+    {"illegal character found while scanning tag", "tags (!) are not allowed in a recipe", "put the text in quotes"},
+    {"tag handle", "tags (!) are not allowed in a recipe", "put the text in quotes"},
+    {"end of verbatim tag", "tags (!) are not allowed in a recipe", "put the text in quotes"},
     {"YAML directives", "a %YAML line has one version", "remove the line"},
     {"bad YAML version", "a %YAML line needs a version such as 1.2", "remove the line"},
     {"YAML major version too large", "the %YAML line asks for a newer YAML", "remove the line"},
     {"repeated YAML directive", "a second %YAML line", "remove the line"},
-    {"TAG directives", "tags have no place in a recipe", "remove the line"},
-    {"repeated TAG directive", "tags have no place in a recipe", "remove the line"},
+    {"TAG directives", "tags are not allowed in a recipe", "remove the line"},
+    {"repeated TAG directive", "tags are not allowed in a recipe", "remove the line"},
 };
 
 // The unquoted reference in `{a: ${x}}` is the most frequent of all: YAML sees two opening braces.
@@ -85,7 +85,7 @@ YamlComplaint explain_yaml_error(std::string_view library_message, std::string_v
   for (const Row& row : kRows) {
     if (library_message.starts_with(row.begins_with)) return {row.message, row.hint, false};
   }
-  return {"this is not valid YAML: " + core::escape_for_terminal(library_message), "", false};
+  return {"invalid YAML: " + core::escape_for_terminal(library_message), "", false};
 }
 
 std::string_view line_around(std::string_view text, std::size_t at) {

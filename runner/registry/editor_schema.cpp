@@ -158,7 +158,7 @@ class Assembler {
     const std::string number = kNumber;
     switch (property.type) {
       case Type::kBoolean: return scalar("boolean", property, "");
-      case Type::kInteger: return scalar("integer", property, "");
+      case Type::kInteger: return scalar("integer", property, property.or_auto ? "^auto$" : "");
       case Type::kNumber: return scalar("number", property, "");
       case Type::kInterval:
         return scalar("integer", property, "^(" + number + "(ep|ba|tok|sp|dur)|(" + number + kTime + ")+)$");
@@ -250,7 +250,7 @@ class Assembler {
     for (const Property& property : properties)
       for (const std::string& other : property.exclusive_with)
         schema["allOf"].push_back({{"not", {{"required", {property.name, other}}}},
-                                   {"errorMessage", property.name + " and " + other + " exclude each other"}});
+                                   {"errorMessage", property.name + " and " + other + " are mutually exclusive"}});
   }
 
   /// The words of aliases.json that people write in this section (or in the blocks of the kind that stands there).

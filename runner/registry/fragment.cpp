@@ -41,6 +41,7 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-unit",
                                                     "x-type",
                                                     "x-kind",
+                                                    "x-auto",
                                                     "x-single",
                                                     "x-words",
                                                     "x-aliases",
@@ -64,7 +65,7 @@ std::string shown(const Node& node) {
 
 /// Why `value` cannot stand for `property`; "" when it can. The schema's own defaults only: what a recipe holds is
 /// judged by registry/validate.h, with better words.
-std::string misfit(const Property& property, const Node& value) {
+std::string value_error(const Property& property, const Node& value) {
   const auto in_range = [&](double number) -> std::string {
     const bool fits = !(property.minimum && number < *property.minimum) &&
                       !(property.maximum && number > *property.maximum) &&
@@ -94,7 +95,7 @@ std::string misfit(const Property& property, const Node& value) {
       if ((property.min_items && count < *property.min_items) || (property.max_items && count > *property.max_items))
         return "it has " + std::to_string(count) + " items, which is outside of its own range";
       for (const Node& item : value.items()) {
-        const std::string why = misfit(*property.element, item);
+        const std::string why = value_error(*property.element, item);
         if (!why.empty()) return "in an item, " + why;
       }
       return "";
@@ -251,15 +252,20 @@ class Reader {
     property.aliases = texts(node, "x-aliases");
     property.exclusive_with = texts(node, "x-exclusive");
     property.words = texts(node, "x-words");
-    if (const Node* single = node.find("x-single")) {
-      if (!single->is_bool()) error(*single, "x-single must be true or false, got " + shown(*single));
-      property.single = single->is_bool() && single->as_bool();
-    }
+    property.single = flag(node, "x-single");
+    property.or_auto = flag(node, "x-auto");
     if (const Node* examples = node.find("examples"); examples && examples->is_sequence())
       property.examples = examples->items();
     applies(node, property);
     read_default(node, property);
     return property;
+  }
+
+  bool flag(const Node& node, const char* keyword) {
+    const Node* value = node.find(keyword);
+    if (value == nullptr) return false;
+    if (!value->is_bool()) error(*value, std::string(keyword) + " must be true or false, got " + shown(*value));
+    return value->is_bool() && value->as_bool();
   }
 
   Type read_type(const Node& node, Property& property) {
@@ -289,7 +295,7 @@ class Reader {
     if (type == "object") {
       if (node.find("properties")) {
         if (const Node* more = node.find("additionalProperties"))
-          error(*more, "properties and additionalProperties exclude each other",
+          error(*more, "properties and additionalProperties are mutually exclusive",
                 "an object is either closed or a map of one type");
         property.properties = read_properties(node);
         check_siblings(property.properties);
@@ -328,6 +334,7 @@ class Reader {
           error(*value, std::string(keyword) + " applies to " + what + " only");
     };
     only(numeric, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}, "numbers");
+    only(property.type == Type::kInteger, {"x-auto"}, "integers");
     only(textual, {"enum", "pattern", "x-pattern-hint", "minLength"}, "texts");
     only(property.type == Type::kArray, {"items", "minItems", "maxItems", "x-single", "x-words"}, "arrays");
     only(property.type == Type::kObject || property.type == Type::kMap, {"properties", "additionalProperties"},
@@ -348,7 +355,7 @@ class Reader {
     if (!value) return;
     property.default_value = *value;
     if (value->is_null()) return;
-    const std::string why = misfit(property, *value);
+    const std::string why = value_error(property, *value);
     if (!why.empty()) error(*value, "the default does not fit its own type: " + why);
   }
 

@@ -72,7 +72,7 @@ std::string type_text(const Property& property) {
   std::string text;
   switch (property.type) {
     case Type::kBoolean: text = "true or false"; break;
-    case Type::kInteger: text = "integer"; break;
+    case Type::kInteger: text = property.or_auto ? "auto or integer" : "integer"; break;
     case Type::kNumber: text = "number"; break;
     case Type::kString:
       text = property.enum_values.empty() ? "text" : enumerated(property.enum_values, "or", 16);

@@ -136,7 +136,7 @@ bool Registry::add(const std::string& kind, const std::string& name, const std::
   const auto [taken, added] = slots_[kind].emplace(name, std::move(slot));
   if (added) return true;
   const std::string owner = taken->second->file_name.empty() ? "roux itself" : taken->second->file_name;
-  diagnostics.error(place, kind + "/" + name + " is already there, from " + owner, "use another component name");
+  diagnostics.error(place, kind + "/" + name + " is already defined in " + owner, "use another component name");
   return false;
 }
 

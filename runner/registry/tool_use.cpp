@@ -51,7 +51,7 @@ ToolUse tool_use(const Fragment& tracker) {
     const std::string value = variable(sign.variable);
     if (value.empty()) continue;
     if (sign.pattern.empty() || matches_pattern(value, sign.pattern)) return {true, sign.variable};
-    why = sign.variable + " is not like " + sign.pattern;
+    why = sign.variable + " does not match " + sign.pattern;
   }
   return {false, why};
 }

@@ -80,13 +80,12 @@ class TrackerList {
       } else if (use.why.empty()) {
         without_sign.push_back(name);
       } else {
-        misfits += "; not " + name + ", " + use.why;
+        misfits += "; not " + name + ": " + use.why;
       }
     }
-    std::string text = "all is " + (taken.empty() ? "nothing" : enumerated(taken)) + misfits;
-    if (!without_sign.empty()) text += "; no sign of " + enumerated(without_sign, "or");
-    if (!to_name.empty())
-      text += "; " + enumerated(to_name) + (to_name.size() == 1 ? " has" : " have") + " to be named";
+    std::string text = "all selects " + (taken.empty() ? "no tracker" : enumerated(taken)) + misfits;
+    if (!without_sign.empty()) text += "; not detected: " + enumerated(without_sign);
+    if (!to_name.empty()) text += "; to be listed by name: " + enumerated(to_name);
     diagnostics_.notice(all.location(), text, "`roux explain tracker/NAME` shows how a tool is detected");
   }
 
@@ -113,8 +112,9 @@ class TrackerList {
         blocks != nullptr ? std::find_if(blocks->begin(), blocks->end(), same_type) : std::vector<Node>::iterator();
     if (blocks == nullptr || block == blocks->end()) {
       const bool known = registry_.find(kKind, given.key) != nullptr;
-      if (known && all_) return diagnostics_.notice(given.key_location, written + " is ignored: all excludes it");
-      return diagnostics_.error(given.key_location, written + " is for a tracker that `trackers` does not name",
+      if (known && all_)
+        return diagnostics_.notice(given.key_location, written + " is ignored: all does not select it");
+      return diagnostics_.error(given.key_location, written + " is for a tracker that is not in `trackers`",
                                 known ? "add " + given.key + " to trackers" : "`roux list tracker` shows all");
     }
     if (!given.value.is_mapping()) {
@@ -170,7 +170,7 @@ void take_init_trackers(Node& recipe, core::Diagnostics& diagnostics) {
                         "put your own values under vars:, which are sent with it");
     } else if (entry.key != "project_name" && entry.key != "init_kwargs") {
       diagnostics.error(entry.key_location, "init_trackers has no key \"" + entry.key + "\"",
-                        "it takes project_name and init_kwargs");
+                        "it accepts project_name and init_kwargs");
     } else if (recipe.find(entry.key) != nullptr) {
       diagnostics.error(entry.key_location, written + " and " + entry.key + " are the same setting",
                         "keep one of them");

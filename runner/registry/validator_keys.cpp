@@ -92,7 +92,7 @@ void Validator::exclusive_keys(const Node& value, const Block& block) {
       const Node::Entry& earlier = in_order ? *first : *second;
       diagnostics_.error(later.key_location,
                          joined_path(block.path, later.key) + " and " + joined_path(block.path, earlier.key) + " (" +
-                             line_beside(earlier.key_location, later.key_location) + ") exclude each other",
+                             line_beside(earlier.key_location, later.key_location) + ") are mutually exclusive",
                          "keep one of them");
     }
   }
@@ -109,7 +109,7 @@ void Validator::missing_keys(const Node& value, const Block& block, const std::v
       if (value.type != Type::kComponent) continue;
       hint += (hint.empty() ? "`roux list " : ", `roux list ") + value.kind + "`";
     }
-    if (!hint.empty()) hint += " shows what there is";
+    if (!hint.empty()) hint += hint.find(", ") == std::string::npos ? " lists the choices" : " list the choices";
   } else {
     for (const Property* property : missing) {
       std::string sentence = property->description.substr(0, property->description.find(". "));
@@ -122,7 +122,7 @@ void Validator::missing_keys(const Node& value, const Block& block, const std::v
 
 void Validator::missing_type(const Node& value, const std::string& kind, const std::string& path) {
   const std::vector<std::string> names = registry_.names(kind);
-  std::string hint = "say which: type: " + enumerated(names, "or", 8);
+  std::string hint = "set type: " + enumerated(names, "or", 8);
   core::Location place = value.location();
   for (const Node::Entry& entry : value.entries()) {
     const ForeignWord* word = aliases_.find_foreign(path.substr(0, path.find_first_of(".[")), entry.key);
@@ -222,8 +222,8 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
     if (find_property(block.properties, outer) != nullptr)
       return "a key has no dots: write " + outer + ":, and below it, indented, " + key.substr(dot + 1) + ":";
   }
-  if (names.empty()) return "it takes no keys";
-  if (names.size() <= kKeysShownMax) return "it takes " + enumerated(names, "and", kKeysShownMax);
+  if (names.empty()) return "it accepts no keys";
+  if (names.size() <= kKeysShownMax) return "it accepts " + enumerated(names, "and", kKeysShownMax);
   const std::string page = block.path.empty()   ? "section/recipe"
                            : block.kind.empty() ? "section/" + section
                                                 : block.origin;

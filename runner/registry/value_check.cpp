@@ -112,7 +112,7 @@ std::string type_hint(const Node& value, const Property& property, const std::st
     const bool is_share = property.maximum == 1.0 || property.exclusive_maximum == 1.0;
     if (is_share && word.size() > 1 && word.back() == '%') {
       const std::string percent = meant_number(word.substr(0, word.size() - 1));
-      if (!percent.empty()) return "write it as a share: " + number_text(std::stod(percent) / 100.0);
+      if (!percent.empty()) return "write it as a fraction: " + number_text(std::stod(percent) / 100.0);
     }
     const std::string meant = meant_number(value.as_string());
     if (meant.empty()) return limit_in_unit(value.as_string(), path);
@@ -165,6 +165,7 @@ bool check_number(Node& value, const Property& property, const std::string& path
 }
 
 bool check_integer(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  if (property.or_auto && value.is_string() && value.as_string() == "auto") return true;
   if (!value.is_number()) return refuse_type(value, property, path, diagnostics);
   if (!value.is_integer()) {
     const double number = value.as_double();
@@ -192,7 +193,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
     return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
   if (text.find('\0') != std::string::npos)
-    return refuse(value, path + " must not contain a zero byte", "", diagnostics);
+    return refuse(value, path + " must not contain a NUL byte", "", diagnostics);
   const int length_min = std::max(property.min_length.value_or(0), property.type == Type::kPath ? 1 : 0);
   if (static_cast<int>(text.size()) < length_min) {
     const std::string least =
@@ -254,7 +255,7 @@ bool check_secret(const Node& value, const std::string& path, core::Diagnostics&
   if (came_from_environment(value)) return true;
   if (value.is_mapping() && value.entries().size() == 1 && value.find("file") && value.find("file")->is_string())
     return true;
-  diagnostics.error(without_text(value.location()), path + " is a secret and must not stand in a recipe in plain text",
+  diagnostics.error(without_text(value.location()), path + " is a secret and is not allowed in a recipe in plain text",
                     "write \"${env:NAME}\", or {file: PATH} for a file that holds it");
   return false;
 }
@@ -372,7 +373,7 @@ std::string with_environment_references(const Node& value) {
 std::string wanted(const Property& property) {
   switch (property.type) {
     case Type::kBoolean: return "true or false";
-    case Type::kInteger: return "an integer";
+    case Type::kInteger: return property.or_auto ? "an integer or auto" : "an integer";
     case Type::kNumber: return "a number";
     case Type::kString:
       if (property.enum_values.size() == 1) return property.enum_values[0];

@@ -136,7 +136,7 @@ core::Result<Node> read_recorded_recipe(const std::string& run_dir, const std::s
   auto settled = read_located(resolved_path, false);
   if (!settled) {
     return core::Failure{"the recorded recipe " + resolved_path + " is missing or damaged",
-                         "start a new run with --new; its checkpoints can still be named by path"};
+                         "start a new run with `roux run RECIPE --new`; its checkpoints can still be named by path"};
   }
   for (const std::string& file : written_files(run_dir)) {
     const auto written = read_located(file, !file.ends_with(".json"));

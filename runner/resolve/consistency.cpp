@@ -1,5 +1,7 @@
 #include "runner/resolve/consistency.h"
 
+#include <utility>
+
 #include "runner/resolve/rules/rules.h"
 #include "runner/resolve/rules/settled_tree.h"
 
@@ -13,6 +15,7 @@ struct Rule {
 
 /// In this order: what settles a value comes before what reads it.
 constexpr Rule kRules[] = {
+    {"automatic_processes", automatic_processes},
     {"run_name_words", run_name_words},
     {"train_set", train_set},
     {"data_set_names", data_set_names},
@@ -55,10 +58,9 @@ std::vector<std::string> rule_names() {
   return names;
 }
 
-void settle(core::Node& recipe, core::Diagnostics& diagnostics,
-            const std::function<std::string(const std::string&)>& meant_metric) {
+void settle(core::Node& recipe, core::Diagnostics& diagnostics, SettleContext context) {
   if (!recipe.is_mapping()) return;
-  SettledTree tree(recipe, diagnostics, meant_metric);
+  SettledTree tree(recipe, diagnostics, std::move(context));
   for (const Rule& rule : kRules) rule.apply(tree);
 }
 

@@ -120,12 +120,14 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   settled.path = path;
   settled.sources = std::move(composed.sources);
   settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
-  resolve::settle(settled.root, diagnostics, [&registry](const std::string& word) {
-    return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
-  });
+  resolve::settle(settled.root, diagnostics, {.meant_metric = [&registry](const std::string& word) {
+                    return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
+                  }});
   registry::check_settled(settled.root, registry, diagnostics);
   if (!diagnostics.has_errors()) {
     static_cast<sections::recipe::Config&>(settled) = sections::recipe::parse_config(settled.root);
+    const Node* lr = settled.optimizer.find("lr");
+    if (lr != nullptr && lr->is_number()) settled.base_lr = lr->as_double();
     settled.lr_scheduler_common = sections::lr_scheduler_common::parse_config(settled.lr_scheduler);
   }
   diagnostics.sort();

@@ -18,6 +18,7 @@ namespace runner::resolve {
 /// `recipe.training.max_steps`; a component is its block. If the recipe has errors, they are the defaults.
 struct Recipe : sections::recipe::Config {
   sections::lr_scheduler_common::Config lr_scheduler_common;  ///< keys of every schedule
+  double base_lr = 0;                                         ///< `optimizer.lr`
   std::string path;                                           ///< as the user gave it
   /// The tree of these values, normalised, defaults filled in and batch algebra settled: to print, hash and compare,
   /// and for the location of a value in a message.

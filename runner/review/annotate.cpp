@@ -105,7 +105,8 @@ std::optional<std::string> runs_rename(const RunsContext& context, const RunsSay
     return std::nullopt;
   }
   store::set_label(run->run_dir, request.text);
-  if (request.text.empty()) return line_of(*run, "renamed to that of its recipe, " + core::printable(run->name));
+  if (request.text.empty())
+    return line_of(*run, "renamed to " + core::printable(run->name) + ", its recipe's run_name");
   return line_of(*run, "renamed to " + core::escape_for_terminal(request.text));
 }
 

@@ -122,7 +122,7 @@ std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const termi
                     {core::printable(artefact->path)}});
   }
   if (rows.empty()) return "";
-  const std::vector<terminal::Column> columns = {{"  picture", false, true},
+  const std::vector<terminal::Column> columns = {{"  image", false, true},
                                                  {"step", true, false},
                                                  {"pixels", false, false},
                                                  {"size", true, false},
@@ -135,7 +135,7 @@ void add_media(const store::RunSummary& run, chart::Document& document) {
   if (!read) return;
   const auto tables = newest(read.value(), "table"), pictures = newest(read.value(), "image");
   if (tables.empty() && pictures.empty()) return;
-  document.heading(2, "Pictures and tables of " + run.id);
+  document.heading(2, "Images and tables of " + run.id);
   const auto titled = [&document](const ArtefactRow& artefact) {
     document.heading(3, name_of(artefact) + " at step " + std::to_string(artefact.step));
   };

@@ -137,7 +137,7 @@ std::error_code delete_for_good(const Runs& runs, const fs::path& trash) {
 std::optional<std::string> empty_trash(const RunsContext& context, const RunsRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (!request.runs.empty()) {
-    diagnostics.error({}, "--empty-trash takes no RUN: it deletes everything in the trash");
+    diagnostics.error({}, "--empty-trash cannot be combined with RUN: it deletes everything in the trash");
     return std::nullopt;
   }
   const std::string trash = trash_dir(context.output_dir);

@@ -112,11 +112,11 @@ void add_origin(const artifact::Provenance& capsule, Lines& lines) {
     if (const std::string remote = field(capsule.code, "remote"); !remote.empty()) lines.add("", remote);
   }
   if (capsule.host.empty()) return;
-  lines.add("made on", core::printable(capsule.host) + ", " + capsule.cpu + ", " +
-                           core::counted(capsule.cores, "core", "cores") + ", " +
-                           core::format_bytes(capsule.memory_bytes));
-  lines.add("made with", "roux " + capsule.version + " (" + capsule.source + ", " + capsule.build + "), LibTorch " +
-                             capsule.libtorch + " (" + capsule.cpu_capability + ")");
+  lines.add("host", core::printable(capsule.host) + ", " + capsule.cpu + ", " +
+                        core::counted(capsule.cores, "core", "cores") + ", " +
+                        core::format_bytes(capsule.memory_bytes));
+  lines.add("built with", "roux " + capsule.version + " (" + capsule.source + ", " + capsule.build + "), LibTorch " +
+                              capsule.libtorch + " (" + capsule.cpu_capability + ")");
 }
 
 std::string head_text(const Page& page, const RunsContext& context) {
@@ -254,7 +254,7 @@ std::string media_part(const Page& page, const RunsContext& context) {
   const std::string tables = tables_text(page.run.run_dir, page.artefacts, context.terminal);
   const std::string pictures = pictures_text(page.artefacts, context.terminal);
   return (tables.empty() ? "" : heading("tables", context) + tables) +
-         (pictures.empty() ? "" : heading("pictures", context) + pictures);
+         (pictures.empty() ? "" : heading("images", context) + pictures);
 }
 
 std::string indented(const std::string& text) {

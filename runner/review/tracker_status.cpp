@@ -42,9 +42,9 @@ std::vector<TrackerLag> lags_of(const store::RunSummary& run) {
 }
 
 std::string text_of(const TrackerLag& lag, const core::Clock& clock) {
-  std::string text = lag.behind == 0 ? "has everything" : core::counted(lag.behind, "point", "points") + " behind";
-  if (!lag.has_begun && lag.behind > 0) text = "has not begun";
-  if (lag.record.left_out > 0) text += ", " + std::to_string(lag.record.left_out) + " refused and left out";
+  std::string text = lag.behind == 0 ? "up to date" : core::counted(lag.behind, "point", "points") + " behind";
+  if (!lag.has_begun && lag.behind > 0) text = "not started";
+  if (lag.record.rejected > 0) text += ", " + std::to_string(lag.record.rejected) + " rejected";
   if (!lag.record.problem.empty()) {
     text += ": " + core::printable(lag.record.problem) + " (" +
             terminal::ago_text(lag.record.problem_ms, clock.wall_ms()) + ")";
@@ -76,7 +76,7 @@ Node trackers_json(const store::RunSummary& run) {
     Node row = Node::mapping();
     row.set("name", Node::string(lag.name));
     row.set("points_behind", Node::integer(lag.behind));
-    row.set("left_out", Node::integer(lag.record.left_out));
+    row.set("left_out", Node::integer(lag.record.rejected));
     row.set("problem", Node::string(lag.record.problem));
     row.set("problem_ms", Node::integer(lag.record.problem_ms));
     list.items().push_back(std::move(row));

@@ -19,7 +19,7 @@ void set_info(Database& database, const char* key, const std::string& value) {
   if (value.empty()) {
     database.prepare("DELETE FROM info WHERE key = ?").bind(1, std::string_view(key)).run();
   } else {
-    database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, std::string_view(key)).bind(2, value).run();
+    put_info(database, key, value);
   }
 }
 

@@ -30,7 +30,7 @@ TrackerRecord record_of(const Statement& row) {
         number("replay.fork_step", -1)};
   }
   record.console_bytes = number("console_bytes", 0);
-  record.left_out = number("left_out", 0);
+  record.rejected = number("left_out", 0);
   record.problem = text("problem");
   record.problem_ms = number("problem_ms", 0);
   record.ended = text("ended");
@@ -63,7 +63,7 @@ void Cursors::put(const std::string& tracker, const TrackerRecord& record) {
   state.set("artefact_row", core::Node::integer(record.cursor.rows.artefacts));
   if (record.cursor.replay) state.set("replay", to_node(*record.cursor.replay));
   state.set("console_bytes", core::Node::integer(record.console_bytes));
-  state.set("left_out", core::Node::integer(record.left_out));
+  state.set("left_out", core::Node::integer(record.rejected));
   state.set("problem", core::Node::string(record.problem));
   state.set("problem_ms", core::Node::integer(record.problem_ms));
   state.set("ended", core::Node::string(record.ended));

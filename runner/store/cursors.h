@@ -16,7 +16,7 @@ struct TrackerRecord {
   core::Node state;                ///< the tracker's own
   std::string ended;               ///< the ending reported to it; "" when none was reported since its last data
   std::int64_t console_bytes = 0;  ///< of the console log that it was given
-  std::int64_t left_out = 0;       ///< total number of refused points and other items
+  std::int64_t rejected = 0;       ///< total number of refused points and other items
   std::string problem;             ///< the error since its last flush; "" if none
   std::int64_t problem_ms = 0;
 };

@@ -7,6 +7,7 @@
 
 #include "runner/core/node.h"
 #include "runner/store/database/sqlite.h"
+#include "runner/store/series_key.h"
 
 namespace runner::store {
 
@@ -30,7 +31,7 @@ struct Cursor {
 
 struct FeedSeries {
   std::string name, context;
-  std::string key() const { return context == "train" ? name : context + "/" + name; }
+  std::string key() const { return series_key(name, context); }
 };
 
 struct FeedPoint {

@@ -14,6 +14,7 @@
 #include "runner/core/utf8.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/run_reader.h"
+#include "runner/store/series_key.h"
 
 namespace runner::store {
 namespace {
@@ -23,7 +24,7 @@ constexpr std::size_t kNamesShown = 20;
 struct Series {
   std::int64_t id;
   std::string name, context;
-  std::string key() const { return context == "train" ? name : context + "/" + name; }
+  std::string key() const { return series_key(name, context); }
 };
 
 std::vector<Series> all_series(const Database& database) {
@@ -191,7 +192,7 @@ std::vector<BranchRow> all_branches(const Database& database, const std::vector<
 core::Result<Database> open_run(const std::string& run_dir) {
   try {
     Database database(run_db_path(run_dir), Database::Mode::kRead);
-    if (is_empty(database)) return core::Failure{database.path() + " holds nothing", "the run ended during its start"};
+    if (is_empty(database)) return core::Failure{database.path() + " is empty", "the run ended during its start"};
     if (const auto format = check_format(database, kRunFormat); !format) return format.failure();
     return database;
   } catch (const SqliteError& error) {
@@ -329,7 +330,7 @@ core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, c
     if (!stretches) return stretches.failure();
     const std::vector<Series> all = all_series(database);
     const Series* series = find_series(all, name, context);
-    if (series == nullptr) return no_series(run_dir, all, context == "train" ? name : context + "/" + name);
+    if (series == nullptr) return no_series(run_dir, all, series_key(name, context));
     return points_of(database, series->id, stretches.value());
   } catch (const SqliteError& error) {
     return core::Failure{error.what(), ""};

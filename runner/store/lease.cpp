@@ -121,7 +121,7 @@ core::Failure held(const std::string& run_dir, const std::optional<Content>& con
   } else {
     message += "another process";
   }
-  return {message, "wait for it, stop it, or start another run with `--new`"};
+  return {message, "wait for it, stop it, or start another run with `roux run RECIPE --new`"};
 }
 
 class Descriptor {

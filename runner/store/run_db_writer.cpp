@@ -35,14 +35,6 @@ void sync_path(const std::string& path) {
   }
 }
 
-void put_info(const Database& database, std::string_view key, std::string_view value) {
-  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
-}
-
-void put_info(const Database& database, std::string_view key, std::int64_t value) {
-  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
-}
-
 constexpr const char* kFromCheckpoint =
     " `roux run RECIPE --new --checkpoint FOLDER` continues from one of its checkpoints";
 

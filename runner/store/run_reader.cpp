@@ -105,8 +105,8 @@ core::Failure copied(const std::string& text, const std::vector<std::string>& fo
 
 core::Failure no_such_run(const std::string& text, const std::string& output_dir, const std::vector<RunSummary>& runs) {
   if (runs.empty()) {
-    return {"there are no runs in " + output_dir,
-            "`roux run RECIPE` makes one; --output-dir or ROUX_OUTPUT_DIR selects the folder"};
+    return {"no runs in folder " + output_dir,
+            "`roux run RECIPE` starts one; --output-dir or ROUX_OUTPUT_DIR selects the folder"};
   }
   std::vector<std::string> names;
   for (const RunSummary& run : runs) {
@@ -117,7 +117,8 @@ core::Failure no_such_run(const std::string& text, const std::string& output_dir
   const std::string near = core::closest(text, names);
   return {"no run in " + output_dir + " is called \"" + text + "\"",
           (near.empty() ? "" : "did you mean \"" + near + "\"? ") +
-              ("`roux runs list` shows all " + std::to_string(runs.size()))};
+              (runs.size() == 1 ? std::string("`roux runs list` shows the only run")
+                                : "`roux runs list` shows all " + std::to_string(runs.size()))};
 }
 
 /// Without a database there is nothing to resume: the run ended within its first milliseconds.

@@ -11,6 +11,7 @@
 #include "runner/core/result.h"
 #include "runner/store/lease.h"
 #include "runner/store/run_writer.h"
+#include "runner/store/series_key.h"
 
 namespace runner::store {
 
@@ -83,7 +84,7 @@ struct SeriesSummary {
   std::int64_t points = 0, first_step = 0, last_step = 0;
   double first = 0, last = 0, least = 0, most = 0;  ///< `least` and `most` without NaN; NaN when nothing else is there
   std::int64_t least_step = 0, most_step = 0;
-  std::string key() const { return context == "train" ? name : context + "/" + name; }
+  std::string key() const { return series_key(name, context); }
 };
 
 struct EventRow {

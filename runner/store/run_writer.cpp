@@ -33,7 +33,7 @@ constexpr const char* kFolderHint =
 constexpr const char* kRecordHint = "`--new --checkpoint FOLDER` continues from one of its checkpoints in a new run";
 
 core::Failure cannot_make(const std::string& path) {
-  return {"cannot make the folder " + path + ": " + std::strerror(errno), kFolderHint};
+  return {"cannot create the folder " + path + ": " + std::strerror(errno), kFolderHint};
 }
 
 /// The run may be moved with its folder.
@@ -49,7 +49,7 @@ class Writer final : public RunWriter {
       : run_dir_(start.run_dir),
         run_id_(std::move(run_id)),
         lease_(std::move(lease)),
-        committer_(std::move(start), *lease_, clock) {}
+        db_writer_(std::move(start), *lease_, clock) {}
 
   ~Writer() override {
     if (!finished_) finish(RunStatus::kFailed, "the process exited without a status");
@@ -57,29 +57,29 @@ class Writer final : public RunWriter {
 
   const std::string& run_dir() const override { return run_dir_; }
   const std::string& run_id() const override { return run_id_; }
-  std::int64_t branch() const override { return committer_.branch(); }
-  void go_back(std::int64_t step) override { committer_.go_back(step); }
+  std::int64_t branch() const override { return db_writer_.branch(); }
+  void go_back(std::int64_t step) override { db_writer_.go_back(step); }
 
   MetricId metric(const std::string& name, const std::string& context) override {
-    return committer_.metric(name, context);
+    return db_writer_.metric(name, context);
   }
-  void log(std::int64_t step, std::span<const MetricValue> values) override { committer_.log(step, values); }
+  void log(std::int64_t step, std::span<const MetricValue> values) override { db_writer_.log(step, values); }
   void event(const std::string& kind, std::int64_t step, core::Node data) override {
-    committer_.event(kind, step, core::to_json(data, -1));
+    db_writer_.event(kind, step, core::to_json(data, -1));
   }
   void artefact(const std::string& kind, std::int64_t step, const std::string& path, core::Node data) override {
-    committer_.artefact(kind, step, within(run_dir_, path), core::to_json(data, -1));
+    db_writer_.artefact(kind, step, within(run_dir_, path), core::to_json(data, -1));
   }
-  std::int64_t last_row() const override { return committer_.last_row(); }
-  std::int64_t flush_durable(std::int64_t patience_ms) override { return committer_.flush_durable(patience_ms); }
-  void set_summary(core::Node summary) override { committer_.set_summary(core::to_json(summary, -1)); }
+  std::int64_t last_row() const override { return db_writer_.last_row(); }
+  std::int64_t flush_durable(std::int64_t patience_ms) override { return db_writer_.flush_durable(patience_ms); }
+  void set_summary(core::Node summary) override { db_writer_.set_summary(core::to_json(summary, -1)); }
 
-  void set_patience(DiskPatience patience) override { committer_.set_patience(std::move(patience)); }
+  void set_patience(DiskPatience patience) override { db_writer_.set_patience(std::move(patience)); }
 
   bool finish(RunStatus status, const std::string& reason) override {
     if (finished_) return complete_;
     finished_ = true;
-    complete_ = committer_.finish(status, reason);
+    complete_ = db_writer_.finish(status, reason);
     if (!complete_) {
       core::log_warning("the end of the run could not be written to " + run_db_path(run_dir_) +
                         "; the run will show as crashed");
@@ -88,23 +88,15 @@ class Writer final : public RunWriter {
     return complete_;
   }
 
-  void throw_if_failed() const override { committer_.throw_if_failed(); }
-  std::int64_t points_waited() const override { return committer_.points_waited(); }
+  void throw_if_failed() const override { db_writer_.throw_if_failed(); }
+  std::int64_t points_waited() const override { return db_writer_.points_waited(); }
 
  private:
   std::string run_dir_, run_id_;
   std::unique_ptr<Lease> lease_;
-  RunDbWriter committer_;
+  RunDbWriter db_writer_;
   bool finished_ = false, complete_ = true;
 };
-
-void put(const Database& database, std::string_view key, std::string_view value) {
-  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
-}
-
-void put(const Database& database, std::string_view key, std::int64_t value) {
-  database.prepare("INSERT OR REPLACE INTO info VALUES(?, ?)").bind(1, key).bind(2, value).run();
-}
 
 void write_text(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
@@ -141,13 +133,13 @@ void use_journal(Database& database, const std::string& run_dir) {
 
 /// What run.db says from the first moment on.
 void put_beginning(Database& database, const NewRun& run, const std::string& run_id, std::int64_t now_ms) {
-  put(database, "id", run_id);
-  put(database, "name", run.run_name);
-  put(database, "created_ms", run.created_ms > 0 ? run.created_ms : now_ms);
-  put(database, "smoke", std::int64_t{run.smoke});
-  put(database, "recipe_hash", run.recipe_hash);
-  put(database, "command_line", command_line_json(run));
-  put(database, "status", to_text(RunStatus::kRunning));
+  put_info(database, "id", run_id);
+  put_info(database, "name", run.run_name);
+  put_info(database, "created_ms", run.created_ms > 0 ? run.created_ms : now_ms);
+  put_info(database, "smoke", std::int64_t{run.smoke});
+  put_info(database, "recipe_hash", run.recipe_hash);
+  put_info(database, "command_line", command_line_json(run));
+  put_info(database, "status", to_text(RunStatus::kRunning));
   database.prepare("INSERT OR REPLACE INTO branches VALUES(0, NULL, 0, ?)").bind(1, now_ms).run();
 }
 
@@ -249,7 +241,7 @@ Reopened open_branch(const ResumePoint& point, std::int64_t now_ms) {
       .bind(3, now_ms)
       .bind(4, core::to_json(why, -1))
       .run();
-  put(database, "status", to_text(RunStatus::kRunning));
+  put_info(database, "status", to_text(RunStatus::kRunning));
   database.execute("DELETE FROM info WHERE key IN ('reason', 'ended_ms')");
   Statement last = database.prepare("SELECT coalesce(max(row), 0) FROM metrics");
   last.step();

@@ -6,16 +6,16 @@
 namespace runner::sweep {
 namespace {
 
-using components::sampler::Tried;
+using components::sampler::Observation;
 
 constexpr std::uint64_t kPurpose = 3;  // of members beyond what the sampler has
 
 /// A generation is to be whole: what a grid or a list does not fill is drawn.
-std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Tried>& tried) {
+std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Observation>& observations) {
   const Population& population = *sweep.population();
-  const auto number = static_cast<std::int64_t>(tried.size());
-  if (number >= population.size()) return population.next(tried);
-  auto point = sweep.sampler().propose(tried);
+  const auto number = static_cast<std::int64_t>(observations.size());
+  if (number >= population.size()) return population.next(observations);
+  auto point = sweep.sampler().propose(observations);
   if (!point) {
     components::sampler::CounterRng draws(population.seed(), number, kPurpose);
     point = components::sampler::draw_allowed(sweep.space(), draws);
@@ -26,20 +26,20 @@ std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Tried>
 
 }  // namespace
 
-bool next_variant_waits(const Sweep& sweep, const std::vector<Tried>& tried) {
-  return sweep.population() != nullptr && sweep.population()->waits(tried);
+bool next_variant_waits(const Sweep& sweep, const std::vector<Observation>& observations) {
+  return sweep.population() != nullptr && sweep.population()->waits(observations);
 }
 
-std::optional<Variant> next_variant(const Sweep& sweep, const std::vector<Tried>& tried) {
+std::optional<Variant> next_variant(const Sweep& sweep, const std::vector<Observation>& observations) {
   std::optional<Stretch> stretch;
   if (sweep.population() != nullptr) {
-    stretch = next_stretch(sweep, tried);
-  } else if (const auto point = sweep.sampler().propose(tried)) {
+    stretch = next_stretch(sweep, observations);
+  } else if (const auto point = sweep.sampler().propose(observations)) {
     stretch = Stretch{*point, -1, 0};
   }
   if (!stretch) return std::nullopt;
   const std::string text = sweep.space().text(stretch->point);
-  return Variant{static_cast<std::int64_t>(tried.size()), std::move(stretch->point), text, stretch->parent,
+  return Variant{static_cast<std::int64_t>(observations.size()), std::move(stretch->point), text, stretch->parent,
                  stretch->until};
 }
 

@@ -32,8 +32,8 @@ class Pruning {
 
  private:
   void read_changes();
-  void put_as_recorded(std::int64_t trial);
-  void put(std::int64_t trial, components::pruner::Curve::State state, const std::vector<store::SeriesPoint>& curve);
+  void record_from_study(std::int64_t trial);
+  void record(std::int64_t trial, components::pruner::Curve::State state, const std::vector<store::SeriesPoint>& curve);
 
   const Sweep& sweep_;
   Study& study_;

@@ -16,8 +16,8 @@
 #include "runner/sweep/next_variant.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/spec/store_address.h"
+#include "runner/sweep/study/observation_list.h"
 #include "runner/sweep/study/postgres_store.h"
-#include "runner/sweep/study/tried_list.h"
 #include "runner/sweep/study/variant_summary.h"
 
 namespace runner::sweep {
@@ -118,7 +118,7 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   if (auto made = Study::create(unfinished, info); !made) return made.failure();
   std::error_code refused;
   fs::rename(unfinished, folder, refused);
-  if (refused) return core::Failure{"cannot make " + folder + ": " + refused.message()};
+  if (refused) return core::Failure{"cannot create " + folder + ": " + refused.message()};
   return Study::open(folder);
 }
 
@@ -181,7 +181,7 @@ std::optional<Sweep> recorded_sweep(const Study& study, core::Diagnostics& diagn
 
 std::int64_t lease_ms_of(const Sweep& sweep) { return static_cast<std::int64_t>(sweep.config().worker_timeout * 1000); }
 
-bool is_over(const Sweep& sweep, Study& study) {
+bool is_finished(const Sweep& sweep, Study& study) {
   const std::vector<Variant>& variants = study.variants();
   const std::vector<Trial>& trials = study.trials();
   const bool reached = has_limits(sweep) && !study.end_reason().empty();
@@ -193,7 +193,7 @@ bool is_over(const Sweep& sweep, Study& study) {
   if (Pruning(sweep, study).promoted()) return false;
   const auto most = sweep.config().n_trials;
   if (most && static_cast<std::int64_t>(variants.size()) >= *most) return true;
-  return !next_variant(sweep, TriedList(sweep).update(study.changes(), variants, trials));
+  return !next_variant(sweep, ObservationList(sweep).update(study.changes(), variants, trials));
 }
 
 }  // namespace runner::sweep

@@ -48,6 +48,6 @@ struct OpenSweep {
 std::int64_t lease_ms_of(const Sweep& sweep);
 
 /// Whether nothing is left to do.
-bool is_over(const Sweep& sweep, Study& study);
+bool is_finished(const Sweep& sweep, Study& study);
 
 }  // namespace runner::sweep

@@ -55,7 +55,7 @@ bool is_last_step(const store::RunSummary& run, const std::optional<store::Serie
 Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Clock& clock)
     : sweep_(sweep),
       study_(study),
-      tried_(sweep),
+      observations_(sweep),
       regret_(sweep),
       pruning_(sweep, study),
       tally_(sweep),
@@ -96,9 +96,9 @@ Worker::End Worker::run() {
     beat();
   }
   study_.see_worker(id_, study_.now_ms());
-  const bool over = complete_ || is_over(sweep_, study_);
+  const bool over = complete_ || is_finished(sweep_, study_);
   // A sweep ended by a limit may resume with other limits, from any of its trials.
-  const bool for_good = over && study_.end_reason().empty() && is_over(sweep_, study_);
+  const bool for_good = over && study_.end_reason().empty() && is_finished(sweep_, study_);
   if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
   study_.leave();
@@ -127,9 +127,9 @@ bool Worker::start_next() {
   demand.replicates = sweep_.config().replicates;
   demand.propose = [this](const std::vector<Variant>& variants,
                           const std::vector<Trial>& trials) -> std::optional<Variant> {
-    const auto& tried = tried_.update(study_.changes(), variants, trials);
-    waits_ = next_variant_waits(sweep_, tried);
-    return waits_ ? std::nullopt : next_variant(sweep_, tried);
+    const auto& observations = observations_.update(study_.changes(), variants, trials);
+    waits_ = next_variant_waits(sweep_, observations);
+    return waits_ ? std::nullopt : next_variant(sweep_, observations);
   };
   demand.promote = [this] { return pruning_.promoted(); };
   waits_ = false;
@@ -191,8 +191,8 @@ bool Worker::start(Trial trial) {
 /// For a trial that was started before. Skips the search through thousands of folders if this worker pruned it and no
 /// other had it since.
 std::optional<store::RunSummary> Worker::newest_run_of(const Trial& trial) const {
-  const auto own = given_up_.find(trial.number);
-  if (own != given_up_.end() && own->second.claims + 1 == trial.claims) return look_at_run(own->second.run_dir, clock_);
+  const auto own = pruned_.find(trial.number);
+  if (own != pruned_.end() && own->second.claims + 1 == trial.claims) return look_at_run(own->second.run_dir, clock_);
   return find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
 }
 
@@ -340,7 +340,7 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     tell(trial, end);
   } else {
     options_.warn("trial " + std::to_string(trial.number) +
-                  " went to another worker while this one sent no heartbeat; its result here does not count");
+                  " was reassigned to another worker because this one sent no heartbeat; its result here is discarded");
   }
   remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
 }
@@ -410,7 +410,7 @@ void Worker::give_up(const Trial& trial, const store::RunRecord& run, const stor
     if (point.step <= at.step) end.curve.push_back(point);
   }
   end.spent = spent_by(run.run, first_step_of(trial));
-  given_up_[trial.number] = {run.run.run_dir, trial.claims};
+  pruned_[trial.number] = {run.run.run_dir, trial.claims};
   write_down(trial, end);
 }
 
@@ -490,7 +490,7 @@ void Worker::beat() {
   beaten_ns_ = clock_.monotonic_ns();
   study_.see_worker(id_, study_.now_ms());
   if (study_.beat()) return;
-  throw core::RunError("other workers took over this worker's trials, as it sent no heartbeat for too long",
+  throw core::RunError("other workers took over this worker's trials, because it sent no heartbeat for too long",
                        "start it again: roux sweep work " + study_.info().name);
 }
 

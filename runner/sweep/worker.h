@@ -13,11 +13,11 @@
 #include "runner/sweep/analysis/regret.h"
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/spec/sweep.h"
+#include "runner/sweep/study/observation_list.h"
 #include "runner/sweep/study/outcome.h"
 #include "runner/sweep/study/study.h"
 #include "runner/sweep/study/study_counters.h"
 #include "runner/sweep/study/trial_runs.h"
-#include "runner/sweep/study/tried_list.h"
 #include "runner/sweep/trial/crash_note.h"
 #include "runner/sweep/trial/trainings.h"
 
@@ -96,7 +96,7 @@ class Worker {
 
   const Sweep& sweep_;
   Study& study_;
-  TriedList tried_;
+  ObservationList observations_;
   RegretMonitor regret_;
   Pruning pruning_;
   StudyCounters tally_;
@@ -120,11 +120,11 @@ class Worker {
   bool waits_ = false;     ///< the next variant depends on running trials
   std::string failure_, limit_, put_off_for_;
   std::set<std::int64_t> spared_;  ///< trials whose checkpoints were removed
-  struct GivenUp {
+  struct PrunedTrial {
     std::string run_dir;
     std::int64_t claims = 0;
   };
-  std::map<std::int64_t, GivenUp> given_up_;  ///< trials that this worker pruned, which may be promoted
+  std::map<std::int64_t, PrunedTrial> pruned_;  ///< trials that this worker pruned, which may be promoted
 };
 
 }  // namespace runner::sweep

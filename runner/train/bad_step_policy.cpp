@@ -65,9 +65,9 @@ void BadStepPolicy::note_checkpoint() {
 BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, StepResult& result) {
   const bool cares = config_.on_nan == OnNan::kSkip || config_.on_nan == OnNan::kRollback;
   result = step_that_fits(want_grad_norm || cares || config_.spike_grad_z_score.has_value(), saver);
-  if (may_roll_back()) windows_.push_back({failed_step() - (result.moved ? 1 : 0), stepper_.window_start()});
+  if (may_roll_back()) windows_.push_back({failed_step() - (result.stepped ? 1 : 0), stepper_.window_start()});
   if (windows_.size() > kWindowsMax) windows_.pop_front();
-  if (result.moved) {
+  if (result.stepped) {
     remember(result);
     return Outcome::kMoved;
   }
@@ -89,14 +89,14 @@ BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, St
 }
 
 StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
-  const Judge judge_it = [this](const StepResult& result) {
+  const StepGuard guard = [this](const StepResult& result) {
     trouble_ = judge(result);
     find_rank_to_blame(result);
     return !trouble_ || trouble_->action == Action::kIgnore;
   };
   while (true) {
     try {
-      return stepper_.step(want_grad_norm, judge_it);
+      return stepper_.step(want_grad_norm, guard);
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
       std::int64_t size = stepper_.micro_batch_size();
@@ -111,7 +111,7 @@ StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
                              "(sgd), or more memory");
       }
       if (experiment_.ranks != nullptr && !is_shared(error)) throw;  // the other ranks are elsewhere in the step
-      if (!stepper_.can_rewind() || !give_up_copies(saver)) shrink_or_refuse(error, size, what);
+      if (!stepper_.can_rewind() || !switch_to_sync_saves(saver)) shrink_or_refuse(error, size, what);
       stepper_.rewind();
       components::empty_cache(experiment_.device);
       stepper_.set_micro_batch_size(size);
@@ -120,8 +120,8 @@ StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
 }
 
 // Only rank 0 saves. If the memory it frees does not help the other ranks, they come here again.
-bool BadStepPolicy::give_up_copies(Saver& saver) const {
-  const bool given = saver.give_up_copies();
+bool BadStepPolicy::switch_to_sync_saves(Saver& saver) const {
+  const bool given = saver.switch_to_sync_saves();
   if (experiment_.ranks == nullptr) return given;
   return !experiment_.ranks->from_rank_0(given ? "given" : "", "copies of the state").empty();
 }
@@ -166,7 +166,7 @@ std::optional<EvalResult> BadStepPolicy::evaluate(const NamedDataset& set, EvalO
       if (!is_out_of_memory(error)) throw;
       if (experiment_.ranks != nullptr && !is_shared(error)) throw;
       components::empty_cache(experiment_.device);
-      if (give_up_copies(saver)) continue;
+      if (switch_to_sync_saves(saver)) continue;
       std::int64_t size = options.micro_batch_size;
       shrink_or_refuse(
           error, size,
@@ -194,7 +194,7 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::overflow(const StepResult& 
   run_.event("overflow", failed_step(), std::move(data));
   ++overflows_;
   const std::string what = "gradients overflow float16 at the loss scale " + core::short_number(before, 4);
-  console_.line("step " + std::to_string(failed_step()) + " left out: " + what + ", continuing with " +
+  console_.line("step " + std::to_string(failed_step()) + " skipped: " + what + ", continuing with " +
                 core::short_number(now, 4));
   if (before >= kLossScaleMin) return std::nullopt;
   return Trouble{"nan", what, on_nan()};
@@ -312,7 +312,7 @@ void BadStepPolicy::skip(const Trouble& trouble) {
   console_.line("step " + std::to_string(failed_step()) + " skipped: " + trouble.what + "; it saw " + samples_text());
   bad_steps_.push_back(failed_step());
   ++skips_;
-  stepper_.leave_window();
+  stepper_.drop_window();
 }
 
 std::string BadStepPolicy::checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const {

@@ -60,7 +60,7 @@ class BadStepPolicy final : public core::Stateful {
   };
 
   StepResult step_that_fits(bool want_grad_norm, Saver& saver);
-  bool give_up_copies(Saver& saver) const;
+  bool switch_to_sync_saves(Saver& saver) const;
   void shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what);
   std::optional<Trouble> judge(const StepResult& result) const;
   void find_rank_to_blame(const StepResult& result);

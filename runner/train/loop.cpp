@@ -58,15 +58,15 @@ class Loop final : public Context, public core::Stateful {
         metrics_(run, experiment, request.peak_flops),
         media_(run),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
-        faults_(experiment, stepper_, run, console_),
-        saver_(experiment, stepper_, faults_, run, console_, signals_, clock),
+        bad_step_policy_(experiment, stepper_, run, console_),
+        saver_(experiment, stepper_, bad_step_policy_, run, console_, signals_, clock),
         time_limit_(experiment.recipe.launch, request.process_age_s, clock),
         profiler_(experiment, run, request.peak_flops, clock),
         system_metrics_(run, experiment.is_first() ? experiment.recipe.system_metrics.interval : 0.0, clock,
                         request.light) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
-    if (experiment_.rounded_weights) saver_.add_state("rounded_weights", *experiment_.rounded_weights);
+    if (experiment_.master_weights) saver_.add_state("rounded_weights", *experiment_.master_weights);
     for (const auto& [name, part] : stepper_.strategy().rank_states()) saver_.add_rank_state(name, *part);
     if (request_.smoke) {
       experiment_.limits.max_steps = std::min(experiment_.limits.max_steps.value_or(kSmokeSteps), kSmokeSteps);
@@ -76,7 +76,7 @@ class Loop final : public Context, public core::Stateful {
   LoopResult train() {
     if (!request_.checkpoint.empty()) restore();
     system_metrics_.at_step(stepper_.progress().step);
-    if (experiment_.ranks != nullptr) refuse_other_weights(*experiment_.ranks, *experiment_.model);
+    if (experiment_.ranks != nullptr) check_equal_weights(*experiment_.ranks, *experiment_.model);
     saver_.prepare();
     started_ns_ = clock_.monotonic_ns();
     seconds_before_ = stepper_.progress().seconds;
@@ -88,13 +88,13 @@ class Loop final : public Context, public core::Stateful {
       eval_due_ = true;
       evaluate_all();
     }
-    if (faults_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
+    if (bad_step_policy_.may_roll_back() && saver_.last_checkpoint().empty()) save_as_planned();
     while (!ended()) {
       const Progress before = stepper_.progress();
       if (!one_step()) continue;
-      while (!stepper_.strategy().may_pause() && !work_is_done()) one_step();
+      while (!stepper_.strategy().weights_in_sync() && !work_is_done()) one_step();
       const Progress& now = stepper_.progress();
-      if (!experiment_.callbacks.empty() || work_is_done()) make_whole();
+      if (!experiment_.callbacks.empty() || work_is_done()) sync_weights();
       for (const auto& one : experiment_.callbacks) one.callback->on_step_end(*this);
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
@@ -141,12 +141,12 @@ class Loop final : public Context, public core::Stateful {
   }
 
   void log_table(const std::string& name, const components::callback::Table& table) override {
-    if (logs()) media_.add(step(), name, table);
+    if (is_logging_rank()) media_.add(step(), name, table);
   }
   void log_image(const std::string& name, const std::string& caption, const core::Canvas& image) override {
-    if (logs()) media_.add(step(), name, caption, image);
+    if (is_logging_rank()) media_.add(step(), name, caption, image);
   }
-  bool logs() const override { return experiment_.is_first(); }
+  bool is_logging_rank() const override { return experiment_.is_first(); }
   std::vector<std::string> gather(const std::string& mine) override {
     return experiment_.ranks == nullptr ? std::vector{mine}
                                         : experiment_.ranks->all_gather(mine, "a callback's findings");
@@ -281,7 +281,7 @@ class Loop final : public Context, public core::Stateful {
     const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points, resumed or not
     const std::int64_t begin_ns = clock_.monotonic_ns();
     StepResult result;
-    const BadStepPolicy::Outcome outcome = faults_.step(logged, saver_, result);
+    const BadStepPolicy::Outcome outcome = bad_step_policy_.step(logged, saver_, result);
     const std::int64_t end_ns = clock_.monotonic_ns();
     stepper_.progress().seconds = seconds_before_ + static_cast<double>(end_ns - started_ns_) * 1e-9;
     agree(result.notes);
@@ -305,7 +305,7 @@ class Loop final : public Context, public core::Stateful {
   }
 
   /// Call before anything reads the weights between two steps.
-  void make_whole() { stepper_.strategy().make_whole(); }
+  void sync_weights() { stepper_.strategy().sync_weights(); }
 
   void log_step(const StepResult& result) {
     metrics_.log(step(), result, stepper_.progress().seconds);
@@ -361,7 +361,7 @@ class Loop final : public Context, public core::Stateful {
 
   /// Measures the running statistics of the averaged weights, once at the end; with `stopped_early_` nothing changed.
   void update_batch_norm() {
-    const bool wanted = experiment_.weight_average->updates_statistics() && !experiment_.model->buffers().empty();
+    const bool wanted = experiment_.weight_average->updates_bn_stats() && !experiment_.model->buffers().empty();
     if (!wanted || stopped_early_ || !work_is_done() || updated_step_ == step()) return;
     BatchNormUpdateOptions options;
     options.loader = options_.loader;
@@ -379,7 +379,7 @@ class Loop final : public Context, public core::Stateful {
   /// All data sets or, with `stopped_early_`, nothing visible: a signal does not wait for a long evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
-    make_whole();
+    sync_weights();
     EvalOptions options;
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
     options.max_batches = request_.smoke ? kSmokeBatches : eval_.max_batches;
@@ -392,7 +392,7 @@ class Loop final : public Context, public core::Stateful {
     std::vector<EvalResult> results;
     for (const auto& set : experiment_.eval_data) {
       if (traced_) core::log_debug("evaluating " + set.name + " at step " + std::to_string(step()));
-      auto result = faults_.evaluate(set, options, saver_);
+      auto result = bad_step_policy_.evaluate(set, options, saver_);
       stopped_early_ = !result;
       if (stopped_early_) return agree_on_signal();
       results.push_back(*std::move(result));
@@ -420,12 +420,12 @@ class Loop final : public Context, public core::Stateful {
 
   /// At a point set by the recipe alone.
   void save_as_planned() {
-    faults_.note_checkpoint();
+    bad_step_policy_.note_checkpoint();
     save();
   }
 
   void save(Saver::When when = Saver::When::kBetweenSteps) {
-    make_whole();
+    sync_weights();
     saver_.save(eval_metrics(), when);
   }
 
@@ -470,7 +470,7 @@ class Loop final : public Context, public core::Stateful {
     node.set("steps_per_s", Node::floating(now.seconds > 0 ? static_cast<double>(now.step) / now.seconds : 0.0));
     node.set("peak_memory_bytes", Node::integer(peak_memory_bytes()));
     if (tensor_memory_peak_bytes() > 0) node.set("peak_tensor_bytes", Node::integer(tensor_memory_peak_bytes()));
-    faults_.add_to_summary(node);
+    bad_step_policy_.add_to_summary(node);
     for (const auto& [name, value] : latest_) node.set(name, Node::floating(value));
     if (saver_.best_value()) {
       node.set("best_" + *saver_.config().monitor, Node::floating(*saver_.best_value()));
@@ -494,7 +494,7 @@ class Loop final : public Context, public core::Stateful {
   StepMetrics metrics_;
   Media media_;
   Console console_;
-  BadStepPolicy faults_;
+  BadStepPolicy bad_step_policy_;
   Saver saver_;
   TimeLimit time_limit_;
   Profiler profiler_;

@@ -32,9 +32,9 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
   prepare_device(recipe);
   const auto experiment = build_experiment(recipe, {}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
-  const core::Node& base = recipe.at("optimizer.lr");
-  if (base.as_double() == 0.0) {
-    diagnostics.error(base.location(), "optimizer.lr is 0, so the ratios of groups with their own rate are undefined",
+  if (recipe.base_lr == 0.0) {
+    diagnostics.error(recipe.place("optimizer.lr"),
+                      "optimizer.lr is 0, so the ratios of groups with their own rate are undefined",
                       "set any other rate: the range test replaces it");
     return std::nullopt;
   }
@@ -42,7 +42,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
                                                recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (init) checkpoint::load_init_weights(*init, *experiment->model);
-  experiment->scheduler = std::make_shared<Climb>(request, base.as_double());
+  experiment->scheduler = std::make_shared<Climb>(request, recipe.base_lr);
   experiment->weight_average.reset();
   StepperOptions options = stepper_options(experiment->recipe);
   options.schedule = {};  // one rate per step, regardless of the recipe's schedule

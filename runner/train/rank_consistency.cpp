@@ -61,35 +61,35 @@ Start start_of(const Node& node) {
 
 }  // namespace
 
-std::shared_ptr<ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request) {
+std::shared_ptr<ProcessGroup> join_process_group(const resolve::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
   const auto& launch = recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
   std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
   const Surroundings surroundings = present_surroundings();
-  refuse_differences(*ranks,
-                     {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
-                      {"LibTorch", surroundings.libtorch},
-                      {"the recipe", recipe.hash()},
-                      {"the device", recipe.device == "auto" ? request.auto_device : recipe.device},
-                      {"CPU instructions", surroundings.cpu_capability},
-                      {"threads", std::to_string(surroundings.threads)}},
-                     "who we are", "ranks must agree on all of this");
+  check_ranks_agree(*ranks,
+                    {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
+                     {"LibTorch", surroundings.libtorch},
+                     {"the recipe", recipe.hash()},
+                     {"the device", recipe.device == "auto" ? request.auto_device : recipe.device},
+                     {"CPU instructions", surroundings.cpu_capability},
+                     {"threads", std::to_string(surroundings.threads)}},
+                    "rank identity", "ranks must agree on all of this");
   return ranks;
 }
 
-void refuse_other_weights(ProcessGroup& ranks, const components::model::Model& model) {
+void check_equal_weights(ProcessGroup& ranks, const components::model::Model& model) {
   artifact::Checksum checksum;
   for (const auto& parameter : model.parameters()) {
     const at::Tensor values = parameter.tensor.detach().cpu().contiguous();
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
-  refuse_differences(ranks, {{"the initial weights", checksum.text()}}, "weights",
-                     "a component does not draw them from the seed, or reads another file");
+  check_ranks_agree(ranks, {{"the initial weights", checksum.text()}}, "weights",
+                    "a component does not draw them from the seed, or reads another file");
 }
 
-std::optional<Start> choose_together(ProcessGroup* ranks, core::Diagnostics& diagnostics,
-                                     const std::function<Start()>& choose) {
+std::optional<Start> choose_start_on_rank_0(ProcessGroup* ranks, core::Diagnostics& diagnostics,
+                                            const std::function<Start()>& choose) {
   if (ranks == nullptr || ranks->rank() == 0) {
     Start start = choose();
     const bool refused = diagnostics.has_errors();
@@ -102,8 +102,8 @@ std::optional<Start> choose_together(ProcessGroup* ranks, core::Diagnostics& dia
   return start_of(read(told));
 }
 
-std::unique_ptr<store::RunWriter> open_together(ProcessGroup* ranks,
-                                                const std::function<std::unique_ptr<store::RunWriter>()>& open) {
+std::unique_ptr<store::RunWriter> open_run_on_rank_0(ProcessGroup* ranks,
+                                                     const std::function<std::unique_ptr<store::RunWriter>()>& open) {
   if (ranks == nullptr) return open();
   if (ranks->rank() == 0) {
     std::unique_ptr<store::RunWriter> run = open();

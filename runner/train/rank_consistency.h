@@ -24,17 +24,18 @@ namespace runner::train {
 
 /// Joins the process group if the request has one; null: this process trains alone. RunError when a rank does not join,
 /// or differs in recipe, program, CPU instructions or threads: the message shows both.
-std::shared_ptr<distributed::ProcessGroup> meet_ranks(const resolve::Recipe& recipe, const TrainRequest& request);
+std::shared_ptr<distributed::ProcessGroup> join_process_group(const resolve::Recipe& recipe,
+                                                              const TrainRequest& request);
 
 /// RunError when the weights of two ranks differ.
-void refuse_other_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);
+void check_equal_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);
 
 /// Rank 0 chooses how the run begins and tells the others. Nothing when it was refused, which rank 0 reports.
-std::optional<Start> choose_together(distributed::ProcessGroup* ranks, core::Diagnostics& diagnostics,
-                                     const std::function<Start()>& choose);
+std::optional<Start> choose_start_on_rank_0(distributed::ProcessGroup* ranks, core::Diagnostics& diagnostics,
+                                            const std::function<Start()>& choose);
 
 /// Rank 0 opens the run; the others get a writer of the same run that discards everything.
-std::unique_ptr<store::RunWriter> open_together(distributed::ProcessGroup* ranks,
-                                                const std::function<std::unique_ptr<store::RunWriter>()>& open);
+std::unique_ptr<store::RunWriter> open_run_on_rank_0(distributed::ProcessGroup* ranks,
+                                                     const std::function<std::unique_ptr<store::RunWriter>()>& open);
 
 }  // namespace runner::train

@@ -33,6 +33,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/memory_limits.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/training_device.h"
@@ -219,8 +220,14 @@ core::RunError as_run_error(const std::exception& error) {
     return core::RunError("out of memory: " + plain_text(error),
                           "use a smaller model, smaller batches, a larger training.max_memory, or more memory");
   }
+  const std::string text = plain_text(error);
+  if (text.starts_with("CUDA error")) {
+    return core::RunError(text.substr(0, text.find('\n')),
+                          "look at `nvidia-smi` and the kernel's log; `roux resume` continues at the last checkpoint, "
+                          "and CUDA_LAUNCH_BLOCKING=1 names the operation that fails");
+  }
   const bool torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
-  return core::RunError((torch ? "LibTorch: " : "") + plain_text(error));
+  return core::RunError((torch ? "LibTorch: " : "") + text);
 }
 
 int train_into(Experiment& experiment, store::RunWriter& run, std::optional<ProvenanceRecorder>& recorder,
@@ -275,11 +282,13 @@ class Training {
   /// Runs the checks that need no data, and starts prefetching the checkpoint.
   bool look_ahead() {
     configure_torch(recipe_);
-    ranks_ = meet_ranks(recipe_, request_);
+    ranks_ = join_process_group(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
     settle_device();
-    const auto& max_memory = recipe_.training.max_memory;
+    if (!fits_gpu()) return false;
+    const bool on_cpu = device_of(recipe_).is_cpu();  // the program limits the memory of a GPU
+    const auto max_memory = on_cpu ? recipe_.training.max_memory : std::nullopt;
     if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
       held_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
@@ -313,7 +322,7 @@ class Training {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
       check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);
     }
-    run_ = open_together(ranks_.get(), [&] { return open_run(recipe_, resolved_, start_, request_, clock_); });
+    run_ = open_run_on_rank_0(ranks_.get(), [&] { return open_run(recipe_, resolved_, start_, request_, clock_); });
     return true;
   }
 
@@ -341,7 +350,7 @@ class Training {
     const bool is_open = recipe_.device == "auto";
     if (is_open) {
       if (start_.device.starts_with("cuda") && request_.auto_device == "cpu") {
-        throw core::RunError("the run began on " + start_.device + ", and here roux can only train on the CPU",
+        throw core::RunError("the run was trained on " + start_.device + ", but only the CPU is available here",
                              "resume it where it can use a GPU, or with --set device=cpu --allow-change device",
                              core::kExitUsage);
       }
@@ -352,9 +361,20 @@ class Training {
     resolved_ = is_open || request_.resolved_json.empty() ? recipe_.resolved_json() : request_.resolved_json;
   }
 
+  /// What a GPU cannot hold is known before anything is loaded.
+  bool fits_gpu() {
+    if (request_.gpu_memory_bytes == 0 || device_of(recipe_).is_cpu()) return true;
+    core::Diagnostics told_by_build;
+    const auto planned = build_experiment(recipe_, {.meta = true}, told_by_build);
+    if (planned != nullptr) {
+      check_gpu_memory(*planned, estimate_memory(*planned), request_.gpu_memory_bytes, diagnostics_);
+    }
+    return !diagnostics_.has_errors();
+  }
+
   /// Rank 0 decides for all.
   bool agree(const std::function<Start()>& choose) {
-    std::optional<Start> found = choose_together(ranks_.get(), diagnostics_, choose);
+    std::optional<Start> found = choose_start_on_rank_0(ranks_.get(), diagnostics_, choose);
     if (found) start_ = *std::move(found);
     return found.has_value();
   }

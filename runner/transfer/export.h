@@ -11,7 +11,7 @@ namespace runner::transfer {
 struct RunsExportRequest {
   std::vector<std::string> runs = {};  ///< with `filter` empty too: the newest
   std::string filter = "";
-  std::vector<std::string> metrics = {};  ///< names, in which `*` stands for any text; empty: all
+  std::vector<std::string> metrics = {};  ///< names, in which `*` matches any text; empty: all
   std::string format = "csv";             ///< csv, jsonl: a line a point; json: the run, its recipe, points, events
   std::string output = "";                ///< a file; "" is standard output
   bool per_run = false;                   ///< `output` is a folder that gets a file for each run

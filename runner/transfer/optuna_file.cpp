@@ -170,7 +170,7 @@ std::pair<std::int64_t, std::string> find(const Database& database, const std::s
   if (name.empty() && all.size() == 1) return all.front();
   throw core::RunError(name.empty() ? path + " has " + std::to_string(all.size()) + " studies; select one with --study"
                                     : path + " has no study called \"" + name + "\"",
-                       "--study takes one of " + known);
+                       "--study must be one of " + known);
 }
 
 /// Calls `take` with the trial that each row of a table belongs to.

@@ -40,7 +40,7 @@ std::string type_text(const Property& property) {
   };
   switch (property.type) {
     case Type::kBoolean: return "`true` or `false`";
-    case Type::kInteger: return bounded("integer");
+    case Type::kInteger: return bounded(property.or_auto ? "`auto` or integer" : "integer");
     case Type::kNumber: return bounded("number");
     case Type::kString: {
       if (property.enum_values.empty())
@@ -110,7 +110,7 @@ std::string rules(const Fragment& fragment) {
   std::string text;
   for (const Property& property : fragment.properties)
     for (const std::string& other : property.exclusive_with)
-      text += "- " + code(property.name) + " and " + code(other) + " exclude each other.\n";
+      text += "- " + code(property.name) + " and " + code(other) + " are mutually exclusive.\n";
   for (const auto& check : fragment.checks) text += "- " + code(check.rule) + "\n";
   return text.empty() ? "" : "\nRules:\n\n" + text;
 }

@@ -24,9 +24,9 @@
 namespace {
 
 using components::sampler::Dimension;
+using components::sampler::Observation;
 using components::sampler::Point;
 using components::sampler::Sampler;
-using components::sampler::Tried;
 using runner::core::Node;
 using std::numbers::pi;
 
@@ -195,13 +195,13 @@ std::shared_ptr<Sampler> build(const std::string& name, const Function& function
 }
 
 /// A study; what was tried.
-std::vector<Tried> study(const Sampler& sampler, const Function& function, std::int64_t trials) {
-  std::vector<Tried> tried;
-  while (static_cast<std::int64_t>(tried.size()) < trials) {
-    const Point point = sampler.propose(tried).value();
-    tried.push_back({point, Tried::State::kComplete, {function.value(point)}});
+std::vector<Observation> study(const Sampler& sampler, const Function& function, std::int64_t trials) {
+  std::vector<Observation> observations;
+  while (static_cast<std::int64_t>(observations.size()) < trials) {
+    const Point point = sampler.propose(observations).value();
+    observations.push_back({point, Observation::State::kComplete, {function.value(point)}});
   }
-  return tried;
+  return observations;
 }
 
 void best(const std::string& name, std::int64_t seeds, std::int64_t trials, const std::string& only) {
@@ -211,7 +211,7 @@ void best(const std::string& name, std::int64_t seeds, std::int64_t trials, cons
     line += std::string(line.size() > 1 ? ", " : "") + "\"" + function.name + "\": [";
     for (std::int64_t seed = 0; seed < seeds; ++seed) {
       double least = std::numeric_limits<double>::infinity();
-      for (const Tried& one : study(*build(name, function, static_cast<std::uint64_t>(seed)), function, trials)) {
+      for (const Observation& one : study(*build(name, function, static_cast<std::uint64_t>(seed)), function, trials)) {
         least = std::min(least, one.values.front());
       }
       char text[32];
@@ -226,13 +226,13 @@ void best(const std::string& name, std::int64_t seeds, std::int64_t trials, cons
 void cost(const std::string& name, std::int64_t trials) {
   std::string line = "{";
   for (const Function& function : functions()) {
-    std::vector<Tried> tried = study(*build("random", function, 0), function, trials);
+    std::vector<Observation> observations = study(*build("random", function, 0), function, trials);
     const auto sampler = build(name, function, 0);
     constexpr int kProposals = 20;
     const std::clock_t begin = std::clock();
     for (int i = 0; i < kProposals; ++i) {
-      const Point point = sampler->propose(tried).value();
-      tried.push_back({point, Tried::State::kComplete, {function.value(point)}});
+      const Point point = sampler->propose(observations).value();
+      observations.push_back({point, Observation::State::kComplete, {function.value(point)}});
     }
     const double spent_us = static_cast<double>(std::clock() - begin) * 1e6 / CLOCKS_PER_SEC;
     char text[64];

@@ -87,7 +87,7 @@ store::NewRun new_run(const std::string& output_dir) {
 
 void burst(std::int64_t points) {
   std::string folder = (fs::temp_directory_path() / "roux-bench-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) throw runner::core::RunError("cannot make " + folder);
+  if (mkdtemp(folder.data()) == nullptr) throw runner::core::RunError("cannot create " + folder);
   pour(*store::RunWriter::create(new_run(folder), runner::core::system_clock()).value(), points);
   fs::remove_all(folder);
 }

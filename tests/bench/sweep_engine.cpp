@@ -15,8 +15,8 @@
 #include "runner/sweep/pruning.h"
 #include "runner/sweep/spec/sweep.h"
 #include "runner/sweep/studies.h"
+#include "runner/sweep/study/observation_list.h"
 #include "runner/sweep/study/study_counters.h"
-#include "runner/sweep/study/tried_list.h"
 
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {
@@ -106,7 +106,7 @@ double cpu_s() {
 
 void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   const runner::core::Clock& clock = system_clock();
-  sweep::TriedList tried(sweep);
+  sweep::ObservationList observations(sweep);
   sweep::StudyCounters tally(sweep);
   std::int64_t sampler_ns = 0;
   sweep::Study::Demand demand;
@@ -114,7 +114,7 @@ void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   demand.variants_max = *sweep.config().n_trials;
   demand.propose = [&](const std::vector<sweep::Variant>& variants,
                        const std::vector<sweep::Trial>& trials) -> std::optional<sweep::Variant> {
-    const auto& known = tried.update(study.changes(), variants, trials);
+    const auto& known = observations.update(study.changes(), variants, trials);
     const std::int64_t begin_ns = clock.monotonic_ns();
     const auto point = sweep.sampler().propose(known);
     sampler_ns += clock.monotonic_ns() - begin_ns;

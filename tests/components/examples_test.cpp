@@ -21,16 +21,16 @@ using components::DataSignature;
 using components::Dtype;
 using components::kBatch;
 using components::kTime;
-using components::Port;
+using components::TensorSpec;
 using runner::core::Diagnostics;
 using runner::core::Node;
 
 namespace {
 
-/// The situations a component may be made for: data, and what the model gives.
+/// The situations a component may be made for: data, and what the model returns.
 struct Situation {
   DataSignature data;
-  Port output;
+  TensorSpec output;
 };
 
 std::vector<Situation> situations() {
@@ -46,9 +46,10 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   if (kind == "metric") return metric::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
-  if (kind == "optimizer") return optimizer::build(block, {optimizer::cut_groups(block, {}, diagnostics)}) != nullptr;
-  for (const Port& port :
-       {s.data.input, Port{"x", Dtype::kFloat32, {kBatch, kTime, 8}}, Port{"x", Dtype::kFloat32, {kBatch, 6, 8, 8}}}) {
+  if (kind == "optimizer")
+    return optimizer::build(block, {optimizer::make_param_groups(block, {}, diagnostics)}) != nullptr;
+  for (const TensorSpec& port : {s.data.input, TensorSpec{"x", Dtype::kFloat32, {kBatch, kTime, 8}},
+                                 TensorSpec{"x", Dtype::kFloat32, {kBatch, 6, 8, 8}}}) {
     const layer::Inputs inputs{"layers.0", "layers[0]", "the data", port, "x", 16, false, block, diagnostics};
     if (layer::build(block, inputs) != nullptr) return true;
   }

@@ -1,4 +1,5 @@
-// A driver's library with one GPU in it, for tests/runner/core/platform/gpu_usage_test.cpp.
+// A driver's library with one GPU in it, or FAKE_GPUS of them, for tests/runner/core/platform/gpu_usage_test.cpp.
+#include <cstdlib>
 
 namespace {
 
@@ -16,7 +17,8 @@ extern "C" {
 __attribute__((visibility("default"))) int nvmlInit_v2() { return 0; }
 __attribute__((visibility("default"))) int nvmlShutdown() { return 0; }
 __attribute__((visibility("default"))) int nvmlDeviceGetCount_v2(unsigned int* count) {
-  *count = 1;
+  const char* wanted = std::getenv("FAKE_GPUS");
+  *count = wanted == nullptr ? 1 : static_cast<unsigned int>(std::atoi(wanted));
   return 0;
 }
 __attribute__((visibility("default"))) int nvmlDeviceGetHandleByIndex_v2(unsigned int, void** device) {

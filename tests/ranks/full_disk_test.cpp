@@ -111,12 +111,12 @@ TEST_CASE("a save that finds no room waits for it, and the run ends as if nothin
       Process process(disk.run({"--set", std::string("checkpoint.async_save=") + async}), kOneThread, disk.folder());
       REQUIRE(process.wait_for("step-000050"));
       disk.fill();
-      REQUIRE(process.wait_for("waits for room"));
+      REQUIRE(process.wait_for("waits for disk space"));
       disk.make_room();
       const int status = process.wait();
       INFO(process.output());
       CHECK(status == 0);
-      CHECK(process.output().find("there is room again for the save of step") != std::string::npos);
+      CHECK(process.output().find("disk space is available again: saving step") != std::string::npos);
       CHECK(disk.whole_checkpoints() == 6);
     }
   }
@@ -182,7 +182,7 @@ TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks
                       disk.folder());
       REQUIRE(process.wait_for("step-000050"));
       disk.fill();
-      REQUIRE(process.wait_for("waits for room"));
+      REQUIRE(process.wait_for("waits for disk space"));
       if (c.signal) process.send(SIGTERM);
       const int status = process.wait();
       INFO(process.output());

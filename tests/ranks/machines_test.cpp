@@ -189,7 +189,7 @@ TEST_CASE("a rank of another machine that finds something wrong is told in its w
   CHECK(second->wait() == 1);
   CHECK(first->wait() == 1);
   INFO(first->output() << second->output());
-  const std::string why = "cannot make the folder /dev/null/logs: part of the path is not a folder\n";
+  const std::string why = "cannot create the folder /dev/null/logs: part of the path is not a folder\n";
   CHECK(second->output().find("error: " + why) != std::string::npos);
   CHECK(std::regex_search(first->output(), std::regex("error: machine 1 \\([^)]+\\) failed: " + why)));
 }

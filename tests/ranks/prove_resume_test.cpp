@@ -4,8 +4,11 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <string>
+#include <vector>
 
+#include "tests/support/process/pretended_gpu.h"
 #include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
 
@@ -15,12 +18,14 @@ using tests::Process;
 using tests::TempDir;
 
 // A failure prints the seed of its kills.
-void prove(const std::string& recipe, const std::vector<std::string>& more = {}) {
+void prove(const std::string& recipe, const std::vector<std::string>& more = {}, bool on_gpu = false) {
   const TempDir dir;
   std::vector<std::string> command = {tests::roux_program(), "prove-resume", "tests/ranks/recipes/" + recipe,
                                       "--output-dir", dir.path()};
   command.insert(command.end(), more.begin(), more.end());
-  Process process(command, {}, ROUX_SOURCE_DIR);
+  using Environment = std::map<std::string, std::string>;
+  Process process(on_gpu ? tests::on_gpu(command) : command, on_gpu ? tests::with_gpus() : Environment{},
+                  ROUX_SOURCE_DIR);
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -56,4 +61,12 @@ TEST_CASE("the steps to be killed at can be named, and a recipe that the clock d
   CHECK(refused.wait() == 2);
   INFO(refused.output());
   CHECK(refused.output().find("eval.eval_steps counts time") != std::string::npos);
+}
+
+TEST_CASE("a training on a GPU ends bit-identical however it is killed", "[ranks][prove]") {
+  prove("csv_table.yaml", {"--set", "device=cuda"}, true);
+}
+
+TEST_CASE("a GPT on a GPU ends bit-identical however it is killed", "[ranks][prove]") {
+  prove("gpt.yaml", {"--set", "device=cuda", "--kills", "5"}, true);
 }

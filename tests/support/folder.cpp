@@ -11,7 +11,7 @@ namespace fs = std::filesystem;
 
 Folder::Folder() : before_(fs::current_path()) {
   std::string name = (fs::temp_directory_path() / "roux-test-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a folder for the test: " + name);
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot create a folder for the test: " + name);
   path_ = name;
   fs::current_path(path_);
 }

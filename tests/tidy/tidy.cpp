@@ -420,7 +420,7 @@ class Tidy {
   }
 
   void check_alive(const Source& source) {
-    if (source.path == "runner/cmake/torch_pch.h" || source.path == "runner/cli/precompiled.h") return;
+    if (source.path.ends_with("_pch.h")) return;
     if (is_included(source.path) && source.layer != "include" && !used_.contains(source.path)) {
       error(source.path, 1, "no file includes this header");
     }

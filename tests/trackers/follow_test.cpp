@@ -43,7 +43,7 @@ class Tool final : public Tracker {
                       std::to_string(static_cast<int>(point.value)));
     }
   }
-  std::int64_t left_out() const override { return without_place; }
+  std::int64_t rejected_points() const override { return without_place; }
   void log_text(const Text& text) override { given.push_back(text.name + ": " + text.text); }
   void log_image(const Image& image) override { given.push_back("image " + image.name); }
   void log_table(const Table& table) override {
@@ -117,10 +117,10 @@ TEST_CASE("what went wrong is on record until the next flush", "[trackers][follo
   CHECK(record().problem == "the tool says no");
   CHECK(record().problem_ms == f.clock.wall_ms());
   CHECK(record().cursor.rows.metrics == 0);
-  f.tool.logs_fail = {Remedy::kLeaveOut};
+  f.tool.logs_fail = {Remedy::kReject};
   f.follow();
   CHECK(record().problem.empty());
-  CHECK(record().left_out == 1);
+  CHECK(record().rejected == 1);
   CHECK(record().cursor.rows.metrics == 1);
   CHECK(runner::store::last_metric_row(f.run.dir) == 1);
 }
@@ -159,7 +159,7 @@ TEST_CASE("a tool that is down is tried again, later each time", "[trackers][fol
   f.log(1, 5);
   f.writer->finish(RunStatus::kFinished, "");
   f.meanwhile.next = [] { return true; };
-  f.tool.starts_fail.assign(8, Remedy::kTryAgain);
+  f.tool.starts_fail.assign(8, Remedy::kRetry);
   const FollowResult result = f.follow(true);
   CHECK(result.problem.empty());
   CHECK(f.meanwhile.waited_ms == std::vector<std::int64_t>{1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000});
@@ -172,7 +172,7 @@ TEST_CASE("one that has to leave while a tool is down says what is wrong", "[tra
   f.log(1, 5);
   f.commit();
   f.meanwhile.next = [] { return false; };
-  f.tool.starts_fail = {Remedy::kTryAgain};
+  f.tool.starts_fail = {Remedy::kRetry};
   CHECK(f.follow(true).problem == "the tool says no");
   CHECK(f.tool.kept.empty());
 }
@@ -181,7 +181,7 @@ TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trac
   Fixture f;
   f.log(1, 5);
   f.commit();
-  f.tool.starts_fail = {Remedy::kTryAgain};
+  f.tool.starts_fail = {Remedy::kRetry};
   CHECK(f.follow().problem == "the tool says no");
   CHECK(f.meanwhile.waited_ms.empty());
 }
@@ -207,8 +207,8 @@ TEST_CASE("points that a tool has no place for are counted", "[trackers][follow]
   f.tool.without_place = 1;
   const FollowResult result = f.follow();
   CHECK(result.points == 1);
-  CHECK(result.left_out == 1);
-  CHECK(runner::store::Cursors(f.run.dir).get("tool").left_out == 1);
+  CHECK(result.rejected_points == 1);
+  CHECK(runner::store::Cursors(f.run.dir).get("tool").rejected == 1);
 }
 
 TEST_CASE("one at a time brings a run to a tracker, and it can be told again", "[trackers][follow]") {
@@ -233,9 +233,9 @@ TEST_CASE("data that a tool does not take are left out and counted", "[trackers]
   Fixture f;
   f.log(1, 5);
   f.commit();
-  f.tool.logs_fail = {Remedy::kLeaveOut};
+  f.tool.logs_fail = {Remedy::kReject};
   const FollowResult result = f.follow();
-  CHECK(result.left_out == 1);
+  CHECK(result.rejected_points == 1);
   CHECK(result.problem.empty());
   f.log(2, 4);
   f.commit();
@@ -301,7 +301,7 @@ TEST_CASE("a rewind is told, or what counts is sent again", "[trackers][follow]"
   }
   SECTION("again, and ended before the next flush: it is known to have nothing") {
     f.tool.restarts = true;
-    f.tool.flushes_fail = {Remedy::kTryAgain};
+    f.tool.flushes_fail = {Remedy::kRetry};
     f.follow();
     CHECK(runner::store::Cursors(f.run.dir).get("tool").state.is_null());
     f.tool.restarts = false;
@@ -327,7 +327,7 @@ TEST_CASE("what lies in files reaches the tool, and a table as its cells", "[tra
   f.commit();
   const FollowResult result = f.follow();
   CHECK(result.problem.empty());
-  CHECK(result.left_out == 1);
+  CHECK(result.rejected_points == 1);
   CHECK(f.tool.kept == Lines{"image image one", "table table one: x y 1 b", "profile profile one"});
 }
 

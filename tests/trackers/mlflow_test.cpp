@@ -108,7 +108,7 @@ TEST_CASE("more than one request holds is sent in several", "[trackers][mlflow]"
   f.commit();
   const auto result = f.follow(block(server));
   CHECK(result.points == 2500);
-  CHECK(result.left_out == 0);
+  CHECK(result.rejected_points == 0);
   CHECK(only_run(server).points().size() == 2500);
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("what a server refuses is left out, and the rest arrives", "[trackers]
     return request == first + 1 ? std::optional(MlflowStandIn::Fault{{400, "never", HttpReply::Fate::kAnswer}, false})
                                 : std::nullopt;
   };
-  CHECK(f.follow(block(server)).left_out == 1);
+  CHECK(f.follow(block(server)).rejected_points == 1);
   f.log(3, 0.25);
   f.commit();
   f.follow(block(server));
@@ -248,7 +248,7 @@ TEST_CASE("a run that is given goes on, or is the parent of a new one", "[tracke
   SECTION("has to be there") {
     const auto result = f.follow(block(server, R"(, "run_id": "other")"));
     CHECK(result.problem == "MLflow at " + server.url() + " has no run other");
-    CHECK(result.hint == "is it another server?");
+    CHECK(result.hint == "check that MLFLOW_TRACKING_URI is the server of this run");
   }
 }
 

@@ -170,7 +170,7 @@ def check_certificates(world):
         world.expect(shown(world.other.certificate("stranger")), "set client_cert_path")
         world.expect(shown(world.own.certificate("no_key", with_key=False)), "client_cert_path must be a file")
     with relay(None) as url:
-        world.expect(webhook(url), "does this port use TLS?")
+        world.expect(webhook(url), "check that this port uses TLS")
 
 
 def check_mlflow(world, source):

@@ -25,10 +25,10 @@ std::vector<ArtifactFile> artifact_files(const Artifact& artifact, std::optional
       add(artifact.path, "");
     }
   } catch (const fs::filesystem_error& error) {
-    throw TrackerError(TrackerError::Remedy::kLeaveOut, error.what());
+    throw TrackerError(TrackerError::Remedy::kReject, error.what());
   }
   if (size_limit && bytes > *size_limit) {
-    throw TrackerError(TrackerError::Remedy::kLeaveOut,
+    throw TrackerError(TrackerError::Remedy::kReject,
                        artifact.kind + " " + artifact.name + " of " + runner::core::format_bytes(bytes) +
                            " is larger than artifact_size_limit, " + runner::core::format_bytes(*size_limit));
   }

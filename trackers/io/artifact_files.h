@@ -15,7 +15,7 @@ struct ArtifactFile {
   std::string below;  ///< relative to the artifact's folder; "" if it is a file itself
 };
 
-/// The files of an artifact, sorted by name. TrackerError (kLeaveOut) when their total size exceeds the limit, or when
+/// The files of an artifact, sorted by name. TrackerError (kReject) when their total size exceeds the limit, or when
 /// they were deleted meanwhile.
 std::vector<ArtifactFile> artifact_files(const Artifact& artifact, std::optional<std::int64_t> size_limit);
 

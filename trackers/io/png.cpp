@@ -32,10 +32,10 @@ int channels_of(char colour_type) {
 
 Png read_png(const std::string& path) {
   auto read = runner::core::read_file(path, kBytesMax);
-  if (!read) throw TrackerError(TrackerError::Remedy::kLeaveOut, read.failure().message, read.failure().hint);
+  if (!read) throw TrackerError(TrackerError::Remedy::kReject, read.failure().message, read.failure().hint);
   Png png{std::move(read).value()};
   if (png.bytes.size() < kHeaderBytes || !png.bytes.starts_with(kBegin)) {
-    throw TrackerError(TrackerError::Remedy::kLeaveOut, path + " is not a PNG file");
+    throw TrackerError(TrackerError::Remedy::kReject, path + " is not a PNG file");
   }
   png.width = big_endian(png.bytes, kWidthAt);
   png.height = big_endian(png.bytes, kHeightAt);

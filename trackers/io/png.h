@@ -12,7 +12,7 @@ struct Png {
   int channels = 0;  ///< 1 grey, 2 grey and opacity, 3 colour, 4 colour and opacity
 };
 
-/// TrackerError (kLeaveOut) when the file cannot be read or is not a PNG.
+/// TrackerError (kReject) when the file cannot be read or is not a PNG.
 Png read_png(const std::string& path);
 
 }  // namespace trackers

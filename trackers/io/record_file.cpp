@@ -23,7 +23,7 @@ constexpr std::size_t kIdBytesMax = 40;
 TrackerError refused(const std::string& path, const char* what) {
   const int error = errno;
   const bool passes = error == ENOSPC || error == EDQUOT || error == EINTR || error == EIO;
-  return {passes ? TrackerError::Remedy::kTryAgain : TrackerError::Remedy::kPause,
+  return {passes ? TrackerError::Remedy::kRetry : TrackerError::Remedy::kPause,
           std::string("cannot ") + what + " " + path + ": " + std::strerror(error)};
 }
 

@@ -24,8 +24,8 @@ struct Run {
 struct Point {
   const std::string* name;  ///< `loss`, `val/accuracy`, `system/cpu`
   std::int64_t step, time_ms;
-  double value;             ///< may be NaN or infinite
-  bool of_machine = false;  ///< of the context "system": sampled by time, at the current step
+  double value;                   ///< may be NaN or infinite
+  bool is_system_metric = false;  ///< of the context "system": sampled by time, at the current step
 };
 
 struct Text {
@@ -88,9 +88,9 @@ struct End {
 class TrackerError : public runner::core::RunError {
  public:
   enum class Remedy {
-    kTryAgain,  ///< retry later with the same data: it is down, slow or full
-    kPause,     ///< pause until the user acts: a password, a version
-    kLeaveOut,  ///< skip these data, which it does not accept; the next may fit
+    kRetry,   ///< retry later with the same data: it is down, slow or full
+    kPause,   ///< pause until the user acts: a password, a version
+    kReject,  ///< skip these data, which it does not accept; the next may fit
   };
   TrackerError(Remedy remedy, const std::string& message, const std::string& hint = "")
       : RunError(message, hint), remedy_(remedy) {}

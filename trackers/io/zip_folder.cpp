@@ -60,7 +60,7 @@ void read_pieces(const fs::path& path, Take take) {
   while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0) {
     take(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
   }
-  if (!in.eof()) throw TrackerError(TrackerError::Remedy::kTryAgain, "cannot read " + path.string());
+  if (!in.eof()) throw TrackerError(TrackerError::Remedy::kRetry, "cannot read " + path.string());
 }
 
 std::vector<Entry> entries_of(const std::string& folder, const std::string& path) {
@@ -129,8 +129,7 @@ void zip_folder(const std::string& folder, const std::string& path) {
   out.close();
   std::error_code error;
   if (out) fs::rename(partial, path, error);
-  if (!out || error)
-    throw refused(path, TrackerError::Remedy::kTryAgain, error ? error.message() : "the disk refuses it");
+  if (!out || error) throw refused(path, TrackerError::Remedy::kRetry, error ? error.message() : "the disk refuses it");
 }
 
 }  // namespace trackers

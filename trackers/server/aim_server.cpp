@@ -67,7 +67,7 @@ void AimServer::require(const HttpAnswer& answer, const std::string& what) const
   const json thrown = read.is_object() ? read.value("exception", json::object()) : json::object();
   const std::string words =
       thrown.is_object() ? thrown.value("class_name", "") + ": " + thrown.value("message", "") : "";
-  throw TrackerError(Remedy::kTryAgain, who() + " fails in " + what + ": " + runner::core::quote(words, 300));
+  throw TrackerError(Remedy::kRetry, who() + " fails in " + what + ": " + runner::core::quote(words, 300));
 }
 
 }  // namespace trackers

@@ -31,7 +31,7 @@ class Upload {
     descriptor_ = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     struct stat info = {};
     if (descriptor_ < 0 || fstat(descriptor_, &info) != 0) {
-      throw TrackerError(Remedy::kLeaveOut, "cannot read " + path + ": " + std::strerror(errno));
+      throw TrackerError(Remedy::kReject, "cannot read " + path + ": " + std::strerror(errno));
     }
     bytes_ = info.st_size;
   }
@@ -92,7 +92,7 @@ std::optional<std::string> way_out(CURLcode code, std::string_view words) {
     case CURLE_SSL_CERTPROBLEM: return "client_cert_path must be a file with a certificate and its key (PEM)";
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_RECV_ERROR:
-      if (says("wrong version number") || says("packet length")) return "does this port use TLS?";
+      if (says("wrong version number") || says("packet length")) return "check that this port uses TLS";
       if (says("alert")) return kWantsCertificate;
       return std::nullopt;
     default: return std::nullopt;
@@ -173,7 +173,7 @@ HttpAnswer Http::send(const HttpRequest& request) {
   if (code != CURLE_OK) {
     const std::string words = to.words[0] != '\0' ? to.words : curl().easy_strerror(code);
     const std::optional<std::string> hint = way_out(code, words);
-    throw TrackerError(hint ? Remedy::kPause : Remedy::kTryAgain,
+    throw TrackerError(hint ? Remedy::kPause : Remedy::kRetry,
                        without_credentials(request.url) + " does not respond: " + words,
                        hint.value_or(is_cut_off(code) && request.url.starts_with("https:") ? kWantsCertificate : ""));
   }
@@ -192,7 +192,7 @@ const HttpAnswer& require_success(const HttpAnswer& answer, const std::string& w
     throw TrackerError(Remedy::kPause, status + ", a redirect", "use the address of the redirect");
   }
   const bool passes = answer.status == 408 || answer.status == 429 || answer.status >= 500;
-  throw TrackerError(passes ? Remedy::kTryAgain : Remedy::kLeaveOut, status + words);
+  throw TrackerError(passes ? Remedy::kRetry : Remedy::kReject, status + words);
 }
 
 std::string url_encoded(std::string_view text, std::string_view keep) {

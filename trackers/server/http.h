@@ -40,7 +40,7 @@ class Http {
   Http(const Http&) = delete;
   Http& operator=(const Http&) = delete;
 
-  /// Blocks for up to the time limit. Returns any response. TrackerError without one: kTryAgain, or kPause if the
+  /// Blocks for up to the time limit. Returns any response. TrackerError without one: kRetry, or kPause if the
   /// address or a certificate is to blame.
   HttpAnswer send(const HttpRequest& request);
 

@@ -21,15 +21,15 @@ void put_into_folder(const std::string& folder, const std::string& path, const s
                      const std::string& file) {
   const std::filesystem::path target = std::filesystem::path(folder) / path;
   const auto made = runner::core::make_folders(target.parent_path().string());
-  if (!made) throw TrackerError(Remedy::kLeaveOut, made.failure().message, made.failure().hint);
+  if (!made) throw TrackerError(Remedy::kReject, made.failure().message, made.failure().hint);
   if (file.empty()) {
     const auto written = runner::core::write_file_atomic(target.string(), content);
-    if (!written) throw TrackerError(Remedy::kTryAgain, written.failure().message, written.failure().hint);
+    if (!written) throw TrackerError(Remedy::kRetry, written.failure().message, written.failure().hint);
     return;
   }
   std::error_code error;
   std::filesystem::copy_file(file, target, std::filesystem::copy_options::overwrite_existing, error);
-  if (error) throw TrackerError(Remedy::kLeaveOut, "cannot copy " + file + ": " + error.message());
+  if (error) throw TrackerError(Remedy::kReject, "cannot copy " + file + ": " + error.message());
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ json MlflowServer::success(const HttpAnswer& answer) const {
 }
 
 TrackerError MlflowServer::not_mlflow() const {
-  return {Remedy::kPause, who() + " is not an MLflow server", "is the address right?"};
+  return {Remedy::kPause, who() + " is not an MLflow server", "check the address"};
 }
 
 void MlflowServer::put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
@@ -68,7 +68,7 @@ void MlflowServer::put_artifact(const std::string& artifact_uri, const std::stri
   if (artifact_uri.starts_with("file://")) return put_into_folder(artifact_uri.substr(7), path, content, file);
   if (scheme == std::string::npos) return put_into_folder(artifact_uri, path, content, file);
   if (!artifact_uri.starts_with(kProxy)) {
-    throw TrackerError(Remedy::kLeaveOut,
+    throw TrackerError(Remedy::kReject,
                        who() + " keeps artifacts at " + artifact_uri.substr(0, scheme) + ":, where only its own reach",
                        "start it with --artifacts-destination, so that they go through the server");
   }
@@ -83,7 +83,7 @@ void MlflowServer::put_artifact(const std::string& artifact_uri, const std::stri
   const std::string url = server + "/api/2.0/mlflow-artifacts/artifacts/" + url_encoded(place + "/" + path, "/");
   const HttpAnswer answer = ask({"PUT", url, {"Content-Type: application/octet-stream"}, content, file});
   if (answer.status == 503 && answer.body.find("--serve-artifacts") != std::string::npos) {
-    throw TrackerError(Remedy::kLeaveOut, who() + " does not accept artifacts", "start it with --serve-artifacts");
+    throw TrackerError(Remedy::kReject, who() + " does not accept artifacts", "start it with --serve-artifacts");
   }
   require_success(answer, who());
 }

@@ -23,7 +23,7 @@ class MlflowServer {
   HttpRequest get_request(const std::string& path, const std::string& query) const;
   HttpRequest post_request(const std::string& path, const std::string& body) const;
 
-  /// Uploads an artifact of the run with this `artifact_uri`: `content`, or the file at `file` if given. kLeaveOut when
+  /// Uploads an artifact of the run with this `artifact_uri`: `content`, or the file at `file` if given. kReject when
   /// only MLflow's own client reaches that location.
   void put_artifact(const std::string& artifact_uri, const std::string& path, const std::string& content,
                     const std::string& file = "");

@@ -9,12 +9,12 @@
 namespace components::sampler {
 namespace {
 
-bool is_pruned(const Tried& one) { return one.state == Tried::State::kPruned; }
+bool is_pruned(const Observation& one) { return one.state == Observation::State::kPruned; }
 
 }  // namespace
 
-bool is_judged(const Tried& one) {
-  if (one.state != Tried::State::kComplete && !is_pruned(one)) return false;
+bool has_result(const Observation& one) {
+  if (one.state != Observation::State::kComplete && !is_pruned(one)) return false;
   return !one.values.empty() &&
          std::none_of(one.values.begin(), one.values.end(), [](double v) { return std::isnan(v); });
 }
@@ -28,7 +28,7 @@ bool dominates(const std::vector<double>& one, const std::vector<double>& other)
   return better;
 }
 
-std::vector<std::size_t> fronts_of(const std::vector<std::vector<double>>& values) {
+std::vector<std::size_t> non_dominated_fronts(const std::vector<std::vector<double>>& values) {
   // In lexicographic order no point is dominated by a later one. A point that no member of a front dominates is not
   // dominated by later fronts either: so a binary search finds its front.
   std::vector<std::size_t> order(values.size());
@@ -50,7 +50,8 @@ std::vector<std::size_t> fronts_of(const std::vector<std::vector<double>>& value
   return fronts;
 }
 
-std::vector<double> room_of(const std::vector<std::vector<double>>& values, const std::vector<std::size_t>& fronts) {
+std::vector<double> crowding_distances(const std::vector<std::vector<double>>& values,
+                                       const std::vector<std::size_t>& fronts) {
   std::vector<double> room(values.size());
   if (values.empty()) return room;
   std::vector<std::size_t> order(values.size());
@@ -75,26 +76,26 @@ std::vector<double> room_of(const std::vector<std::vector<double>>& values, cons
   return room;
 }
 
-std::vector<std::size_t> ranked(const std::vector<Tried>& tried) {
+std::vector<std::size_t> ranked(const std::vector<Observation>& observations) {
   std::vector<std::size_t> order;
   std::vector<std::vector<double>> values;
-  for (std::size_t i = 0; i < tried.size(); ++i) {
-    if (!is_judged(tried[i])) continue;
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    if (!has_result(observations[i])) continue;
     order.push_back(i);
-    values.push_back(tried[i].values);
+    values.push_back(observations[i].values);
   }
-  std::vector<double> front(tried.size()), crowd(tried.size());  // of one objective: its value
+  std::vector<double> front(observations.size()), crowd(observations.size());  // of one objective: its value
   const bool several = !values.empty() && values.front().size() > 1;
-  const std::vector<std::size_t> fronts = several ? fronts_of(values) : std::vector<std::size_t>();
-  const std::vector<double> room = several ? room_of(values, fronts) : std::vector<double>();
+  const std::vector<std::size_t> fronts = several ? non_dominated_fronts(values) : std::vector<std::size_t>();
+  const std::vector<double> room = several ? crowding_distances(values, fronts) : std::vector<double>();
   for (std::size_t i = 0; i < order.size(); ++i) {
     front[order[i]] = several ? static_cast<double>(fronts[i]) : values[i].front();
     crowd[order[i]] = several ? -room[i] : 0;
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    const bool pruned_a = is_pruned(tried[a]), pruned_b = is_pruned(tried[b]);
+    const bool pruned_a = is_pruned(observations[a]), pruned_b = is_pruned(observations[b]);
     if (pruned_a != pruned_b) return pruned_b;
-    if (pruned_a && tried[a].step != tried[b].step) return tried[a].step > tried[b].step;
+    if (pruned_a && observations[a].step != observations[b].step) return observations[a].step > observations[b].step;
     return std::tie(front[a], crowd[a]) < std::tie(front[b], crowd[b]);
   });
   return order;

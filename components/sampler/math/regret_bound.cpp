@@ -26,14 +26,14 @@ constexpr Index kAsked = 2048;
 constexpr double kDeviationLeast = 1e-10;
 
 /// Those with the smallest values; one that equals the last of them is one of them.
-std::vector<const Tried*> best_of(const std::vector<Tried>& complete, const RegretOptions& options) {
+std::vector<const Observation*> best_of(const std::vector<Observation>& complete, const RegretOptions& options) {
   const std::size_t share = static_cast<std::size_t>(static_cast<double>(complete.size()) * options.share);
   const std::size_t count = std::min({std::max(share, options.least), complete.size(), kBestMax});
   std::vector<double> values;
-  for (const Tried& one : complete) values.push_back(one.values.front());
+  for (const Observation& one : complete) values.push_back(one.values.front());
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count - 1), values.end());
-  std::vector<const Tried*> best;
-  for (const Tried& one : complete) {
+  std::vector<const Observation*> best;
+  for (const Observation& one : complete) {
     if (one.values.front() <= values[count - 1] && best.size() < kBestMax) best.push_back(&one);
   }
   return best;
@@ -60,9 +60,9 @@ double width(std::size_t dimensions, std::size_t points) {
 
 }  // namespace
 
-double regret_bound(const Space& space, const std::vector<Tried>& complete, const RegretOptions& options) {
+double regret_bound(const Space& space, const std::vector<Observation>& complete, const RegretOptions& options) {
   const UnitCube cube(space);
-  const std::vector<const Tried*> best = best_of(complete, options);
+  const std::vector<const Observation*> best = best_of(complete, options);
   const MatrixXd points_ND = cube.seen(best);
   VectorXd values_N(static_cast<Index>(best.size()));
   for (std::size_t n = 0; n < best.size(); ++n) values_N[static_cast<Index>(n)] = best[n]->values.front();
@@ -82,9 +82,9 @@ double regret_bound(const Space& space, const std::vector<Tried>& complete, cons
   return (upper - lower) * deviation;
 }
 
-double median_of_first_bounds(const Space& space, const std::vector<Tried>& complete, const FirstBounds& first,
+double median_of_first_bounds(const Space& space, const std::vector<Observation>& complete, const FirstBounds& first,
                               const RegretOptions& options) {
-  std::vector<Tried> some;
+  std::vector<Observation> some;
   std::vector<double> bounds;
   for (std::size_t i = 0; i < first.count; ++i) {
     some.push_back(complete.at(first.left_out + i));

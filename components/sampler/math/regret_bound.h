@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "components/sampler/math/tried.h"
+#include "components/sampler/math/observation.h"
 
 namespace components::sampler {
 
@@ -19,7 +19,7 @@ struct RegretOptions {
 ///
 /// Source  Makarova et al., Automatic Termination for Hyperparameter Optimization, AutoML 2022, with the constants of
 ///         Optuna 5's RegretBoundEvaluator
-double regret_bound(const Space& space, const std::vector<Tried>& complete, const RegretOptions& options);
+double regret_bound(const Space& space, const std::vector<Observation>& complete, const RegretOptions& options);
 
 /// Bounds that a later one can be measured by: of the first variant after some that are left out, of the first two, and
 /// so on.
@@ -31,7 +31,7 @@ struct FirstBounds {
 ///
 /// Source  Ishibashi et al., A Stopping Criterion for Bayesian Optimization by the Gap of Expected Minimum Simple
 ///         Regrets, AISTATS 2023, as Optuna 5's MedianErrorEvaluator
-double median_of_first_bounds(const Space& space, const std::vector<Tried>& complete, const FirstBounds& first,
+double median_of_first_bounds(const Space& space, const std::vector<Observation>& complete, const FirstBounds& first,
                               const RegretOptions& options);
 
 }  // namespace components::sampler

@@ -32,7 +32,7 @@ Eigen::VectorXd UnitCube::seen(const Point& point) const {
   return seen_D;
 }
 
-Eigen::MatrixXd UnitCube::seen(const std::vector<const Tried*>& list) const {
+Eigen::MatrixXd UnitCube::seen(const std::vector<const Observation*>& list) const {
   Eigen::MatrixXd points_MD(static_cast<Index>(list.size()), static_cast<Index>(size()));
   for (std::size_t m = 0; m < list.size(); ++m) {
     points_MD.row(static_cast<Index>(m)) = seen(list[m]->point).transpose();

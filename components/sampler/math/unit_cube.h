@@ -6,7 +6,7 @@
 
 #include "components/sampler/math/grid_points.h"
 #include "components/sampler/math/numeric_axis.h"
-#include "components/sampler/math/tried.h"
+#include "components/sampler/math/observation.h"
 
 namespace components::sampler {
 
@@ -34,7 +34,7 @@ class UnitCube {
   /// As the model sees a variant.
   Eigen::VectorXd seen(const Point& point) const;
   /// [M, D], a variant a row.
-  Eigen::MatrixXd seen(const std::vector<const Tried*>& list) const;
+  Eigen::MatrixXd seen(const std::vector<const Observation*>& list) const;
   Point point(const Eigen::VectorXd& x_D) const;
   /// As the model sees the point at `x_D`.
   Eigen::VectorXd seen_from(const Eigen::VectorXd& x_D) const { return conditional_ ? seen(point(x_D)) : x_D; }

@@ -10,12 +10,13 @@
 namespace runner::cli {
 namespace {
 
-// The scripts ask the program itself, so they know its runs and never become outdated. They add files, except to keys.
+// The scripts ask the program itself, so they know its runs and never become outdated. They add files, except to keys
+// and their known values.
 
 // bash splits `a=b` and `a:b` into three words, and inserts only what follows the last `=` or `:`. `KEY=` must get
 // neither a blank behind it nor the backslash that `filenames` would put before the `=`.
 constexpr const char* kBash = R"(_roux() {
-  local i last reply keys="" words=()
+  local i last reply keys="" values="" words=()
   for ((i = 1; i <= COMP_CWORD; i++)); do
     last="${COMP_WORDS[i]}"
     if [[ ${#words[@]} -gt 0 && -n "$last" && ("$last" =~ ^[=:]+$ || "${COMP_WORDS[i-1]}" =~ ^[=:]+$) ]]; then
@@ -28,13 +29,14 @@ constexpr const char* kBash = R"(_roux() {
   COMPREPLY=()
   while IFS= read -r reply; do
     [[ "$reply" == *= ]] && keys=1
+    [[ "$reply" == *=?* ]] && values=1
     COMPREPLY+=("${reply#"${words[-1]%"$last"}"}")
   done < <(roux complete "${words[@]}" 2>/dev/null)
   if [[ -n "$keys" ]]; then
     compopt +o filenames -o nospace
     return
   fi
-  [[ $COMP_CWORD -gt 1 ]] && while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -f -- "$last")
+  [[ $COMP_CWORD -gt 1 && -z "$values" ]] && while IFS= read -r reply; do COMPREPLY+=("$reply"); done < <(compgen -f -- "$last")
 }
 complete -o filenames -F _roux roux
 )";
@@ -46,7 +48,7 @@ _roux() {
   found=("${(@)found:#}")
   compadd -S '' -- "${(@M)found:#*=}"
   compadd -- "${(@)found:#*=}"
-  if [[ $CURRENT -gt 2 && -z "${(M)found:#*=}" ]]; then
+  if [[ $CURRENT -gt 2 && -z "${(M)found:#*=*}" ]]; then
     compset -P '*='
     _files
   fi

@@ -77,7 +77,7 @@ void add_env(CLI::App& app, Session& session) {
   add_override_flags(*command, flags->recipe);
   add_launch_flags(*command, flags->recipe);
   command->add_flag("--measure", flags->measure,
-                    "Measure the machine's peak performance; runs then report their share of it");
+                    "Measure the machine's peak performance; runs then report the fraction they reach");
   command->footer(
       "\nExamples:\n"
       "  roux env\n"

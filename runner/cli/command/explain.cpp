@@ -13,6 +13,7 @@
 #include "runner/cli/commands.h"
 #include "runner/core/clock.h"
 #include "runner/core/suggest.h"
+#include "runner/recipe/document.h"
 #include "runner/registry/lookup.h"
 #include "runner/registry/wording.h"
 #include "runner/store/run_reader.h"
@@ -118,19 +119,12 @@ void explain_fragment(const registry::Registry& registry, const Fragment& fragme
   for (const Node& example : fragment.examples) std::printf("  %s\n", flow_text(example).c_str());
 }
 
-bool is_recipe_name(const std::string& word) {
-  for (const char* ending : {".yaml", ".yml", ".json", ".jsonnet"}) {
-    if (word.ends_with(ending)) return true;
-  }
-  return false;
-}
-
 /// The run that `word` names, or the run whose folder holds this copy of its recipe (the copy lacks the --set flags
 /// that the run was started with).
 std::optional<store::RunSummary> run_of(const std::string& word, const Session& session) {
   namespace fs = std::filesystem;
   std::string run = word;
-  if (is_recipe_name(word) || fs::is_regular_file(word)) {
+  if (recipe::looks_like_recipe(word) || fs::is_regular_file(word)) {
     const fs::path folder = fs::absolute(word).parent_path();
     if (!fs::exists(folder / "run.db") || !fs::exists(folder / "resolved.json")) return std::nullopt;
     run = folder.string();
@@ -176,7 +170,7 @@ void explain_name(const std::string& word, Session& session) {
                             ? "`roux list " + kind + "` shows all " + std::to_string(registry.names(kind).size())
                             : "did you mean `roux explain " + kind + "/" + near + "`?");
   }
-  const bool is_recipe = is_recipe_name(word);
+  const bool is_recipe = recipe::looks_like_recipe(word);
   if (is_recipe || run_of(word, session))
     return session.fail(std::string("roux explain needs a key with a ") + (is_recipe ? "recipe" : "run"),
                         "for example `roux explain " + word + " optimizer.lr`");

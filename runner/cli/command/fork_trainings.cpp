@@ -7,7 +7,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
-#include "runner/cli/git_state_of.h"
+#include "runner/cli/group/git_state_of.h"
 #include "runner/cli/program.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"

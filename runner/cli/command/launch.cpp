@@ -25,7 +25,7 @@ void add_launch(CLI::App& app, Session& session) {
       "\nExamples:\n"
       "  roux launch --emit slurm recipe.yaml --num-machines 2 --num-processes 8 --time-limit 23h > job.sh\n"
       "  sbatch job.sh\n"
-      "  roux launch --num_processes 2 recipe.yaml");
+      "  roux launch --num-processes 2 recipe.yaml");
   command->callback([&session, flags, emit] {
     session.command = [&session, flags, emit] {
       if (emit->empty()) return run(session, *flags);

@@ -26,13 +26,13 @@ constexpr double kLrMin = 1e-37, kLrMax = 1e38;  // of float32
 
 struct LrFindFlags {
   RecipeFlags recipe;
-  engine::LrRangeRequest sweep;
-  std::string sweep_shape = "exponential", format = "text";
+  engine::LrRangeRequest request;
+  std::string format = "text";
 };
 
-std::string sweep_json(const engine::LrRangeTest& sweep) {
+std::string result_json(const engine::LrRangeTest& result) {
   Node points = Node::sequence();
-  for (const engine::LrPoint& point : sweep.points) {
+  for (const engine::LrPoint& point : result.points) {
     Node row = Node::mapping();
     row.set("lr", Node::floating(point.lr));
     row.set("loss", Node::floating(point.loss));
@@ -40,24 +40,24 @@ std::string sweep_json(const engine::LrRangeTest& sweep) {
     points.items().push_back(std::move(row));
   }
   Node root = Node::mapping();
-  root.set("suggestion", sweep.suggestion ? Node::floating(sweep.suggestion->valley) : Node::null());
-  root.set("steepest", sweep.suggestion ? Node::floating(sweep.suggestion->steepest) : Node::null());
-  root.set("diverged", Node::boolean(sweep.diverged));
+  root.set("suggestion", result.suggestion ? Node::floating(result.suggestion->valley) : Node::null());
+  root.set("steepest", result.suggestion ? Node::floating(result.suggestion->steepest) : Node::null());
+  root.set("diverged", Node::boolean(result.diverged));
   root.set("points", std::move(points));
   return core::to_json(root) + "\n";
 }
 
 /// Up to where the loss exceeds everything before its minimum: a diverging end would flatten the descent.
-chart::Curve shown_curve(const engine::LrRangeTest& sweep) {
+chart::Curve shown_curve(const engine::LrRangeTest& result) {
   chart::Curve curve{"smoothed loss", {}};
   double highest = -std::numeric_limits<double>::infinity(), before_least = highest;
   double least = std::numeric_limits<double>::infinity();
-  for (const engine::LrPoint& point : sweep.points) {
+  for (const engine::LrPoint& point : result.points) {
     highest = std::max(highest, point.smoothed);
     if (point.smoothed < least) least = point.smoothed, before_least = highest;
   }
   bool is_past_least = false;
-  for (const engine::LrPoint& point : sweep.points) {
+  for (const engine::LrPoint& point : result.points) {
     is_past_least = is_past_least || point.smoothed == least;
     curve.points.emplace_back(point.lr, std::min(point.smoothed, before_least));
     if (is_past_least && point.smoothed > before_least) break;
@@ -65,17 +65,17 @@ chart::Curve shown_curve(const engine::LrRangeTest& sweep) {
   return curve;
 }
 
-std::string sweep_text(const LrFindFlags& flags, const engine::LrRangeTest& sweep) {
+std::string result_text(const LrFindFlags& flags, const engine::LrRangeTest& result) {
   const terminal::Terminal terminal = terminal::Terminal::of_stdout(false);
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "lr";
-  options.log_x = !flags.sweep.linear;
+  options.log_x = !flags.request.linear;
   std::string text =
-      flags.recipe.path + "  loss, smoothed\n" + review::plot_text({shown_curve(sweep)}, options, terminal);
-  text += "  tried     " + std::to_string(sweep.points.size()) + " of " + std::to_string(flags.sweep.steps) +
-          " rates from " + terminal::number_text(flags.sweep.min_lr) + " to " +
-          terminal::number_text(flags.sweep.max_lr) + (sweep.diverged ? "; then the loss diverged\n" : "\n");
-  const auto& suggestion = sweep.suggestion;
+      flags.recipe.path + "  loss, smoothed\n" + review::plot_text({shown_curve(result)}, options, terminal);
+  text += "  tried     " + std::to_string(result.points.size()) + " of " + std::to_string(flags.request.steps) +
+          " rates from " + terminal::number_text(flags.request.min_lr) + " to " +
+          terminal::number_text(flags.request.max_lr) + (result.diverged ? "; then the loss diverged\n" : "\n");
+  const auto& suggestion = result.suggestion;
   if (!suggestion) return text + "  no rate to suggest: the loss did not fall\n";
   text += "  lr        " + terminal::number_text(suggestion->valley) + "  middle of the longest descent\n";
   text += "  steepest  " + terminal::number_text(suggestion->steepest) + "\n";
@@ -83,34 +83,33 @@ std::string sweep_text(const LrFindFlags& flags, const engine::LrRangeTest& swee
 }
 
 void lr_find(Session& session, LrFindFlags& flags) {
-  flags.sweep.linear = flags.sweep_shape == "linear";
-  if (!(flags.sweep.min_lr < flags.sweep.max_lr)) {  // NaN, too
-    return session.fail("--min-lr " + terminal::number_text(flags.sweep.min_lr) + " is not below --max-lr " +
-                            terminal::number_text(flags.sweep.max_lr),
+  if (!(flags.request.min_lr < flags.request.max_lr)) {  // NaN, too
+    return session.fail("--min-lr " + terminal::number_text(flags.request.min_lr) + " is not below --max-lr " +
+                            terminal::number_text(flags.request.max_lr),
                         "the rates climb from --min-lr to --max-lr");
   }
-  if (flags.sweep.min_lr < kLrMin || flags.sweep.max_lr > kLrMax) {
-    const bool small = flags.sweep.min_lr < kLrMin;
+  if (flags.request.min_lr < kLrMin || flags.request.max_lr > kLrMax) {
+    const bool small = flags.request.min_lr < kLrMin;
     return session.fail((small ? "--min-lr is " : "--max-lr is ") +
-                            terminal::number_text(small ? flags.sweep.min_lr : flags.sweep.max_lr) + ", which is too " +
-                            (small ? "small" : "large") + " for float32 weights",
+                            terminal::number_text(small ? flags.request.min_lr : flags.request.max_lr) +
+                            ", which is too " + (small ? "small" : "large") + " for float32 weights",
                         "use rates from " + terminal::number_text(kLrMin) + " to " + terminal::number_text(kLrMax));
   }
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   const auto device = device_here(session, *recipe);
   if (!device) return;
-  recipe->settle_device(*device);
+  recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;
-  const auto sweep = engine->find_lr(*recipe, flags.sweep, diagnostics);
+  const auto result = engine->find_lr(*recipe, flags.request, diagnostics);
   session.show(diagnostics);
-  if (!sweep) {
+  if (!result) {
     session.exit_code = core::kExitUsage;
     return;
   }
-  std::fputs((flags.format == "json" ? sweep_json(*sweep) : sweep_text(flags, *sweep)).c_str(), stdout);
+  std::fputs((flags.format == "json" ? result_json(*result) : result_text(flags, *result)).c_str(), stdout);
 }
 
 }  // namespace
@@ -120,16 +119,18 @@ void add_lr_find(CLI::App& app, Session& session) {
   CLI::App* command =
       app.add_subcommand("lr-find", "Suggest a learning rate by training with rates that climb at every step");
   add_recipe_flags(*command, flags->recipe);
-  command->add_option("--min-lr", flags->sweep.min_lr, "First rate (default 1e-7)")->check(CLI::PositiveNumber);
-  command->add_option("--max-lr", flags->sweep.max_lr, "Last rate (default 10)")->check(CLI::PositiveNumber);
-  command->add_option("--steps", flags->sweep.steps, "Number of rates to try (default 100)")
+  command->add_option("--min-lr", flags->request.min_lr, "First rate (default 1e-7)")->check(CLI::PositiveNumber);
+  command->add_option("--max-lr", flags->request.max_lr, "Last rate (default 10)")->check(CLI::PositiveNumber);
+  command->add_option("--steps", flags->request.steps, "Number of rates to try (default 100)")
       ->check(CLI::Range(kStepsMin, kStepsMax));
-  command->add_option("--sweep", flags->sweep_shape, "Spacing of the rates: exponential (default) or linear")
-      ->check(CLI::IsMember({"exponential", "linear"}));
-  command->add_option("--smoothing", flags->sweep.smoothing, "Smoothing of the losses (default 0.98)")
+  const std::vector<std::pair<std::string, bool>> spacings = {{"exponential", false}, {"linear", true}};
+  add_choice(*command, "--spacing", "Spacing of the rates", flags->request.linear, spacings);
+  const CLI::Option* old_spacing =
+      add_choice(*command, "--sweep", "Old name of --spacing", flags->request.linear, spacings)->group("");
+  command->add_option("--smoothing", flags->request.smoothing, "Smoothing of the losses (default 0.98)")
       ->check(CLI::Range(0.0, 0.999));
   command
-      ->add_option("--diverged-at", flags->sweep.diverged_at,
+      ->add_option("--diverged-at", flags->request.diverged_at,
                    "Stop when the loss exceeds this multiple of its minimum (default 4)")
       ->check(CLI::Range(1.01, 1e6));
   add_format(*command, flags->format, {"text", "json"});
@@ -138,7 +139,10 @@ void add_lr_find(CLI::App& app, Session& session) {
       "  roux lr-find recipes/quickstart.yaml\n"
       "  roux lr-find recipe.yaml --min-lr 1e-5 --max-lr 1 --steps 200 --format json\n\n"
       "Trains from the recipe's initial weights, without a run or any files.");
-  command->callback([&session, flags] { session.command = [&session, flags] { lr_find(session, *flags); }; });
+  command->callback([&session, flags, old_spacing] {
+    if (old_spacing->count() > 0) notice_old_flag(session, "--sweep", "--spacing");
+    session.command = [&session, flags] { lr_find(session, *flags); };
+  });
 }
 
 }  // namespace runner::cli

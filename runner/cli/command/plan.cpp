@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/launching.h"
@@ -23,10 +24,11 @@ void plan(Session& session, const PlanFlags& flags) {
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   note_growing_batch(session, *recipe);
+  const DeviceHere device = planned_device(session, *recipe, processes_here(recipe->launch));
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;
-  const auto plan = engine->plan(*recipe, diagnostics);
+  const auto plan = engine->plan(*recipe, {device.name, device.gpu_memory_bytes}, diagnostics);
   session.show(diagnostics);
   if (!plan) {
     session.exit_code = core::kExitUsage;

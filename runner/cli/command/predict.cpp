@@ -5,6 +5,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/evaluate.h"
+#include "runner/cli/flags.h"
 
 namespace runner::cli {
 
@@ -12,8 +13,7 @@ void add_predict(CLI::App& app, Session& session) {
   auto flags = std::make_shared<EvalFlags>();
   CLI::App* command =
       add_eval_command(app, "predict", "Print predictions of a checkpoint on a data set, as JSON lines", *flags);
-  command->add_option("--output", flags->request.output, "File to write; standard output by default")
-      ->type_name("FILE");
+  add_output(*command, flags->request.output, "File to write; standard output by default");
   command->footer(
       "\nExamples:\n"
       "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl");

@@ -27,7 +27,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using core::Node;
 using core::Process;
 
 constexpr std::int64_t kPatience_ms = 60'000;  ///< in addition to a multiple of the straight run's time
@@ -326,7 +325,7 @@ void prove_resume(Session& session, ProveFlags& flags) {
   fs::create_directories(parent, error);
   std::string folder = parent + "/prove-resume-XXXXXX";
   if (error || mkdtemp(folder.data()) == nullptr) {
-    return session.fail("cannot make a folder in " + parent, "choose another folder with --output-dir",
+    return session.fail("cannot create a folder in " + parent, "choose another folder with --output-dir",
                         core::kExitFailed);
   }
   std::printf("proving in %s, --seed %llu\n", folder.c_str(), static_cast<unsigned long long>(flags.seed));

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 #include "runner/core/platform/files.h"
 #include "runner/registry/editor_schema.h"
 
@@ -27,7 +28,7 @@ void schema(const std::string& output, Session& session) {
 void add_schema(CLI::App& app, Session& session) {
   const auto output = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("schema", "Print the JSON Schema of a recipe, for editors");
-  command->add_option("--output,-o", *output, "File to write; standard output by default")->type_name("FILE");
+  add_output(*command, *output, "File to write; standard output by default");
   command->footer(
       "\nExamples:\n"
       "  roux schema --output recipe.schema.json\n"

@@ -125,7 +125,9 @@ void bring(const trackers::Run& run, const core::Node& block, const SyncFlags& f
   }
   if (session.quiet) return;
   std::printf("%-16s %s points%s\n", name.c_str(), core::format_count(static_cast<double>(result.points)).c_str(),
-              result.left_out > 0 ? (", " + std::to_string(result.left_out) + " rejected and skipped").c_str() : "");
+              result.rejected_points > 0
+                  ? (", " + std::to_string(result.rejected_points) + " rejected and skipped").c_str()
+                  : "");
 }
 
 bool has_record(const core::Result<store::RunSummary>& found) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/device_here.h"
 
 namespace runner::cli {
 namespace {
@@ -30,7 +31,10 @@ void validate(const Arguments& arguments, Session& session) {
   for (const std::string& path : paths) {
     RecipeFlags flags = shared;
     flags.path = path;
-    if (!session.load(flags) || session.quiet) continue;
+    const auto recipe = session.load(flags);
+    if (!recipe) continue;
+    check_named_device(session, *recipe);
+    if (session.quiet) continue;
     std::printf("%s: ok\n", path.c_str());
     std::fflush(stdout);  // before the notices of the next recipe
   }

@@ -22,13 +22,15 @@ void add_columns(std::vector<std::string>& columns, const std::string& text) {
 
 }  // namespace
 
-void add_list_flags(CLI::App& command, review::RunsListRequest& request) {
+void add_list_flags(CLI::App& command, review::RunsListRequest& request, const std::string& rows) {
+  const std::string examples = rows == "runs" ? "id, name, status, step" : "trial, state, duration";
   command
       .add_option("--filter", request.filter,
-                  "Filter over names of `show`, metrics and recipe keys: == != < <= > >= ~ =~ in, tag:NAME, and, or, "
-                  "not")
+                  "Show only " + rows + " that match: columns and recipe keys with == != < <= > >= ~ =~ in" +
+                      (rows == "runs" ? ", tag:NAME" : "") + ", and, or, not")
       ->type_name("EXPR");
-  command.add_option("--sort", request.sort, "Sort by this key; -KEY or KEY:desc for the largest first")
+  command
+      .add_option("--sort", request.sort, "Sort by this column or recipe key; -KEY or KEY:desc for the largest first")
       ->type_name("KEY");
   command
       .add_option_function<std::vector<std::string>>(
@@ -36,10 +38,11 @@ void add_list_flags(CLI::App& command, review::RunsListRequest& request) {
           [&request](const std::vector<std::string>& texts) {
             for (const std::string& text : texts) add_columns(request.columns, text);
           },
-          "Columns to show, separated by commas: id, name, status, step, val/loss, optimizer.lr, ...")
+          "Columns to show, separated by commas: " + examples + ", val/loss, optimizer.lr, ...")
       ->type_name("NAMES")
       ->allow_extra_args(false);
-  command.add_option("--group-by", request.group_by, "Group runs by this key")->type_name("KEY");
+  command.add_option("--group-by", request.group_by, "Group " + rows + " by this column or recipe key")
+      ->type_name("KEY");
   add_format(command, request.format, {"table", "json", "csv"});
   command.add_option("--limit", request.limit, "Maximum number of rows")->type_name("N")->check(CLI::PositiveNumber);
 }

@@ -45,31 +45,11 @@ void on_runs_call(CLI::App& command, Session& session, std::shared_ptr<Request> 
   });
 }
 
-/// --filter, --sort, --columns, --group-by, --format, --limit.
-void add_list_flags(CLI::App& command, review::RunsListRequest& request);
+/// --filter, --sort, --columns, --group-by, --format, --limit, for a list of `rows`: "runs" or "trials".
+void add_list_flags(CLI::App& command, review::RunsListRequest& request, const std::string& rows);
 /// --branch.
 void add_branch_flag(CLI::App& command, std::string& branch, const char* text);
 /// --metric, --x, --smooth.
 void add_curve_flags(CLI::App& command, review::CurvesRequest& curves);
-
-/// A flag with one of these values.
-template <typename Value>
-void add_choice(CLI::App& command, const std::string& flag, const std::string& text, Value& value,
-                const std::vector<std::pair<std::string, Value>>& known) {
-  const std::string list = core::joined(known, ", ", &std::pair<std::string, Value>::first);
-  const auto position = [known](const std::string& word) {
-    std::size_t at = 0;
-    while (at < known.size() && known[at].first != word) ++at;
-    return at;
-  };
-  command
-      .add_option_function<std::string>(
-          flag, [&value, known, position](const std::string& word) { value = known[position(word)].second; },
-          text + ": " + list)
-      ->type_name("WORD")
-      ->check([known, position, list](const std::string& word) {
-        return position(word) < known.size() ? std::string() : "must be one of " + list + ", got \"" + word + "\"";
-      });
-}
 
 }  // namespace runner::cli

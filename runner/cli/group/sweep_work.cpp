@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "runner/cli/git_state_of.h"
+#include "runner/cli/group/git_state_of.h"
 #include "runner/cli/group/sweep.h"
 #include "runner/cli/program.h"
 #include "runner/cli/training_signals.h"

@@ -77,6 +77,14 @@ bool is_nearly_range(std::string_view text) {
   return dots != std::string_view::npos && number_of(text.substr(0, dots)).has_value();
 }
 
+/// The range that `1e-4:1e-2` or `1:9:2` is meant to be: `1e-4..1e-2`, `1..9:2`.
+std::optional<std::string> meant_range(const std::string& text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string::npos) return std::nullopt;
+  const std::string range = text.substr(0, colon) + ".." + text.substr(colon + 1);
+  return range_of(range) ? std::optional(range) : std::nullopt;
+}
+
 }  // namespace
 
 core::Result<std::string> varied_as_set(const std::string& text) {
@@ -98,6 +106,10 @@ core::Result<std::string> varied_as_set(const std::string& text) {
       if (is_nearly_range(piece)) {
         return core::Failure{"\"" + piece + "\" in " + text + " is neither a range nor a value",
                              std::string(kUsage) + "; put text with dots in quotes"};
+      }
+      if (const auto range = meant_range(piece)) {
+        return core::Failure{"\"" + piece + "\" in " + text + " is not a range",
+                             "write " + path + "=" + *range + "; put text with a colon in quotes"};
       }
       list.items().push_back(*std::move(value));
     }

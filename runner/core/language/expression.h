@@ -23,7 +23,7 @@ struct Term {
     kName,    ///< the value of the name `text`; where a truth is asked for: whether it is true
     kLength,  ///< of the list `text`
     kRises,   ///< whether each number of the list `text` is larger than the one before
-    kTag,     ///< whether there is a tag of the form `text`, in which `*` stands for any text
+    kTag,     ///< whether there is a tag of the form `text`, in which `*` matches any text
     kNegate,
     kNot,
     kAnd,  ///< of two or more

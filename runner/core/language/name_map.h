@@ -10,7 +10,7 @@
 
 namespace runner::core {
 
-/// Whether `name` is of the form `pattern`, in which `*` stands for any text, also for none.
+/// Whether `name` is of the form `pattern`, in which `*` matches any text, also for none.
 bool matches_wildcard(std::string_view pattern, std::string_view name);
 
 /// Rules that map one program's tensor names to another's, applied in order, each to the previous result: every match

@@ -49,17 +49,30 @@ std::string reason(const re2::RE2& expression) {
   return text.substr(0, text.size() - quoted.size() - 2) + " at " + quote(quoted);
 }
 
+std::string hint_of(re2::RE2::ErrorCode code) {
+  switch (code) {
+    case re2::RE2::ErrorMissingParen:
+    case re2::RE2::ErrorUnexpectedParen: return "write \\( or \\) for a literal parenthesis";
+    case re2::RE2::ErrorMissingBracket: return "write \\[ for a literal bracket";
+    case re2::RE2::ErrorBadCharClass:
+    case re2::RE2::ErrorBadCharRange: return "write a range in ascending order, such as [a-z]";
+    case re2::RE2::ErrorBadEscape:
+    case re2::RE2::ErrorTrailingBackslash: return "write \\\\ for a literal backslash";
+    case re2::RE2::ErrorRepeatArgument:
+    case re2::RE2::ErrorRepeatOp: return "write \\*, \\+ or \\? for a literal character";
+    case re2::RE2::ErrorRepeatSize:
+    case re2::RE2::ErrorPatternTooLarge: return "a repetition counts to at most 1000, multiplied by those around it";
+    default: return "";
+  }
+}
+
 }  // namespace
 
 Result<Pattern> Pattern::make(const std::string& text) {
   if (const auto dialect = refuse_other_dialects(text); !dialect) return dialect.failure();
   auto compiled = std::make_shared<const re2::RE2>(text, options());
   if (!compiled->ok()) {
-    const auto code = compiled->error_code();
-    const bool is_large = code == re2::RE2::ErrorRepeatSize || code == re2::RE2::ErrorPatternTooLarge;
-    return Failure{
-        quote(text) + " is not a regular expression: " + reason(*compiled),
-        is_large ? "a repetition counts to 1000 at most, multiplied by those around it" : "write a literal dot as \\."};
+    return Failure{quote(text) + " is not a regular expression: " + reason(*compiled), hint_of(compiled->error_code())};
   }
   return Pattern(std::move(compiled));
 }

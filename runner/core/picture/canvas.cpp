@@ -165,7 +165,7 @@ double Canvas::text_width(const std::string& text, double size) {
   return kGlyphAdvance * size / kGlyphHeight * static_cast<double>(count_code_points(text));
 }
 
-std::string Canvas::file() const { return png(rgb_, width_, height_); }
+std::string Canvas::png_bytes() const { return png(rgb_, width_, height_); }
 
 void Canvas::segment(double x0, double y0, double x1, double y1, Color color, double radius) {
   const auto bound = [](double value, int size) {

@@ -34,7 +34,7 @@ class Canvas {
   void text(double x, double y, const std::string& text, const TextStyle& style);
   static double text_width(const std::string& text, double size);
   /// As the bytes of a PNG file.
-  std::string file() const;
+  std::string png_bytes() const;
 
  private:
   void segment(double x0, double y0, double x1, double y1, Color color, double radius);

@@ -15,7 +15,7 @@ std::string png(const std::vector<std::uint8_t>& rgb, int width, int height) {
   std::string file(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
   png_alloc_size_t bytes = file.size();
   if (png_image_write_to_memory(&image, file.data(), &bytes, 0, rgb.data(), 0, nullptr) == 0) {
-    throw RunError("cannot make a PNG file of " + std::to_string(width) + " x " + std::to_string(height) +
+    throw RunError("cannot create a PNG file of " + std::to_string(width) + " x " + std::to_string(height) +
                    " pixels: " + image.message);
   }
   file.resize(bytes);

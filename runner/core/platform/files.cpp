@@ -176,7 +176,7 @@ Result<void> write_output(const std::string& path, const std::string& content) {
 Result<void> make_folders(const std::string& path) {
   std::error_code error;
   std::filesystem::create_directories(path, error);
-  if (error) return cannot("make the folder", path, error.value());
+  if (error) return cannot("create the folder", path, error.value());
   return {};
 }
 

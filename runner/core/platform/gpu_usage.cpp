@@ -2,6 +2,14 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include "runner/core/platform/process.h"
+#include "runner/core/text.h"
+
 namespace runner::core {
 
 template <typename Function>
@@ -52,6 +60,27 @@ void GpuUsage::read(std::vector<std::pair<std::string, double>>& readings) const
       readings.emplace_back(name + "power_usage_watts", milliwatts * 1e-3);
     }
   }
+}
+
+int visible_gpus(const std::string& library) {
+  const int all = GpuUsage(library).count();
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr || all == 0) return all;
+  // A list of numbers or identifiers. CUDA ignores everything from the first that is no GPU on.
+  int count = 0;
+  std::istringstream names(visible);
+  for (std::string name; std::getline(names, name, ',');) {
+    const std::string id(trimmed(name));
+    const bool is_number = !id.empty() && id.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number ? id.size() > 9 || std::stoi(id) >= all : !id.starts_with("GPU-") && !id.starts_with("MIG-")) break;
+    ++count;
+  }
+  return count;
+}
+
+int usable_gpus() {
+  std::error_code ignored;
+  return std::filesystem::exists(library_beside_program("libroux_cuda.so"), ignored) ? visible_gpus() : 0;
 }
 
 }  // namespace runner::core

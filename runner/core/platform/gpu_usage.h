@@ -16,6 +16,9 @@ class GpuUsage {
   GpuUsage(const GpuUsage&) = delete;
   GpuUsage& operator=(const GpuUsage&) = delete;
 
+  /// The number of GPUs of this machine.
+  int count() const { return static_cast<int>(devices_.size()); }
+
   /// `gpu_0_utilization_percentage` and so on, as MLflow calls them, appended to `readings`.
   void read(std::vector<std::pair<std::string, double>>& readings) const;
 
@@ -37,5 +40,11 @@ class GpuUsage {
   int (*power_)(void*, unsigned int*) = nullptr;  // in milliwatts
   std::vector<void*> devices_;
 };
+
+/// The number of GPUs that CUDA_VISIBLE_DEVICES leaves of those of this machine.
+int visible_gpus(const std::string& library = "libnvidia-ml.so.1");
+
+/// The same if this program was built for GPUs; otherwise 0.
+int usable_gpus();
 
 }  // namespace runner::core

@@ -77,13 +77,13 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
                  Fate fate, Input input)
     : fate_(fate) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot make a pipe: ") + std::strerror(errno));
+  if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot create a pipe: ") + std::strerror(errno));
   // A socket, not a pipe: writing to a closed one returns an error instead of a signal.
   int inputs[2] = {-1, -1};
   if (input == Input::kPipe && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, inputs) != 0) {
     const int error = errno;
     for (const int end : ends) close(end);
-    throw RunError(std::string("cannot make a socket: ") + std::strerror(error));
+    throw RunError(std::string("cannot create a socket: ") + std::strerror(error));
   }
   // All allocations happen before the child exists: another thread may hold the allocator's lock.
   std::vector<char*> arguments;
@@ -218,6 +218,12 @@ bool Process::reap(int flags) {
   pid_ = -1;
   status_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return true;
+}
+
+std::string library_beside_program(const std::string& name) {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return error ? name : (program.parent_path().parent_path() / "lib" / name).string();
 }
 
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }

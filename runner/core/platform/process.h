@@ -62,4 +62,7 @@ class Process {
 /// The path of the running program.
 std::string own_program();
 
+/// A library of this program: in ../lib beside it, in a build folder and in an installed prefix.
+std::string library_beside_program(const std::string& name);
+
 }  // namespace runner::core

@@ -39,7 +39,7 @@ void one_machine(SettledTree& tree) {
                "set num_machines, the same on all machines");
   }
   if (tree.given("launch.min_machines") && tree.integer("launch.min_machines") != 1) {
-    tree.error("launch.min_machines", "min_machines is given, but num_machines is 1", "give num_machines");
+    tree.error("launch.min_machines", "min_machines is set, but num_machines is 1", "set num_machines");
   }
 }
 
@@ -48,10 +48,10 @@ void address_of_machine(SettledTree& tree, const char* path, const std::string& 
   const std::size_t colons = static_cast<std::size_t>(std::count(address.begin(), address.end(), ':'));
   if (colons == 0) return;
   if (colons == 1) {
-    tree.error(path, address + " is more than an address", "set the port with main_process_port");
+    tree.error(path, address + " includes a port", "set the port with main_process_port");
   } else {
-    tree.error(path, address + " is an address of IPv6: machines meet over IPv4",
-               "give an IPv4 address, or a name that has one");
+    tree.error(path, address + " is an IPv6 address; only IPv4 is supported",
+               "use an IPv4 address or a host name that resolves to one");
   }
 }
 
@@ -67,7 +67,8 @@ void addresses(SettledTree& tree) {
                  "use the name of the machine for `ssh NAME`");
     }
     if (seen.insert(host.as_string()).second) continue;
-    tree.error(kHosts, "hosts lists " + host.as_string() + " twice", "num_processes may be more than the hosts");
+    tree.error(kHosts, "hosts lists " + host.as_string() + " twice",
+               "list each host once; num_processes may exceed the number of hosts");
   }
 }
 
@@ -91,6 +92,25 @@ void several_machines(SettledTree& tree, std::int64_t number) {
 }
 
 }  // namespace
+
+void automatic_processes(SettledTree& tree) {
+  constexpr const char* kProcesses = "launch.num_processes";
+  if (!tree.text(kProcesses)) return;  // a number; the only word is `auto`
+  const std::string device = tree.text("device").value_or("auto");
+  const Node* ids = tree.value(kGpuIds);
+  const Node* hosts = tree.value(kHosts);
+  const std::int64_t machines =
+      tree.integer(kMachines).value_or(hosts != nullptr ? static_cast<std::int64_t>(hosts->items().size()) : 1);
+  std::int64_t here = 1;
+  std::string why = "auto: one for each machine, as device is " + device;
+  if (device == "auto" || device == "cuda") {
+    const std::int64_t gpus = ids != nullptr && ids->is_sequence() ? static_cast<std::int64_t>(ids->items().size())
+                                                                   : std::int64_t{tree.usable_gpus()};
+    here = std::max<std::int64_t>(1, gpus);
+    why = gpus == 0 ? "auto: one, as no GPU can be used" : "auto: one for each GPU";
+  }
+  tree.replace_auto(kProcesses, here * std::max<std::int64_t>(1, machines), why);
+}
 
 void machines(SettledTree& tree) {
   for (const char* path : {"launch", kHosts, kMachines, kRank, "launch.num_processes"}) {
@@ -128,10 +148,6 @@ void gpus(SettledTree& tree) {
                "device is " + device + ", but num_processes is " + std::to_string(processes) +
                    ": each process needs a GPU of its own",
                "write device: cuda; launch.gpu_ids chooses the GPUs");
-  }
-  if (tree.value("training.max_memory") != nullptr) {
-    tree.error("training.max_memory", "max_memory limits the tensors of the CPU, and device is " + device,
-               "remove max_memory; training.auto_micro_batch makes batches fit");
   }
 }
 

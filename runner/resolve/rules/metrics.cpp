@@ -93,7 +93,7 @@ std::string metric_hint(const SettledTree& tree, const std::string& set, const s
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
   for (const std::string& name : measured) names.push_back(set + "/" + name);
-  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics takes";
+  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics accepts";
 }
 
 }  // namespace

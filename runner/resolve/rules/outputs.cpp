@@ -14,8 +14,8 @@ using core::Node;
 void run_name_words(SettledTree& tree) {
   const std::string name = tree.text("run_name").value_or("");
   if (name != "last" && name != "best") return;
-  tree.error("run_name", "run_name is " + name + ", which means another run or checkpoint in every command",
-             "write " + name + "-1 or the like");
+  tree.error("run_name", "run_name must not be \"" + name + "\": commands use it for the newest or the best",
+             "choose another name, such as " + name + "-1");
 }
 
 /// A tracker's place in a run is kept by its name.

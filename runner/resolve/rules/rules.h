@@ -57,6 +57,9 @@ void profiler_activities(SettledTree& tree);
 /// processes, some make one micro-batch less than that.
 void batch_algebra(SettledTree& tree);
 
+/// `launch.num_processes: auto` becomes a number: a process for each GPU of each machine.
+void automatic_processes(SettledTree& tree);
+
 /// The rules about several machines: their `launch` settings must be consistent, and `launch.num_machines` follows from
 /// `launch.hosts`.
 void machines(SettledTree& tree);

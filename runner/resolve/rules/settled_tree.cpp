@@ -78,6 +78,15 @@ void SettledTree::fill(const std::string& path, Node value, const std::string& w
   block->set(key, std::move(value), place);
 }
 
+void SettledTree::replace_auto(const std::string& path, std::int64_t number, const std::string& why) {
+  Node* node = const_cast<Node*>(root_.at_path(path));
+  RUNNER_ASSERT(node != nullptr && node->is_string(), "the rule has read the word there");
+  Node settled = Node::integer(number, node->location());
+  for (const std::string& step : node->history()) settled.add_history(step);
+  settled.add_history(why);
+  *node = std::move(settled);
+}
+
 core::Location SettledTree::place_of(std::string path) const {
   while (!path.empty()) {
     const Node* node = root_.at_path(path);

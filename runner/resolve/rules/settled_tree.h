@@ -8,17 +8,23 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
+#include "runner/core/platform/gpu_usage.h"
 
 namespace runner::resolve {
+
+/// What the rules ask of their surroundings.
+struct SettleContext {
+  /// The metric that a word names or most likely means, for hints; "" for none.
+  std::function<std::string(const std::string&)> meant_metric = {};
+  std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
+};
 
 /// A validated recipe for the rules between sections: values by path, written or default, and errors that point at what
 /// the author wrote.
 class SettledTree {
  public:
-  using MeantMetric = std::function<std::string(const std::string&)>;
-
-  SettledTree(core::Node& root, core::Diagnostics& diagnostics, MeantMetric meant_metric = {})
-      : root_(root), diagnostics_(diagnostics), meant_metric_(std::move(meant_metric)) {}
+  SettledTree(core::Node& root, core::Diagnostics& diagnostics, SettleContext context)
+      : root_(root), diagnostics_(diagnostics), context_(std::move(context)) {}
 
   /// Null when absent, null or refused by validation.
   const core::Node* value(const std::string& path) const;
@@ -34,13 +40,20 @@ class SettledTree {
   /// Sets a value that the author left open; written values stay.
   void fill(const std::string& path, core::Node value, const std::string& why);
 
+  /// Sets a number for the word `auto`.
+  void replace_auto(const std::string& path, std::int64_t number, const std::string& why);
+
   /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.
   void error(const std::string& path, std::string message, std::string hint = "");
   void warning(const std::string& path, std::string message, std::string hint = "");
   void error_at(const core::Location& place, std::string message, std::string hint = "");
 
   /// The metric of this name, or the one most likely meant: `accuracy` for `acc`. "" for none.
-  std::string meant_metric(const std::string& word) const { return meant_metric_ ? meant_metric_(word) : word; }
+  std::string meant_metric(const std::string& word) const {
+    return context_.meant_metric ? context_.meant_metric(word) : word;
+  }
+  /// The number of GPUs that a training on this machine can use.
+  int usable_gpus() const { return context_.usable_gpus(); }
 
   /// `micro_batch_size 8 (line 12)`, or without the line if unknown.
   std::string with_line(const std::string& path) const;
@@ -50,7 +63,7 @@ class SettledTree {
 
   core::Node& root_;
   core::Diagnostics& diagnostics_;
-  MeantMetric meant_metric_;
+  SettleContext context_;
 };
 
 }  // namespace runner::resolve

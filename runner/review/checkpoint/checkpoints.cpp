@@ -89,7 +89,7 @@ CheckpointsVerdict checkpoints_verify(const std::string& folder) {
     const core::Result<artifact::Manifest> manifest = artifact::verify_checkpoint(path);
     if (manifest) {
       const std::size_t files = manifest.value().files.size();
-      verdict.text += name_of(path) + ": whole, " + std::to_string(files) + (files == 1 ? " file, " : " files, ") +
+      verdict.text += name_of(path) + ": intact, " + std::to_string(files) + (files == 1 ? " file, " : " files, ") +
                       core::format_bytes(artifact::bytes_of(manifest.value())) + "\n";
       ++verdict.whole;
     } else {

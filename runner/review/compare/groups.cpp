@@ -26,8 +26,7 @@ std::string table(const Replicates& all, const RunsContext& context) {
   std::vector<terminal::Column> columns = {{"group", false, false}, {"runs", true, false}};
   const std::size_t keys = std::min(all.differing.size(), kKeyColumnsMax);
   for (std::size_t i = 0; i < keys; ++i) columns.push_back({all.differing[i].key, false, true});
-  for (const char* title : {"mean", "95 % interval", "deviation", "least", "most"})
-    columns.push_back({title, true, false});
+  for (const char* title : {"mean", "95 % interval", "std", "min", "max"}) columns.push_back({title, true, false});
   std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t at = 0; at < all.groups.size(); ++at) {
     const ReplicateGroup& group = all.groups[at];
@@ -64,7 +63,9 @@ std::string runs_lines(const Replicates& all) {
 
 std::string verdicts_text(const Replicates& all, const RunsGroupsRequest& request) {
   if (all.verdicts.empty()) {
-    return all.groups.size() < 2 ? "" : "\nno verdict: a test needs two groups of at least two runs, better five\n";
+    return all.groups.size() < 2
+               ? ""
+               : "\ntoo few runs to compare: a test needs two groups of at least two runs, better five\n";
   }
   std::string text = "\n";
   for (const GroupVerdict& verdict : all.verdicts) text += verdict_text(all, verdict, request.test) + "\n";

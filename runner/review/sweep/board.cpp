@@ -139,7 +139,7 @@ void watch_sweep(const sweep::OpenSweep& open, const RunsContext& context) {
       told = std::move(text);
     }
     const auto& trials = open.study->trials();
-    if (std::none_of(trials.begin(), trials.end(), is_at_work) && is_over(open.sweep, *open.study)) break;
+    if (std::none_of(trials.begin(), trials.end(), is_at_work) && is_finished(open.sweep, *open.study)) break;
     poll(nullptr, 0, kWatchInterval_ms);
   }
   lines.leave();

@@ -26,7 +26,7 @@ std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t
 Picture importance_picture(const SweepHistory& history, const std::vector<Importance>& list) {
   chart::Chart chart;
   chart.options.title = "importance of parameters for " + history.sweep.metric() + ", " + history.name;
-  chart.options.x_title = "share of the variance, by fANOVA";
+  chart.options.x_title = "fraction of the variance, by fANOVA";
   chart::Curve bars;
   bars.mark = chart::Curve::Mark::kBars;
   for (auto one = list.rbegin(); one != list.rend(); ++one) {  // the first one is at the top

@@ -44,7 +44,7 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   const SweepProgress progress = progress_of(*sweep, tally.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
-  line.state = study.value()->has_workers() ? "running" : is_over(*sweep, *study.value()) ? "over" : "stopped";
+  line.state = study.value()->has_workers() ? "running" : is_finished(*sweep, *study.value()) ? "over" : "stopped";
   if (const auto front = tally.front(); !front.empty()) line.best = front.front().value;
   return line;
 }
@@ -117,7 +117,7 @@ bool move_sweep(const std::string& name, const std::string& from, const std::str
 std::optional<std::string> empty_trash(const RunsContext& context, const SweepRemoveRequest& request,
                                        core::Diagnostics& diagnostics) {
   if (!request.sweep.empty()) {
-    diagnostics.error({}, "--empty-trash takes no SWEEP: it deletes everything in the trash");
+    diagnostics.error({}, "--empty-trash cannot be combined with SWEEP: it deletes everything in the trash");
     return std::nullopt;
   }
   const std::string trash = trash_dir(context.output_dir);

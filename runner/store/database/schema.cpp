@@ -29,6 +29,8 @@ CREATE TABLE cursors(tracker TEXT PRIMARY KEY, metric_row INTEGER NOT NULL, even
                      state TEXT NOT NULL) WITHOUT ROWID;
 )";
 
+constexpr const char* kPutInfo = "INSERT OR REPLACE INTO info VALUES(?, ?)";
+
 void create(Database& database, const char* tables, std::int64_t format) {
   database.execute(tables);
   database.execute(("PRAGMA application_id=" + std::to_string(kApplicationId)).c_str());
@@ -61,6 +63,14 @@ core::Result<void> check_format(const Database& database, std::int64_t format) {
 bool is_empty(const Database& database) {
   Statement tables = database.prepare("SELECT count(*) FROM sqlite_master");
   return tables.step() && tables.integer(0) == 0;
+}
+
+void put_info(const Database& database, std::string_view key, std::string_view value) {
+  database.prepare(kPutInfo).bind(1, key).bind(2, value).run();
+}
+
+void put_info(const Database& database, std::string_view key, std::int64_t value) {
+  database.prepare(kPutInfo).bind(1, key).bind(2, value).run();
 }
 
 std::string run_db_path(const std::string& run_dir) { return run_dir + "/run.db"; }

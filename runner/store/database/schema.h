@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "runner/core/result.h"
 #include "runner/store/database/sqlite.h"
@@ -26,6 +27,10 @@ core::Result<void> check_format(const Database& database, std::int64_t format);
 
 /// A file without a first transaction is empty and has no format.
 bool is_empty(const Database& database);
+
+/// Adds or replaces an entry of the table `info`, which both have.
+void put_info(const Database& database, std::string_view key, std::string_view value);
+void put_info(const Database& database, std::string_view key, std::int64_t value);
 
 std::string run_db_path(const std::string& run_dir);
 std::string annotations_db_path(const std::string& run_dir);

@@ -124,7 +124,7 @@ std::string steps_text(const Profile& profile) {
   if (profile.with_memory) {
     std::int64_t peak = 0;
     for (const ProfileStep& step : profile.steps) peak = std::max(peak, step.peak_bytes);
-    text += ", at most " + memory_text(peak) + " more memory than at their beginning";
+    text += ", peak memory " + memory_text(peak) + " above the start of a step";
   }
   return text + "\ntrace " + core::printable(profile.trace) + "\n";
 }
@@ -136,7 +136,7 @@ std::string blocks_text(const Profile& profile) {
   Grid grid;
   grid.add("Block", std::min(width, kNameMax));
   for (const char* title : {"Forward", "Forward %", "Backward", "Backward %"}) grid.add(title, kColumn);
-  if (profile.with_memory) grid.add("Kept a pass", kColumn);
+  if (profile.with_memory) grid.add("Saved / pass", kColumn);
   grid.add("# of Calls", kColumn);
   std::string text = "\n" + grid.head();
   for (const ProfileBlock& block : profile.blocks) {
@@ -183,9 +183,9 @@ std::string roofline_text(const Profile& profile) {
   if (text.empty()) return "";
   if (profile.peak_flops > 0) {
     return text + "peak: " + core::format_count(profile.peak_flops) + "FLOP/s in " + profile.peak_of +
-           " matrix products, as `roux env --measure` found\n";
+           " matrix products, measured by `roux env --measure`\n";
   }
-  return text + "peak: not measured on this machine; `roux env --measure` does it\n";
+  return text + "peak: not measured on this machine; run `roux env --measure`\n";
 }
 
 }  // namespace

@@ -11,17 +11,17 @@
 namespace runner::sweep {
 namespace {
 
-using components::sampler::Tried;
+using components::sampler::Observation;
 using Keys = sections::sweep::RegretBound;
 
 /// By number, with their value as samplers see it.
-std::vector<Tried> complete_ones(const Sweep& sweep, const std::vector<Variant>& variants,
-                                 const std::vector<Trial>& trials) {
-  std::vector<Tried> complete;
+std::vector<Observation> complete_ones(const Sweep& sweep, const std::vector<Variant>& variants,
+                                       const std::vector<Trial>& trials) {
+  std::vector<Observation> complete;
   for (const VariantSummary& standing : summaries_of(variants, trials)) {
     if (standing.state != TrialState::kComplete || !standing.value || !std::isfinite(*standing.value)) continue;
     complete.push_back({variants[static_cast<std::size_t>(standing.variant)].point,
-                        Tried::State::kComplete,
+                        Observation::State::kComplete,
                         {sweep.signed_value(*standing.value)}});
   }
   return complete;
@@ -43,7 +43,7 @@ const Regret& RegretMonitor::look_at(const std::vector<Variant>& variants, const
   const auto complete_trials = std::count_if(trials.begin(), trials.end(),
                                              [](const Trial& trial) { return trial.state == TrialState::kComplete; });
   if (std::exchange(complete_trials_, complete_trials) == complete_trials) return regret_;
-  const std::vector<Tried> complete = complete_ones(sweep_, variants, trials);
+  const std::vector<Observation> complete = complete_ones(sweep_, variants, trials);
   const auto count = static_cast<std::int64_t>(complete.size());
   if (count == regret_.complete && regret_.needed > 0) return regret_;  // of several trials a variant some are to come
   regret_ = {count, complete_variants_needed(keys), std::nullopt, keys.threshold};

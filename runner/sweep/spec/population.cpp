@@ -12,7 +12,7 @@ namespace runner::sweep {
 namespace {
 
 using components::sampler::CounterRng;
-using components::sampler::Tried;
+using components::sampler::Observation;
 
 constexpr std::uint64_t kPurpose = 2;  // draws of its own beside those of the sampler and of the preflight
 constexpr int kAttemptsMax = 100;      // at values that the constraints allow
@@ -56,10 +56,11 @@ double moved(const Dimension& dimension, double value, double factor) {
   return nearest(dimension, value + direction * step);
 }
 
-bool has_ended(const Tried& tried) { return tried.state != Tried::State::kOpen; }
+bool has_ended(const Observation& observation) { return observation.state != Observation::State::kOpen; }
 
-bool counts(const Tried& tried) {
-  return tried.state == Tried::State::kComplete && !tried.values.empty() && std::isfinite(tried.values.front());
+bool counts(const Observation& observation) {
+  return observation.state == Observation::State::kComplete && !observation.values.empty() &&
+         std::isfinite(observation.values.front());
 }
 
 }  // namespace
@@ -118,20 +119,22 @@ std::int64_t Population::end_of_generation(std::int64_t generation) const {
   return std::min(total_steps_, (generation + 1) * config_.interval);
 }
 
-bool Population::waits(const std::vector<Tried>& tried) const {
-  const auto number = static_cast<std::int64_t>(tried.size());
+bool Population::waits(const std::vector<Observation>& observations) const {
+  const auto number = static_cast<std::int64_t>(observations.size());
   if (number < size() || number >= variants()) return false;
-  const auto begin = tried.begin() + (generation_of(number) - 1) * size();
+  const auto begin = observations.begin() + (generation_of(number) - 1) * size();
   return !std::all_of(begin, begin + size(), has_ended);
 }
 
-std::optional<Stretch> Population::next(const std::vector<Tried>& tried) const {
-  const auto number = static_cast<std::int64_t>(tried.size());
+std::optional<Stretch> Population::next(const std::vector<Observation>& observations) const {
+  const auto number = static_cast<std::int64_t>(observations.size());
   if (number >= variants()) return std::nullopt;
   const std::int64_t generation = generation_of(number), first = (generation - 1) * size();
   std::vector<std::int64_t> order;  // from best to worst; failed ones last
   for (std::int64_t i = 0; i < size(); ++i) order.push_back(first + i);
-  const auto at = [&tried](std::int64_t variant) -> const Tried& { return tried[static_cast<std::size_t>(variant)]; };
+  const auto at = [&observations](std::int64_t variant) -> const Observation& {
+    return observations[static_cast<std::size_t>(variant)];
+  };
   std::stable_sort(order.begin(), order.end(), [&at](std::int64_t a, std::int64_t b) {
     if (!counts(at(a)) || !counts(at(b))) return counts(at(a)) && !counts(at(b));
     return at(a).values.front() < at(b).values.front();

@@ -36,13 +36,13 @@ class Population {
   std::int64_t generation_of(std::int64_t variant) const { return variant / size(); }
   std::int64_t end_of_generation(std::int64_t generation) const;
   /// Whether the next variant depends on some that have not ended.
-  bool waits(const std::vector<components::sampler::Tried>& tried) const;
+  bool waits(const std::vector<components::sampler::Observation>& observations) const;
   /// The next variant of the second generation or a later one; nothing when there are no more, or no member to resume
   /// from. Only if it does not wait.
-  std::optional<Stretch> next(const std::vector<components::sampler::Tried>& tried) const;
+  std::optional<Stretch> next(const std::vector<components::sampler::Observation>& observations) const;
 
  private:
-  using Tried = components::sampler::Tried;
+  using Observation = components::sampler::Observation;
   Population() = default;
   bool find_explored(const resolve::Recipe& recipe, core::Diagnostics& diagnostics);
   Point explored(const Point& point, std::uint64_t seed, std::int64_t variant) const;

@@ -125,8 +125,8 @@ std::optional<Choosers> build_choosers(const resolve::Recipe& recipe, std::share
     choosers.sampler = build_sampler(recipe, config, std::move(space));
     part = "sweep.pruner";
     choosers.pruner = build_pruner(config, recipe);
-  } catch (const core::RunError& misfit) {
-    diagnostics.error(recipe.at(part).location(), misfit.what(), misfit.hint());
+  } catch (const core::RunError& error) {
+    diagnostics.error(recipe.at(part).location(), error.what(), error.hint());
     return std::nullopt;
   }
   return choosers;

@@ -101,7 +101,8 @@ struct PostgresStore::Connection {
 PostgresStore::PostgresStore(Location place) : place_(std::move(place)) {
   if (!place_.sweep.empty()) schema_ = schema_of(place_.sweep);
   if (const std::string why = connect(); !why.empty()) {
-    throw refused(place_.address, why, "is the server there, and does PGPASSWORD or ~/.pgpass have the password?");
+    throw refused(place_.address, why,
+                  "check that the server is running and that PGPASSWORD or ~/.pgpass has the password");
   }
 }
 
@@ -260,7 +261,7 @@ std::unique_ptr<PostgresStore> PostgresStore::open(const Location& place, std::i
   throw refused(place.address,
                 "sweep " + place.sweep + " has format " + std::to_string(number) + ", and this roux reads " +
                     std::to_string(format),
-                "use the roux that wrote it");
+                "use the version of roux that wrote it");
 }
 
 std::string PostgresStore::schema_of(const std::string& sweep) {

@@ -34,6 +34,8 @@ struct StudyInfo {
 
 enum class TrialState { kWaiting, kRunning, kComplete, kPruned, kFailed };
 std::string_view to_text(TrialState state);
+/// Neither waiting nor running.
+constexpr bool is_finished(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
 
 /// What a trial has trained itself, without its parent checkpoint; in all of its runs, if it restarted.
 struct Spent {

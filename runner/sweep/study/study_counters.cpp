@@ -6,11 +6,6 @@
 #include "runner/core/text.h"
 
 namespace runner::sweep {
-namespace {
-
-bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
-
-}  // namespace
 
 const StudyCounters& StudyCounters::update(Study& study) {
   const std::vector<Trial>& trials = study.trials();
@@ -46,7 +41,7 @@ void StudyCounters::add(const Trial& trial) {
     spent_.tokens += sign * one.spent.tokens;
   };
   if (before) add(*before, -1);
-  before = {trial.state, is_over(trial.state) ? trial.ended_ms - trial.started_ms : 0, trial.spent};
+  before = {trial.state, is_finished(trial.state) ? trial.ended_ms - trial.started_ms : 0, trial.spent};
   add(*before, 1);
 }
 
@@ -56,7 +51,7 @@ void StudyCounters::put(const VariantSummary& standing, std::int64_t written) {
   standings_[at] = standing;
   const bool counts = standing.state == TrialState::kComplete && standing.value;
   front_.put(standing.variant, counts ? sweep_.signed_values(*standing.value, standing.others) : std::vector<double>());
-  if (!is_over(standing.state)) return;
+  if (!is_finished(standing.state)) return;
   since_improvement_.emplace(written, standing.variant);
   if (!counts) return;
   const double value = sweep_.signed_value(*standing.value);

@@ -8,11 +8,6 @@
 #include "runner/sweep/study/front.h"
 
 namespace runner::sweep {
-namespace {
-
-bool is_over(TrialState state) { return state != TrialState::kWaiting && state != TrialState::kRunning; }
-
-}  // namespace
 
 std::string short_number(double value) { return core::short_number(value, 5); }
 
@@ -34,7 +29,7 @@ VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const s
   for (std::int64_t i = variant * replicates; i < (variant + 1) * replicates; ++i) {
     const Trial& trial = trials.at(static_cast<std::size_t>(i));
     if (weight(trial.state) > weight(standing.state)) standing.state = trial.state;
-    if (!trial.value || !is_over(trial.state)) continue;
+    if (!trial.value || !is_finished(trial.state)) continue;
     sum += *trial.value;
     standing.others.resize(trial.others.size());
     for (std::size_t k = 0; k < trial.others.size(); ++k) standing.others[k] += trial.others[k];

@@ -22,7 +22,7 @@ namespace {
 class Within final : public Trainings {
  public:
   explicit Within(TrainHere train) : train_(std::move(train)), event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    if (event_ < 0) throw core::RunError(std::string("cannot make an event: ") + std::strerror(errno));
+    if (event_ < 0) throw core::RunError(std::string("cannot create an event: ") + std::strerror(errno));
   }
 
   ~Within() override {

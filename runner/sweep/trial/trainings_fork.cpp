@@ -69,7 +69,7 @@ class ByFork final : public Trainings {
   void begin() {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-      throw core::RunError(std::string("cannot make a socket: ") + std::strerror(errno));
+      throw core::RunError(std::string("cannot create a socket: ") + std::strerror(errno));
     }
     link_ = std::make_unique<launch::AgentConnection>(ends[0], launch::AgentConnection::Options{});
     RankProcess::Options options;

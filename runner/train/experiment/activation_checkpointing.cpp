@@ -17,7 +17,7 @@ using sections::activation_checkpointing::Mode;
 /// The output of a block that reads ids is as large as what recomputing it would save.
 bool reads_ids(const Block& block) {
   return std::any_of(block.inputs().begin(), block.inputs().end(),
-                     [](const components::Port& port) { return port.dtype == components::Dtype::kInt64; });
+                     [](const components::TensorSpec& port) { return port.dtype == components::Dtype::kInt64; });
 }
 
 /// Cut into segments; a run of neighbours ends where a block cannot join, and at the last block.
@@ -44,7 +44,7 @@ void apply_activation_checkpointing(const resolve::Recipe& recipe, Model& model,
   std::vector<RecomputedBlocks> recomputed;
   std::int64_t position = 0;
   for (RecomputedBlocks& segment : segments(model, static_cast<std::size_t>(config.segment))) {
-    segment.keep_products = config.mode == Mode::kSelective;
+    segment.save_matmuls = config.mode == Mode::kSelective;
     if (position++ % config.every == 0) recomputed.push_back(segment);
   }
   if (recomputed.empty()) {

@@ -10,7 +10,7 @@
 
 namespace runner::train {
 
-void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics) {
+void check_backward_step_conflicts(const Experiment& experiment, core::Diagnostics& diagnostics) {
   if (experiment.optimizer == nullptr || !experiment.optimizer->steps_in_backward()) return;
   const resolve::Recipe& recipe = experiment.recipe;
   const std::string optimizer =
@@ -43,7 +43,7 @@ void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics
     diagnostics.error(one.place, optimizer + ": callback " + one.type + " would find no gradients",
                       "set gradients: false to watch the weights only, or use another optimizer");
   }
-  if (experiment.rounded_weights != nullptr) {
+  if (experiment.master_weights != nullptr) {
     refuse("precision", "it updates float32 weights, and bf16-true has bfloat16 weights",
            "precision: bf16-mixed, or another optimizer");
   }

@@ -7,6 +7,6 @@ namespace runner::train {
 struct Experiment;
 
 /// Refuses what needs all gradients at once, or unchanged weights, with an optimizer that steps in the backward pass.
-void refuse_what_needs_gradients(const Experiment& experiment, core::Diagnostics& diagnostics);
+void check_backward_step_conflicts(const Experiment& experiment, core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -8,20 +8,20 @@ namespace runner::train {
 /// schedule-free optimizer, otherwise the trained ones. The destructor restores the trained weights bit for bit.
 class EvalWeights {
  public:
-  explicit EvalWeights(const Experiment& experiment) : experiment_(experiment) { put(experiment, true); }
-  ~EvalWeights() { put(experiment_, false); }
+  explicit EvalWeights(const Experiment& experiment) : experiment_(experiment) { swap(experiment, true); }
+  ~EvalWeights() { swap(experiment_, false); }
   EvalWeights(const EvalWeights&) = delete;
   EvalWeights& operator=(const EvalWeights&) = delete;
 
   /// For a loaded checkpoint: its model holds the evaluation weights; the optimizer or the average holds the trained
   /// ones.
-  static void put_back(const Experiment& experiment) { put(experiment, false); }
+  static void restore_trained(const Experiment& experiment) { swap(experiment, false); }
 
   /// Tensors of a parameter's size that a checkpoint holds in addition to each parameter.
   static int saved_tensors(const Experiment& experiment);
 
  private:
-  static void put(const Experiment& experiment, bool judged);
+  static void swap(const Experiment& experiment, bool eval);
 
   const Experiment& experiment_;
 };

@@ -53,7 +53,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
 /// False where the optimizer frees each gradient as it arrives. `model` may be on the meta device.
 bool holds_gradients(const components::model::Model& model, const Node& optimizer) {
   Diagnostics told_later;
-  auto groups = components::optimizer::cut_groups(optimizer, model.parameters(), told_later);
+  auto groups = components::optimizer::make_param_groups(optimizer, model.parameters(), told_later);
   return !components::optimizer::build(optimizer, {std::move(groups)})->steps_in_backward();
 }
 
@@ -117,7 +117,7 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   RUNNER_ASSERT(!outputs.empty(), "the last block of a model has an output");
   const Node& loss = experiment.recipe.loss;
   experiment.loss = components::loss::build(loss, {outputs.front(), signature, loss, diagnostics});
-  const auto ignored = experiment.loss != nullptr ? experiment.loss->ignored_target() : std::nullopt;
+  const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   for (const Node& block : experiment.recipe.eval.metrics) {
     auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics, ignored});
     if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
@@ -223,18 +223,18 @@ components::NamedTensors weights_to_move(Experiment& experiment) {
   const auto is_bf16 = [](const auto& parameter) { return parameter.tensor.scalar_type() == at::kBFloat16; };
   if (std::none_of(parameters.begin(), parameters.end(), is_bf16)) return parameters;
   const Recipe& recipe = experiment.recipe;
-  experiment.rounded_weights = std::make_shared<Bf16MasterWeights>(
+  experiment.master_weights = std::make_shared<Bf16MasterWeights>(
       parameters,
       Bf16MasterWeights::Options{recipe.precision.stochastic_rounding, static_cast<std::uint64_t>(recipe.seed)});
-  return experiment.rounded_weights->for_optimizer();
+  return experiment.master_weights->for_optimizer();
 }
 
 void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
   const Recipe& recipe = experiment.recipe;
   std::shared_ptr<components::weight_averaging::Averaging> averaging;
   if (recipe.weight_averaging) {
-    averaging = components::weight_averaging::build(*recipe.weight_averaging, {recipe.at("optimizer.lr").as_double()});
-    if (experiment.optimizer->has_judged_weights()) {
+    averaging = components::weight_averaging::build(*recipe.weight_averaging, {recipe.base_lr});
+    if (experiment.optimizer->has_eval_weights()) {
       diagnostics.error(
           recipe.weight_averaging->location(),
           "weight_averaging averages the weights, and so does optimizer " + type_of(recipe.optimizer) + " itself",
@@ -256,10 +256,10 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
   settle_lengths(experiment, diagnostics);
   build_schedule(experiment, diagnostics);
   const Node& optimizer = experiment.recipe.optimizer;
-  auto groups = components::optimizer::cut_groups(optimizer, weights_to_move(experiment), diagnostics);
+  auto groups = components::optimizer::make_param_groups(optimizer, weights_to_move(experiment), diagnostics);
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
-  if (experiment.scheduler != nullptr && experiment.optimizer != nullptr && experiment.scheduler->moves_momentum() &&
-      !experiment.optimizer->takes_momentum()) {
+  if (experiment.scheduler != nullptr && experiment.optimizer != nullptr &&
+      experiment.scheduler->schedules_momentum() && !experiment.optimizer->has_momentum()) {
     diagnostics.error(experiment.recipe.lr_scheduler.location(),
                       "lr_scheduler moves the momentum, and optimizer " + type_of(optimizer) + " has none",
                       "use sgd or rmsprop with momentum, adam or adamw, or leave cycle_momentum out");
@@ -269,10 +269,10 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
     auto callback = components::callback::build(
         block, {block, diagnostics, experiment.train_data->signature(), experiment.metric_names});
     if (callback == nullptr) continue;
-    callback->refuse_misfits(*experiment.model, *experiment.train_data, block, diagnostics);
+    callback->check_compatibility(*experiment.model, *experiment.train_data, block, diagnostics);
     experiment.callbacks.push_back({type_of(block), block.location(), std::move(callback)});
   }
-  refuse_what_needs_gradients(experiment, diagnostics);
+  check_backward_step_conflicts(experiment, diagnostics);
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ struct Experiment {
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
   std::shared_ptr<Bf16MasterWeights>
-      rounded_weights;                            ///< between model and optimizer; null when all weights are float32
+      master_weights;                             ///< between model and optimizer; null when all weights are float32
   std::shared_ptr<WeightAverage> weight_average;  ///< null where nothing is trained
   std::shared_ptr<components::lr_scheduler::Scheduler> scheduler;
   std::vector<std::shared_ptr<components::metric::Metric>> metrics;

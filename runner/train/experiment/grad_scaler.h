@@ -29,8 +29,6 @@ class GradScaler final : public core::Stateful {
   bool enabled() const { return options_.enabled; }
   /// Factor for the loss; 1 when disabled.
   double scale() const { return options_.enabled ? static_cast<double>(scale_) : 1.0; }
-  /// Steps without an overflow since the scale last changed.
-  std::int64_t growth_tracker() const { return growth_tracker_; }
 
   /// Divides the gradients by the scale, in place, and returns whether all were finite before; all are divided either
   /// way. When disabled, does nothing and returns true.
@@ -45,7 +43,7 @@ class GradScaler final : public core::Stateful {
  private:
   Options options_;
   float scale_;
-  std::int64_t growth_tracker_ = 0;
+  std::int64_t growth_tracker_ = 0;  // steps without an overflow since the scale last changed
 };
 
 }  // namespace runner::train

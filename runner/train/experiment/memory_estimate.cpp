@@ -29,7 +29,7 @@ namespace runner::train {
 namespace {
 
 using components::Dtype;
-using components::Port;
+using components::TensorSpec;
 using components::block::Block;
 using components::model::Model;
 
@@ -102,14 +102,14 @@ double bytes_of(const components::NamedTensors& tensors) {
 
 double batch_bytes(const components::DataSignature& data, std::int64_t samples) {
   double bytes = 0;
-  for (const Port* port : {&data.input, &data.target}) {
+  for (const TensorSpec* port : {&data.input, &data.target}) {
     bytes += elements(*port, samples, data.max_seq_len) * (port->dtype == Dtype::kInt64 ? 8.0 : 4.0);
   }
   return bytes;
 }
 
 /// A tensor on the meta device as a batch has it.
-at::Tensor on_meta(const Port& port, std::int64_t samples, std::int64_t positions) {
+at::Tensor on_meta(const TensorSpec& port, std::int64_t samples, std::int64_t positions) {
   std::vector<std::int64_t> shape;
   for (const std::int64_t size : port.shape) {
     shape.push_back(size == components::kBatch ? samples : size == components::kTime ? positions : size);
@@ -211,7 +211,7 @@ class Rehearsal {
     model_.add_hooks({.before_forward = [enter](const Block& block, components::TensorMap&) { enter(block.name()); },
                       .after_forward =
                           [watch](const Block& block, components::TensorMap& activations) {
-                            for (const Port& port : block.outputs()) watch(block, activations.find(port.name));
+                            for (const TensorSpec& port : block.outputs()) watch(block, activations.find(port.name));
                             watch(block, activations.find(components::kHidden));
                           }});
   }
@@ -256,7 +256,7 @@ class Rehearsal {
       const std::int64_t bytes = parameter.tensor.numel() * static_cast<std::int64_t>(sizeof(float));
       step = std::max(step, static_cast<double>(experiment_.optimizer->step_bytes(bytes)));
     }
-    if (experiment_.rounded_weights) {
+    if (experiment_.master_weights) {
       for (const auto& parameter : model_.parameters()) {
         if (parameter.tensor.scalar_type() == at::kBFloat16) {
           twins += 2.0 * sizeof(float) * static_cast<double>(parameter.tensor.numel());
@@ -270,7 +270,7 @@ class Rehearsal {
     const auto& config = experiment_.recipe.eval;
     const at::NoGradGuard no_grad;
     model_.set_training(false);
-    double trained = experiment_.optimizer->has_judged_weights() ? bytes_of(model_.parameters()) : 0.0;
+    double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.parameters()) : 0.0;
     if (experiment_.weight_average->averages()) trained += bytes_of(model_.parameters()) + bytes_of(model_.buffers());
     const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
@@ -317,9 +317,9 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   estimate.batches = ledger.at_peak(Ledger::kBatches);
   estimate.activations = ledger.at_peak(Ledger::kActivations);
   estimate.when = ledger.when();
-  estimate.data_sets = static_cast<double>(experiment.train_data->held_bytes());
+  estimate.data_sets = static_cast<double>(experiment.train_data->memory_bytes());
   for (const NamedDataset& set : experiment.eval_data) {
-    estimate.data_sets += static_cast<double>(set.data->held_bytes());
+    estimate.data_sets += static_cast<double>(set.data->memory_bytes());
   }
   const auto& saves = experiment.recipe.checkpoint;
   if (saves.async_save && (saves.save_steps || saves.save_best)) {

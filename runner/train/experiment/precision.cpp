@@ -75,9 +75,8 @@ Formats choose_formats(const resolve::Recipe& recipe, const Model& model, core::
     const std::string near = core::closest(pattern, names);
     diagnostics.error(recipe.at("precision.overrides").find_entry(pattern)->key_location,
                       "the model has no block called \"" + pattern + "\"",
-                      near.empty()
-                          ? "its blocks are called " + core::joined_first(names, 3) + "; `*` stands for any text"
-                          : "did you mean \"" + near + "\"? `*` stands for any text");
+                      near.empty() ? "its blocks are called " + core::joined_first(names, 3) + "; `*` matches any text"
+                                   : "did you mean \"" + near + "\"? `*` matches any text");
   }
   return formats;
 }

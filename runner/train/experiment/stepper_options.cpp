@@ -67,8 +67,9 @@ StepperOptions stepper_options(const resolve::Recipe& recipe) {
   options.rewinds = training.auto_micro_batch.has_value() || training.max_memory.has_value() ||
                     faults.on_nan == sections::faults::OnNan::kSkip ||
                     faults.on_spike == sections::faults::OnSpike::kSkip;
-  options.judges_norm = faults.on_nan == sections::faults::OnNan::kSkip ||
-                        faults.on_nan == sections::faults::OnNan::kRollback || faults.spike_grad_z_score.has_value();
+  options.guard_needs_norm = faults.on_nan == sections::faults::OnNan::kSkip ||
+                             faults.on_nan == sections::faults::OnNan::kRollback ||
+                             faults.spike_grad_z_score.has_value();
   options.autocast = precision.autocast;
   options.autocast.device = device_of(recipe).type();
   options.scaler = precision.scaler;

@@ -30,9 +30,9 @@ struct StepperOptions {
   components::AutocastOptions autocast;
   GradScaler::Options scaler;
   DdpOptions ddp;
-  bool judges_norm = false;      ///< the judge needs the gradient norm
-  bool same_generators = false;  ///< all processes start an epoch with rank 0's random state
-  bool rewinds = false;          ///< a step may be undone: keep what its forward pass changes
+  bool guard_needs_norm = false;  ///< the guard needs the gradient norm
+  bool same_generators = false;   ///< all processes start an epoch with rank 0's random state
+  bool rewinds = false;           ///< a step may be undone: keep what its forward pass changes
 };
 
 /// Samples of one forward pass of one process.

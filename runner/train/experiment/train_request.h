@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -21,6 +22,7 @@ namespace runner::train {
 struct TrainRequest {
   bool start_new = false;                 ///< --new
   std::string auto_device = "cpu";        ///< what `device: auto` of a new run is here
+  std::int64_t gpu_memory_bytes = 0;      ///< of the smallest GPU that this machine's ranks use; 0: unknown, or none
   bool smoke = false;                     ///< --smoke: two steps, one evaluation, one save
   std::optional<std::string> resume_run;  ///< `roux resume RUN`: its run folder
   std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given

@@ -48,9 +48,9 @@ WeightAverage::WeightAverage(std::shared_ptr<components::weight_averaging::Avera
 WeightAverage::~WeightAverage() = default;
 
 void WeightAverage::after_step(std::int64_t step) {
-  if (averaging_ == nullptr || !averaging_->takes(step)) return;
+  if (averaging_ == nullptr || !averaging_->should_update(step)) return;
   const at::NoGradGuard no_grad;
-  const double share = taken_ == 0 ? 1.0 : averaging_->share(taken_);
+  const double share = taken_ == 0 ? 1.0 : averaging_->weight_of_new(taken_);
   for (Weight& weight : weights_) {
     if (taken_ == 0) {
       weight.average = weight.model.detach().to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
@@ -86,7 +86,7 @@ void WeightAverage::use_average(bool average) {
   }
 }
 
-void WeightAverage::adopt(const std::vector<components::NamedTensor>& measured) {
+void WeightAverage::copy_running_stats(const std::vector<components::NamedTensor>& measured) {
   const at::NoGradGuard no_grad;
   for (const components::NamedTensor& found : measured) {
     for (Weight& weight : weights_) {
@@ -95,9 +95,9 @@ void WeightAverage::adopt(const std::vector<components::NamedTensor>& measured) 
   }
 }
 
-bool WeightAverage::updates_statistics() const { return averages() && averaging_->updates_statistics() && taken_ > 0; }
+bool WeightAverage::updates_bn_stats() const { return averages() && averaging_->updates_bn_stats() && taken_ > 0; }
 
-void WeightAverage::begin_anew() {
+void WeightAverage::reset() {
   taken_ = 0;
   for (Weight& weight : weights_) {
     weight.average.reset();
@@ -123,7 +123,7 @@ void WeightAverage::save_state(core::StateWriter& writer) const {
 }
 
 void WeightAverage::load_state(const core::StateReader& reader) {
-  begin_anew();
+  reset();
   taken_ = reader.value("taken").as_integer();
   if (taken_ == 0) return;
   const at::NoGradGuard no_grad;

@@ -37,11 +37,11 @@ class WeightAverage final : public core::Stateful {
   /// first update, or if already done.
   void use_average(bool average);
   /// Makes the current values of these weights their average, while the average is in the model.
-  void adopt(const std::vector<components::NamedTensor>& measured);
+  void copy_running_stats(const std::vector<components::NamedTensor>& measured);
   /// Whether there is an average that needs its running statistics measured after training.
-  bool updates_statistics() const;
+  bool updates_bn_stats() const;
   /// Drops the average; the model has the trained weights.
-  void begin_anew();
+  void reset();
 
   bool averages() const { return averaging_ != nullptr; }
   std::int64_t bytes() const;  ///< of the average, once there is one

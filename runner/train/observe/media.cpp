@@ -54,7 +54,7 @@ void Media::add(std::int64_t step, const std::string& name, const std::string& c
   data.set("caption", Node::string(caption));
   data.set("width", Node::integer(image.width()));
   data.set("height", Node::integer(image.height()));
-  write("image", step, name, ".png", image.file(), std::move(data));
+  write("image", step, name, ".png", image.png_bytes(), std::move(data));
 }
 
 void Media::write(const char* kind, std::int64_t step, const std::string& name, const char* ending,
@@ -64,7 +64,7 @@ void Media::write(const char* kind, std::int64_t step, const std::string& name, 
   const std::string why = folder ? problem_with(path, content) : folder.failure().message;
   if (!why.empty()) {
     if (!std::exchange(told_, true)) {
-      core::log_warning("cannot write " + path + ": " + why + "; training continues without such pictures and tables");
+      core::log_warning("cannot write " + path + ": " + why + "; training continues without these images and tables");
     }
     return;
   }

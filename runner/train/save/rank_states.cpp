@@ -78,7 +78,7 @@ void RankStates::load_state(const core::StateReader& reader) {
   const bool newcomer = rank >= reader.value("ranks").as_integer();
   if (newcomer) {
     core::log_warning("the checkpoint was saved by fewer processes: process " + std::to_string(rank) +
-                      " begins with what process 0 remembers");
+                      " starts from the state of process 0");
   }
   part_.load_state(OwnReader(reader, newcomer ? 0 : static_cast<std::size_t>(rank), newcomer));
 }

@@ -49,11 +49,14 @@ class Chooser {
     } else if (request_.resume_run) {
       if (const auto run = found_run(*request_.resume_run)) go_on(*run, newest_of(*run));
     } else if (request_.start_new || request_.smoke || wish == "never") {
-      return {};
+      start_ = {};
     } else if (wish != "auto") {
       use_path(wish, recipe_.place("checkpoint.resume_from_checkpoint"));
     } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
+    }
+    if (!start_.resume && start_.checkpoint.empty()) {
+      allowed_keys_are_known(request_.allow_changes, {}, recipe_.root, diagnostics_);
     }
     return std::move(start_);
   }
@@ -178,7 +181,7 @@ class Chooser {
     if (checkpoint) recorded.surroundings = surroundings_of(checkpoint->manifest.fields);
     const std::string path = checkpoint ? checkpoint->path : "";
     auto differences =
-        list_differences(recorded, {present, present_surroundings(), [this, path] { return misfit(path); }});
+        list_differences(recorded, {present, present_surroundings(), [this, path] { return mismatch(path); }});
     if (checkpoint && recorded.capsule) {
       const auto files = experiment_ != nullptr ? std::optional(experiment_->train_data->files()) : std::nullopt;
       for (Difference& change : list_data_changes(*recorded.capsule, present, files)) {
@@ -220,16 +223,16 @@ class Chooser {
 
   /// Uses a model on the meta device if there is no other yet. Errors of the recipe itself are reported when it is
   /// built.
-  std::string misfit(const std::string& checkpoint) const {
+  std::string mismatch(const std::string& checkpoint) const {
     if (checkpoint.empty()) return "";
-    if (experiment_ != nullptr) return checkpoint::first_misfit(checkpoint, *experiment_->model);
+    if (experiment_ != nullptr) return checkpoint::first_mismatch(checkpoint, *experiment_->model);
     Diagnostics ignored;
     BuildOptions options;
     options.meta = true;
     options.for_training = false;
     options.data_sets = {"train"};
     const auto sketch = build_experiment(recipe_, options, ignored);
-    return sketch == nullptr ? "" : checkpoint::first_misfit(checkpoint, *sketch->model);
+    return sketch == nullptr ? "" : checkpoint::first_mismatch(checkpoint, *sketch->model);
   }
 
   const resolve::Recipe& recipe_;

@@ -132,12 +132,12 @@ class Judge {
         processes(recorded_.recipe) != processes(present_.recipe) && !is_set(present_.recipe, kThreadsKey);
     if (!shared_anew) {
       surroundings(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
-                   "sums are split by the number of threads",
+                   "the number of threads changes the summation order",
                    "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
                        std::to_string(before.threads) + " restores the old number");
     }
     surroundings(kCapabilityKey, before.cpu_capability, now.cpu_capability,
-                 "other CPU instructions sum in another order",
+                 "other CPU instructions change the summation order",
                  instructions_back(before.cpu_capability, now.cpu_capability));
     surroundings(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round differently", "");
   }
@@ -192,18 +192,19 @@ class Judge {
       difference.why = "its saved state belongs to the other one";
     } else if (path == kDeviceKey) {
       difference.effect = Effect::kChangesResults;
-      difference.why = "another device sums in another order and draws other random numbers";
+      difference.why = "another device changes the summation order and draws other random numbers";
     } else if (path == kProcessesKey) {
       difference.effect = Effect::kChangesResults;
-      difference.why = "sums are split by the number of processes and threads, and each process draws its own dropout";
+      difference.why =
+          "the number of processes and threads changes the summation order, and each process draws its own dropout";
     } else if (path == kBucketKey) {
       // The order of a sum matters only with three or more processes.
       constexpr std::int64_t kFewest = 3;
       const bool matters = processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
       difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
-      if (matters) difference.why = "the position in a bucket decides in which order processes are summed";
+      if (matters) difference.why = "the position in a bucket changes the summation order";
     } else if (path == kAccumulationKey && same_step()) {
-      difference.why = "a step has the same micro-batches, dealt to another number of processes";
+      difference.why = "a step has the same micro-batches, spread over another number of processes";
     } else if (path == kTotalKey && is_the_settled_total(difference)) {
       difference.why = "it equals the length of the training";
     } else if (path == kTotalKey && !schedule_has_a_length(recorded_.recipe) &&
@@ -223,9 +224,9 @@ class Judge {
       }
     } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
                is_under(path, "precision.overrides")) {
-      const std::string& misfit = first_misfit();
-      difference.effect = misfit.empty() ? Effect::kChangesResults : Effect::kImpossible;
-      difference.why = misfit;
+      const std::string& mismatch = first_mismatch();
+      difference.effect = mismatch.empty() ? Effect::kChangesResults : Effect::kImpossible;
+      difference.why = mismatch;
     } else if (path == "weight_averaging") {
       difference.effect = Effect::kChangesResults;
       difference.why = is_set(present_.recipe, "weight_averaging")
@@ -282,14 +283,14 @@ class Judge {
     return difference.after == settled && (difference.before == "null" || difference.before == "absent");
   }
 
-  const std::string& first_misfit() {
-    if (!misfit_) misfit_ = present_.misfit ? present_.misfit() : "";
-    return *misfit_;
+  const std::string& first_mismatch() {
+    if (!mismatch_) mismatch_ = present_.mismatch ? present_.mismatch() : "";
+    return *mismatch_;
   }
 
   const Recorded& recorded_;
   const Present& present_;
-  std::optional<std::string> misfit_;
+  std::optional<std::string> mismatch_;
 };
 
 /// Allowing another length also allows the schedule that follows it.
@@ -302,7 +303,7 @@ bool is_allowed(const Difference& difference, const std::vector<std::string>& al
 
 /// What resumes in spite of a difference, or avoids it.
 std::string remedies(const Difference& difference) {
-  std::string text = "--allow-change " + difference.key + " resumes with it, --new starts a new run";
+  std::string text = "--allow-change " + difference.key + " resumes with it, `roux run RECIPE --new` starts a new run";
   if (difference.hint.empty()) return text;
   return difference.hint_comes_last ? text + ", " + difference.hint : difference.hint + "; " + text;
 }
@@ -314,8 +315,10 @@ void all_paths(const std::string& path, const Node& node, std::vector<std::strin
   }
 }
 
-bool names_are_known(const std::vector<std::string>& allowed, const std::vector<Difference>& differences,
-                     const Node& recipe, core::Diagnostics& diagnostics) {
+}  // namespace
+
+bool allowed_keys_are_known(const std::vector<std::string>& allowed, const std::vector<Difference>& differences,
+                            const Node& recipe, core::Diagnostics& diagnostics) {
   bool known = true;
   for (const std::string& key : allowed) {
     if (key == kCapabilityKey || key == kLibtorchKey || recipe.at_path(key) != nullptr) continue;
@@ -333,8 +336,6 @@ bool names_are_known(const std::vector<std::string>& allowed, const std::vector<
   return known;
 }
 
-}  // namespace
-
 std::string recorded_device(const Node& recipe) {
   const Node* device = recipe.at_path(kDeviceKey);
   const std::string text = device != nullptr && device->is_string() ? device->as_string() : "auto";
@@ -344,7 +345,7 @@ std::string recorded_device(const Node& recipe) {
 std::string_view to_text(Effect effect) {
   switch (effect) {
     case Effect::kHarmless: return "harmless";
-    case Effect::kChangesResults: return "changes the maths";
+    case Effect::kChangesResults: return "changes the results";
     case Effect::kImpossible: return "impossible";
   }
   return "";
@@ -413,7 +414,7 @@ std::string to_text(const Difference& difference) {
 
 bool judge(const std::vector<Difference>& differences, const std::vector<std::string>& allowed, const Node& recipe,
            core::Diagnostics& diagnostics) {
-  bool holds = names_are_known(allowed, differences, recipe, diagnostics);
+  bool holds = allowed_keys_are_known(allowed, differences, recipe, diagnostics);
   for (const Difference& difference : differences) {
     if (difference.effect == Effect::kHarmless) continue;
     if (difference.effect == Effect::kChangesResults && is_allowed(difference, allowed)) continue;
@@ -434,7 +435,7 @@ bool judge(const std::vector<Difference>& differences, const std::vector<std::st
         break;
       case Effect::kImpossible:
         diagnostics.error(difference.place, text + ": not possible, the saved state does not fit" + why,
-                          "restore the old value to resume that run, or start a new one with --new");
+                          "restore the old value to resume that run, or start a new one with `roux run RECIPE --new`");
         break;
     }
   }

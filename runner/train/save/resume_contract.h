@@ -49,7 +49,7 @@ struct Present {
   Surroundings surroundings;
   /// The first saved tensor that does not fit the present recipe's model; "" when all fit. Called only when the model
   /// or the training data changed.
-  std::function<std::string()> misfit;
+  std::function<std::string()> mismatch;
 };
 
 /// The device of a run, from its recorded recipe. `auto` is the CPU: it was recorded by versions that knew no other.
@@ -65,6 +65,11 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, c
 
 /// `optimizer.lr was 0.001 (runs/a/recipe.yaml:7:20) and is 0.5 now`
 std::string to_text(const Difference& difference);
+
+/// Whether each entry of `--allow-change` is a key of the recipe or of a difference, or a section above one; otherwise
+/// an error for each that is not.
+bool allowed_keys_are_known(const std::vector<std::string>& allowed, const std::vector<Difference>& differences,
+                            const core::Node& recipe, core::Diagnostics& diagnostics);
 
 /// Whether a run may resume: `allowed` names every change that affects the results (the key itself, or a section above
 /// it), and none is impossible. Otherwise all differences, including harmless ones, go to `diagnostics`. An entry of

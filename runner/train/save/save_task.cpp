@@ -56,7 +56,7 @@ void SaveTask::persist(Attempt attempt) {
   while (true) {
     try {
       attempt();
-      if (said_ns != 0) core::log_info("there is room again for the save of step " + std::to_string(step()));
+      if (said_ns != 0) core::log_info("disk space is available again: saving step " + std::to_string(step()));
       return;
     } catch (const RunError& error) {
       if (error.exit_code() != core::kExitResumable || !full_disk_.wait) throw;
@@ -64,7 +64,7 @@ void SaveTask::persist(Attempt attempt) {
       if (said_ns == 0 || now_ns - said_ns > kSayNs) {
         const double left_s = full_disk_.timeout_s - static_cast<double>(now_ns - since_ns) * 1e-9;
         core::log_warning(std::string(error.what()) + "; the save of step " + std::to_string(step()) +
-                          " waits for room, " + core::format_duration(std::max(0.0, left_s)) + " at most");
+                          " waits for disk space, for at most " + core::format_duration(std::max(0.0, left_s)));
         if (said_ns == 0) {
           Node data = Node::mapping();
           data.set("message", Node::string(error.what()));

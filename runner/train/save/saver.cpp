@@ -45,13 +45,19 @@ std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
   return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
 }
 
+Node node_of(const std::optional<std::string>& text) { return text ? Node::string(*text) : Node::null(); }
+
+Node mode_of(const sections::checkpoint::Config& config) {
+  return config.mode ? Node::string(std::string(to_text(*config.mode))) : Node::null();
+}
+
 }  // namespace
 
-Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
-             const SignalWatch& signals, const core::Clock& clock)
+Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& bad_step_policy, store::RunWriter& run,
+             Console& console, const SignalWatch& signals, const core::Clock& clock)
     : experiment_(experiment),
       stepper_(stepper),
-      faults_(faults),
+      bad_step_policy_(bad_step_policy),
       run_(run),
       console_(console),
       signals_(signals),
@@ -63,7 +69,7 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, s
 
 Saver::~Saver() {
   run_.set_patience({metrics_patience_ms(config_)});  // signals are no longer handled
-  over_ = true;
+  abandoned_ = true;
   if (pace_ != nullptr) pace_->hurry();
   if (prefault_.valid()) prefault_.wait();
   if (!under_way_.valid()) return;
@@ -90,7 +96,7 @@ void Saver::prepare() {
   writes_ = experiment_.is_first() || saves_for_its_host();
   if (!writes_) return;
   first_step_ = stepper_.progress().step;
-  rhythm_.note(first_step_, clock_.monotonic_ns());
+  save_throttle_.note(first_step_, clock_.monotonic_ns());
   const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_));
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
   if (saves) {
@@ -99,7 +105,7 @@ void Saver::prepare() {
   }
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known once steps have run.
-  if (!async_ || tensor_memory_is_limited()) return;
+  if (!async_ || tensor_memory_is_limited() || !experiment_.device.is_cpu()) return;
   // Page faults would cost the first save more than the copy itself.
   if (memory_.reserve(bytes)) prefault_ = core::run_async([this] { memory_.prefault(); }, kNice);
 }
@@ -137,7 +143,7 @@ Node Saver::counters() const {
     best.set("value", Node::floating(*best_value_));
     best.set("step", Node::integer(best_step_));
     best.set("monitor", Node::string(*config_.monitor));
-    best.set("mode", experiment_.recipe.at("checkpoint.mode"));
+    best.set("mode", mode_of(config_));
   }
   node.set("best", std::move(best));
   return node;
@@ -151,7 +157,7 @@ checkpoint::TrainState Saver::train_state() const {
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
   state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
-  state.stateful.emplace_back("faults", &faults_);
+  state.stateful.emplace_back("faults", &bad_step_policy_);
   state.stateful.emplace_back("loss", experiment_.loss.get());
   state.stateful.emplace_back("data.train", experiment_.train_data.get());
   for (const NamedDataset& set : experiment_.eval_data) state.stateful.emplace_back("data." + set.name, set.data.get());
@@ -191,8 +197,8 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
                   " waits for the previous save: this disk is too slow for the save interval");
   }
   core::log_debug("saving step " + std::to_string(stepper_.progress().step));
-  if (waits) rhythm_.note_wait();
-  rhythm_.note(stepper_.progress().step, begin_ns);
+  if (waits) save_throttle_.note_wait();
+  save_throttle_.note(stepper_.progress().step, begin_ns);
   finish();
   // Before the first step it is unknown what max_memory leaves for a copy.
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
@@ -243,7 +249,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   FullDiskPolicy full_disk;
   full_disk.wait = config_.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
   full_disk.timeout_s = config_.full_disk_timeout;
-  full_disk.give_up = [this] { return over_ || signals_.received() != nullptr; };
+  full_disk.give_up = [this] { return abandoned_ || signals_.received() != nullptr; };
 
   checkpoint::Snapshot snapshot(state, config_.max_shard_size);
   if (copy && !copy_state(snapshot)) {
@@ -256,16 +262,17 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
 }
 
 bool Saver::copy_state(checkpoint::Snapshot& snapshot) {
+  if (!snapshot.borrows()) return true;
   const std::int64_t bytes = snapshot.bytes();
   if (bytes > counted_bytes_) {
-    if (!take_memory_beside_tensors(bytes - counted_bytes_)) return false;
+    if (!reserve_extra_memory(bytes - counted_bytes_)) return false;
     counted_bytes_ = bytes;
   }
   if (prefault_.valid() && bytes > memory_.size()) prefault_.wait();  // it is about to change
   return snapshot.copy_to(memory_);
 }
 
-bool Saver::give_up_copies() {
+bool Saver::switch_to_sync_saves() {
   if (!async_ || memory_.size() == 0) return false;
   finish();
   drop_copies();
@@ -276,14 +283,15 @@ bool Saver::give_up_copies() {
 void Saver::drop_copies() {
   if (prefault_.valid()) prefault_.wait();
   memory_.release();
-  give_back_memory(std::exchange(counted_bytes_, 0));
+  release_extra_memory(std::exchange(counted_bytes_, 0));
   async_ = false;
 }
 
 /// Null when there is no time to spare.
 std::shared_ptr<artifact::Throttle> Saver::pace_for(std::int64_t bytes) const {
   const std::int64_t work = 2 * bytes;  // bytes written, then read back
-  const double seconds = std::min(rhythm_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
+  const double seconds =
+      std::min(save_throttle_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
   if (seconds <= 0) return nullptr;
   return std::make_shared<artifact::Throttle>(artifact::Throttle::Plan{work, seconds}, clock_);
 }
@@ -347,20 +355,20 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   finish();
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
-  experiment_.weight_average->begin_anew();  // a checkpoint from before the section existed has none
+  experiment_.weight_average->reset();  // a checkpoint from before the section existed has none
   const Node counters = checkpoint::load(checkpoint, state, found.held);
-  EvalWeights::put_back(experiment_);
+  EvalWeights::restore_trained(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;
   best_value_.reset();  // a rollback leaves a branch that may have had one
   // The best by another metric means nothing for this one.
-  const auto same = [&](const char* recorded, const char* present) {
+  const auto same = [&](const char* recorded, const Node& present) {
     const Node* before = counters.at_path(recorded);
-    return before != nullptr && before->same_value(experiment_.recipe.at(present));
+    return before != nullptr && before->same_value(present);
   };
   if (const Node* value = counters.at_path("best.value");
-      value != nullptr && same("best.monitor", "checkpoint.monitor") && same("best.mode", "checkpoint.mode")) {
+      value != nullptr && same("best.monitor", node_of(config_.monitor)) && same("best.mode", mode_of(config_))) {
     best_value_ = value->as_double();
     best_step_ = counters.at_path("best.step")->as_integer();
   }

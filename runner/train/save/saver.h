@@ -47,8 +47,8 @@ class Saver {
     kAtTheEnd,  ///< nothing follows that could run meanwhile
   };
 
-  Saver(Experiment& experiment, Stepper& stepper, core::Stateful& faults, store::RunWriter& run, Console& console,
-        const SignalWatch& signals, const core::Clock& clock);
+  Saver(Experiment& experiment, Stepper& stepper, core::Stateful& bad_step_policy, store::RunWriter& run,
+        Console& console, const SignalWatch& signals, const core::Clock& clock);
   /// Waits for a save under way; one that waits for room on the disk gives up.
   ~Saver();
 
@@ -75,7 +75,7 @@ class Saver {
   void save(const std::map<std::string, double>& eval_metrics, When when = When::kBetweenSteps);
   /// Call when out of memory: frees the copies after the save under way; from now on saves are synchronous. False when
   /// there were none.
-  bool give_up_copies();
+  bool switch_to_sync_saves();
   /// Processes a save that finished meanwhile. Call once per step.
   void poll();
   /// Waits until nothing is under way.
@@ -119,7 +119,7 @@ class Saver {
 
   Experiment& experiment_;
   Stepper& stepper_;
-  core::Stateful& faults_;
+  core::Stateful& bad_step_policy_;
   store::RunWriter& run_;
   Console& console_;
   const SignalWatch& signals_;
@@ -134,7 +134,7 @@ class Saver {
   std::int64_t best_step_ = 0, saved_step_ = -1, first_step_ = 0;
 
   double longest_save_s_ = 0;  // without pauses
-  SaveThrottle rhythm_;
+  SaveThrottle save_throttle_;
   std::shared_ptr<artifact::Throttle> pace_;  // of the save under way; null when not throttled
   bool async_ = false;
   bool writes_ = false;  // whether this process writes checkpoints: rank 0, or the first of its host
@@ -142,7 +142,7 @@ class Saver {
   artifact::AlignedBytes memory_;   // memory of the copies; read by the thread while a save is under way
   std::int64_t counted_bytes_ = 0;  // counted towards training.max_memory
   std::future<void> prefault_;
-  std::atomic<bool> over_{false};  // the result is no longer needed
+  std::atomic<bool> abandoned_{false};  // the result is no longer needed
   std::future<Saved> under_way_;
 };
 

@@ -65,14 +65,14 @@ void limit_tensor_memory(std::int64_t limit_bytes) {
 
 bool tensor_memory_is_limited() { return limit.load(std::memory_order_relaxed) > 0; }
 
-bool take_memory_beside_tensors(std::int64_t bytes) {
+bool reserve_extra_memory(std::int64_t bytes) {
   if (!tensor_memory_is_limited()) return true;
   if (tensor_memory_peak_bytes() + bytes > limit.load(std::memory_order_relaxed)) return false;
   count(bytes);
   return true;
 }
 
-void give_back_memory(std::int64_t bytes) {
+void release_extra_memory(std::int64_t bytes) {
   if (tensor_memory_is_limited()) held.fetch_sub(bytes, std::memory_order_relaxed);
 }
 

@@ -10,9 +10,9 @@ namespace runner::train {
 void limit_tensor_memory(std::int64_t limit_bytes);
 
 /// Reserves `bytes` of the limit for other memory, if they fit next to the peak of tensors so far; true without a
-/// limit. give_back_memory() returns them.
-bool take_memory_beside_tensors(std::int64_t bytes);
-void give_back_memory(std::int64_t bytes);
+/// limit. release_extra_memory() returns them.
+bool reserve_extra_memory(std::int64_t bytes);
+void release_extra_memory(std::int64_t bytes);
 
 bool tensor_memory_is_limited();
 

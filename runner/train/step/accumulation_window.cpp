@@ -18,7 +18,7 @@ namespace {
 bool counts_are_known(const Experiment& experiment) {
   const components::DataSignature& data = experiment.train_data->signature();
   if (data.padded) return false;
-  const std::optional<std::int64_t> ignored = experiment.loss->ignored_target();
+  const std::optional<std::int64_t> ignored = experiment.loss->ignore_index();
   if (!ignored) return experiment.loss->count_is_static();
   const std::int64_t classes = std::max(data.vocab_size, data.num_classes);
   return *ignored < 0 || (classes > 0 && *ignored >= classes);

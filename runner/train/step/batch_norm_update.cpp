@@ -19,7 +19,7 @@ class Measuring {
   explicit Measuring(const Experiment& experiment)
       : experiment_(experiment), random_(components::RandomState::now(experiment.device)), weights_(experiment) {}
   ~Measuring() {
-    experiment_.model->set_statistics_share({});
+    experiment_.model->set_running_stats_momentum({});
     random_.restore();
   }
   Measuring(const Measuring&) = delete;
@@ -42,13 +42,13 @@ bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOption
   const std::int64_t batches = std::min(in_epoch, options.max_batches.value_or(in_epoch));
   for (std::int64_t i = 0; i < batches; ++i) {
     if (options.interrupted && options.interrupted()) return false;
-    experiment.model->set_statistics_share(1.0 / static_cast<double>(i + 1));
+    experiment.model->set_running_stats_momentum(1.0 / static_cast<double>(i + 1));
     loader.next(loader.batch_at(loader.position().sample), batch);
     components::TensorMap activations = experiment.upload(batch);
     const components::Autocast autocast(options.autocast);
     experiment.model->forward(activations);
   }
-  experiment.weight_average->adopt(experiment.model->buffers());
+  experiment.weight_average->copy_running_stats(experiment.model->buffers());
   return true;
 }
 

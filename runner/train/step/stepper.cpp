@@ -48,7 +48,7 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options, StepNote
   std::vector<Unit> units;
   for (const auto& block : experiment.model->blocks()) units.push_back({block->name(), block->parameters()});
   strategy_->attach(units);
-  if (strategy_->watches_units()) unit_hooks_ = std::make_unique<UnitHooks>(*experiment.model, *strategy_);
+  if (strategy_->wants_unit_hooks()) unit_hooks_ = std::make_unique<UnitHooks>(*experiment.model, *strategy_);
   apply_schedule();
 }
 
@@ -66,7 +66,7 @@ void Stepper::begin_window() {
   optimizer_began_ = false;
   pending_.reset();
   window_start_ = loader_.position();
-  if (options_.same_generators && loader_.position().sample == 0) strategy_->align_generators();
+  if (options_.same_generators && loader_.position().sample == 0) strategy_->sync_rng_states();
   if (!options_.rewinds) return;
   window_random_ = components::RandomState::now(experiment_.device);
   window_buffers_.emplace(experiment_.model->buffers());
@@ -187,7 +187,7 @@ void Stepper::finish_passes(StepResult& result, const std::exception_ptr& out_of
   note_window(result);
 }
 
-StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
+StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
   const core::Clock& clock = core::system_clock();
   StepResult result;
   begin_window();
@@ -199,12 +199,12 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
   strategy_->begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
   finish_passes(result, run_passes(result));
   if (scaler_.enabled() && !strategy_->unscale(scaler_)) {
-    leave_overflow(may_move, result);
+    leave_overflow(may_step, result);
     return result;
   }
   result.grad_norm = strategy_->clip(want_grad_norm);
-  if (may_move && !may_move(result)) {
-    result.moved = false;
+  if (may_step && !may_step(result)) {
+    result.stepped = false;
     return result;
   }
   update();
@@ -214,7 +214,7 @@ StepResult Stepper::step(bool want_grad_norm, const Judge& may_move) {
 }
 
 void Stepper::update() {
-  if (!strategy_->passes_again()) window_.release();
+  if (!strategy_->needs_second_pass()) window_.release();
   const auto forward_again = [this] {
     for (const MicroBatch& micro : window_.mine()) pending_ = forward_pass(micro);
   };
@@ -224,10 +224,10 @@ void Stepper::update() {
   strategy_->update({forward_again, backward_again}, optimizer_began_);
 }
 
-void Stepper::leave_overflow(const Judge& may_move, StepResult& result) {
-  result.moved = false;
+void Stepper::leave_overflow(const StepGuard& may_step, StepResult& result) {
+  result.stepped = false;
   result.grad_norm.reset();
-  if (may_move && !std::isfinite(result.loss) && !may_move(result)) return;
+  if (may_step && !std::isfinite(result.loss) && !may_step(result)) return;
   result.overflowed = true;
   scaler_.update(true);
   close_window(false);
@@ -239,7 +239,7 @@ void Stepper::end_step(const StepResult& result) {
   count_progress(result);
   strategy_->end_step(progress_.step);
   if (experiment_.weight_average) {
-    if (experiment_.weight_average->averages()) strategy_->make_whole();
+    if (experiment_.weight_average->averages()) strategy_->sync_weights();
     experiment_.weight_average->after_step(progress_.step);
   }
   close_window(true);
@@ -274,7 +274,7 @@ void Stepper::rewind() {
   window_buffers_->restore();
 }
 
-void Stepper::leave_window() {
+void Stepper::drop_window() {
   RUNNER_ASSERT(options_.rewinds && !optimizer_began_, "only a step that did not change the parameters can be dropped");
   window_.clear();
   pending_.reset();
@@ -354,7 +354,7 @@ void Stepper::restore(const core::Node& state) {
   }
   schedule_.restore(integer("schedule.step"), integer("schedule.calls"));
   apply_schedule();
-  strategy_->reloaded();
+  strategy_->on_weights_loaded();
 }
 
 }  // namespace runner::train

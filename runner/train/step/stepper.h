@@ -30,7 +30,7 @@ struct StepResult {
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
   double data_seconds = 0;           ///< time spent waiting for samples
   std::vector<double> micro_losses;  ///< mean of each forward pass
-  bool moved = true;                 ///< false: refused by the judge, or `overflowed`; the parameters are unchanged
+  bool stepped = true;               ///< false: refused by the guard, or `overflowed`; the parameters are unchanged
   bool overflowed = false;           ///< float16 gradients were not finite: the loss scale was reduced
   std::optional<double> loss_scale;  ///< loss scale of this step; nothing if the loss is not scaled
   /// Each rank's part of the loss; empty with one process.
@@ -40,7 +40,7 @@ struct StepResult {
 };
 
 /// Inspects a step before the optimizer steps; false keeps the parameters unchanged.
-using Judge = std::function<bool(const StepResult&)>;
+using StepGuard = std::function<bool(const StepResult&)>;
 
 /// Numbers that each rank sends to all others with every step, collected when its share of the step is done. They cost
 /// no extra collective.
@@ -62,10 +62,10 @@ class Stepper {
   ~Stepper();
 
   /// One optimizer step. `want_grad_norm` costs a pass over the gradients unless they are clipped. After an exception,
-  /// or a refusal by the judge, call rewind() or leave_window(). A step that overflowed is complete: its samples are
-  /// consumed, and neither the optimizer nor (unless it advances per micro-batch) the schedule moved. The judge sees it
+  /// or a refusal by the guard, call rewind() or drop_window(). A step that overflowed is complete: its samples are
+  /// consumed, and neither the optimizer nor (unless it advances per micro-batch) the schedule moved. The guard sees it
   /// only when the loss itself is not finite, which no scale can fix.
-  StepResult step(bool want_grad_norm, const Judge& may_move = {});
+  StepResult step(bool want_grad_norm, const StepGuard& may_step = {});
 
   /// How gradients become steps: consulted before anything reads the weights between two steps, and before a save.
   GradientStrategy& strategy() { return *strategy_; }
@@ -77,8 +77,8 @@ class Stepper {
   bool can_rewind() const { return options_.rewinds; }
   /// Returns to before the failed step: data, random numbers; gradients are dropped.
   void rewind();
-  /// Drops the step that the judge refused, as if its samples did not exist: the position stays after them.
-  void leave_window();
+  /// Drops the step that the guard refused, as if its samples did not exist: the position stays after them.
+  void drop_window();
   /// True when the step that threw had begun to update parameters: it cannot be repeated.
   bool optimizer_began() const { return optimizer_began_; }
 
@@ -135,7 +135,7 @@ class Stepper {
   void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
   void note_window(StepResult& result) const;
   /// Ends a step with scaled gradients that are not finite.
-  void leave_overflow(const Judge& may_move, StepResult& result);
+  void leave_overflow(const StepGuard& may_step, StepResult& result);
   void end_step(const StepResult& result);
   /// Ends a window for the schedule and the counters; `moved`: the optimizer stepped.
   void close_window(bool moved);

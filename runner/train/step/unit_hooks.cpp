@@ -41,7 +41,7 @@ UnitHooks::UnitHooks(components::model::Model& model, GradientStrategy& strategy
             if (!live->in_pass) return;
             const std::size_t unit = live->positions.at(&block);
             live->strategy.after_unit_forward(unit);
-            for (const components::Port& port : block.outputs()) {
+            for (const components::TensorSpec& port : block.outputs()) {
               const at::Tensor* output = activations.find(port.name);
               if (output == nullptr) output = activations.find(components::kHidden);
               if (output == nullptr || !output->requires_grad()) continue;

@@ -15,8 +15,8 @@ class GradientStrategy;
 /// when the gradient of its output is known, and ends when the preceding block begins.
 class UnitHooks {
  public:
-  /// For a strategy with watches_units(); both outlive this. The model keeps the hooks, which do nothing after this is
-  /// destroyed.
+  /// For a strategy with wants_unit_hooks(); both outlive this. The model keeps the hooks, which do nothing after this
+  /// is destroyed.
   UnitHooks(components::model::Model& model, GradientStrategy& strategy);
   ~UnitHooks();
   UnitHooks(const UnitHooks&) = delete;

@@ -30,7 +30,7 @@ class BackwardSteps {
 
   /// With several processes: reduces gradients over the ranks before use. Null: uses this process's own. Must outlive
   /// this, or live until the next call.
-  void put_together_by(distributed::StreamingReducer* relay) { relay_ = relay; }
+  void reduce_with(distributed::StreamingReducer* relay) { relay_ = relay; }
 
   /// The next backward pass only measures: multiplies each gradient by `scale`, then drops it.
   void measure(double scale);

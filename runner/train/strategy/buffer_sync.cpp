@@ -21,9 +21,9 @@ void BufferSync::begin() {
   if (of_ == Of::kAll && ranks_.rank() > 0) clear();
 }
 
-void BufferSync::pass_by(std::int64_t batches) {
+void BufferSync::skip_batches(std::int64_t batches) {
   const at::NoGradGuard no_grad;
-  if (of_ == Of::kAll && batches > 0) model_.fade_statistics(batches);
+  if (of_ == Of::kAll && batches > 0) model_.decay_running_stats(batches);
 }
 
 void BufferSync::finish() {

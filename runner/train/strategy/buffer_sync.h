@@ -24,9 +24,9 @@ class BufferSync {
   /// `model` and `ranks` outlive this.
   BufferSync(components::model::Model& model, distributed::ProcessGroup& ranks, Of of);
 
-  void begin();                        ///< begin of a step
-  void pass_by(std::int64_t batches);  ///< the next micro-batches belong to other ranks
-  void finish();                       ///< end of a step: all ranks have the same again. A collective
+  void begin();                             ///< begin of a step
+  void skip_batches(std::int64_t batches);  ///< the next micro-batches belong to other ranks
+  void finish();                            ///< end of a step: all ranks have the same again. A collective
 
  private:
   void clear();

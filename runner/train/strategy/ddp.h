@@ -10,7 +10,7 @@ class Ddp : public Single {
  public:
   explicit Ddp(const StrategyInputs& inputs) : Single(inputs), exchange_(inputs, RankGradients::Use::kAfterPasses) {}
 
-  void align_generators() override { exchange_.align_generators(); }
+  void sync_rng_states() override { exchange_.sync_rng_states(); }
   void begin_step(const StepPlan&) override { exchange_.begin_step(); }
   double weight() const override { return exchange_.gradients().weight(); }
   void before_forward(const Pass& pass) override { exchange_.before_forward(pass); }

@@ -45,7 +45,7 @@ struct PassesEnd {
 using RankNotes = std::vector<std::vector<double>>;
 
 /// Repeats the passes of a step, for a strategy that updates the parameters in the backward pass.
-struct PassAgain {
+struct SecondPass {
   std::function<void()> forward;   ///< the graph of the first pass is gone after its backward pass
   std::function<void()> backward;  ///< of the last forward pass
 };
@@ -60,9 +60,9 @@ struct RankState {
 /// calls every strategy at the same points and knows no ranks; the calls are the same on every rank, and in the order
 /// below.
 ///
-/// While the parameters of this rank are not those of the model (`make_whole`), the stepper and the loop keep this
-/// order: weight averaging, callbacks, evaluations and saves come after make_whole(); a rollback ends with reloaded();
-/// a step that does not fit into memory is ended by finish() on every rank before it is repeated.
+/// While the parameters of this rank are not those of the model (`sync_weights`), the stepper and the loop keep this
+/// order: weight averaging, callbacks, evaluations and saves come after sync_weights(); a rollback ends with
+/// on_weights_loaded(); a step that does not fit into memory is ended by finish() on every rank before it is repeated.
 class GradientStrategy {
  public:
   virtual ~GradientStrategy() = default;
@@ -73,12 +73,12 @@ class GradientStrategy {
   /// addresses.
   virtual void attach(const std::vector<Unit>& /*units*/) {}
   /// Whether the unit hooks below are called.
-  virtual bool watches_units() const { return false; }
+  virtual bool wants_unit_hooks() const { return false; }
 
   // A step.
 
   /// Sets the random generators of all ranks to rank 0's state.
-  virtual void align_generators() {}
+  virtual void sync_rng_states() {}
   virtual void begin_step(const StepPlan& /*plan*/) {}
   /// Factor for the loss of this rank.
   virtual double weight() const { return 1.0; }
@@ -96,11 +96,11 @@ class GradientStrategy {
   /// Norm of all gradients of the model, the same on every rank.
   virtual double norm() const = 0;
   /// Whether update() runs another forward pass: keep the batches.
-  virtual bool passes_again() const { return false; }
+  virtual bool needs_second_pass() const { return false; }
   /// Which parameters the optimizer moves on this rank, by position.
   virtual bool steps(std::size_t /*parameter*/) const { return true; }
   /// Updates the parameters; `began` is set once one of them may have changed.
-  virtual void update(const PassAgain& again, bool& began) = 0;
+  virtual void update(const SecondPass& again, bool& began) = 0;
   /// Call after step `step`, counted from 1.
   virtual void end_step(std::int64_t /*step*/) {}
 
@@ -114,11 +114,11 @@ class GradientStrategy {
   // Between steps.
 
   /// False if the weights of the ranks differ: the loop makes the next step before anything else.
-  virtual bool may_pause() const { return true; }
+  virtual bool weights_in_sync() const { return true; }
   /// Makes the parameters of this rank those of the model. A collective.
-  virtual void make_whole() {}
+  virtual void sync_weights() {}
   /// The parameters were loaded and are complete.
-  virtual void reloaded() {}
+  virtual void on_weights_loaded() {}
   /// The state of each rank in a checkpoint.
   virtual std::vector<RankState> rank_states() { return {}; }
 };

@@ -18,8 +18,8 @@ class LocalSteps final : public Strategy {
         sgd_(*inputs.experiment.ranks, inputs.parameters, inputs.options.ddp.local_steps) {}
 
   void end_step(std::int64_t step) override { sgd_.after_step(step); }
-  bool may_pause() const override { return sgd_.are_one(); }
-  void make_whole() override { sgd_.average(); }
+  bool weights_in_sync() const override { return sgd_.are_one(); }
+  void sync_weights() override { sgd_.average(); }
   std::vector<RankState> rank_states() override {
     std::vector<RankState> states = Strategy::rank_states();
     states.push_back({"local_sgd", &optimizer_});

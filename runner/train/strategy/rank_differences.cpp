@@ -9,8 +9,8 @@ namespace runner::train {
 
 using core::Node;
 
-void refuse_differences(distributed::ProcessGroup& ranks, const std::vector<std::pair<std::string, std::string>>& own,
-                        const char* site, const std::string& hint) {
+void check_ranks_agree(distributed::ProcessGroup& ranks, const std::vector<std::pair<std::string, std::string>>& own,
+                       const char* site, const std::string& hint) {
   Node mine = Node::mapping();
   for (const auto& [what, value] : own) mine.set(what, Node::string(value));
   const std::vector<std::string> all = ranks.all_gather(core::to_json(mine, -1), site);

@@ -12,7 +12,7 @@ namespace runner::train {
 
 /// Compares named texts across ranks; a collective. RunError naming the first rank that differs from rank 0, and in
 /// what.
-void refuse_differences(distributed::ProcessGroup& ranks, const std::vector<std::pair<std::string, std::string>>& own,
-                        const char* site, const std::string& hint);
+void check_ranks_agree(distributed::ProcessGroup& ranks, const std::vector<std::pair<std::string, std::string>>& own,
+                       const char* site, const std::string& hint);
 
 }  // namespace runner::train

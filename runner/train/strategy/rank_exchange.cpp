@@ -27,7 +27,7 @@ RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
 }
 
 // The generator of the sample order never differs.
-void RankExchange::align_generators() {
+void RankExchange::sync_rng_states() {
   const std::string mine = components::RandomState::now(device_).bytes();
   components::RandomState::of(ranks_.from_rank_0(mine, "random numbers of an epoch"), device_).restore();
 }
@@ -37,7 +37,7 @@ void RankExchange::begin_step() {
 }
 
 void RankExchange::before_forward(const Pass& pass) {
-  if (statistics_ != nullptr) statistics_->pass_by(pass.others_before);
+  if (statistics_ != nullptr) statistics_->skip_batches(pass.others_before);
 }
 
 // Also after a failed pass: the sums are useless then, but no rank is left waiting.
@@ -56,7 +56,7 @@ RankNotes RankExchange::finish(const PassesEnd& end) {
 
 void RankExchange::share_statistics(std::int64_t others_after) {
   if (statistics_ == nullptr) return;
-  statistics_->pass_by(others_after);
+  statistics_->skip_batches(others_after);
   statistics_->finish();
 }
 

@@ -16,7 +16,7 @@ class RankExchange {
  public:
   RankExchange(const StrategyInputs& inputs, RankGradients::Use use);
 
-  void align_generators();
+  void sync_rng_states();
   void begin_step();
   void before_forward(const Pass& pass);
   /// The notes of all ranks; RunError on every rank if memory ran out on one.

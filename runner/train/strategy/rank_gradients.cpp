@@ -121,8 +121,8 @@ void RankGradients::check_reduction() const {
     const at::Tensor values = parameter.tensor.grad().cpu().contiguous();
     checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
   }
-  refuse_differences(ranks_, {{"the gradients after an exchange", checksum.text()}}, "gradients to compare",
-                     "the network or the memory of one of the machines is faulty");
+  check_ranks_agree(ranks_, {{"the gradients after an exchange", checksum.text()}}, "gradients to compare",
+                    "the network or the memory of one of the machines is faulty");
 }
 
 }  // namespace runner::train

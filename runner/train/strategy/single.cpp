@@ -25,15 +25,15 @@ std::optional<double> Single::clip(bool wants_norm) {
   return found;
 }
 
-void Single::update(const PassAgain&, bool& began) {
+void Single::update(const SecondPass&, bool& began) {
   RECORD_USER_SCOPE("optimizer");
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (!steps(i)) parameters_[i].tensor.mutable_grad().reset();
   }
-  if (experiment_.rounded_weights) experiment_.rounded_weights->widen();
+  if (experiment_.master_weights) experiment_.master_weights->widen();
   began = true;
   experiment_.optimizer->step();
-  if (experiment_.rounded_weights) experiment_.rounded_weights->narrow();
+  if (experiment_.master_weights) experiment_.master_weights->narrow();
 }
 
 }  // namespace runner::train

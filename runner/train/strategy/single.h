@@ -19,7 +19,7 @@ class Single : public GradientStrategy {
   bool unscale(const GradScaler& scaler) override;
   std::optional<double> clip(bool wants_norm) override;
   double norm() const override;
-  void update(const PassAgain& again, bool& began) override;
+  void update(const SecondPass& again, bool& began) override;
 
  protected:
   Experiment& experiment_;

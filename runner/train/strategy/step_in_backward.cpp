@@ -14,15 +14,15 @@ StepInBackward::StepInBackward(const StrategyInputs& inputs)
       ranks_(inputs.experiment.ranks != nullptr ? std::make_unique<RankExchange>(inputs, RankGradients::Use::kInPass)
                                                 : nullptr),
       steps_(*inputs.experiment.optimizer, inputs.parameters, inputs.options.clip) {
-  if (ranks_ != nullptr) steps_.put_together_by(ranks_->gradients().relay());
+  if (ranks_ != nullptr) steps_.reduce_with(ranks_->gradients().relay());
 }
 
-void StepInBackward::align_generators() {
-  if (ranks_ != nullptr) ranks_->align_generators();
+void StepInBackward::sync_rng_states() {
+  if (ranks_ != nullptr) ranks_->sync_rng_states();
 }
 
 void StepInBackward::begin_step(const StepPlan& plan) {
-  norm_first_ = options_.clip.norm || options_.judges_norm || plan.finds_overflow;
+  norm_first_ = options_.clip.norm || options_.guard_needs_norm || plan.finds_overflow;
   measures_ = plan.wants_norm && !norm_first_;
   unscale_ = 1.0 / plan.loss_scale;
   if (norm_first_) {
@@ -60,7 +60,7 @@ std::optional<double> StepInBackward::clip(bool) {
   return norm();
 }
 
-void StepInBackward::update(const PassAgain& again, bool& began) {
+void StepInBackward::update(const SecondPass& again, bool& began) {
   if (norm_first_) {
     random_.restore();
     buffers_->restore();

@@ -18,7 +18,7 @@ class StepInBackward : public GradientStrategy {
  public:
   explicit StepInBackward(const StrategyInputs& inputs);
 
-  void align_generators() override;
+  void sync_rng_states() override;
   void begin_step(const StepPlan& plan) override;
   double weight() const override { return ranks_ != nullptr ? ranks_->gradients().weight() : 1.0; }
   void before_forward(const Pass& pass) override;
@@ -27,8 +27,8 @@ class StepInBackward : public GradientStrategy {
   bool unscale(const GradScaler&) override;
   std::optional<double> clip(bool wants_norm) override;
   double norm() const override { return steps_.norm(); }
-  bool passes_again() const override { return true; }
-  void update(const PassAgain& again, bool& began) override;
+  bool needs_second_pass() const override { return true; }
+  void update(const SecondPass& again, bool& began) override;
 
  private:
   void share_statistics();

@@ -50,14 +50,14 @@ BuiltCallback build_callback(const std::string& text, const components::DataSign
   return {callback, runner::core::render(diagnostics, {.color = false, .excerpts = false})};
 }
 
-std::string misfits(const std::string& text, const components::model::Model& model,
-                    const components::data::Dataset& data) {
+std::string compatibility_errors(const std::string& text, const components::model::Model& model,
+                                 const components::data::Dataset& data) {
   const Node node = block("callback", text);
   runner::core::Diagnostics diagnostics;
   const std::vector<std::string> metrics = {"loss", "val/loss"};
   const auto callback = components::callback::build(node, {node, diagnostics, data.signature(), metrics});
   REQUIRE(callback != nullptr);
-  callback->refuse_misfits(model, data, node, diagnostics);
+  callback->check_compatibility(model, data, node, diagnostics);
   return runner::core::render(diagnostics, {.color = false, .excerpts = false});
 }
 

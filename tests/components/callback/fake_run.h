@@ -37,7 +37,7 @@ class FakeRun final : public components::callback::Context {
     tables_.emplace_back(name, table);
   }
   void log_image(const std::string& name, const std::string& caption, const runner::core::Canvas& image) override;
-  bool logs() const override { return true; }
+  bool is_logging_rank() const override { return true; }
   std::vector<std::string> gather(const std::string& mine) override {
     return gathered_ ? gathered_(mine) : std::vector{mine};
   }
@@ -65,8 +65,8 @@ BuiltCallback build_callback(const std::string& text, const components::DataSign
                              const std::vector<std::string>& metrics = {"loss", "val/loss", "val/accuracy"});
 
 /// What a callback that is built without a problem refuses of a model and its data.
-std::string misfits(const std::string& text, const components::model::Model& model,
-                    const components::data::Dataset& data);
+std::string compatibility_errors(const std::string& text, const components::model::Model& model,
+                                 const components::data::Dataset& data);
 
 /// The state of one, given to the other by way of JSON, as a checkpoint does.
 void hand_over_state(const runner::core::Stateful& from, runner::core::Stateful& to);

@@ -58,10 +58,10 @@ TEST_CASE("only the steps and parameters that were asked for are looked at", "[c
 TEST_CASE("a pattern that names no parameter is refused before the first step", "[callback][histograms]") {
   const auto model = tests::held_model(two_parameters());
   const auto data = tests::good_data("{type: synthetic, num_samples: 4}");
-  CHECK(tests::misfits("{type: histograms, include: ['*.bias', h.0]}", *model, *data) ==
+  CHECK(tests::compatibility_errors("{type: histograms, include: ['*.bias', h.0]}", *model, *data) ==
         "callback.yaml:1:40: error: histograms.include has \"h.0\", but no parameter has that name\n"
-        "  hint: `roux plan` shows the blocks that parameters are named after; `*` stands for any text\n");
-  CHECK(tests::misfits("{type: histograms, include: ['*.bias', a.*]}", *model, *data).empty());
+        "  hint: `roux plan` shows the blocks that parameters are named after; `*` matches any text\n");
+  CHECK(tests::compatibility_errors("{type: histograms, include: ['*.bias', a.*]}", *model, *data).empty());
 }
 
 TEST_CASE("a bin counts more values than float32 can", "[callback][histograms]") {

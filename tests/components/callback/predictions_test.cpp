@@ -27,7 +27,7 @@ using tests::FakeRun;
 namespace {
 
 std::shared_ptr<components::loss::Loss> loss_for(const std::string& text, const Dataset& data,
-                                                 const components::Port& output) {
+                                                 const components::TensorSpec& output) {
   const Node block = tests::block("loss", text);
   runner::core::Diagnostics diagnostics;
   auto loss = components::loss::build(block, {output, data.signature(), block, diagnostics});
@@ -73,7 +73,7 @@ std::shared_ptr<Dataset> images(int count) {
                           ", num_classes: 3, channels: 1, height: 4, width: 8}");
 }
 
-const components::Port kThreeClasses{"output", Dtype::kFloat32, {components::kBatch, 3}};
+const components::TensorSpec kThreeClasses{"output", Dtype::kFloat32, {components::kBatch, 3}};
 
 }  // namespace
 
@@ -236,7 +236,7 @@ TEST_CASE("what cannot be looked at is refused at its place", "[callback][predic
         "callback.yaml:1:1: error: confusion_matrix needs an evaluated data set, but train is the only data set\n"
         "  hint: add a data set, such as data.val\n");
   const auto values = tests::good_data("{type: synthetic}");
-  CHECK(tests::misfits("{type: confusion_matrix}", *tests::held_model({}), *values) ==
-        "callback.yaml:1:1: error: confusion_matrix counts classes, but the data have none\n"
+  CHECK(tests::compatibility_errors("{type: confusion_matrix}", *tests::held_model({}), *values) ==
+        "callback.yaml:1:1: error: confusion_matrix counts classes, but the data has none\n"
         "  hint: remove it, or use the callback predictions\n");
 }

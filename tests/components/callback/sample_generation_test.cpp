@@ -122,10 +122,10 @@ TEST_CASE("ids that are no text are refused before the first step", "[callback][
   const tests::Folder folder;
   folder.write("ids.u16", std::string(64, '\1'));
   const auto ids = tests::good_data("{type: tokens, path: ids.u16, vocab_size: 300, max_seq_len: 8}");
-  CHECK(tests::misfits("{type: sample_generation}", *scene.model, *ids) ==
+  CHECK(tests::compatibility_errors("{type: sample_generation}", *scene.model, *ids) ==
         "callback.yaml:1:1: error: sample_generation continues text, but the ids of data.train are not text\n"
         "  hint: remove it, or train on data such as {type: text}\n");
-  CHECK(tests::misfits("{type: sample_generation}", *scene.model, *scene.data).empty());
+  CHECK(tests::compatibility_errors("{type: sample_generation}", *scene.model, *scene.data).empty());
 }
 
 TEST_CASE("samples need text, and an interval of steps or epochs", "[callback][sample_generation]") {

@@ -55,7 +55,7 @@ TEST_CASE("two shares of a table have every row once, and the same ones each tim
   CHECK(good_data("{type: csv_table, path: t.csv, target: y, split: ':90%'}")->describe() ==
         "36 rows of t.csv (split :90%), 1 input from 1 column, target y");
   CHECK(build_data("{type: csv_table, path: t.csv, target: y, split: '0%:1%'}").messages ==
-        "data.yaml:1:50: error: split \"0%:1%\" of 40 rows has no rows\n  hint: use a larger share\n");
+        "data.yaml:1:50: error: split \"0%:1%\" of 40 rows has no rows\n  hint: use a larger fraction\n");
 }
 
 TEST_CASE("a column of free text is warned of", "[data][csv_table]") {

@@ -41,7 +41,7 @@ TEST_CASE("padding has no part in the loss", "[data][text_lines]") {
   const auto data = good_data("{type: text_lines, path: a.txt, max_seq_len: 8}");
   const auto block = tests::block("loss", "cross_entropy");
   runner::core::Diagnostics diagnostics;
-  const components::Port logits{
+  const components::TensorSpec logits{
       components::kOutput, components::Dtype::kFloat32, {components::kBatch, components::kTime, 256}};
   const auto loss = components::loss::build(block, {logits, data->signature(), block, diagnostics});
   REQUIRE(loss != nullptr);
@@ -56,7 +56,7 @@ TEST_CASE("padding has no part in the loss", "[data][text_lines]") {
   const auto other = tests::block("loss", "{type: cross_entropy, ignore_index: 0}");
   CHECK(components::loss::build(other, {logits, data->signature(), other, diagnostics}) == nullptr);
   CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) ==
-        "loss.yaml:1:37: error: ignore_index is 0, but the data mark the end of shorter samples with -100\n"
+        "loss.yaml:1:37: error: ignore_index is 0, but the data marks the end of shorter samples with -100\n"
         "  hint: remove ignore_index\n");
 }
 

@@ -201,10 +201,10 @@ TEST_CASE("what is wrong with the files of a text is told at its place", "[data]
        "  hint: use more text\n"},
       {"an empty share", "{type: text, path: corpus.txt, max_seq_len: 4, split: '20%:10%'}",
        "data.yaml:1:55: error: split \"20%:10%\" is empty: its end is not after its start\n"
-       "  hint: write the smaller share first, such as \"10%:20%\"\n"},
+       "  hint: write the smaller percentage first, such as \"10%:20%\"\n"},
       {"too few files", "{type: text, path: corpus.txt, max_seq_len: 4, split: ':90%', split_by: files}",
        "data.yaml:1:55: error: split \":90%\" of 1 file has no whole file\n"
-       "  hint: use a larger share, or split_by: bytes\n"},
+       "  hint: use a larger fraction, or split_by: bytes\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

@@ -169,7 +169,7 @@ TEST_CASE("what is wrong with token files is told at its place", "[data][tokens]
        "  hint: use max_seq_len: 9 or less, or use more tokens\n"},
       {"too few files", "{type: tokens, vocab_size: 10, path: ten.bin, max_seq_len: 4, split: ':90%', split_by: files}",
        "data.yaml:1:70: error: split \":90%\" of 1 file has no whole file\n"
-       "  hint: use a larger share, or split_by: tokens\n"},
+       "  hint: use a larger fraction, or split_by: tokens\n"},
       {"no such file", "{type: tokens, vocab_size: 10, max_seq_len: 4, path: tin.bin}",
        "data.yaml:1:54: error: no such file \"tin.bin\"\n  hint: did you mean \"ten.bin\"?\n"},
   };

@@ -119,7 +119,7 @@ TEST_CASE("layers of images infer their sizes", "[layer][images]") {
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.layers) {
       const auto model = make_model(sequential(c.layers), tests::image_data(3, 9, 12, 2));
-      const components::Port& port = model->blocks().back()->outputs().front();
+      const components::TensorSpec& port = model->blocks().back()->outputs().front();
       CHECK(components::to_text(port) == c.output);
       const at::Tensor y = tests::forward(*model, at::randn({2, 3, 9, 12}));
       REQUIRE(y.dim() == static_cast<std::int64_t>(port.shape.size()));
@@ -162,34 +162,34 @@ TEST_CASE("a layer of images that does not fit is told at its place", "[layer][i
   };
   static constexpr Case cases[] = {
       {"{type: conv2d, out_channels: 4, kernel_size: 3, in_channels: 4}",
-       "model.yaml:1:117: error: layers[0]: conv2d expects 4 channels, but the data gives float32 [batch, 3, 8, 8]\n"
+       "model.yaml:1:117: error: layers[0]: conv2d expects 4 channels, but the data is float32 [batch, 3, 8, 8]\n"
        "  hint: set in_channels to 3 or leave it out\n"},
       {"relu, {type: batch_norm, num_features: 64}",
-       "model.yaml:1:95: error: layers[1]: batch_norm expects 64 channels, but layers[0] gives float32 [batch, 3, 8, "
+       "model.yaml:1:95: error: layers[1]: batch_norm expects 64 channels, but layers[0] returns float32 [batch, 3, 8, "
        "8]\n"
        "  hint: set num_features to 3 or leave it out\n"},
       {"{type: conv2d, out_channels: 4, kernel_size: [2, 11], padding: [0, 1]}",
-       "model.yaml:1:101: error: layers[0]: conv2d slides a window of 2 x 11 pixels, but the data gives float32 "
+       "model.yaml:1:101: error: layers[0]: conv2d slides a window of 2 x 11 pixels, but the data is float32 "
        "[batch, "
        "3, 8, 8]\n"
        "  hint: a padded image has 8 x 10: use a smaller kernel_size, or more padding\n"},
       {"{type: conv2d, out_channels: 4, kernel_size: 3, groups: 2}",
-       "model.yaml:1:112: error: layers[0]: conv2d splits the channels into 2 groups, but the data gives float32 "
+       "model.yaml:1:112: error: layers[0]: conv2d splits the channels into 2 groups, but the data is float32 "
        "[batch, "
        "3, 8, 8]\n"
        "  hint: groups must divide the number of input channels\n"},
       {"{type: group_norm, num_groups: 2}",
-       "model.yaml:1:87: error: layers[0]: group_norm splits the channels into 2 groups, but the data gives float32 "
+       "model.yaml:1:87: error: layers[0]: group_norm splits the channels into 2 groups, but the data is float32 "
        "[batch, "
        "3, 8, 8]\n"
        "  hint: num_groups must divide the number of input channels\n"},
       {"flatten, {type: max_pool2d, kernel_size: 2}",
        "model.yaml:1:65: error: layers[1]: max_pool2d needs images, float32 [batch, channels, height, width], but "
-       "layers[0] gives float32 [batch, 192]\n"
+       "layers[0] returns float32 [batch, 192]\n"
        "  hint: put image layers before flatten, and only for data of images\n"},
       {"{type: max_pool2d, kernel_size: 2, padding: 2}",
        "model.yaml:1:100: error: layers[0]: max_pool2d has a padding of 2 x 2 for a window of 2 x 2, but the data "
-       "gives "
+       "is "
        "float32 [batch, 3, 8, 8]\n"
        "  hint: padding is at most half of kernel_size\n"},
       {"{type: residual, body: {type: conv2d, out_channels: 6, kernel_size: 3, padding: 1}}",
@@ -198,8 +198,8 @@ TEST_CASE("a layer of images that does not fit is told at its place", "[layer][i
        "  hint: give it a shortcut with the same output shape, such as a conv2d with kernel_size 1 and the body's "
        "channels and stride\n"},
       {"{type: residual, body: [relu, {type: batch_norm, num_features: 2}]}",
-       "model.yaml:1:119: error: layers[0].body[1]: batch_norm expects 2 channels, but layers[0].body[0] gives float32 "
-       "[batch, 3, 8, 8]\n"
+       "model.yaml:1:119: error: layers[0].body[1]: batch_norm expects 2 channels, but layers[0].body[0] returns "
+       "float32 [batch, 3, 8, 8]\n"
        "  hint: set num_features to 3 or leave it out\n"},
   };
   for (const Case& c : cases) {

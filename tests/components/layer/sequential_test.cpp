@@ -38,7 +38,7 @@ TEST_CASE("layers infer their sizes from what arrives", "[layer][sequential]") {
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
       const auto model = make_model(std::string("{type: sequential, layers: ") + c.layers + "}", c.data);
-      const components::Port& port = model->blocks().back()->outputs().front();
+      const components::TensorSpec& port = model->blocks().back()->outputs().front();
       CHECK(components::to_text(port) == c.output);
       CHECK(port.name == components::kOutput);
       const at::Tensor output = tests::forward(*model, c.input);
@@ -62,21 +62,21 @@ TEST_CASE("a layer that does not fit is told at its place", "[layer][sequential]
        "{type: sequential, layers: [{type: linear, out_features: 32}, relu, {type: linear, in_features: 64, "
        "out_features: 3}]}",
        tests::class_data(4, 3),
-       "model.yaml:1:97: error: layers[2]: linear expects 64 features, but layers[1] gives float32 [batch, 32]\n"
+       "model.yaml:1:97: error: layers[2]: linear expects 64 features, but layers[1] returns float32 [batch, 32]\n"
        "  hint: set in_features to 32 or leave it out\n"},
       {"a wrong width of the data", "{type: sequential, layers: [{type: linear, in_features: 5, out_features: 3}]}",
        tests::class_data(4, 3),
-       "model.yaml:1:57: error: layers[0]: linear expects 5 features, but the data gives float32 [batch, 4]\n"
+       "model.yaml:1:57: error: layers[0]: linear expects 5 features, but the data is float32 [batch, 4]\n"
        "  hint: set in_features to 4 or leave it out\n"},
       {"an activation on ids", "{type: sequential, layers: [relu]}", tests::text_data(11, 8),
-       "model.yaml:1:29: error: layers[0]: relu needs float32, but the data gives int64 [batch, time]\n"
+       "model.yaml:1:29: error: layers[0]: relu needs float32, but the data is int64 [batch, time]\n"
        "  hint: put an embedding before it\n"},
       {"a norm on ids", "{type: sequential, layers: [{type: layer_norm}]}", tests::text_data(11, 8),
-       "model.yaml:1:29: error: layers[0]: layer_norm needs float32, but the data gives int64 [batch, time]\n"
+       "model.yaml:1:29: error: layers[0]: layer_norm needs float32, but the data is int64 [batch, time]\n"
        "  hint: put an embedding before it\n"},
       {"an embedding of floats", "{type: sequential, layers: [relu, {type: embedding, embedding_dim: 3}]}",
        tests::class_data(4, 3),
-       "model.yaml:1:35: error: layers[1]: embedding needs ids, int64, but layers[0] gives float32 [batch, 4]\n"
+       "model.yaml:1:35: error: layers[1]: embedding needs ids, int64, but layers[0] returns float32 [batch, 4]\n"
        "  hint: put an embedding first, and only for data of ids\n"},
       {"a small embedding", "{type: sequential, layers: [{type: embedding, embedding_dim: 3, num_embeddings: 10}]}",
        tests::text_data(11, 8),
@@ -84,11 +84,11 @@ TEST_CASE("a layer that does not fit is told at its place", "[layer][sequential]
        "  hint: set num_embeddings to 11 or leave it out\n"},
       {"positions flattened", "{type: sequential, layers: [{type: embedding, embedding_dim: 3}, flatten]}",
        tests::text_data(11, 8),
-       "model.yaml:1:66: error: layers[1]: flatten needs sizes known before the run, but layers[0] gives "
+       "model.yaml:1:66: error: layers[1]: flatten needs sizes known before the run, but layers[0] returns "
        "float32 "
        "[batch, time, 3]\n  hint: reduce the positions with mean_pool instead\n"},
       {"nothing to pool", "{type: sequential, layers: [mean_pool]}", tests::class_data(4, 3),
-       "model.yaml:1:29: error: layers[0]: mean_pool needs float32 [batch, time, n], but the data gives float32 "
+       "model.yaml:1:29: error: layers[0]: mean_pool needs float32 [batch, time, n], but the data is float32 "
        "[batch, 4]\n"
        "  hint: remove it if there are no positions\n"},
   };

@@ -12,7 +12,7 @@
 using components::Dtype;
 using components::kBatch;
 using components::kTime;
-using components::Port;
+using components::TensorSpec;
 using components::loss::build;
 using tests::block;
 using tests::floats;
@@ -26,7 +26,7 @@ struct Built {
   std::string messages;
 };
 
-Built try_build(const std::string& recipe, const Port& output, const components::DataSignature& data) {
+Built try_build(const std::string& recipe, const TensorSpec& output, const components::DataSignature& data) {
   const auto node = block("loss", recipe);
   runner::core::Diagnostics diagnostics;
   Built built{build(node, {output, data, node, diagnostics}), ""};
@@ -34,8 +34,8 @@ Built try_build(const std::string& recipe, const Port& output, const components:
   return built;
 }
 
-const Port kClasses3{"output", Dtype::kFloat32, {kBatch, 3}};
-const Port kLogits13{"output", Dtype::kFloat32, {kBatch, kTime, 13}};
+const TensorSpec kClasses3{"output", Dtype::kFloat32, {kBatch, 3}};
+const TensorSpec kLogits13{"output", Dtype::kFloat32, {kBatch, kTime, 13}};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ TEST_CASE("cross entropy is a sum over the targets that count", "[loss][cross_en
     DYNAMIC_SECTION(c.name) {
       const bool sequence = c.target.front().is_array();
       const auto data = sequence ? tests::text_data(3, 2) : tests::class_data(4, 3);
-      const Port output = sequence ? Port{"output", Dtype::kFloat32, {kBatch, kTime, 3}} : kClasses3;
+      const TensorSpec output = sequence ? TensorSpec{"output", Dtype::kFloat32, {kBatch, kTime, 3}} : kClasses3;
       const auto loss = try_build(c.recipe, output, data).loss;
       REQUIRE(loss != nullptr);
       const at::Tensor target = ids(c.target);
@@ -85,43 +85,43 @@ TEST_CASE("a loss that does not fit model and data says what is there", "[loss]"
   struct Case {
     const char* name;
     const char* recipe;
-    Port output;
+    TensorSpec output;
     components::DataSignature data;
     const char* message;
   };
   const Case cases[] = {
       {"classes for mse", "mse", kClasses3, tests::class_data(4, 3),
-       "loss.yaml:1:1: error: mse needs values as target, but the data gives int64 [batch]\n"
+       "loss.yaml:1:1: error: mse needs values as target, but the target is int64 [batch]\n"
        "  hint: use cross_entropy for classes or ids\n"},
       {"a narrow output for mse",
        "mse",
        {"output", Dtype::kFloat32, {kBatch, 1}},
        tests::value_data(4, 2),
-       "loss.yaml:1:1: error: mse needs an output of the target's shape, float32 [batch, 2], but the model gives "
+       "loss.yaml:1:1: error: mse needs an output of the target's shape, float32 [batch, 2], but the model returns "
        "float32 "
        "[batch, 1]\n  hint: give the model's last layer as many outputs as there are target columns\n"},
       {"values for cross_entropy", "cross_entropy", kClasses3, tests::value_data(4, 1),
-       "loss.yaml:1:1: error: cross_entropy needs classes or ids as target, but the data gives float32 [batch, 1]\n"
+       "loss.yaml:1:1: error: cross_entropy needs classes or ids as target, but the target is float32 [batch, 1]\n"
        "  hint: use mse for values, or task: classification for a table\n"},
       {"too few outputs", "cross_entropy", kClasses3, tests::class_data(4, 10),
-       "loss.yaml:1:1: error: cross_entropy needs 10 outputs, one for each class of the data, but the model gives "
+       "loss.yaml:1:1: error: cross_entropy needs 10 outputs, one for each class of the data, but the model returns "
        "float32 "
        "[batch, 3]\n  hint: give the model's last layer 10 outputs\n"},
       {"positions left over", "cross_entropy", kLogits13, tests::class_data(4, 3),
        "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, classes] for a target of int64 [batch], but "
        "the "
-       "model gives float32 [batch, time, 13]\n  hint: reduce the positions first, for example with mean_pool\n"},
+       "model returns float32 [batch, time, 13]\n  hint: reduce the positions first, for example with mean_pool\n"},
       {"channels of an image left over",
        "cross_entropy",
        {"output", Dtype::kFloat32, {kBatch, 13, 4, 4}},
        tests::class_data(4, 3),
        "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, classes] for a target of int64 [batch], but "
        "the "
-       "model gives float32 [batch, 13, 4, 4]\n  hint: end the model with a pool, flatten and a linear layer\n"},
+       "model returns float32 [batch, 13, 4, 4]\n  hint: end the model with a pool, flatten and a linear layer\n"},
       {"positions missing", "cross_entropy", kClasses3, tests::text_data(3, 8),
        "loss.yaml:1:1: error: cross_entropy needs logits float32 [batch, time, classes] for a target of int64 [batch, "
        "time], "
-       "but the model gives float32 [batch, 3]\n  hint: use a model that gives logits for each position, such as "
+       "but the model returns float32 [batch, 3]\n  hint: use a model that returns logits for each position, such as "
        "gpt\n"},
   };
   for (const Case& c : cases) {

@@ -134,22 +134,22 @@ TEST_CASE("a plateau of a metric that is not there is refused", "[lr_scheduler][
 
 TEST_CASE("one cycle moves the momentum against the rate", "[lr_scheduler]") {
   const auto cycle = build(block("lr_scheduler", "{type: one_cycle, total_steps: 10, cycle_momentum: true}"), {});
-  CHECK(cycle->moves_momentum());
+  CHECK(cycle->schedules_momentum());
   CHECK(cycle->momentum(0) == Approx(0.95));
   CHECK(cycle->momentum(2) == Approx(0.85));
   const auto chain = build(block("lr_scheduler",
                                  "{type: chained, milestones: [3], schedulers: [constant, {type: one_cycle, "
                                  "total_steps: 10, cycle_momentum: true}]}"),
                            {});
-  CHECK(chain->moves_momentum());
+  CHECK(chain->schedules_momentum());
   CHECK_FALSE(chain->momentum(2));
   CHECK(chain->momentum(5) == Approx(0.85));
-  CHECK_FALSE(build(block("lr_scheduler", "{type: one_cycle, total_steps: 10}"), {})->moves_momentum());
+  CHECK_FALSE(build(block("lr_scheduler", "{type: one_cycle, total_steps: 10}"), {})->schedules_momentum());
 }
 
 TEST_CASE("a ratio of an unknown length is refused", "[lr_scheduler]") {
   const auto node = block("lr_scheduler", "{type: constant, warmup_ratio: 0.1}");
-  CHECK_THROWS_WITH(build(node, {}), "lr_scheduler.warmup_ratio is a share of total_steps, which is unknown");
+  CHECK_THROWS_WITH(build(node, {}), "lr_scheduler.warmup_ratio is a fraction of total_steps, which is unknown");
 }
 
 TEST_CASE("a chain that does not fit together is refused at its place", "[lr_scheduler]") {

@@ -9,13 +9,13 @@
 
 using components::Dtype;
 using components::kBatch;
-using components::Port;
+using components::TensorSpec;
 using tests::floats;
 using tests::ids;
 
 namespace {
 
-std::shared_ptr<components::metric::Metric> make(const std::string& name, const Port& output,
+std::shared_ptr<components::metric::Metric> make(const std::string& name, const TensorSpec& output,
                                                  const components::DataSignature& data,
                                                  std::optional<std::int64_t> ignored = {}) {
   const auto node = tests::block("metric", name);
@@ -68,14 +68,14 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
     components::DataSignature data;
     const char* message;
   };
-  const Port output{"output", Dtype::kFloat32, {kBatch, 1}};
+  const TensorSpec output{"output", Dtype::kFloat32, {kBatch, 1}};
   const Case cases[] = {
       {"accuracy", tests::value_data(4, 1),
        "metric.yaml:1:1: error: accuracy needs classes or ids as target and an output for each class, but there are "
        "target "
        "float32 [batch, 1] and output float32 [batch, 1]\n  hint: use the metric mse for values\n"},
       {"perplexity", tests::value_data(4, 1),
-       "metric.yaml:1:1: error: perplexity needs classes or ids as target, but the data gives float32 [batch, 1]\n"
+       "metric.yaml:1:1: error: perplexity needs classes or ids as target, but the target is float32 [batch, 1]\n"
        "  hint: use the metric mse for values\n"},
       {"mse", tests::class_data(4, 3),
        "metric.yaml:1:1: error: mse needs values as target and an output of the same shape, but there are target int64 "

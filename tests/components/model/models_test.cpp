@@ -201,19 +201,19 @@ TEST_CASE("a model that does not fit the data says what is there", "[model]") {
   images.input.shape = {components::kBatch, 28, 28};
   const Case cases[] = {
       {"mlp on ids", "{type: mlp, hidden: [8], out_features: 2}", tests::text_data(256, 8),
-       "model.yaml:1:1: error: mlp reads features, float32 [batch, n], but the data gives int64 [batch, time]\n"
+       "model.yaml:1:1: error: mlp reads features, float32 [batch, n], but the data is int64 [batch, time]\n"
        "  hint: for ids use a model such as gpt, or sequential with an embedding\n"},
       {"mlp on images", "{type: mlp, hidden: [8]}", images,
-       "model.yaml:1:1: error: mlp reads features, float32 [batch, n], but the data gives float32 [batch, 28, 28]\n"
+       "model.yaml:1:1: error: mlp reads features, float32 [batch, n], but the data is float32 [batch, 28, 28]\n"
        "  hint: use sequential with a flatten layer\n"},
       {"gpt on features", "{type: gpt}", tests::class_data(4, 3),
-       "model.yaml:1:1: error: gpt reads ids, int64 [batch, time], but the data gives float32 [batch, 4]\n"
+       "model.yaml:1:1: error: gpt reads ids, int64 [batch, time], but the data is float32 [batch, 4]\n"
        "  hint: use data of text, or a model for features such as mlp\n"},
       {"a small vocabulary and few positions", "{type: gpt, vocab_size: 100, n_positions: 64}",
        tests::text_data(256, 128),
        "model.yaml:1:25: error: vocab_size is 100, but the data has 256 distinct ids\n"
        "  hint: set vocab_size to 256 or leave it out\n"
-       "model.yaml:1:43: error: n_positions is 64, but the data gives sequences of max_seq_len 128\n"
+       "model.yaml:1:43: error: n_positions is 64, but the data has sequences of max_seq_len 128\n"
        "  hint: set n_positions to 128 or leave it out\n"},
       {"no length", "{type: gpt}", endless,
        "model.yaml:1:1: error: gpt cannot derive n_positions from this data\n  hint: set n_positions\n"},

@@ -63,9 +63,9 @@ TEST_CASE("every optimizer tells the rounded copy that the weight has moved", "[
           optimizer->step();
           check_fresh(steady, weight);
         }
-        optimizer->use_judged_weights(true);
+        optimizer->use_eval_weights(true);
         check_fresh(steady, weight);
-        optimizer->use_judged_weights(false);
+        optimizer->use_eval_weights(false);
         check_fresh(steady, weight);
       }
     }

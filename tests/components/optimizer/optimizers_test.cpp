@@ -26,9 +26,9 @@
 
 using components::NamedTensor;
 using components::NamedTensors;
-using components::optimizer::cut_groups;
-using components::optimizer::Group;
+using components::optimizer::make_param_groups;
 using components::optimizer::Optimizer;
+using components::optimizer::ParamGroup;
 
 namespace {
 
@@ -46,9 +46,9 @@ NamedTensors small_model() {
   return all;
 }
 
-std::string text(const std::vector<Group>& groups) {
+std::string text(const std::vector<ParamGroup>& groups) {
   std::string all;
-  for (const Group& group : groups) {
+  for (const ParamGroup& group : groups) {
     all += "[" + group.name + "]";
     if (group.lr) all += " lr " + std::to_string(*group.lr).substr(0, 4);
     if (group.weight_decay) all += " decay " + std::to_string(*group.weight_decay).substr(0, 3);
@@ -81,7 +81,7 @@ class Memory final : public runner::core::StateWriter, public runner::core::Stat
 std::shared_ptr<Optimizer> make(const std::string& recipe, const NamedTensors& parameters) {
   const auto node = tests::block("optimizer", recipe);
   runner::core::Diagnostics diagnostics;
-  auto groups = cut_groups(node, parameters, diagnostics);
+  auto groups = make_param_groups(node, parameters, diagnostics);
   REQUIRE_FALSE(diagnostics.has_errors());
   return components::optimizer::build(node, {std::move(groups)});
 }
@@ -143,7 +143,7 @@ TEST_CASE("patterns cut parameters into groups", "[optimizer][groups]") {
     DYNAMIC_SECTION(c.name) {
       const auto node = tests::block("optimizer", c.recipe);
       runner::core::Diagnostics diagnostics;
-      CHECK(text(cut_groups(node, parameters, diagnostics)) == c.groups);
+      CHECK(text(make_param_groups(node, parameters, diagnostics)) == c.groups);
       CHECK_FALSE(diagnostics.has_errors());
     }
   }
@@ -157,10 +157,10 @@ TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimi
   static constexpr Case cases[] = {
       {"{type: adamw, no_decay: [wte.wieght]}",
        "optimizer.yaml:1:26: error: no parameter is called \"wte.wieght\"\n"
-       "  hint: did you mean \"wte.weight\"? `*` stands for any text\n"},
+       "  hint: did you mean \"wte.weight\"? `*` matches any text\n"},
       {"{type: adamw, param_groups: [{pattern: 'layer4.*', lr: 0.1}]}",
        "optimizer.yaml:1:40: error: no parameter is called \"layer4.*\"\n"
-       "  hint: the parameters are called wte.weight, h.0.ln_1.weight, h.0.ln_1.bias and 2 more; `*` stands for any "
+       "  hint: the parameters are called wte.weight, h.0.ln_1.weight, h.0.ln_1.bias and 2 more; `*` matches any "
        "text\n"},
       {"{type: adamw, param_groups: [{pattern: 'wte.*', momentum: 0.1}]}",
        "optimizer.yaml:1:59: error: optimizer adamw has no momentum of a group\n"
@@ -172,7 +172,7 @@ TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimi
   for (const Case& c : cases) {
     const auto node = tests::block("optimizer", c.recipe);
     runner::core::Diagnostics diagnostics;
-    cut_groups(node, small_model(), diagnostics);
+    make_param_groups(node, small_model(), diagnostics);
     CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
   }
 }
@@ -340,10 +340,10 @@ TEST_CASE("a look at the judged weights changes no bit of the training", "[optim
       for (const double gradient : {1.0, -0.5, 0.125}) {
         step(*a, plain, gradient);
         step(*b, looked_at, gradient);
-        b->use_judged_weights(true);
-        b->use_judged_weights(true);
+        b->use_eval_weights(true);
+        b->use_eval_weights(true);
         CHECK(same(plain, looked_at) == (gradient == 1.0));  // after one step the average is that step
-        b->use_judged_weights(false);
+        b->use_eval_weights(false);
         CHECK(same(plain, looked_at));
       }
     }
@@ -357,14 +357,14 @@ TEST_CASE("a state saved beside the judged weights holds the trained ones", "[op
   for (const double gradient : {1.0, -0.5}) step(*before, trained, gradient);
   NamedTensors resumed = small_model();
   Memory memory;
-  before->use_judged_weights(true);
+  before->use_eval_weights(true);
   for (std::size_t i = 0; i < trained.size(); ++i) resumed[i].tensor.detach().copy_(trained[i].tensor.detach());
   before->save_state(memory);
-  before->use_judged_weights(false);
+  before->use_eval_weights(false);
   const auto after = make(kRecipe, resumed);
   after->load_state(memory);
   CHECK_FALSE(same(trained, resumed));
-  after->use_judged_weights(false);
+  after->use_eval_weights(false);
   CHECK(same(trained, resumed));
   for (const auto& [optimizer, parameters] : {std::pair(before, trained), std::pair(after, resumed)}) {
     step(*optimizer, parameters, 0.25);
@@ -387,7 +387,7 @@ TEST_CASE("a schedule's momentum takes the place of the recipe's until it has no
     DYNAMIC_SECTION(c.own) {
       const NamedTensors a = small_model(), b = small_model();
       const auto own = make(c.own, a), scheduled = make(c.scheduled, b);
-      CHECK(own->takes_momentum());
+      CHECK(own->has_momentum());
       own->set_momentum(0.5);
       for (const double gradient : {1.0, -0.25}) {
         step(*own, a, gradient);
@@ -400,6 +400,6 @@ TEST_CASE("a schedule's momentum takes the place of the recipe's until it has no
       CHECK_FALSE(same(a, b));
     }
   }
-  CHECK_FALSE(make("sgd", small_model())->takes_momentum());
-  CHECK_FALSE(make("lion", small_model())->takes_momentum());
+  CHECK_FALSE(make("sgd", small_model())->has_momentum());
+  CHECK_FALSE(make("lion", small_model())->has_momentum());
 }

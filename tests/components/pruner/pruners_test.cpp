@@ -31,7 +31,7 @@ std::shared_ptr<Pruner> build(const std::string& json, bool maximize = false) {
 }
 
 Curve curve(std::int64_t trial, std::vector<double> values, bool complete = true) {
-  Curve made{trial, complete ? Curve::State::kComplete : Curve::State::kGivenUp, {}};
+  Curve made{trial, complete ? Curve::State::kComplete : Curve::State::kPruned, {}};
   for (const double value : values) {
     made.reports.push_back({static_cast<std::int64_t>(10 * (made.reports.size() + 1)), value});
   }
@@ -51,12 +51,12 @@ std::vector<std::int64_t> stops(Pruner& pruner, std::int64_t trials, std::int64_
     Curve mine{i, Curve::State::kComplete, {}};
     for (std::int64_t s = 1; s <= steps; ++s) {
       mine.reports.push_back({s, table(i, s)});
-      if (!pruner.gives_up(mine)) continue;
-      mine.state = Curve::State::kGivenUp;
+      if (!pruner.should_prune(mine)) continue;
+      mine.state = Curve::State::kPruned;
       break;
     }
     list.push_back(mine.reports.back().step);
-    pruner.put(mine);
+    pruner.record(mine);
   }
   return list;
 }
@@ -122,7 +122,7 @@ TEST_CASE("a pruner gives up whom its rule names", "[pruner]") {
     const char *name, *pruner;
     Curve mine;
     std::vector<Curve> others;
-    bool gives_up;
+    bool should_prune;
   };
   const std::vector<Curve> five = {curve(0, {5, 1}), curve(1, {5, 2}), curve(2, {5, 3}), curve(3, {5, 4}),
                                    curve(4, {5, 5})};
@@ -162,14 +162,14 @@ TEST_CASE("a pruner gives up whom its rule names", "[pruner]") {
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
       const auto pruner = build(std::string(c.pruner));
-      for (const Curve& other : c.others) pruner->put(other);
-      CHECK(pruner->gives_up(c.mine) == c.gives_up);
+      for (const Curve& other : c.others) pruner->record(other);
+      CHECK(pruner->should_prune(c.mine) == c.should_prune);
     }
   }
 }
 
 TEST_CASE("bounds are those of the metric, whatever the goal", "[pruner][threshold]") {
   const auto pruner = build(std::string(R"({"type": "threshold", "lower": 0.5})"), true);
-  CHECK(pruner->gives_up(curve(0, {-0.4})));
-  CHECK_FALSE(pruner->gives_up(curve(0, {-0.6})));
+  CHECK(pruner->should_prune(curve(0, {-0.4})));
+  CHECK_FALSE(pruner->should_prune(curve(0, {-0.6})));
 }

@@ -11,9 +11,9 @@
 #include "runner/registry/validate.h"
 
 using components::sampler::Dimension;
+using components::sampler::Observation;
 using components::sampler::Point;
 using components::sampler::Sampler;
-using components::sampler::Tried;
 using runner::core::Node;
 
 namespace {
@@ -66,13 +66,13 @@ std::shared_ptr<Sampler> build(const Node& block, std::vector<Dimension> dimensi
 
 /// The first `count` variants of a sampler that learns nothing from them.
 std::vector<Point> proposed(const Sampler& sampler, std::size_t count) {
-  std::vector<Tried> tried;
+  std::vector<Observation> observations;
   std::vector<Point> points;
   while (points.size() < count) {
-    const auto point = sampler.propose(tried);
+    const auto point = sampler.propose(observations);
     if (!point) break;
     points.push_back(*point);
-    tried.push_back({*point, Tried::State::kComplete, {1.0}});
+    observations.push_back({*point, Observation::State::kComplete, {1.0}});
   }
   return points;
 }
@@ -156,10 +156,10 @@ TEST_CASE("the inverse of the normal distribution is exact to the last digits", 
 TEST_CASE("a grid tries every combination once, the last dimension first", "[sampler][grid]") {
   const auto sampler = build(Node::string("grid"), {choices(2), integers(4, 6, 2)});
   CHECK(proposed(*sampler, 10) == std::vector<Point>{{0, 4}, {0, 6}, {1, 4}, {1, 6}});
-  CHECK(sampler->propose(std::vector<Tried>(2)) == Point{1, 4});  // whatever it was asked before
-  CHECK(sampler->propose(std::vector<Tried>(2)) == Point{1, 4});
-  CHECK(sampler->propose(std::vector<Tried>(1)) == Point{0, 6});
-  CHECK(sampler->propose(std::vector<Tried>(4)) == std::nullopt);
+  CHECK(sampler->propose(std::vector<Observation>(2)) == Point{1, 4});  // whatever it was asked before
+  CHECK(sampler->propose(std::vector<Observation>(2)) == Point{1, 4});
+  CHECK(sampler->propose(std::vector<Observation>(1)) == Point{0, 6});
+  CHECK(sampler->propose(std::vector<Observation>(4)) == std::nullopt);
 }
 
 TEST_CASE("a sampler says whether it comes to an end, and after how many variants", "[sampler][grid]") {
@@ -236,11 +236,11 @@ TEST_CASE("TPE finds the bottom of a bowl sooner than random draws do", "[sample
   };
   const auto best = [&](const char* name, std::uint64_t seed) {
     const auto sampler = build(Node::string(name), dimensions, seed);
-    std::vector<Tried> tried;
+    std::vector<Observation> observations;
     double least = 1e9;
     for (int i = 0; i < 60; ++i) {
-      const Point point = sampler->propose(tried).value();
-      tried.push_back({point, Tried::State::kComplete, {value(point)}});
+      const Point point = sampler->propose(observations).value();
+      observations.push_back({point, Observation::State::kComplete, {value(point)}});
       least = std::min(least, value(point));
     }
     return least;
@@ -263,16 +263,17 @@ TEST_CASE("what models the numbers finds the bottom of a bowl, whatever fails on
   for (const char* name : {"cma_es", "gp"}) {
     CAPTURE(name);
     const auto sampler = build(Node::string(name), dimensions, 3);
-    std::vector<Tried> tried;
+    std::vector<Observation> observations;
     double least = 1e9;
     for (int i = 0; i < 80; ++i) {
-      const Point point = sampler->propose(tried).value();
-      CHECK(sampler->propose(tried) == point);
+      const Point point = sampler->propose(observations).value();
+      CHECK(sampler->propose(observations) == point);
       for (std::size_t d = 0; d < point.size(); ++d) CHECK(dimensions[d].has(point[d]));
-      tried.push_back({point, Tried::State::kComplete, {value(point)}});
-      if (point[0] > 3 || point[2] == 0) tried.back() = {point, Tried::State::kFailed, {}};
-      if (value(point) > 10 && !tried.back().values.empty()) tried.back().state = Tried::State::kPruned;
-      if (tried.back().state == Tried::State::kComplete) least = std::min(least, value(point));
+      observations.push_back({point, Observation::State::kComplete, {value(point)}});
+      if (point[0] > 3 || point[2] == 0) observations.back() = {point, Observation::State::kFailed, {}};
+      if (value(point) > 10 && !observations.back().values.empty())
+        observations.back().state = Observation::State::kPruned;
+      if (observations.back().state == Observation::State::kComplete) least = std::min(least, value(point));
     }
     CHECK(least < 0.5);
   }
@@ -295,12 +296,12 @@ TEST_CASE("what learns from several objectives covers more of their front than r
     const Node checked = runner::registry::validate_component(block, "sampler", "sampler",
                                                               runner::registry::Registry::builtin(), diagnostics);
     const auto sampler = components::sampler::build(checked, {std::make_shared<PlainSpace>(dimensions), seed, 2});
-    std::vector<Tried> tried;
+    std::vector<Observation> observations;
     std::vector<std::vector<double>> found;
     for (int i = 0; i < 300; ++i) {
-      const Point point = sampler->propose(tried).value();
+      const Point point = sampler->propose(observations).value();
       found.push_back(values(point));
-      tried.push_back({point, Tried::State::kComplete, found.back()});
+      observations.push_back({point, Observation::State::kComplete, found.back()});
     }
     std::sort(found.begin(), found.end());
     double area = 0, least = 8;
@@ -335,13 +336,14 @@ TEST_CASE("what compares single numbers refuses several objectives", "[sampler][
 TEST_CASE("TPE is a function of what was tried, and keeps away from what still trains", "[sampler][tpe]") {
   const std::vector<Dimension> dimensions = {reals(0, 1)};
   const auto sampler = build(Node::string("tpe"), dimensions, 3);
-  std::vector<Tried> tried;
-  for (int i = 0; i < 20; ++i) tried.push_back({{0.05 * i}, Tried::State::kComplete, {std::abs(0.05 * i - 0.5)}});
-  const Point first = sampler->propose(tried).value();
-  CHECK(sampler->propose(tried) == first);
+  std::vector<Observation> observations;
+  for (int i = 0; i < 20; ++i)
+    observations.push_back({{0.05 * i}, Observation::State::kComplete, {std::abs(0.05 * i - 0.5)}});
+  const Point first = sampler->propose(observations).value();
+  CHECK(sampler->propose(observations) == first);
   CHECK(first[0] == Approx(0.5).margin(0.2));
-  for (int i = 0; i < 10; ++i) tried.push_back({{0.5}, Tried::State::kOpen, {}});
-  CHECK(std::abs(sampler->propose(tried).value()[0] - 0.5) > 0.05);
+  for (int i = 0; i < 10; ++i) observations.push_back({{0.5}, Observation::State::kOpen, {}});
+  CHECK(std::abs(sampler->propose(observations).value()[0] - 0.5) > 0.05);
 }
 
 TEST_CASE("a density over values that can be counted adds up to 1", "[sampler][tpe]") {
@@ -363,6 +365,6 @@ TEST_CASE("random variants depend on the seed and their number alone", "[sampler
   CHECK(points != proposed(*build(Node::string("random"), dimensions, 4), 50));
   CHECK(std::set<Point>(points.begin(), points.end()).size() == 50);
   // Whatever the others came to.
-  std::vector<Tried> others(7, {{0.5, 0.5, 5}, Tried::State::kFailed, {}});
+  std::vector<Observation> others(7, {{0.5, 0.5, 5}, Observation::State::kFailed, {}});
   CHECK(build(Node::string("random"), dimensions, 3)->propose(others) == points[7]);
 }

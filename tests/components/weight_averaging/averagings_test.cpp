@@ -27,7 +27,7 @@ TEST_CASE("an average takes the share of the weights that its source says", "[we
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.recipe << " after " << c.taken) {
-      CHECK(build(block("weight_averaging", c.recipe), {})->share(c.taken) == Approx(c.share).epsilon(1e-12));
+      CHECK(build(block("weight_averaging", c.recipe), {})->weight_of_new(c.taken) == Approx(c.share).epsilon(1e-12));
     }
   }
 }
@@ -37,7 +37,7 @@ TEST_CASE("an average is updated at its interval after its start", "[weight_aver
     const auto averaging = build(block("weight_averaging", recipe), {});
     std::vector<std::int64_t> steps;
     for (std::int64_t step = 1; step <= 10; ++step) {
-      if (averaging->takes(step)) steps.push_back(step);
+      if (averaging->should_update(step)) steps.push_back(step);
     }
     return steps;
   };

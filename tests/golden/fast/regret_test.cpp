@@ -37,10 +37,11 @@ TEST_CASE("bounds on the regret are those of Optuna's terminator", "[golden][sam
   tests::for_each_case("regret", [](const tests::GoldenCase& c) {
     if (c.kind != "regret_bound" && c.kind != "median_threshold") return false;
     const OpenSpace space(dimensions_of(c.input.at("dimensions")));
-    std::vector<Tried> complete;
+    std::vector<Observation> complete;
     for (std::size_t i = 0; i < c.input.at("points").size(); ++i) {
-      complete.push_back(
-          {point_of(c.input.at("points").at(i)), Tried::State::kComplete, {c.input.at("values").at(i).get<double>()}});
+      complete.push_back({point_of(c.input.at("points").at(i)),
+                          Observation::State::kComplete,
+                          {c.input.at("values").at(i).get<double>()}});
     }
     const double bound = c.kind == "regret_bound" ? regret_bound(space, complete, {})
                                                   : 0.01 * median_of_first_bounds(space, complete, {}, {});

@@ -264,7 +264,7 @@ TEST_CASE("plain data is refused where tensors are taken", "[distributed][collec
   const auto errors = tests::errors_of_ranks({1}, [](ProcessGroup& group) {
     gather(group, {Pytree::Mapping{{"name", {Node::string("a")}}}}, kSite);
   });
-  CHECK(errors.front() == "gather takes tensors, lists and mappings of them, got \"a\"");
+  CHECK(errors.front() == "gather accepts tensors, lists and mappings of them, got \"a\"");
 }
 
 TEST_CASE("the first rank goes before all others", "[distributed][collectives]") {

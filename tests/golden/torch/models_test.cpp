@@ -84,7 +84,7 @@ void check_adamw_steps(const Case& golden, const Model& model, const Loss& loss,
   const auto parameters = model.parameters();
   runner::core::Diagnostics diagnostics;
   const auto optimizer =
-      components::optimizer::build(node, {components::optimizer::cut_groups(node, parameters, diagnostics)});
+      components::optimizer::build(node, {components::optimizer::make_param_groups(node, parameters, diagnostics)});
   std::vector<double> losses;
   for (std::size_t step = 0; step < golden.expected.at("losses_adamw").size(); ++step) {
     tests::clear_gradients(model);

@@ -67,7 +67,7 @@ Json block_for(const Json& torch_optimizer) {
 std::shared_ptr<Optimizer> make_optimizer(const Json& block, const std::vector<NamedTensor>& parameters) {
   const auto node = tests::block("optimizer", block.dump());
   runner::core::Diagnostics diagnostics;
-  auto groups = components::optimizer::cut_groups(node, parameters, diagnostics);
+  auto groups = components::optimizer::make_param_groups(node, parameters, diagnostics);
   REQUIRE_FALSE(diagnostics.has_errors());
   return components::optimizer::build(node, {std::move(groups)});
 }
@@ -114,10 +114,10 @@ void check_quadratic(const Case& golden, const Json& block) {
   }
   if (!golden.expected.contains("eval_weights")) return;
   const std::vector<double> trained = tests::to_numbers(w[0].tensor);
-  optimizer->use_judged_weights(true);
+  optimizer->use_eval_weights(true);
   CHECK(tests::golden::differences(golden.name + " judged", tests::to_numbers(w[0].tensor),
                                    golden.expected.at("eval_weights"), kTolerance) == "");
-  optimizer->use_judged_weights(false);
+  optimizer->use_eval_weights(false);
   CHECK(tests::to_numbers(w[0].tensor) == trained);
 }
 

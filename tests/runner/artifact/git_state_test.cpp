@@ -79,7 +79,7 @@ TEST_CASE("a long diff is cut at whole lines, and says so", "[artifact][code]") 
   CHECK(state.diff.size() <= 1000);
   CHECK(state.diff.ends_with("line of its own\n"));
   CHECK(state.diff_is_cut);
-  CHECK(state.note == "the diff is cut: it is longer than capture.diff_limit");
+  CHECK(state.note == "the diff is truncated: it is longer than capture.diff_limit");
   CHECK(repository.state(0).diff.empty());
 }
 

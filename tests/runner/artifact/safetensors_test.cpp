@@ -122,7 +122,7 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"fractional size", file_of("{\"a\":{" + f32 + R"("shape":[1.5],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" has a size or offset that is not a count"},
       {"size beyond 64 bits", file_of("{\"a\":{" + f32 + R"("shape":[99999999999999999999],"data_offsets":[0,4]}})", 4),
-       "its header cannot be read: the integer 99999999999999999999 is beyond 64 bits"},
+       "its header cannot be read: the integer 99999999999999999999 does not fit into 64 bits"},
       {"overflowing shape", file_of("{\"a\":{" + f32 + R"("shape":[4611686018427387904,4],"data_offsets":[0,4]}})", 4),
        "the shape of tensor \"a\" overflows"},
       {"wrong size", file_of("{\"a\":{" + f32 + R"("shape":[2],"data_offsets":[0,4]}})", 4),

@@ -12,7 +12,8 @@ const std::string kRecipe =
     "data: {train: {type: synthetic, task: regression}}\ntraining: {max_steps: 2, micro_batch_size: 4}\n";
 
 /// The device, or ""; then what was said.
-std::string chosen(const std::string& more, int processes, core::Result<int> gpus, bool shares_process = false) {
+std::string chosen(const std::string& more, int processes, core::Result<int> gpus, bool shares_process = false,
+                   bool has_driver = false) {
   const auto source =
       std::make_shared<const core::Source>(core::Source{"r.yaml", kRecipe + more + "\n", core::Source::Kind::kFile});
   core::Diagnostics diagnostics;
@@ -20,7 +21,7 @@ std::string chosen(const std::string& more, int processes, core::Result<int> gpu
   INFO(core::render(diagnostics, {}));
   REQUIRE(recipe);
   core::Diagnostics said;
-  const auto device = choose_device(*recipe, {processes, shares_process, [&] { return gpus; }}, said);
+  const auto device = choose_device(*recipe, {processes, shares_process, has_driver, [&] { return gpus; }}, said);
   std::string text = device.value_or("");
   for (const core::Diagnostic& diagnostic : said.all()) {
     text += "\n" + diagnostic.message + " (" + diagnostic.hint + ")";
@@ -45,7 +46,7 @@ TEST_CASE("the device follows from the recipe and the machine", "[cli][device]")
       {"one GPU", "", 1, 1, "cuda:0"},
       {"the CPU although there is a GPU", "device: cpu", 1, 1, "cpu"},
       {"several GPUs", "", 1, 4,
-       "cuda:0\nthis machine has 4 GPUs, and one of them is used (--num-processes 4 trains on all)"},
+       "cuda:0\nthis machine has 4 GPUs, and one of them is used (--num-processes auto trains on all)"},
       {"a GPU for each process", "launch: {num_processes: 2}", 2, 2, "cuda"},
       {"processes without a GPU each", "launch: {num_processes: 2}", 2, 1,
        "cpu\ntraining on the CPU: 2 processes need a GPU each, but this machine has 1 GPU "
@@ -64,6 +65,13 @@ TEST_CASE("the device follows from the recipe and the machine", "[cli][device]")
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(chosen(c.recipe, c.processes, c.gpus) == c.chosen); }
   }
+}
+
+TEST_CASE("a GPU that cannot be used is named", "[cli][device]") {
+  const core::Result<int> unsupported = core::Failure{"this roux is built without GPU support", "build it"};
+  CHECK(chosen("", 1, unsupported, false, true) ==
+        "cpu\ntraining on the CPU: this roux is built without GPU support (build it)");
+  CHECK(chosen("device: cpu", 1, unsupported, false, true) == "cpu");
 }
 
 TEST_CASE("a trial that shares its process trains on the CPU", "[cli][device]") {

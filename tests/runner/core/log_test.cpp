@@ -53,7 +53,7 @@ TEST_CASE("who watches over a training in his process is heard, whatever that ma
       core::configure_log({.level = core::LogLevel::kError});
       core::set_log_file(dir / "rank-0.log");
       core::log_info("step 1");
-      core::log_error("no such file");
+      core::log(core::LogLevel::kError, "no such file");
     });
     training.join();
     core::log_info("trial 0 is the best");
@@ -68,8 +68,8 @@ TEST_CASE("who watches over a training in his process is heard, whatever that ma
   {
     const Caught caught;
     core::log_warning("no more of that");
-    core::log_error("once \x1b[2Jmore");                   // as of a file that it reads
-    CHECK(caught.text() == "error: once \\x1b[2Jmore\n");  // as the training has left it
+    core::log(core::LogLevel::kError, "once \x1b[2Jmore");  // as of a file that it reads
+    CHECK(caught.text() == "error: once \\x1b[2Jmore\n");   // as the training has left it
   }
   core::configure_log(before);
 }

@@ -26,7 +26,7 @@ TEST_CASE("what is wrong with a path is told", "[core][path]") {
       {"a[]", "\"a[]\" is not a path: [] has no position"},
       {"a[x]", "\"a[x]\" is not a path: [x] is not a position in a list"},
       {"a[-1]", "\"a[-1]\" is not a path: [-1] is not a position in a list"},
-      {"a[1]b", "\"a[1]b\" is not a path: after ] comes . or ["},
+      {"a[1]b", "\"a[1]b\" is not a path: expected . or [ after ]"},
       {"a[99999999]", "\"a[99999999]\" is not a path: [99999999] is too large"},
       {"a.[1]", "\"a.[1]\" is not a path: a dot stands before ["},
       {"a[\"b", "\"a[\"b\" is not a path: [\" has no closing \"]"},

@@ -45,7 +45,8 @@ TEST_CASE("what is not an interval is told with what was meant", "[core][units]"
       {"-3ep", "an interval must be more than 0, got \"-3ep\"", kHint},
       {"1.5", "an interval in optimizer steps must be a whole number, got \"1.5\"", kHint},
       {"1.5ba", "an interval in micro-batches must be a whole number, got \"1.5ba\"", kHint},
-      {"2dur", "a share of the training is at most 1dur, got \"2dur\"", "1dur is the whole training, 0.1dur a tenth"},
+      {"2dur", "a fraction of the training is at most 1dur, got \"2dur\"",
+       "1dur is the whole training, 0.1dur a tenth"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

@@ -8,8 +8,8 @@
 
 namespace {
 
-using runner::launch::MeetingWish;
 using runner::launch::rank_of_launcher;
+using runner::launch::RendezvousOverride;
 using tests::Variables;
 using Values = Variables::Values;
 
@@ -29,7 +29,7 @@ TEST_CASE("a step of Slurm over two nodes meets at the first of them", "[launch]
   const Variables variables(kSlurm);
   const auto started = rank_of_launcher({}).value();
   REQUIRE(started.has_value());
-  CHECK(started->starter == "srun");
+  CHECK(started->launcher == "srun");
   CHECK(started->place.rank == 2);
   CHECK(started->place.size == 3);
   CHECK(started->place.local_rank == 0);
@@ -69,7 +69,7 @@ TEST_CASE("processes of Open MPI on one host meet there", "[launch]") {
   const Variables variables(kOpenMpi);
   const auto started = rank_of_launcher({}).value();
   REQUIRE(started.has_value());
-  CHECK(started->starter == "mpirun");
+  CHECK(started->launcher == "mpirun");
   CHECK(started->place.master_addr == "127.0.0.1");
   CHECK(started->place.hosts_store);
 }
@@ -80,21 +80,21 @@ TEST_CASE("several hosts of mpirun need to be told where rank 0 is", "[launch]")
   const Variables variables(values);
   const auto started = rank_of_launcher({});
   REQUIRE_FALSE(started.ok());
-  CHECK(started.failure().message == "mpirun started processes on several hosts without the address of rank 0");
+  CHECK(started.failure().message == "mpirun started processes on several machines without the address of rank 0");
   CHECK(rank_of_launcher({"10.0.0.1", std::nullopt}).value()->place.master_addr == "10.0.0.1");
 }
 
 TEST_CASE("the words of PMI, one process alone, and a batch script", "[launch]") {
   {
     const Variables variables({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
-    CHECK(rank_of_launcher({}).value()->starter == "mpiexec");
+    CHECK(rank_of_launcher({}).value()->launcher == "mpiexec");
     CHECK(rank_of_launcher({}).value()->place.master_port == 29'500);
   }
   for (const Values& values : {Values{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
                                Values{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}}, Values{}}) {
     const Variables variables(values);
     CHECK_FALSE(rank_of_launcher({}).value().has_value());
-    CHECK_FALSE(runner::launch::size_of_starter().has_value());
+    CHECK_FALSE(runner::launch::size_from_launcher().has_value());
   }
 }
 

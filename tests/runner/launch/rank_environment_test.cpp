@@ -8,7 +8,7 @@
 namespace {
 
 using runner::core::RankInfo;
-using runner::launch::rank_of_environment;
+using runner::launch::rank_from_environment;
 using tests::Variables;
 
 }  // namespace
@@ -22,7 +22,7 @@ TEST_CASE("what a starter says about a rank is read back", "[launch]") {
   place.master_addr = "10.0.0.7";
   place.master_port = 29'500;
   const Variables variables(runner::launch::environment_of(place));
-  const auto read = rank_of_environment();
+  const auto read = rank_from_environment();
   REQUIRE(read.ok());
   REQUIRE(read.value().has_value());
   CHECK(read.value()->place.rank == 3);
@@ -39,29 +39,29 @@ TEST_CASE("rank 0 hosts the store unless another process does", "[launch]") {
       {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
   {
     const Variables variables(first);
-    CHECK(rank_of_environment().value()->place.hosts_store);
+    CHECK(rank_from_environment().value()->place.hosts_store);
   }
   auto agent = first;
   agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   const Variables variables(agent);
-  CHECK_FALSE(rank_of_environment().value()->place.hosts_store);
+  CHECK_FALSE(rank_from_environment().value()->place.hosts_store);
 }
 
 TEST_CASE("a process that was started alone is no rank", "[launch]") {
   for (const Variables::Values& values :
        {Variables::Values{}, {{"MASTER_PORT", "1"}}, {{"RANK", "0"}}, {{"WORLD_SIZE", "1"}}}) {
     const Variables variables(values);
-    REQUIRE(rank_of_environment().ok());
-    CHECK_FALSE(rank_of_environment().value().has_value());
+    REQUIRE(rank_from_environment().ok());
+    CHECK_FALSE(rank_from_environment().value().has_value());
   }
 }
 
 TEST_CASE("who speaks for all is not spoken for", "[launch]") {
   for (const auto& [rank, spoken_for] : {std::pair("0", false), std::pair("1", true)}) {
     const Variables variables({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "2"}});
-    CHECK(runner::launch::is_spoken_for() == spoken_for);
+    CHECK(runner::launch::another_process_reports() == spoken_for);
   }
-  CHECK_FALSE(runner::launch::is_spoken_for());
+  CHECK_FALSE(runner::launch::another_process_reports());
 }
 
 TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
@@ -86,7 +86,7 @@ TEST_CASE("a variable that is missing or wrong is named", "[launch]") {
   };
   for (const Case& c : cases) {
     const Variables variables(c.values);
-    const auto read = rank_of_environment();
+    const auto read = rank_from_environment();
     REQUIRE_FALSE(read.ok());
     CHECK(read.failure().message == c.message);
     CHECK(read.failure().exit_code == runner::core::kExitUsage);

@@ -194,7 +194,8 @@ TEST_CASE("a filter on what a name never is says what it can be", "[store][filte
       {"step > last", "step is a number, but \"last\" is not", "for example: step >= 100"},
       {"'a b' == 2", "the filter needs a name instead of the text \"a b\"",
        "put a name with blanks or other characters into back quotes: `my metric` < 2"},
-      {"name =~ 'a(b'", "\"a(b\" is not a regular expression: missing ) at \"a(b\"", "write a literal dot as \\."},
+      {"name =~ 'a(b'", "\"a(b\" is not a regular expression: missing ) at \"a(b\"",
+       "write \\( or \\) for a literal parenthesis"},
       {"name =~ '\\d'", "\"\\d\" uses \\d, which POSIX extended expressions do not support",
        "write [0-9] for \\d, [A-Za-z0-9_] for \\w"},
   };

@@ -181,7 +181,7 @@ TEST_CASE("flags change a recipe", "[recipe][override]") {
       {"an equals sign in the value", {"~x", "~metrics", "~optimizer", "~model", "a=b=c"}, R"({"a": "b=c"})"},
       {"no equals sign",
        {"x.y"},
-       "--set x.y: error: there is no \"=\" between path and value\n  hint: write path=value, +path=value to append to "
+       "--set x.y: error: missing \"=\" between path and value\n  hint: write path=value, +path=value to append to "
        "a list, or ~path to delete\n"},
       {"nothing to delete",
        {"~x.z", "~optimzer"},
@@ -200,14 +200,16 @@ TEST_CASE("flags change a recipe", "[recipe][override]") {
       {"appending to a mapping",
        {"+x=1"},
        "--set +x=1: error: x is a mapping, only a list can be appended to\n  hint: set a key of it: path.key=value\n"},
-      {"deleting with a value", {"~x=1"}, "--set ~x=1: error: ~ deletes, it takes no value\n  hint: write ~x\n"},
+      {"deleting with a value",
+       {"~x=1"},
+       "--set ~x=1: error: ~ deletes a key and accepts no value\n  hint: write ~x\n"},
       {"a value that is no YAML",
        {"x.y={a: 1"},
        "--set x.y={a: 1: error: the value \"{a: 1\" cannot be read: this { is never closed, or a comma is missing "
        "between two entries\n  hint: close it with }\n"},
       {"extends",
        {"extends=b.yaml"},
-       "--set extends=b.yaml: error: extends is settled before --set is applied\n  hint: merge a file into the recipe "
+       "--set extends=b.yaml: error: extends is resolved before --set is applied\n  hint: merge a file into the recipe "
        "with --set-file FILE\n"},
   };
   for (const Case& c : cases) {
@@ -273,7 +275,7 @@ TEST_CASE("references are replaced", "[recipe][interpolate]") {
       {"an open brace", "a: \"x ${b\"\n",
        "r.yaml:1:7: error: ${ without its closing }\n  hint: write $${ for a literal ${\n"},
       {"nothing between the braces", "a: ${}\n",
-       "r.yaml:1:4: error: ${} names nothing\n  hint: write ${vars.name}, ${env:NAME} or a path of the recipe\n"},
+       "r.yaml:1:4: error: ${} has no name\n  hint: write ${vars.name}, ${env:NAME} or a path of the recipe\n"},
       {"no path", "a: ${b..c}\n",
        "r.yaml:1:4: error: \"b..c\" is not a path: two dots follow each other\n  hint: write ${vars.name}, ${env:NAME} "
        "or "
@@ -306,7 +308,7 @@ TEST_CASE("references cannot blow a recipe up", "[recipe][interpolate]") {
   }
   CHECK(first_line(lists).find("error: references repeat more than 50000 values") != std::string::npos);
   CHECK(first_line(texts).find("error: references make this text longer than 1048576 bytes") != std::string::npos);
-  CHECK(first_line(chain).find("error: references follow each other more than 32 times") != std::string::npos);
+  CHECK(first_line(chain).find("error: references are nested more than 32 times") != std::string::npos);
   CHECK(first_line(nest).find("error: references nest values more than 64 levels deep") != std::string::npos);
 }
 

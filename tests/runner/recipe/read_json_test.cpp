@@ -36,7 +36,7 @@ TEST_CASE("what is wrong with JSON is told at its place", "[recipe][json]") {
   const Case cases[] = {
       {"", "r.json: error: the file is empty\n"},
       {"{\"a\": 1,}",
-       "r.json:1:9: error: this is not valid JSON: unexpected '}'; expected string literal\n    1 | {\"a\": 1,}\n      "
+       "r.json:1:9: error: invalid JSON: unexpected '}'; expected string literal\n    1 | {\"a\": 1,}\n      "
        "|         ^\n  hint: remove the comma before it\n"},
       {"{\"a\": 1, \"a\": 2}",
        "r.json:1:10: error: the key \"a\" appears twice in this object\n    1 | {\"a\": 1, \"a\": 2}\n      |          "

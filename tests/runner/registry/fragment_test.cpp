@@ -100,7 +100,8 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"unknown keyword of a key", with_key(R"({"type": "integer", "min": 1, "description": "K."})"),
        "thing.json:1:79: error: a property has no keyword \"min\"\n  hint: known are description, type, properties, "
        "items, additionalProperties, minimum, maximum, enum, exclusiveMinimum, exclusiveMaximum, pattern, "
-       "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-single, "
+       "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-auto, "
+       "x-single, "
        "x-words, "
        "x-aliases, x-exclusive, examples\n"},
       {"no type", with_key(R"({"description": "K."})"),
@@ -118,7 +119,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"closed and open at once",
        with_key(
            R"({"type": "object", "properties": {}, "additionalProperties": {"x-type": "any"}, "description": "K."})"),
-       "thing.json:1:120: error: properties and additionalProperties exclude each other\n"
+       "thing.json:1:120: error: properties and additionalProperties are mutually exclusive\n"
        "  hint: an object is either closed or a map of one type\n"},
       {"a bound on a text", with_key(R"({"type": "string", "minimum": 1, "description": "K."})"),
        "thing.json:1:89: error: minimum applies to numbers only\n"},

@@ -86,9 +86,9 @@ TEST_CASE("a plugin's fragment joins the tables while the program runs", "[regis
     CHECK_FALSE(registry.add("optimizer", "adamw", "plugin/adamw.json",
                              R"({"title": "T", "description": "D.", "examples": ["adamw"]})", diagnostics));
     CHECK(said(diagnostics) ==
-          "other/lion.json: error: optimizer/lion is already there, from plugin/lion.json\n"
+          "other/lion.json: error: optimizer/lion is already defined in plugin/lion.json\n"
           "  hint: use another component name\n"
-          "plugin/adamw.json: error: optimizer/adamw is already there, from roux itself\n"
+          "plugin/adamw.json: error: optimizer/adamw is already defined in roux itself\n"
           "  hint: use another component name\n");
   }
   SECTION("a kind must be there") {

@@ -159,7 +159,7 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "r.yaml:2:18: error: training.name must be text, got 12\n  hint: put it in quotes: name: \"12\"\n"},
       {"training: {name: A1}", "r.yaml:2:18: error: training.name must be small letters, got \"A1\"\n"},
       {"training: {note: \"\"}", "r.yaml:2:18: error: training.note must not be empty\n"},
-      {"training: {note: \"a\\0b\"}", "r.yaml:2:18: error: training.note must not contain a zero byte\n"},
+      {"training: {note: \"a\\0b\"}", "r.yaml:2:18: error: training.note must not contain a NUL byte\n"},
       {"precision: {mode: bf16-mixd}",
        "r.yaml:2:19: error: precision.mode must be 32-true or bf16-mixed, got \"bf16-mixd\"\n  hint: did you mean "
        "\"bf16-mixed\"?\n"},
@@ -214,12 +214,12 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "  hint: a key has no dots: write training:, and below it, indented, max_steps:\n"},
       {"\"a\\e[31m\": 3",
        "r.yaml:2:1: error: a recipe has no key \"a\\x1B[31m\"\n"
-       "  hint: it takes recipe_version, vars, seed, optimizer, precision, training and trackers\n"},
+       "  hint: it accepts recipe_version, vars, seed, optimizer, precision, training and trackers\n"},
       {"zzz: {}",
        "r.yaml:2:1: error: a recipe has no key \"zzz\"\n"
-       "  hint: it takes recipe_version, vars, seed, optimizer, precision, training and trackers\n"},
+       "  hint: it accepts recipe_version, vars, seed, optimizer, precision, training and trackers\n"},
       {"training: {a_steps: 3, a_ratio: 0.1}",
-       "r.yaml:2:24: error: training.a_ratio and training.a_steps (line 2) exclude each other\n  hint: keep one of "
+       "r.yaml:2:24: error: training.a_ratio and training.a_steps (line 2) are mutually exclusive\n  hint: keep one of "
        "them\n"},
       {"training: {a_steps: 3, a_ratio: null}", ""},
       // Aliases.
@@ -244,7 +244,7 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "  hint: write recipe_version: 1\n"},
       // Secrets.
       {"trackers: [{type: wandb, api_key: hunter2}]",
-       "r.yaml:2:35: error: trackers[0].api_key is a secret and must not stand in a recipe in plain text\n"
+       "r.yaml:2:35: error: trackers[0].api_key is a secret and is not allowed in a recipe in plain text\n"
        "  hint: write \"${env:NAME}\", or {file: PATH} for a file that holds it\n"},
       {"trackers: [{type: wandb, api_key: {file: key.txt}}]", ""},
       {"vars: {password: hunter2}",
@@ -287,16 +287,14 @@ TEST_CASE("a component is found by its type, and only its own keys are judged", 
       {"optimizer: adam", ""},
       {"optimizer: {type: sgd, lr: 1, no_decay: bias}", ""},
       {"optimizer: {type: sgd, lr: 1, nesterov: true, momentum: 0.9}", ""},
-      {"seed: 1",
-       "r.yaml: error: a recipe needs the key optimizer\n  hint: `roux list optimizer` shows what there is\n"},
+      {"seed: 1", "r.yaml: error: a recipe needs the key optimizer\n  hint: `roux list optimizer` lists the choices\n"},
       {"optimizer: sgd", "r.yaml:1:12: error: optimizer (sgd) needs the key lr\n  hint: lr: Size of a step\n"},
       {"optimizer: adamw",
        "r.yaml:1:12: error: no optimizer is called \"adamw\"\n  hint: did you mean \"adam\"? `roux list optimizer` "
        "shows all 2\n"},
       {"optimizer: {type: lion, beta: 1}",
        "r.yaml:1:19: error: no optimizer is called \"lion\"\n  hint: `roux list optimizer` shows all 2\n"},
-      {"optimizer: {lr: 1}",
-       "r.yaml:1:12: error: optimizer needs the key type\n  hint: say which: type: adam or sgd\n"},
+      {"optimizer: {lr: 1}", "r.yaml:1:12: error: optimizer needs the key type\n  hint: set type: adam or sgd\n"},
       {"optimizer: {name: SGD, lr: 1}",
        "r.yaml:1:13: error: optimizer needs the key type\n  hint: here an optimizer is named by type: write type: "
        "sgd\n"},

@@ -17,14 +17,14 @@ struct Settled {
   std::string messages;
 };
 
-Settled settled(const std::string& yaml) {
+Settled settled(const std::string& yaml, int gpus = 0) {
   core::Diagnostics diagnostics;
   auto source = std::make_shared<core::Source>(core::Source{"r.yaml", yaml, core::Source::Kind::kFile});
   auto composed = recipe::compose_text(source, {}, diagnostics);
   REQUIRE(composed.has_value());
   Settled result;
   result.root = registry::validate_recipe(composed->root, registry::Registry::builtin(), diagnostics);
-  settle(result.root, diagnostics);
+  settle(result.root, diagnostics, {.usable_gpus = [gpus] { return gpus; }});
   diagnostics.sort();
   core::RenderOptions options;
   options.excerpts = false;
@@ -48,6 +48,11 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
     std::string messages;
   };
   const Case cases[] = {
+      {"automatic_processes", "settles without a word", kParts + kData + kBatch + "launch: {num_processes: auto}\n",
+       ""},
+      {"automatic_processes", "another word is refused before",
+       kParts + kData + kBatch + "launch: {num_processes: all}\n",
+       "r.yaml:6:25: error: launch.num_processes must be an integer or auto, got \"all\"\n"},
       {"train_set", "no data set is called train",
        kParts + kBatch + "data: {trian: {type: synthetic, task: regression}}\n",
        "r.yaml:5:7: error: data needs a data set called train, it has trian\n  hint: rename trian to train\n"},
@@ -59,8 +64,8 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:5:52: error: the name of a data set must be letters, digits, '_' and '-', got \"a/b\"\n"
        "  hint: metrics are called NAME/loss after it\n"},
       {"run_name_words", "the newest run is called so already", kParts + kData + kBatch + "run_name: last\n",
-       "r.yaml:6:11: error: run_name is last, which means another run or checkpoint in every command\n"
-       "  hint: write last-1 or the like\n"},
+       "r.yaml:6:11: error: run_name must not be \"last\": commands use it for the newest or the best\n"
+       "  hint: choose another name, such as last-1\n"},
       {"one_average", "an optimizer that averages itself",
        "model: {type: mlp, hidden: [4]}\nloss: mse\noptimizer: adamw_schedule_free\n" + kData + kBatch +
            "weight_averaging: ema\n",
@@ -158,7 +163,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "r.yaml:6:31: error: init_from.rename: \"h\\.\\d\" uses \\d, which POSIX extended expressions do not support\n"
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
        "r.yaml:6:43: error: init_from.rename: \"(b\" is not a regular expression: missing ) at \"(b\"\n"
-       "  hint: write a literal dot as \\.\n"},
+       "  hint: write \\( or \\) for a literal parenthesis\n"},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
        "r.yaml:6:52: warning: precision.scaler.init_scale has no effect: only 16-mixed scales the loss, but the mode "
@@ -297,6 +302,39 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
   }
   for (const std::string& rule : rule_names()) {
     DYNAMIC_SECTION(rule << " has a case") { CHECK(std::find(told.begin(), told.end(), rule) != told.end()); }
+  }
+}
+
+TEST_CASE("automatic processes are one for each GPU of each machine", "[recipe][consistency]") {
+  struct Case {
+    const char* keys;
+    int gpus;
+    int processes;
+    const char* why;
+  };
+  const Case cases[] = {
+      {"launch: {num_processes: auto}", 4, 4, "auto: one for each GPU"},
+      {"launch: {num_processes: auto}", 0, 1, "auto: one, as no GPU can be used"},
+      {"device: cpu\nlaunch: {num_processes: auto}", 4, 1, "auto: one for each machine, as device is cpu"},
+      {"device: cuda:2\nlaunch: {num_processes: auto}", 4, 1, "auto: one for each machine, as device is cuda:2"},
+      {"device: cuda\nlaunch: {num_processes: auto, gpu_ids: [1, 3]}", 4, 2, "auto: one for each GPU"},
+      {"launch: {num_processes: auto, hosts: [a, b]}", 4, 8, "auto: one for each GPU"},
+      {"launch: {num_processes: auto, num_machines: 3, main_process_ip: a, machine_rank: 1}", 2, 6,
+       "auto: one for each GPU"},
+      {"launch: {num_processes: 3}", 4, 3, nullptr},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.keys);
+    const Settled result = settled(kParts + kData + kBatch + c.keys + "\n", c.gpus);
+    CHECK(result.messages.empty());
+    const core::Node* processes = result.root.at_path("launch.num_processes");
+    REQUIRE(processes != nullptr);
+    REQUIRE(processes->is_integer());
+    CHECK(processes->as_integer() == c.processes);
+    if (c.why != nullptr) CHECK(processes->history().back() == c.why);
+    const core::Node* batch = result.root.at_path("training.global_batch_size");
+    REQUIRE(batch != nullptr);
+    CHECK(batch->as_integer() == 4 * c.processes);
   }
 }
 

@@ -171,7 +171,7 @@ TEST_CASE("a run is shown whole", "[cli][runs]") {
         "    or    not \\x1b[31m\n");
   CHECK_FALSE(runs_show({output.path, clock, kPlain}, {.run = "alhpa"}, diagnostics));
   CHECK(render(diagnostics) == "error: no run in " + output.path + " is called \"alhpa\"\n" +
-                                   "  hint: did you mean \"alpha\"? `roux runs list` shows all 1\n");
+                                   "  hint: did you mean \"alpha\"? `roux runs list` shows the only run\n");
 }
 
 TEST_CASE("two runs are compared by what differs", "[cli][runs]") {

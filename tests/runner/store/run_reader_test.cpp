@@ -188,7 +188,7 @@ TEST_CASE("a run is found by id, name, folder, prefix and path", "[store][reader
   CHECK(none.failure().message == "no run in " + output.path + " is called \"tinny\"");
   CHECK(none.failure().hint == "did you mean \"tiny\"? `roux runs list` shows all 3");
   const OutputDir empty;
-  CHECK(find_run(empty.path, "last", clock).failure().message == "there are no runs in " + empty.path);
+  CHECK(find_run(empty.path, "last", clock).failure().message == "no runs in folder " + empty.path);
   CHECK(list_runs(empty.path + "/missing", clock).empty());
 }
 

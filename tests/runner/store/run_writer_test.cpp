@@ -154,7 +154,7 @@ TEST_CASE("a live run is held by its process, and no other gets it", "[store][le
   gethostname(host, sizeof host - 1);
   CHECK(second.failure().message == writer->run_dir() + " is in use by pid " + std::to_string(getpid()) + " on " +
                                         host + " since 2027-01-15 08:00:00 UTC");
-  CHECK(second.failure().hint == "wait for it, stop it, or start another run with `--new`");
+  CHECK(second.failure().hint == "wait for it, stop it, or start another run with `roux run RECIPE --new`");
 
   clock.now_ms += 24 * 3600 * 1000;  // an old heartbeat does not matter while the process lives
   CHECK(newest_unfinished(output.path, "tiny", clock)->owner);
@@ -458,7 +458,7 @@ TEST_CASE("what cannot be made is said at once", "[store][writer]") {
   const auto writer = RunWriter::create(run, clock);
   REQUIRE_FALSE(writer);
   CHECK(writer.failure().message ==
-        "cannot make the folder " + output.path + "/file/runs: part of the path is not a folder");
+        "cannot create the folder " + output.path + "/file/runs: part of the path is not a folder");
   CHECK(RunWriter::resume({output.path, 0, 0}, clock).failure().message == "there is no run in " + output.path);
 }
 

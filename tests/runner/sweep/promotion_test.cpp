@@ -14,7 +14,7 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/sweep/next_variant.h"
 #include "runner/sweep/pruning.h"
-#include "runner/sweep/study/tried_list.h"
+#include "runner/sweep/study/observation_list.h"
 #include "runner/sweep/trial/lineage.h"
 #include "runner/sweep/trial/spare_checkpoints.h"
 #include "tests/support/sweeps.h"
@@ -60,13 +60,13 @@ std::unique_ptr<Study> new_study(const std::string& folder) {
 std::vector<Arrival> arrivals(const Sweep& sweep, std::int64_t steps, const std::set<std::int64_t>& rungs) {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
-  runner::sweep::TriedList tried(sweep);
+  runner::sweep::ObservationList observations(sweep);
   Study::Demand demand;
   study->add_worker(1);
   demand.now_ms = 1;
   demand.variants_max = *sweep.config().n_trials;
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
-    return next_variant(sweep, tried.update(study->changes(), variants, trials));
+    return next_variant(sweep, observations.update(study->changes(), variants, trials));
   };
   runner::sweep::Pruning pruning(sweep, *study);
   demand.promote = [&] { return pruning.promoted(); };
@@ -187,12 +187,12 @@ TEST_CASE("halving sees what others that run have reported", "[sweep][pruning]")
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
   const Sweep sweep = sweep_of("{type: asha, min_steps: 3, reduction_factor: 2}", 4, 10);
-  runner::sweep::TriedList tried(sweep);
+  runner::sweep::ObservationList observations(sweep);
   Study::Demand demand;
   study->add_worker(1);
   demand.variants_max = 4;
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
-    return next_variant(sweep, tried.update(study->changes(), variants, trials));
+    return next_variant(sweep, observations.update(study->changes(), variants, trials));
   };
   study->claim(demand);
   study->claim(demand);
@@ -217,12 +217,12 @@ TEST_CASE("checkpoints that no trial resumes from are deleted, except the best",
     REQUIRE(sweep.has_value());
     const tests::TempDir dir;
     const auto study = new_study(dir.path());
-    runner::sweep::TriedList tried(*sweep);
+    runner::sweep::ObservationList observations(*sweep);
     Study::Demand demand;
     study->add_worker(1);
     demand.variants_max = 6;
     demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
-      return next_variant(*sweep, tried.update(study->changes(), variants, trials));
+      return next_variant(*sweep, observations.update(study->changes(), variants, trials));
     };
     const TrialState states[] = {TrialState::kComplete, TrialState::kComplete, TrialState::kPruned, TrialState::kFailed,
                                  TrialState::kComplete};
@@ -293,12 +293,12 @@ TEST_CASE("checkpoints that cannot go stay for the next worker, and what the las
   REQUIRE(sweep.has_value());
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
-  runner::sweep::TriedList tried(*sweep);
+  runner::sweep::ObservationList observations(*sweep);
   Study::Demand demand;
   study->add_worker(1);
   demand.variants_max = 2;
   demand.propose = [&](const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
-    return next_variant(*sweep, tried.update(study->changes(), variants, trials));
+    return next_variant(*sweep, observations.update(study->changes(), variants, trials));
   };
   for (const double value : {0.5, 0.3}) {
     const auto trial = study->claim(demand);

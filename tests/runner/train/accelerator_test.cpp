@@ -17,6 +17,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <csignal>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <memory>
@@ -267,15 +268,39 @@ TEST_CASE("ranks with a device each train as ranks on the CPU", "[.][accelerator
 TEST_CASE("micro-batches are copied aside, and waited for", "[.][accelerator]") {
   const tests::TempDir folder;
   const std::string path = "recipes/smoke/gpt.yaml";
-  const Trained plain = train_on(kFirst, path, with(kTwentySteps, {"loader.pin_memory=false"}), folder);
+  const auto unsaved = with(kTwentySteps, {"checkpoint={save_at_end: false}"});
+  const Trained plain = train_on(kFirst, path, with(unsaved, {"loader.pin_memory=false"}), folder);
   const std::int64_t before = accelerator::late_copies(), unrecorded = accelerator::unrecorded_uses();
-  const Trained blocking = train_on(kFirst, path, with(kTwentySteps, {"loader.non_blocking=false"}), folder);
+  const Trained blocking = train_on(kFirst, path, with(unsaved, {"loader.non_blocking=false"}), folder);
   CHECK(accelerator::late_copies() == before);
-  const Trained aside = train_on(kFirst, path, kTwentySteps, folder);
+  const Trained aside = train_on(kFirst, path, unsaved, folder);
   CHECK(accelerator::late_copies() >= before + 40);  // inputs and targets
   CHECK(accelerator::unrecorded_uses() == unrecorded);
   CHECK(tests::same_bits(*plain.experiment, *blocking.experiment));
   CHECK(tests::same_bits(*plain.experiment, *aside.experiment));
+}
+
+TEST_CASE("a checkpoint is copied aside, as the state was at its step", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  const std::int64_t before = accelerator::late_copies(), unrecorded = accelerator::unrecorded_uses();
+  const auto tensors_at_6 = [&path](const std::string& async_save) {
+    const tests::TempDir runs;
+    const Trained trained =
+        train_on(kFirst, path, {"checkpoint.async_save=" + async_save, "loader.pin_memory=false"}, runs);
+    const std::filesystem::path step_6 = std::filesystem::path(trained.checkpoint).parent_path() / "step-000006";
+    std::map<std::string, std::string> files;
+    for (const char* name : {"model", "optimizer", "weight_average", "random_states_0"}) {
+      const std::string file = (step_6 / (std::string(name) + ".safetensors")).string();
+      files[name] = core::read_file(file, 1 << 20).value();
+    }
+    return files;
+  };
+  const auto aside = tensors_at_6("true");
+  CHECK(accelerator::late_copies() >= before + 10);  // weights, two moments and the average, at least
+  CHECK(accelerator::unrecorded_uses() == unrecorded);
+  CHECK(aside == tensors_at_6("false"));
 }
 
 TEST_CASE("the CPU waits for another device twice a step", "[.][accelerator]") {

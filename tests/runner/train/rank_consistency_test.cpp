@@ -25,7 +25,7 @@ TEST_CASE("ranks with other weights are refused by name", "[train][agreement]") 
              other = tests::experiment_of(kRecipe, {"seed=2"});
   const auto errors = tests::errors_of_ranks({3}, [&](distributed::ProcessGroup& ranks) {
     const Experiment* mine[] = {one.get(), same.get(), other.get()};
-    refuse_other_weights(ranks, *mine[ranks.rank()]->model);
+    check_equal_weights(ranks, *mine[ranks.rank()]->model);
   });
   for (const std::string& error : errors) {
     INFO(error);
@@ -38,7 +38,7 @@ TEST_CASE("the first rank chooses, and the others do as it does", "[train][agree
   int told = 0, refused = 0;
   tests::run_ranks({3}, [&](distributed::ProcessGroup& ranks) {
     core::Diagnostics diagnostics;
-    const auto start = choose_together(&ranks, diagnostics, [&]() -> Start {
+    const auto start = choose_start_on_rank_0(&ranks, diagnostics, [&]() -> Start {
       if (ranks.rank() != 0) throw core::RunError("only the first rank looks");
       return {.resume = store::ResumePoint{"runs/a-1", 12, 3},
               .checkpoint = "runs/a-1/checkpoints/step-000012",
@@ -46,7 +46,7 @@ TEST_CASE("the first rank chooses, and the others do as it does", "[train][agree
               .notes = {},
               .differences = {}};
     });
-    const auto none = choose_together(&ranks, diagnostics, [&]() -> Start {
+    const auto none = choose_start_on_rank_0(&ranks, diagnostics, [&]() -> Start {
       diagnostics.error({}, "no such run");
       return {};
     });

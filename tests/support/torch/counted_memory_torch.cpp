@@ -25,7 +25,7 @@ struct CountedMemory::Guard {
 CountedMemory::CountedMemory() : count_(std::make_shared<Count>()), guard_(std::make_unique<Guard>(count_)) {}
 CountedMemory::~CountedMemory() = default;
 
-std::int64_t CountedMemory::held_bytes() const { return count_->held; }
+std::int64_t CountedMemory::memory_bytes() const { return count_->held; }
 std::int64_t CountedMemory::peak_bytes() const { return count_->peak; }
 
 }  // namespace tests

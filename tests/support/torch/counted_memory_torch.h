@@ -14,7 +14,7 @@ class CountedMemory {
   CountedMemory(const CountedMemory&) = delete;
   CountedMemory& operator=(const CountedMemory&) = delete;
 
-  std::int64_t held_bytes() const;  ///< now, since this began
+  std::int64_t memory_bytes() const;  ///< now, since this began
   std::int64_t peak_bytes() const;
 
  private:

@@ -15,8 +15,8 @@ class Holder final : public Block {
   Holder(NamedTensors parameters, NamedTensors buffers, std::vector<Tie> ties)
       : parameters_(std::move(parameters)), buffers_(std::move(buffers)), ties_(std::move(ties)) {}
   const std::string& name() const override { return name_; }
-  const std::vector<components::Port>& inputs() const override { return no_ports_; }
-  const std::vector<components::Port>& outputs() const override { return no_ports_; }
+  const std::vector<components::TensorSpec>& inputs() const override { return no_specs_; }
+  const std::vector<components::TensorSpec>& outputs() const override { return no_specs_; }
   void forward(components::TensorMap&) const override {}
   NamedTensors parameters() const override { return parameters_; }
   NamedTensors buffers() const override { return buffers_; }
@@ -26,7 +26,7 @@ class Holder final : public Block {
 
  private:
   std::string name_ = "all";
-  std::vector<components::Port> no_ports_;
+  std::vector<components::TensorSpec> no_specs_;
   NamedTensors parameters_, buffers_;
   std::vector<Tie> ties_;
 };

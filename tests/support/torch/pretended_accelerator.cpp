@@ -604,7 +604,14 @@ bool is_generator(const c10::TypePtr& type) {
   return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::GeneratorType;
 }
 
+/// The detour over the CPU resizes outputs that a device's kernel would make itself; LibTorch warns of that.
+class NoWarnings final : public c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
 void run_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static NoWarnings none;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&none);
   count_kernel();
   const auto& declared = op.schema().arguments();
   const at::Device device = common_device(op, torch::jit::last(*stack, declared.size()));

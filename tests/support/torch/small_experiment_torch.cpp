@@ -54,7 +54,7 @@ std::unique_ptr<runner::train::Experiment> make_experiment(const Setup& setup) {
       loss, {experiment->model->blocks().back()->outputs().front(), signature, loss, diagnostics});
   const runner::core::Node optimizer = block("optimizer", setup.optimizer);
   experiment->optimizer = components::optimizer::build(
-      optimizer, {components::optimizer::cut_groups(optimizer, experiment->model->parameters(), diagnostics)});
+      optimizer, {components::optimizer::make_param_groups(optimizer, experiment->model->parameters(), diagnostics)});
   experiment->scheduler = components::lr_scheduler::build(block("lr_scheduler", setup.scheduler), {});
   REQUIRE_FALSE(diagnostics.has_errors());
 

@@ -17,7 +17,7 @@ std::string names(const Artifact& artifact, std::optional<std::int64_t> limit) {
       text += file.path.filename().string() + "=" + file.below + " ";
     return text;
   } catch (const TrackerError& error) {
-    CHECK(error.remedy() == TrackerError::Remedy::kLeaveOut);
+    CHECK(error.remedy() == TrackerError::Remedy::kReject);
     return error.what();
   }
 }

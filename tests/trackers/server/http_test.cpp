@@ -54,7 +54,7 @@ TEST_CASE("no answer is a reason to try again, a wrong address is not", "[tracke
   CHECK(error_of([&] { http.send({"GET", "file:///etc/passwd"}); }).remedy() == Remedy::kPause);
   for (const auto fate : {tests::HttpReply::Fate::kHang, tests::HttpReply::Fate::kDrop}) {
     tests::HttpServer server([fate](const tests::HttpRequest&) { return tests::HttpReply{0, "", fate}; });
-    CHECK(error_of([&] { http.send({"GET", server.url()}); }).remedy() == Remedy::kTryAgain);
+    CHECK(error_of([&] { http.send({"GET", server.url()}); }).remedy() == Remedy::kRetry);
   }
 }
 
@@ -65,11 +65,11 @@ TEST_CASE("an answer says whether to retry, to pause, or to skip", "[trackers][h
     const char* message;
   };
   static constexpr Case cases[] = {
-      {301, Remedy::kPause, "it answers 301, a redirect"}, {400, Remedy::kLeaveOut, "it answers 400: \"no\""},
+      {301, Remedy::kPause, "it answers 301, a redirect"}, {400, Remedy::kReject, "it answers 400: \"no\""},
       {401, Remedy::kPause, "it answers 401: \"no\""},     {403, Remedy::kPause, "it answers 403: \"no\""},
-      {404, Remedy::kLeaveOut, "it answers 404: \"no\""},  {408, Remedy::kTryAgain, "it answers 408: \"no\""},
-      {429, Remedy::kTryAgain, "it answers 429: \"no\""},  {500, Remedy::kTryAgain, "it answers 500: \"no\""},
-      {503, Remedy::kTryAgain, "it answers 503: \"no\""},
+      {404, Remedy::kReject, "it answers 404: \"no\""},    {408, Remedy::kRetry, "it answers 408: \"no\""},
+      {429, Remedy::kRetry, "it answers 429: \"no\""},     {500, Remedy::kRetry, "it answers 500: \"no\""},
+      {503, Remedy::kRetry, "it answers 503: \"no\""},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.status) {

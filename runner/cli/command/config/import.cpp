@@ -4,7 +4,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "runner/cli/accelerate_import.h"
+#include "runner/cli/flags.h"
+#include "runner/cli/group/accelerate_import.h"
 #include "runner/cli/group/config.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
@@ -49,8 +50,7 @@ void add_config_import(CLI::App& group, Session& session) {
   auto files = std::make_shared<Files>();
   CLI::App* command = group.add_subcommand("import", "Convert a config file of Accelerate to sections of a recipe");
   command->add_option("FILE", files->from, "File that `accelerate config` wrote")->required();
-  command->add_option("--output,-o", files->to, "File to write, for recipes to extend; standard output by default")
-      ->type_name("RECIPE");
+  add_output(*command, files->to, "File to write, for recipes to extend; standard output by default");
   command->footer(
       "\nExamples:\n  roux config import ~/.cache/huggingface/accelerate/default_config.yaml -o machines.yaml");
   command->callback(

@@ -15,12 +15,14 @@ namespace {
 
 using core::Node;
 
-/// The answer to a question, read as a value of a recipe; nothing if it is empty.
-std::optional<Node> ask(const std::string& question) {
+/// The answer to a question, read as a value of a recipe; nothing if it is empty. Counts the lines that it reads.
+std::optional<Node> ask(const std::string& question, int& lines) {
   std::printf("%s: ", question.c_str());
   std::fflush(stdout);
   std::string answer;
-  if (!std::getline(std::cin, answer) || answer.empty()) return std::nullopt;
+  if (!std::getline(std::cin, answer)) return std::nullopt;
+  ++lines;
+  if (answer.empty()) return std::nullopt;
   core::Diagnostics diagnostics;
   const auto source =
       std::make_shared<const core::Source>(core::Source{"the answer", answer, core::Source::Kind::kFlag});
@@ -31,8 +33,9 @@ void ask_all(Session& session, bool force) {
   const auto path = path_of_new(session, force);
   if (!path) return;
   Node launch = Node::mapping(), precision = Node::mapping(), defaults = Node::mapping();
-  const auto take_into = [](Node& section, const char* key, const std::string& question) {
-    const auto answer = ask(question);
+  int lines = 0;
+  const auto take_into = [&lines](Node& section, const char* key, const std::string& question) {
+    const auto answer = ask(question, lines);
     if (answer) section.set(key, *answer);
     return answer.has_value() && answer->is_integer() ? answer->as_integer() : 1;
   };
@@ -43,13 +46,17 @@ void ask_all(Session& session, bool force) {
     take("main_process_ip", "address of machine 0");
     take("main_process_port", "port of machine 0 [29500]");
   }
-  const bool several = take("num_processes", "number of processes on all machines [1]") > 1;
-  if (several) take("max_restarts", "number of restarts after a failure [0]");
+  if (take("num_processes", "number of processes on all machines, or auto: one for each GPU [1]") > 1) {
+    take("max_restarts", "number of restarts after a failure [0]");
+  }
   take("num_cpu_threads_per_process", "number of CPU threads per process [cores divided by processes]");
-  // Several processes train on the CPU.
-  if (!several) take_into(defaults, "device", "device: auto, cpu, cuda or cuda:N [auto]");
+  take_into(defaults, "device", "device: auto, cpu, cuda or cuda:N [auto]");
   take_into(precision, "mode", "precision: 32-true, bf16-mixed, 16-mixed or bf16-true [32-true]");
   std::printf("\n");
+  if (lines == 0) {
+    return session.fail("`roux config init` asks questions, but standard input is empty",
+                        "`roux config default` writes the file with all keys commented out");
+  }
   defaults.set("launch", launch);
   if (!precision.entries().empty()) defaults.set("precision", precision);
   core::Diagnostics diagnostics;

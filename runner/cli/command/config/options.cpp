@@ -3,7 +3,7 @@
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 
-#include "runner/cli/accelerate_import.h"
+#include "runner/cli/group/accelerate_import.h"
 #include "runner/cli/session.h"
 
 namespace runner::cli {

@@ -12,7 +12,7 @@ void add_runs_export(CLI::App& runs, Session& session) {
       ->type_name("NAME")
       ->allow_extra_args(false);
   add_format(*command, request->format, {"csv", "jsonl", "json"});
-  command->add_option("--output", request->output, "File to write; standard output by default")->type_name("FILE");
+  add_output(*command, request->output, "File to write; standard output by default");
   command->add_flag("--per-run", request->per_run, "Write one file per run into the folder --output");
   command->footer(
       "\nExamples:\n"

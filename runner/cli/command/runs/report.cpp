@@ -11,8 +11,7 @@ void add_runs_report(CLI::App& runs, Session& session) {
   add_curve_flags(*command, request->curves);
   command->add_flag("--log-y", request->log_y, "Use a logarithmic y axis");
   command->add_option("--title", request->title, "Title of the report")->type_name("TEXT");
-  command->add_option("--output", request->output, "File to write: Markdown if it ends with .md, otherwise HTML")
-      ->type_name("FILE");
+  add_output(*command, request->output, "File to write: Markdown if it ends with .md, otherwise HTML");
   command->footer(
       "\nExamples:\n"
       "  roux runs report tiny-gpt last --output tiny.html\n"

@@ -87,7 +87,7 @@ void add_sweep_importance(CLI::App& sweep, Session& session) {
       "  roux sweep importance tiny-gpt --format json\n"
       "  roux sweep importance --svg importance.svg\n\n"
       "Uses fANOVA, like Optuna: random forests learn the metric and are averaged over all parameters but one.\n"
-      "A parameter that matters only together with another has a small share.\n");
+      "A parameter that matters only together with another has a small importance.\n");
   on_sweep_call<SweepImportanceRequest>(*command, session, request, answer);
 }
 

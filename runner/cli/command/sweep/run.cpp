@@ -37,15 +37,16 @@ bool variants_are_sound(Session& session, const sweep::Sweep& sweep) {
   const std::int64_t began_ns = core::system_clock().monotonic_ns();
   core::Diagnostics diagnostics;
   const sweep::Preflight preflight = sweep::look_ahead(
-      sweep, [engine](const resolve::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, found); },
+      sweep, [engine](const resolve::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, {}, found); },
       diagnostics);
   session.show(diagnostics);
   if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
   const double seconds = static_cast<double>(core::system_clock().monotonic_ns() - began_ns) / 1e9;
   if (!diagnostics.has_errors()) {
-    const std::string what = preflight.all
-                                 ? "all of " + core::counted(preflight.checked, "variant", "variants")
-                                 : core::counted(preflight.checked, "point", "points") + " of the search space";
+    const std::string what =
+        preflight.all
+            ? std::to_string(preflight.checked) + " of " + core::counted(preflight.checked, "variant", "variants")
+            : core::counted(preflight.checked, "point", "points") + " of the search space";
     core::log_info("checked " + what + " in " + core::format_duration(seconds));
   }
   return !diagnostics.has_errors();
@@ -77,12 +78,12 @@ std::optional<std::unique_ptr<Study>> study_to_resume(Session& session, const sw
   if (recorded && recorded->identity_of_trials() == sweep.identity_of_trials()) {
     const core::Node &before = recorded->base().at("sweep.stop"), &now = sweep.base().at("sweep.stop");
     if (!before.same_value(now)) study->set_end_reason("");  // the limits have changed
-    if (is_over(sweep, *study)) return std::unique_ptr<Study>();
+    if (is_finished(sweep, *study)) return std::unique_ptr<Study>();
     study->set_recipe(sweep.identity(), sweep::lease_ms_of(sweep));
     return study;
   }
-  if (!recorded || is_over(*recorded, *study)) return std::unique_ptr<Study>();
-  session.fail("sweep " + study->info().name + " is not over, but the recipe has changed since it began",
+  if (!recorded || is_finished(*recorded, *study)) return std::unique_ptr<Study>();
+  session.fail("sweep " + study->info().name + " is not finished, but the recipe has changed since it started",
                "`roux sweep resume " + study->info().name + "` resumes it as recorded, --new starts a new sweep");
   return std::nullopt;
 }

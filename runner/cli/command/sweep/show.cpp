@@ -120,7 +120,7 @@ void add_sweep_show(CLI::App& sweep, Session& session) {
   add_sweep_name(*command, request->sweep);
   command->add_option("TRIAL", request->trial, "Number of a trial to show in detail")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  add_list_flags(*command, request->list);
+  add_list_flags(*command, request->list, "trials");
   command->add_flag("--watch", request->watch, "Keep updating until the sweep is over");
   command->footer(
       "\nExamples:\n"

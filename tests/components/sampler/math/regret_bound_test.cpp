@@ -32,21 +32,21 @@ class Square final : public Space {
 
 /// Even over the part of the square that is allowed.
 template <typename Function>
-std::vector<Tried> history(std::size_t count, double most, Function function) {
-  std::vector<Tried> tried;
+std::vector<Observation> history(std::size_t count, double most, Function function) {
+  std::vector<Observation> observations;
   CounterRng draws(1, 0);
-  while (tried.size() < count) {
+  while (observations.size() < count) {
     const double x = draws.uniform() * most, y = draws.uniform();
-    tried.push_back({{x, y}, Tried::State::kComplete, {function(x, y, draws)}});
+    observations.push_back({{x, y}, Observation::State::kComplete, {function(x, y, draws)}});
   }
-  return tried;
+  return observations;
 }
 
 double bowl(double x, double y, CounterRng&) { return std::pow(x - 0.3, 2) + 2 * std::pow(y - 0.6, 2); }
 double chance(double, double, CounterRng& draws) { return draws.uniform(); }
 
-std::vector<Tried> first(const std::vector<Tried>& tried, std::ptrdiff_t count) {
-  return {tried.begin(), tried.begin() + count};
+std::vector<Observation> first(const std::vector<Observation>& observations, std::ptrdiff_t count) {
+  return {observations.begin(), observations.begin() + count};
 }
 
 }  // namespace
@@ -66,11 +66,11 @@ TEST_CASE("what the constraints refuse is no room for anything better", "[sample
 }
 
 TEST_CASE("a number that plays no part does not keep a variant out", "[sampler][regret]") {
-  auto tried = history(30, 1, [](double x, double y, CounterRng&) { return x + (x >= 0.5 ? y : 0); });
-  for (Tried& one : tried) {
+  auto observations = history(30, 1, [](double x, double y, CounterRng&) { return x + (x >= 0.5 ? y : 0); });
+  for (Observation& one : observations) {
     if (one.point[0] < 0.5) one.point[1] = std::numeric_limits<double>::quiet_NaN();
   }
-  const double bound = regret_bound(Square(0.5), tried, {});
+  const double bound = regret_bound(Square(0.5), observations, {});
   CHECK(bound > 0);
   CHECK(bound < 1);
 }
@@ -83,17 +83,17 @@ TEST_CASE("values that are all the same leave no room", "[sampler][regret]") {
 TEST_CASE("a bound is in units of the value", "[sampler][regret]") {
   const auto once = history(20, 1, bowl);
   auto tenfold = once;
-  for (Tried& one : tenfold) one.values[0] = 5 + 10 * one.values[0];
+  for (Observation& one : tenfold) one.values[0] = 5 + 10 * one.values[0];
   CHECK(regret_bound(Square(), tenfold, {}) == Approx(10 * regret_bound(Square(), once, {})).epsilon(1e-3));
 }
 
 TEST_CASE("of the first bounds the one in the middle counts", "[sampler][regret]") {
   const Square square;
-  const auto tried = history(8, 1, bowl);
+  const auto observations = history(8, 1, bowl);
   std::vector<double> bounds;
   for (std::ptrdiff_t i = 1; i <= 4; ++i) {
-    bounds.push_back(regret_bound(square, {tried.begin() + 2, tried.begin() + 2 + i}, {}));
+    bounds.push_back(regret_bound(square, {observations.begin() + 2, observations.begin() + 2 + i}, {}));
   }
   std::sort(bounds.begin(), bounds.end());
-  CHECK(median_of_first_bounds(square, tried, {.left_out = 2, .count = 4}, {}) == bounds[2]);
+  CHECK(median_of_first_bounds(square, observations, {.left_out = 2, .count = 4}, {}) == bounds[2]);
 }

@@ -40,7 +40,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
 
   const CheckpointsVerdict verdict = checkpoints_verify(folder);
   CHECK(verdict.text ==
-        "step-000100: whole, 1 file, 2 B\n"
+        "step-000100: intact, 1 file, 2 B\n"
         "step-000200: damaged: " +
             folder +
             "/step-000200/trainer.json does not match its checksum in the manifest: it was changed or "
@@ -52,7 +52,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
   CHECK(checkpoints_list(folder + "/step-000100", terminal::Terminal{}, 61000) ==
         "checkpoint   step  branch  size  saved\n"
         "step-000100   100       0   2 B  60 s ago  pinned\n");
-  CHECK(checkpoints_verify(folder + "/step-000100").text == "step-000100: whole, 1 file, 2 B\n");
+  CHECK(checkpoints_verify(folder + "/step-000100").text == "step-000100: intact, 1 file, 2 B\n");
 }
 
 TEST_CASE("an empty folder has no checkpoint", "[cli]") {

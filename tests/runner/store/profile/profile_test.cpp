@@ -72,8 +72,7 @@ TEST_CASE("a profile's rows are grouped, sorted and cut as asked", "[store][prof
 TEST_CASE("a profile says what was reached of the machine's peak", "[store][profile]") {
   Profile profile = small_profile();
   std::string text = profile_text(profile, {});
-  CHECK(text.starts_with(
-      "recorded 2 steps: 7 to 8, 2.000ms each, at most 3.00 MB more memory than at their beginning\n"));
+  CHECK(text.starts_with("recorded 2 steps: 7 to 8, 2.000ms each, peak memory 3.00 MB above the start of a step\n"));
   // 6 MFLOP in 4 ms, and 3 MFLOP in 3.5 ms, of 4 GFLOP/s.
   CHECK(text.find("\nmodel: 1.50 GFLOP/s, 37.5 % of the peak\n") != std::string::npos);
   CHECK(text.find("aten::mm: 857 MFLOP/s, 21.4 % of the peak, 87.50% of the time\n") != std::string::npos);

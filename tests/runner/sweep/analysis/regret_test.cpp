@@ -29,10 +29,10 @@ int stops_after(const std::string& limit, Value value) {
   const auto open = cli_test::open_sweep(dir.path(), "  sampler: sobol\n" + std::string(kSpace) + limit);
   RegretMonitor kept(open.sweep);
   StudyCounters tally(open.sweep);
-  std::vector<components::sampler::Tried> tried;
+  std::vector<components::sampler::Observation> observations;
   for (int count = 1; count <= kTrialsMax; ++count) {
-    tried.resize(static_cast<std::size_t>(count - 1));
-    const Point point = *open.sweep.sampler().propose(tried);
+    observations.resize(static_cast<std::size_t>(count - 1));
+    const Point point = *open.sweep.sampler().propose(observations);
     cli_test::add_trial(open, point, {.value = value(point)});
     const std::string reason = reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, kept);
     RegretMonitor rebuilt(open.sweep);  // of a worker that continues after another was killed
@@ -92,7 +92,7 @@ TEST_CASE("a regret that could never be judged is refused", "[sweep][limits][reg
       {"two thresholds", "  n_trials: 50\n  stop: {regret_bound: {threshold: 0.1, threshold_ratio: 0.1}}\n" + lr,
        "recipe.yaml:10:41: error: sweep.stop.regret_bound.threshold_ratio and sweep.stop.regret_bound.threshold (line "
        "10) "
-       "exclude each other\n"
+       "are mutually exclusive\n"
        "   10 |   stop: {regret_bound: {threshold: 0.1, threshold_ratio: 0.1}}\n"
        "      |                                         ^~~~~~~~~~~~~~~\n"
        "  hint: keep one of them\n"},

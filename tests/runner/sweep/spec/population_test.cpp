@@ -7,7 +7,7 @@
 #include "runner/sweep/next_variant.h"
 #include "tests/support/sweeps.h"
 
-using components::sampler::Tried;
+using components::sampler::Observation;
 using runner::sweep::Sweep;
 using runner::sweep::Variant;
 
@@ -28,21 +28,22 @@ std::string mistakes(const std::string& sweep) {
 }
 
 /// Adds the whole next generation, with these values; NaN is a failure.
-std::vector<Variant> grow(const Sweep& sweep, std::vector<Tried>& tried, const std::vector<double>& values) {
+std::vector<Variant> grow(const Sweep& sweep, std::vector<Observation>& observations,
+                          const std::vector<double>& values) {
   std::vector<Variant> generation;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    REQUIRE_FALSE(next_variant_waits(sweep, tried));
-    const auto next = next_variant(sweep, tried);
+    REQUIRE_FALSE(next_variant_waits(sweep, observations));
+    const auto next = next_variant(sweep, observations);
     REQUIRE(next.has_value());
     generation.push_back(*next);
-    Tried one;
+    Observation one;
     one.point = next->point;
-    one.state = Tried::State::kOpen;
-    tried.push_back(one);
+    one.state = Observation::State::kOpen;
+    observations.push_back(one);
   }
   for (std::size_t i = 0; i < values.size(); ++i) {
-    Tried& one = tried[tried.size() - values.size() + i];
-    one.state = std::isnan(values[i]) ? Tried::State::kFailed : Tried::State::kComplete;
+    Observation& one = observations[observations.size() - values.size() + i];
+    one.state = std::isnan(values[i]) ? Observation::State::kFailed : Observation::State::kComplete;
     if (!std::isnan(values[i])) one.values = {values[i]};
   }
   return generation;
@@ -59,10 +60,10 @@ constexpr const char* kSweep =
 TEST_CASE("the worst of a generation resume from the best, all others as they were", "[sweep][population]") {
   const Sweep sweep = read(kSweep);
   CHECK(sweep.variants_to_come() == 12);  // of 25 steps the last generation has 5
-  std::vector<Tried> tried;
-  const auto first = grow(sweep, tried, {0.3, 0.1, 0.4, 0.2});
+  std::vector<Observation> observations;
+  const auto first = grow(sweep, observations, {0.3, 0.1, 0.4, 0.2});
   for (const Variant& one : first) CHECK((one.parent == -1 && one.until == 10));
-  const auto second = grow(sweep, tried, {0.3, NAN, 0.4, 0.2});
+  const auto second = grow(sweep, observations, {0.3, NAN, 0.4, 0.2});
   for (std::size_t i = 0; i < 4; ++i) {
     CHECK(second[i].until == 20);
     CHECK(second[i].parent == (i == 2 ? 1 : static_cast<std::int64_t>(i)));
@@ -71,19 +72,19 @@ TEST_CASE("the worst of a generation resume from the best, all others as they we
   const double factor = second[2].point[0] / first[1].point[0];
   CHECK((factor == Approx(0.8) || factor == Approx(1.2)));
   CHECK(second[2].point[1] == first[1].point[1]);  // the saved state is of that model
-  const auto third = grow(sweep, tried, {0.1, 0.1, 0.1, 0.1});
+  const auto third = grow(sweep, observations, {0.1, 0.1, 0.1, 0.1});
   CHECK(third[1].parent == 7);  // failed, and resumes from the best
   CHECK(third[2].parent == 6);  // of four one is replaced, and that was the one that failed
   CHECK(third[0].until == 25);
-  CHECK_FALSE(next_variant(sweep, tried).has_value());
+  CHECK_FALSE(next_variant(sweep, observations).has_value());
 }
 
 TEST_CASE("a generation begins when the one before has ended", "[sweep][population]") {
   const Sweep sweep = read(kSweep);
-  std::vector<Tried> tried;
-  grow(sweep, tried, {0.3, 0.1, 0.4, 0.2});
-  tried[2].state = Tried::State::kOpen;
-  CHECK(next_variant_waits(sweep, tried));
+  std::vector<Observation> observations;
+  grow(sweep, observations, {0.3, 0.1, 0.4, 0.2});
+  observations[2].state = Observation::State::kOpen;
+  CHECK(next_variant_waits(sweep, observations));
 }
 
 TEST_CASE("members that a list does not fill are drawn by the seed", "[sweep][population]") {
@@ -93,8 +94,8 @@ TEST_CASE("members that a list does not fill are drawn by the seed", "[sweep][po
                              seed + R"(, points: [{optimizer.lr: 0.01}]}
   population: {size: 2, interval: 10}
 )");
-    std::vector<Tried> tried;
-    const auto generation = grow(sweep, tried, {0.1, 0.2});
+    std::vector<Observation> observations;
+    const auto generation = grow(sweep, observations, {0.1, 0.2});
     CHECK(generation[0].point[0] == 0.01);
     return generation[1].point[0];
   };
@@ -104,10 +105,10 @@ TEST_CASE("members that a list does not fill are drawn by the seed", "[sweep][po
 
 TEST_CASE("no member resumes when all have failed", "[sweep][population]") {
   const Sweep sweep = read(kSweep);
-  std::vector<Tried> tried;
-  grow(sweep, tried, {NAN, NAN, NAN, NAN});
-  CHECK_FALSE(next_variant_waits(sweep, tried));
-  CHECK_FALSE(next_variant(sweep, tried).has_value());
+  std::vector<Observation> observations;
+  grow(sweep, observations, {NAN, NAN, NAN, NAN});
+  CHECK_FALSE(next_variant_waits(sweep, observations));
+  CHECK_FALSE(next_variant(sweep, observations).has_value());
 }
 
 TEST_CASE("values stay within the space however often they move", "[sweep][population]") {
@@ -120,10 +121,10 @@ TEST_CASE("values stay within the space however often they move", "[sweep][popul
   sampler: {type: random, seed: 1}
   population: {size: 6, interval: 1, quantile_fraction: 0.5, explore: [optimizer.lr, optimizer.weight_decay, training.clip_grad_norm, logging_steps]}
 )");
-  std::vector<Tried> tried;
+  std::vector<Observation> observations;
   std::set<double> seen;
   for (int generation = 0; generation < 20; ++generation) {
-    for (const Variant& one : grow(sweep, tried, {0.6, 0.5, 0.4, 0.3, 0.2, 0.1})) {
+    for (const Variant& one : grow(sweep, observations, {0.6, 0.5, 0.4, 0.3, 0.2, 0.1})) {
       for (std::size_t i = 0; i < one.point.size(); ++i) CHECK(sweep.space().dimensions()[i].has(one.point[i]));
       CHECK(sweep.space().allows(one.point));
       seen.insert(one.point[0]);

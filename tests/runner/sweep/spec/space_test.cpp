@@ -274,11 +274,11 @@ TEST_CASE("a grid after given variants tries all others, each once", "[sweep][sa
       diagnostics);
   INFO(runner::core::render(diagnostics));
   REQUIRE(sweep.has_value());
-  std::vector<components::sampler::Tried> tried;
+  std::vector<components::sampler::Observation> observations;
   std::vector<double> widths;
-  for (auto point = sweep->sampler().propose(tried); point; point = sweep->sampler().propose(tried)) {
+  for (auto point = sweep->sampler().propose(observations); point; point = sweep->sampler().propose(observations)) {
     widths.push_back(point->front());
-    tried.push_back({*point});
+    observations.push_back({*point});
   }
   CHECK(widths == std::vector<double>{2, 1, 0, 2, 3});  // the inner list knows of its own points alone
 }

@@ -145,10 +145,10 @@ TEST_CASE("each block computes in the format of its mode", "[train][precision]")
 TEST_CASE("a pattern that matches no block, and a tied weight in two formats, are refused", "[train][precision]") {
   CHECK(tests::build_recipe(kRecipe, {"precision.overrides={layer.1: 32-true}"}).messages ==
         "--set precision.overrides={layer.1: 32-true}: error: the model has no block called \"layer.1\"\n"
-        "  hint: did you mean \"layers.1\"? `*` stands for any text\n");
+        "  hint: did you mean \"layers.1\"? `*` matches any text\n");
   CHECK(tests::build_recipe(kRecipe, {"precision.overrides={encoder: 32-true}"}).messages ==
         "--set precision.overrides={encoder: 32-true}: error: the model has no block called \"encoder\"\n"
-        "  hint: its blocks are called layers.0, layers.1, layers.2; `*` stands for any text\n");
+        "  hint: its blocks are called layers.0, layers.1, layers.2; `*` matches any text\n");
   CHECK(tests::build_recipe(kGpt, {"precision.mode=bf16-true", "precision.overrides={head: 32-true}"}).messages ==
         "--set precision.overrides={head: 32-true}: error: blocks embed and head share wte.weight, but embed keeps its "
         "weights in bfloat16 and head in float32\n"

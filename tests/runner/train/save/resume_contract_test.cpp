@@ -160,21 +160,22 @@ TEST_CASE("every difference is told at once, with its place in both recipes", "[
   CHECK(lines(diagnostics) ==
         "recipe.yaml:3:29: error: model.hidden[0] was 8 (" + there +
             ":3:29) and is 9 now: not possible, the saved state does not fit (layers.0.weight is another)\n"
-            "  hint: restore the old value to resume that run, or start a new one with --new\n"
+            "  hint: restore the old value to resume that run, or start a new one with `roux run RECIPE --new`\n"
             "recipe.yaml:8:30: error: optimizer.lr was 0.01 (" +
             there +
             ":8:30) and is 0.5 now: changes the results\n"
-            "  hint: --allow-change optimizer.lr resumes with it, --new starts a new run\n"
+            "  hint: --allow-change optimizer.lr resumes with it, `roux run RECIPE --new` starts a new run\n"
             "recipe.yaml:13:16: notice: logging_steps was 10 (runs/contract-1/resolved.json:12:20) and is 2 now: "
             "harmless\n"
-            "error: launch.num_cpu_threads_per_process was 2 and is 1 now: changes the results (sums are split by the "
-            "number of threads)\n"
+            "error: launch.num_cpu_threads_per_process was 2 and is 1 now: changes the results (the number of "
+            "threads changes the summation order)\n"
             "  hint: OMP_NUM_THREADS=2 or --set launch.num_cpu_threads_per_process=2 restores the old number; "
-            "--allow-change launch.num_cpu_threads_per_process resumes with it, --new starts a new run\n"
+            "--allow-change launch.num_cpu_threads_per_process resumes with it, `roux run RECIPE --new` starts a new "
+            "run\n"
             "notice: cpu_capability was AVX2 and is AVX512 now: allowed, though it changes the results (other CPU "
-            "instructions sum in another order)\n"
+            "instructions change the summation order)\n"
             "error: libtorch was 2.11.0 and is 2.12.0 now: changes the results (its kernels may round differently)\n"
-            "  hint: --allow-change libtorch resumes with it, --new starts a new run\n");
+            "  hint: --allow-change libtorch resumes with it, `roux run RECIPE --new` starts a new run\n");
 }
 
 TEST_CASE("other instructions are told with a way back where there is one", "[train][contract]") {
@@ -242,7 +243,7 @@ TEST_CASE("a length in epochs moves a schedule that follows it, unless what it c
     }
     return all;
   };
-  CHECK(effects({"training.max_epochs=6"}) == "training.max_epochs changes the maths\n");
+  CHECK(effects({"training.max_epochs=6"}) == "training.max_epochs changes the results\n");
   CHECK(effects({"training.max_epochs=6", "lr_scheduler.total_steps=15"}) ==
         "lr_scheduler.total_steps harmless\ntraining.max_epochs harmless\n");
   CHECK(effects({"training.max_epochs=6", "lr_scheduler=constant"}).find("max_epochs harmless") != std::string::npos);

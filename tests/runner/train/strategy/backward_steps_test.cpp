@@ -55,8 +55,8 @@ class Counting final : public components::optimizer::Optimizer {
   }
   void set_lr_factor(double) override {}
   double lr(std::size_t) const override { return 0.1; }
-  const std::vector<components::optimizer::Group>& groups() const override { return groups_; }
-  int moments() const override { return 0; }
+  const std::vector<components::optimizer::ParamGroup>& groups() const override { return groups_; }
+  int state_tensors_per_parameter() const override { return 0; }
   std::int64_t state_bytes() const override { return 0; }
   bool steps_in_backward() const override { return true; }
 
@@ -64,7 +64,7 @@ class Counting final : public components::optimizer::Optimizer {
 
  private:
   components::NamedTensors parameters_;
-  std::vector<components::optimizer::Group> groups_;
+  std::vector<components::optimizer::ParamGroup> groups_;
 };
 
 }  // namespace
@@ -164,7 +164,7 @@ training: {max_steps: 4, micro_batch_size: 8, clip_grad_norm: 0.1}
   const auto before = buffers(*dropped);
   stepper.step(false, [](const StepResult&) { return false; });
   CHECK_FALSE(same(buffers(*dropped), before));
-  stepper.leave_window();
+  stepper.drop_window();
   CHECK(same(buffers(*dropped), before));
 }
 

@@ -54,7 +54,7 @@ class Zero final : public train::Ddp {
       }
     }
   }
-  bool watches_units() const override { return true; }
+  bool wants_unit_hooks() const override { return true; }
   bool steps(std::size_t parameter) const override { return log_.owned.contains(parameters_[parameter].name); }
 
   void begin_step(const train::StepPlan& plan) override {
@@ -71,7 +71,7 @@ class Zero final : public train::Ddp {
 
   /// A rank without a pass takes part in what the passes of the others gather.
   train::RankNotes finish(const train::PassesEnd& end) override {
-    make_whole();
+    sync_weights();
     return Ddp::finish(end);
   }
   double norm() const override {
@@ -89,10 +89,10 @@ class Zero final : public train::Ddp {
       if (flat_[unit].numel() > 0) stale_.insert(unit);
     }
   }
-  void make_whole() override {
+  void sync_weights() override {
     for (std::size_t unit = 0; unit < flat_.size(); ++unit) gather(unit);
   }
-  void reloaded() override { stale_.clear(); }
+  void on_weights_loaded() override { stale_.clear(); }
   std::vector<train::RankState> rank_states() override { return {{"zero", &shard_}}; }
 
  private:

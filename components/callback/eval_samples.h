@@ -10,7 +10,7 @@
 namespace components::callback {
 
 /// One evaluated sample.
-struct JudgedSample {
+struct EvalSample {
   std::int64_t index = 0;
   double loss = 0;                                                ///< mean over the elements that count
   double probability = std::numeric_limits<double>::quiet_NaN();  ///< of the class that was predicted
@@ -18,9 +18,9 @@ struct JudgedSample {
 };
 
 /// The first samples of a data set and those with the largest loss, regardless of batches and processes.
-class JudgedSamples {
+class EvalSamples {
  public:
-  JudgedSamples(std::int64_t first, std::int64_t worst) : first_max_(first), worst_max_(worst) {}
+  EvalSamples(std::int64_t first, std::int64_t worst) : first_max_(first), worst_max_(worst) {}
 
   void add(const EvalBatch& batch);
   /// Serialized for another process, and back.
@@ -28,16 +28,16 @@ class JudgedSamples {
   void add(const std::string& bytes);
 
   /// By index.
-  const std::vector<JudgedSample>& first() const { return first_; }
+  const std::vector<EvalSample>& first() const { return first_; }
   /// The largest loss first, NaN before all.
-  const std::vector<JudgedSample>& worst() const { return worst_; }
+  const std::vector<EvalSample>& worst() const { return worst_; }
 
  private:
-  void keep(const JudgedSample& sample);
-  bool is_among_worst(const JudgedSample& sample) const;
+  void keep(const EvalSample& sample);
+  bool is_among_worst(const EvalSample& sample) const;
 
   std::int64_t first_max_, worst_max_;
-  std::vector<JudgedSample> first_, worst_;
+  std::vector<EvalSample> first_, worst_;
 };
 
 }  // namespace components::callback

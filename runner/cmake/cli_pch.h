@@ -4,5 +4,4 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 
-#include "runner/cli/session.h"
-#include "runner/review/runs.h"
+#include "runner/cmake/std_pch.h"

@@ -1,4 +1,4 @@
-#include "components/callback/judged_samples.h"
+#include "components/callback/eval_samples.h"
 
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/softmax.h>
@@ -17,22 +17,22 @@ namespace {
 
 constexpr std::int64_t kPositionsMax = 512;  ///< length of a sequence that is readable and fits a message
 
-bool is_worse(const JudgedSample& a, const JudgedSample& b) {
+bool is_worse(const EvalSample& a, const EvalSample& b) {
   if (std::isnan(a.loss) != std::isnan(b.loss)) return std::isnan(a.loss);
   if (a.loss != b.loss && !std::isnan(a.loss)) return a.loss > b.loss;
   return a.index < b.index;
 }
 
-bool comes_before(const JudgedSample& a, const JudgedSample& b) { return a.index < b.index; }
+bool comes_before(const EvalSample& a, const EvalSample& b) { return a.index < b.index; }
 
-void insert(std::vector<JudgedSample>& samples, const JudgedSample& sample, std::int64_t most,
-            bool (*before)(const JudgedSample&, const JudgedSample&)) {
+void insert(std::vector<EvalSample>& samples, const EvalSample& sample, std::int64_t most,
+            bool (*before)(const EvalSample&, const EvalSample&)) {
   samples.insert(std::upper_bound(samples.begin(), samples.end(), sample, before), sample);
   if (samples.size() > static_cast<std::size_t>(most)) samples.pop_back();
 }
 
 /// `output`: [1, C], [1, T, C] or [1, O]; `target` tells which.
-void predict(const at::Tensor& output, const at::Tensor& target, JudgedSample& sample) {
+void predict(const at::Tensor& output, const at::Tensor& target, EvalSample& sample) {
   at::Tensor values = output[0].to(at::kFloat);
   if (target.scalar_type() == at::kLong) {
     const at::Tensor guess = at::argmax(values, -1);
@@ -55,11 +55,11 @@ double take(std::string_view& bytes) {
 
 }  // namespace
 
-void JudgedSamples::add(const EvalBatch& batch) {
+void EvalSamples::add(const EvalBatch& batch) {
   if (worst_max_ == 0 && batch.first >= first_max_) return;
   const at::Tensor output = batch.tensors.at(kOutput).cpu(), target = batch.tensors.at(kTarget).cpu();
   for (std::int64_t i = 0; i < target.size(0); ++i) {
-    JudgedSample sample;
+    EvalSample sample;
     sample.index = batch.first + i;
     if (worst_max_ == 0 && sample.index >= first_max_) break;
     const at::Tensor own_output = output.narrow(0, i, 1), own_target = target.narrow(0, i, 1);
@@ -72,25 +72,25 @@ void JudgedSamples::add(const EvalBatch& batch) {
   }
 }
 
-bool JudgedSamples::is_among_worst(const JudgedSample& sample) const {
+bool EvalSamples::is_among_worst(const EvalSample& sample) const {
   if (worst_.size() < static_cast<std::size_t>(worst_max_)) return true;
   return worst_max_ > 0 && is_worse(sample, worst_.back());
 }
 
-void JudgedSamples::keep(const JudgedSample& sample) {
+void EvalSamples::keep(const EvalSample& sample) {
   if (sample.index < first_max_) insert(first_, sample, first_max_, comes_before);
   if (is_among_worst(sample)) insert(worst_, sample, worst_max_, is_worse);
 }
 
-std::string JudgedSamples::bytes() const {
+std::string EvalSamples::bytes() const {
   // Each once: one of the first may be among the worst.
-  std::vector<const JudgedSample*> all;
-  for (const JudgedSample& sample : first_) all.push_back(&sample);
-  for (const JudgedSample& sample : worst_) {
+  std::vector<const EvalSample*> all;
+  for (const EvalSample& sample : first_) all.push_back(&sample);
+  for (const EvalSample& sample : worst_) {
     if (sample.index >= first_max_) all.push_back(&sample);
   }
   std::string bytes;
-  for (const JudgedSample* sample : all) {
+  for (const EvalSample* sample : all) {
     append(bytes, static_cast<double>(sample->index));
     append(bytes, sample->loss);
     append(bytes, sample->probability);
@@ -100,10 +100,10 @@ std::string JudgedSamples::bytes() const {
   return bytes;
 }
 
-void JudgedSamples::add(const std::string& bytes) {
+void EvalSamples::add(const std::string& bytes) {
   std::string_view rest = bytes;
   while (!rest.empty()) {
-    JudgedSample sample;
+    EvalSample sample;
     sample.index = static_cast<std::int64_t>(take(rest));
     sample.loss = take(rest);
     sample.probability = take(rest);

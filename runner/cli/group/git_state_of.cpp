@@ -1,4 +1,4 @@
-#include "runner/cli/git_state_of.h"
+#include "runner/cli/group/git_state_of.h"
 
 #include <atomic>
 

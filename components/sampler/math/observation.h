@@ -8,7 +8,7 @@
 namespace components::sampler {
 
 /// A variant proposed earlier, with its result.
-struct Tried {
+struct Observation {
   enum class State {
     kOpen,      ///< running or waiting; `values` is empty
     kComplete,  ///< all its trials completed; `values` are their means

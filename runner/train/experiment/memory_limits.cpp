@@ -1,0 +1,69 @@
+#include "runner/train/experiment/memory_limits.h"
+
+#include <algorithm>
+#include <string>
+
+#include "runner/core/platform/machine.h"
+#include "runner/core/units.h"
+#include "runner/train/experiment/training_device.h"
+
+namespace runner::train {
+namespace {
+
+using core::Node;
+
+/// The estimate may be off by a tenth: above that training cannot fit, below it may not fit.
+constexpr double kDoubt = 0.1;
+constexpr const char* kHint =
+    "use a smaller training.micro_batch_size (auto_micro_batch finds one that fits), or activation_checkpointing";
+
+std::string shown(double bytes) { return core::format_bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
+
+/// An error if `needed` cannot fit and nothing makes it smaller.
+void compare(double needed, double limit, bool shrinks, const core::Location& place, const std::string& message,
+             core::Diagnostics& diagnostics) {
+  if (needed <= (1.0 - kDoubt) * limit) return;
+  if (needed > (1.0 + kDoubt) * limit && !shrinks) {
+    diagnostics.error(place, message, kHint);
+  } else {
+    diagnostics.warning(place, message, kHint);
+  }
+}
+
+std::string needs(const MemoryEstimate& estimate) {
+  return "training needs about " + shown(estimate.tensors()) + " for tensors at its peak, " + estimate.when;
+}
+
+}  // namespace
+
+void check_gpu_memory(const Experiment& experiment, const MemoryEstimate& estimate, std::int64_t gpu_memory_bytes,
+                      core::Diagnostics& diagnostics) {
+  if (gpu_memory_bytes == 0) return;
+  const auto there = static_cast<double>(gpu_memory_bytes), workspace = static_cast<double>(kGpuWorkspaceBytes);
+  compare((1.0 + kGpuReserve) * estimate.tensors() + workspace, there,
+          experiment.recipe.training.auto_micro_batch.has_value(), experiment.recipe.place("device"),
+          "the GPU has " + shown(there) + " of memory, but " + needs(estimate) + ", and CUDA about " + shown(workspace),
+          diagnostics);
+}
+
+void check_memory(const Experiment& experiment, const MemoryEstimate& estimate, std::int64_t gpu_memory_bytes,
+                  core::Diagnostics& diagnostics) {
+  const auto& recipe = experiment.recipe;
+  const auto& training = recipe.training;
+  if (training.max_memory) {
+    const Node& max_memory = recipe.at("training.max_memory");
+    compare(estimate.tensors(), static_cast<double>(*training.max_memory), training.auto_micro_batch.has_value(),
+            max_memory.location(), "max_memory is " + max_memory.scalar_text() + ", but " + needs(estimate),
+            diagnostics);
+  }
+  check_gpu_memory(experiment, estimate, gpu_memory_bytes, diagnostics);
+  // The recipe may be meant for another machine.
+  const double process = device_of(recipe).is_cpu() ? estimate.process() : estimate.process() - estimate.tensors();
+  if (const auto there = static_cast<double>(core::memory_limit()); process > (1.0 - kDoubt) * there) {
+    diagnostics.warning(
+        recipe.model.location(),
+        "training needs about " + shown(process) + ", but this machine has " + shown(there) + " of memory", kHint);
+  }
+}
+
+}  // namespace runner::train

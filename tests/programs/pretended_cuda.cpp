@@ -1,0 +1,44 @@
+// libroux_cuda.so for machines without a GPU: its two GPUs are pretended ones, and `device: cuda` trains on them.
+// Beside a program it takes the place of the real one (tests/cli/gpu).
+//   PRETENDED_MEMORY   bytes of each GPU; 2 GiB unless set
+//   PRETENDED_LOST     the number of kernels after which the GPU is lost
+
+#include <cstdlib>
+#include <string>
+
+#include "runner/cuda/cuda.h"
+#include "tests/support/torch/pretended_accelerator.h"
+
+namespace {
+
+std::int64_t number(const char* variable, std::int64_t otherwise) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? otherwise : std::stoll(value);
+}
+
+class PretendedCuda final : public runner::cuda::Cuda {
+ public:
+  PretendedCuda() {
+    tests::accelerator::install();
+    tests::accelerator::set_memory_limit(memory_);
+    const std::int64_t lost = number("PRETENDED_LOST", 0);
+    if (lost > 0) tests::accelerator::fail_after(lost, "CUDA error: unspecified launch failure");
+  }
+
+  runner::core::Result<std::vector<runner::cuda::Gpu>> gpus() override {
+    return std::vector<runner::cuda::Gpu>(2, {"pretended GPU", memory_, 9, 0});
+  }
+  std::string versions() override { return "pretended"; }
+  void limit_memory(int, std::int64_t bytes) override { tests::accelerator::set_memory_limit(bytes); }
+  std::vector<runner::cuda::Finding> check() override { return {}; }
+
+ private:
+  std::int64_t memory_ = number("PRETENDED_MEMORY", std::int64_t{2} << 30);
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) runner::cuda::Cuda* roux_cuda() {
+  static PretendedCuda cuda;
+  return &cuda;
+}
