@@ -34,7 +34,7 @@ fi
 build_type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$build/CMakeCache.txt")
 {
   cmake --preset dev -DROUX_DEPS="$deps" -DCMAKE_BUILD_TYPE="$build_type" &&
-    ninja -C build/dev roux roux_engine tests_torch tests_fast cli_driver write_run
+    ninja -j "$(nproc)" -C build/dev roux roux_engine tests_torch tests_fast cli_driver write_run
 } >"$work/build.log" 2>&1 || { grep -A12 -m3 -E '^FAILED:|error:' "$work/build.log"; exit 1; }
 
 bin=build/dev/bin
