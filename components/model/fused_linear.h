@@ -5,7 +5,7 @@
 namespace components::model {
 
 /// A linear layer and, if asked, the ReLU after it as one node of the autograd graph instead of three: a small layer
-/// costs more in nodes than in products. The numbers are those of at::linear and at::relu, bit for bit, forward and
+/// costs more in nodes than in products. The numbers are bitwise those of at::linear and at::relu, forward and
 /// backward.
 ///
 /// x_BF      [B, F] float32

@@ -19,7 +19,7 @@ struct RecomputedPart {
 };
 
 /// Runs it as one node of the autograd graph that keeps only the inputs; the backward pass runs it again. Random
-/// numbers, autocast and buffers are restored for that, so the gradients equal those of part.forward() bit for bit.
+/// numbers, autocast and buffers are restored for that, so the gradients are bitwise equal to those of part.forward().
 /// Without gradients it is part.forward().
 ///
 /// Errors  RUNNER_ASSERT for a second backward pass, and for gradients of gradients.

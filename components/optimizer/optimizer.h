@@ -51,7 +51,7 @@ class Optimizer : public runner::core::Stateful {
   virtual bool steps_in_backward() const { return false; }
   /// True if the evaluation weights differ from the trained ones.
   virtual bool has_eval_weights() const { return false; }
-  /// Replaces the parameters by the evaluation weights, or with false restores the trained ones bit for bit. Does
+  /// Replaces the parameters by the evaluation weights, or with false restores the trained ones bitwise. Does
   /// nothing if they are the same, or if already done. Do not call step() in between; the saved state holds the trained
   /// weights, and after loading they can be restored.
   virtual void use_eval_weights(bool) {}

@@ -48,6 +48,10 @@ void move_to(const std::vector<NamedTensor>& tensors, const c10::Device& device)
   }
 }
 
+void synchronize(const c10::Device& device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(device.index());
+}
+
 void empty_cache(const c10::Device& device) {
   if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
 }

@@ -27,6 +27,8 @@ void use_device(const c10::Device& device);
 bool takes_own_kernels(const at::Tensor& tensor);
 /// Moves tensors without replacing them: every owner of one sees it on `device`. They have no gradient yet.
 void move_to(const std::vector<NamedTensor>& tensors, const c10::Device& device);
+/// Waits for all that was started on it.
+void synchronize(const c10::Device& device);
 /// Returns memory that LibTorch holds for later allocations, before one that did not fit is tried again.
 void empty_cache(const c10::Device& device);
 

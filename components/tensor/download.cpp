@@ -4,25 +4,50 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/Event.h>
-#include <c10/core/Stream.h>
-#include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <c10/util/Exception.h>
 
+#include <mutex>
+#include <string>
 #include <utility>
 
+#include "runner/core/log.h"
+
 namespace components {
+namespace {
+
+void warn_once(const c10::Error& error) {
+  static std::once_flag told;
+  std::call_once(told, [&error] {
+    const std::string text = error.what_without_backtrace();
+    runner::core::log_warning("no page-locked memory for the copies of a checkpoint, so training waits for them: " +
+                              text.substr(0, text.find('\n')));
+  });
+}
+
+}  // namespace
 
 struct Download::Copies {
   explicit Copies(const c10::Device& device)
-      : impl(device.type()),
-        computing(impl.getStream(device)),
-        aside(impl.getNewStream(device)),
-        reached(device.type()),
-        copied(device.type()) {}
+      : stream(c10::impl::VirtualGuardImpl(device.type()).getStream(device)), copied(device.type()) {}
 
-  c10::impl::VirtualGuardImpl impl;
-  c10::Stream computing, aside;
-  c10::Event reached, copied;
+  /// Page-locked if there is such memory.
+  at::Tensor empty_like(const at::Tensor& source) {
+    const auto options = at::device(at::kCPU).dtype(source.dtype());
+    if (page_locked) {
+      try {
+        return at::empty(source.sizes(), options.pinned_memory(true));
+      } catch (const c10::Error& error) {  // a device that has failed says so again at the copy
+        page_locked = false;
+        warn_once(error);
+      }
+    }
+    return at::empty(source.sizes(), options);
+  }
+
+  c10::Stream stream;
+  c10::Event copied;
+  bool page_locked = true;
 };
 
 Download::Download(const c10::Device& device) : copies_(device.is_cpu() ? nullptr : new Copies(device)) {}
@@ -34,22 +59,13 @@ at::Tensor Download::operator()(const at::Tensor& tensor) {
   const at::NoGradGuard no_grad;
   const at::Tensor source = tensor.detach().contiguous();
   if (source.is_cpu()) return source.is_same(tensor) || source.is_alias_of(tensor) ? source.clone() : source;
-  // The copy waits for whatever still computes the tensor.
-  copies_->reached.record(copies_->computing);
-  copies_->reached.block(copies_->aside);
-  const at::Tensor copy = at::empty(source.sizes(), at::device(at::kCPU).dtype(source.dtype()).pinned_memory(true));
-  {
-    const c10::StreamGuard on(copies_->aside);
-    copy.copy_(source, /*non_blocking=*/true);
-  }
-  copies_->impl.recordDataPtrOnStream(source.storage().data_ptr(), copies_->aside);
+  const at::Tensor copy = copies_->empty_like(source);
+  copy.copy_(source, /*non_blocking=*/copies_->page_locked);
   return copy;
 }
 
 void Download::end() {
-  if (copies_ == nullptr) return;
-  copies_->copied.record(copies_->aside);
-  copies_->copied.block(copies_->computing);
+  if (copies_ != nullptr) copies_->copied.record(copies_->stream);
 }
 
 void Download::wait() const {

@@ -43,18 +43,22 @@ struct RandomState::State {
   std::vector<Generator> generators;
 };
 
-RandomState RandomState::now(const c10::Device& device) {
+RandomState RandomState::now(const c10::Device& device) { return now(places(device)); }
+
+RandomState RandomState::of(const std::string& bytes, const c10::Device& device) { return of(bytes, places(device)); }
+
+RandomState RandomState::now(const std::vector<c10::Device>& generators) {
   State state;
-  for (const c10::Device& place : places(device)) state.generators.push_back({place, state_of(place)});
+  for (const c10::Device& place : generators) state.generators.push_back({place, state_of(place)});
   RandomState now;
   now.state_ = std::make_shared<const State>(std::move(state));
   return now;
 }
 
-RandomState RandomState::of(const std::string& bytes, const c10::Device& device) {
+RandomState RandomState::of(const std::string& bytes, const std::vector<c10::Device>& generators) {
   State state;
   std::size_t begin = 0;
-  for (const c10::Device& place : places(device)) {
+  for (const c10::Device& place : generators) {
     const std::size_t size = state_of(place).nbytes();
     RUNNER_ASSERT(begin + size <= bytes.size(), "these are the bytes of the same kinds of generators");
     state.generators.push_back({place, tensor_of(bytes.data() + begin, size)});

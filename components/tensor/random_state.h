@@ -16,6 +16,9 @@ class RandomState {
  public:
   static RandomState now(const c10::Device& device);
   static RandomState of(const std::string& bytes, const c10::Device& device);  ///< that bytes() gave
+  /// The same for LibTorch's default generators of these devices alone.
+  static RandomState now(const std::vector<c10::Device>& generators);
+  static RandomState of(const std::string& bytes, const std::vector<c10::Device>& generators);
   /// From a checkpoint, by the names of names_of().
   static RandomState of(const std::vector<NamedTensor>& generators, const c10::Device& device);
   /// What a checkpoint calls the generators of a device: `torch.cpu`, then `torch.cuda`. Without the index: state moves

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "runner/cli/session.h"
 
 namespace runner::cli {
@@ -21,8 +18,5 @@ void add_sweep_commands(CLI::App& group, Session& session);
 /// `run` and `resume`, which a sweep calls in its own process many times a second.
 void add_run(CLI::App& app, Session& session);
 void add_resume(CLI::App& app, Session& session);
-
-/// The kinds of `roux sweep plot`, for completion.
-std::vector<std::string> sweep_plot_kinds();
 
 }  // namespace runner::cli

@@ -10,7 +10,7 @@
 #include <set>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/utf8.h"
@@ -43,24 +43,29 @@ enum class What {
   kCheckpoints,
   kKinds,
   kComponents,
+  kRunCheckpoints,
   kSweeps,
-  kSweepPlots,
-  kSamplers
+  kSamplers,
+  kTrackers
 };
 
-/// By the name of the flag or argument; all else is left to the shell.
-What meaning_of(const std::string& command, const std::string& name) {
+/// By the name of the flag or argument; all else is left to the shell. `command` and its `group` are ""
+/// for a flag.
+What meaning_of(const std::string& command, const std::string& group, const std::string& name) {
+  const bool is_weights = command == "merge-weights" || (command == "diff" && group == "checkpoints");
   if (name == "--metric" || name == "METRIC") return What::kMetrics;
   if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
     return What::kNames;
   if (name == "--set" || name == "CHANGES" || name == "VARIED") return What::kRecipeKeys;
   if (name == "KEY" && command == "explain") return What::kRecipePlaces;
-  if (name == "--checkpoint") return What::kCheckpoints;
+  if (is_weights && (name == "CHECKPOINT" || name == "A" || name == "B")) return What::kRunCheckpoints;
+  if (name == "--checkpoint" || name == "CHECKPOINT") return What::kCheckpoints;
   if (name == "--sampler") return What::kSamplers;
+  if (name == "--tracker") return What::kTrackers;
   if (name == "RUN" || name == "--run" || name == "A" || name == "B") return What::kRuns;
   if (name == "TAG") return What::kTags;
   if (name == "SWEEP") return What::kSweeps;
-  if (name == "KIND") return command == "plot" ? What::kSweepPlots : What::kKinds;
+  if (name == "KIND") return What::kKinds;
   if (command == "explain") return What::kComponents;
   return What::kFiles;
 }
@@ -225,6 +230,8 @@ Words checkpoints(const Position& at, const Session& session) {
   const auto value = at.values.find(flag);
   std::string folder = session.runs_dir();
   std::string run = value != at.values.end() ? value->second : first_argument(at, "RUN");
+  // `roux checkpoints pin` and the like use the last run.
+  if (run.empty() && at.command->get_parent()->get_name() == "checkpoints") run = "last";
   if (const auto recipe = run.empty() ? named_recipe(at, session) : std::nullopt) {
     const Node* name = recipe->root.find("run_name");
     const Node* output_dir = recipe->root.find("output_dir");
@@ -236,6 +243,15 @@ Words checkpoints(const Position& at, const Session& session) {
   if (run.empty() || !found) return words;
   for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(found.value().run_dir + "/checkpoints")) {
     words.push_back(std::filesystem::path(info.path).filename().string());
+  }
+  return words;
+}
+
+/// `last:best`, `tiny-gpt:last`
+Words run_checkpoints(const Session& session) {
+  Words words;
+  for (const std::string& run : run_words(session)) {
+    for (const char* which : {":best", ":last"}) words.push_back(run + which);
   }
   return words;
 }
@@ -308,14 +324,32 @@ Words words_for(What what, const Position& at, const Session& session, const std
     case What::kKinds: return kinds();
     case What::kComponents: return components();
     case What::kSweeps: return sweeps(session);
-    case What::kSweepPlots: return sweep_plot_kinds();
+    case What::kRunCheckpoints: return run_checkpoints(session);
     case What::kSamplers: return Registry::builtin().names("sampler");
+    case What::kTrackers: return Registry::builtin().names("tracker");
     case What::kRecipeKeys:
       return begun.find('=') == std::string::npos ? recipe_places(at, session, "=") : recipe_values(at, session, begun);
     case What::kRecipePlaces: return recipe_places(at, session, "");
     case What::kCheckpoints: return checkpoints(at, session);
   }
   return {};
+}
+
+/// Those that the option itself knows, otherwise those of its meaning.
+Words words_of(const CLI::Option& option, What what, const Position& at, const Session& session,
+               const std::string& begun) {
+  Words words = offered(option);
+  return words.empty() ? words_for(what, at, session, begun) : words;
+}
+
+/// `--format=js`: the values of the flag, each behind its name.
+Words words_after_equals(const Position& at, const Session& session, const std::string& name,
+                         const std::string& begun) {
+  const CLI::Option* flag = find_flag(at.command, name);
+  if (flag == nullptr) return {};
+  Words words = words_of(*flag, meaning_of("", "", name), at, session, begun);
+  for (std::string& word : words) word.insert(0, name + "=");
+  return words;
 }
 
 /// The argument at the cursor; the last one repeats if it accepts several.
@@ -359,14 +393,17 @@ Words completions(const CLI::App& app, const Session& given, const Words& words)
   Words found;
   if (at.flag != nullptr) {
     const std::string name = at.flag->get_lnames().empty() ? "" : at.flag->get_lnames().front();
-    found = words_for(meaning_of("", "--" + name), at, session, begun);
+    found = words_of(*at.flag, meaning_of("", "", "--" + name), at, session, begun);
+  } else if (const std::size_t equals = begun.find('='); begun.starts_with("--") && equals != std::string::npos) {
+    found = words_after_equals(at, session, begun.substr(0, equals), begun.substr(equals + 1));
   } else if (begun.starts_with('-')) {
     add_flags(at.command, found);
   } else {
     if (at.arguments.empty()) add_commands(*at.command, found);
     if (const CLI::Option* argument = argument_at(at)) {
-      const What what = meaning_of(at.command->get_name(), argument->get_name(true));
-      for (std::string& word : words_for(what, at, session, begun)) found.push_back(std::move(word));
+      const std::string group = at.command->get_parent() == nullptr ? "" : at.command->get_parent()->get_name();
+      const What what = meaning_of(at.command->get_name(), group, argument->get_name(true));
+      for (std::string& word : words_of(*argument, what, at, session, begun)) found.push_back(std::move(word));
     }
   }
   std::erase_if(found, [&](const std::string& word) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runner/core/error.h"
+#include "runner/core/platform/gpu_usage.h"
 #include "runner/core/text.h"
 #include "runner/cuda/cuda.h"
 
@@ -31,14 +32,26 @@ core::Result<std::vector<cuda::Gpu>> usable_gpus() {
   return loaded.value()->gpus();
 }
 
-core::Result<int> usable_gpu_count() {
-  const auto gpus = usable_gpus();
-  if (!gpus) return gpus.failure();
-  return static_cast<int>(gpus.value().size());
-}
+/// They are asked for once, and only when the answer depends on them: that starts CUDA.
+class Gpus {
+ public:
+  const core::Result<std::vector<cuda::Gpu>>& list() {
+    if (!list_) list_ = usable_gpus();
+    return *list_;
+  }
+  core::Result<int> count() {
+    if (!list()) return list().failure();
+    return static_cast<int>(list().value().size());
+  }
 
-DeviceSituation situation_of(const resolve::Recipe& recipe, int processes, bool shares_process) {
-  return {processes, shares_process, recipe.device != kCpu && cuda::has_driver(), usable_gpu_count};
+ private:
+  std::optional<core::Result<std::vector<cuda::Gpu>>> list_;
+};
+
+DeviceSituation situation_of(const resolve::Recipe& recipe, int processes, Gpus& gpus) {
+  return {.processes = processes, .has_driver = recipe.device != kCpu && cuda::has_driver(), .gpus = [&gpus] {
+            return gpus.count();
+          }};
 }
 
 /// The number in `cuda:1`.
@@ -48,19 +61,18 @@ std::optional<std::size_t> index_of(const std::string& device) {
   return static_cast<std::size_t>(std::stoi(device.substr(colon + 1)));
 }
 
-/// The memory of the smallest GPU that `processes` processes use.
-std::int64_t smallest_memory(const std::string& device, int processes) {
-  if (device == kCpu) return 0;
-  const auto gpus = usable_gpus();
-  if (!gpus) return 0;
+DeviceHere described(const std::string& device, int processes, Gpus& gpus) {
+  DeviceHere here{device};
+  if (device == kCpu || !gpus.list()) return here;
+  const std::vector<cuda::Gpu>& all = gpus.list().value();
+  for (const cuda::Gpu& gpu : all) here.gpu_addresses.push_back(gpu.pci_address);
   const std::size_t begin = index_of(device).value_or(0);
-  const std::size_t end = std::min(gpus.value().size(), begin + static_cast<std::size_t>(std::max(1, processes)));
-  std::int64_t smallest = 0;
+  const std::size_t end = std::min(all.size(), begin + static_cast<std::size_t>(std::max(1, processes)));
   for (std::size_t i = begin; i < end; ++i) {
-    const std::int64_t bytes = gpus.value()[i].memory_bytes;
-    smallest = smallest == 0 ? bytes : std::min(smallest, bytes);
+    const std::int64_t bytes = all[i].memory_bytes;
+    here.gpu_memory_bytes = here.gpu_memory_bytes == 0 ? bytes : std::min(here.gpu_memory_bytes, bytes);
   }
-  return smallest;
+  return here;
 }
 
 void limit_memory(const std::string& device, int local_rank, std::int64_t bytes) {
@@ -82,6 +94,14 @@ std::string too_few(int processes, int gpus) {
   return std::to_string(processes) + " processes need a GPU each, but " + gpu_count(gpus);
 }
 
+/// The index of the GPU that `device` names.
+int gpu_of(const resolve::Recipe& recipe) { return static_cast<int>(index_of(recipe.device).value_or(0)); }
+
+core::Failure no_such_gpu(const resolve::Recipe& recipe, int gpus) {
+  return {"device is " + recipe.device + ", but " + gpu_count(gpus),
+          "they are numbered from 0; CUDA_VISIBLE_DEVICES may hide some"};
+}
+
 std::string automatic_device(const resolve::Recipe& recipe, const DeviceSituation& situation,
                              core::Diagnostics& diagnostics) {
   if (situation.shares_process) return kCpu;
@@ -96,9 +116,9 @@ std::string automatic_device(const resolve::Recipe& recipe, const DeviceSituatio
     return kCpu;
   }
   if (situation.processes > 1) return "cuda";
-  if (gpus.value() > 1) {
+  if (gpus.value() > 1 && situation.may_take_all) {
     diagnostics.notice(recipe.place("device"), gpu_count(gpus.value()) + ", and one of them is used",
-                       "--num-processes auto trains on all");
+                       "--num-processes auto trains on all of them");
   }
   return "cuda:0";
 }
@@ -117,13 +137,12 @@ bool is_there(const resolve::Recipe& recipe, const DeviceSituation& situation, c
     diagnostics.error(place, wanted + gpus.failure().message, gpus.failure().hint);
     return false;
   }
-  const auto index = static_cast<int>(index_of(recipe.device).value_or(0));
   if (gpus.value() < situation.processes) {
     diagnostics.error(recipe.place("launch.num_processes"), too_few(situation.processes, gpus.value()),
                       "use fewer processes, or `device: cpu`; CUDA_VISIBLE_DEVICES may hide some GPUs");
-  } else if (index >= gpus.value()) {
-    diagnostics.error(place, wanted + gpu_count(gpus.value()),
-                      "they are numbered from 0; CUDA_VISIBLE_DEVICES may hide some");
+  } else if (gpu_of(recipe) >= gpus.value()) {
+    const core::Failure failure = no_such_gpu(recipe, gpus.value());
+    diagnostics.error(place, failure.message, failure.hint);
   }
   return !diagnostics.has_errors();
 }
@@ -139,12 +158,15 @@ std::optional<std::string> choose_device(const resolve::Recipe& recipe, const De
 }
 
 std::optional<DeviceHere> device_here(Session& session, const resolve::Recipe& recipe,
-                                      const std::optional<core::RankInfo>& rank) {
-  const bool shares_process = session.host.has_value();
+                                      const std::optional<core::RankInfo>& rank, bool may_take_all) {
   const int processes = rank ? rank->local_size : 1;
-  if (!shares_process) hide_other_gpus(recipe);
+  Gpus gpus;
+  DeviceSituation situation = situation_of(recipe, processes, gpus);
+  situation.shares_process = session.host.has_value();
+  situation.may_take_all = may_take_all;
+  if (!situation.shares_process) hide_other_gpus(recipe);
   core::Diagnostics diagnostics;
-  const auto device = choose_device(recipe, situation_of(recipe, processes, shares_process), diagnostics);
+  const auto device = choose_device(recipe, situation, diagnostics);
   session.show(diagnostics);
   if (!device) {
     session.exit_code = core::kExitUsage;
@@ -152,25 +174,35 @@ std::optional<DeviceHere> device_here(Session& session, const resolve::Recipe& r
   }
   const auto& max_memory = recipe.training.max_memory;
   if (max_memory && *device != kCpu) limit_memory(*device, rank ? rank->local_rank : 0, *max_memory);
-  return DeviceHere{*device, smallest_memory(*device, processes)};
+  return described(*device, processes, gpus);
 }
 
 DeviceHere planned_device(Session& session, const resolve::Recipe& recipe, int processes) {
   hide_other_gpus(recipe);
+  Gpus gpus;
   core::Diagnostics diagnostics;
-  const auto device = choose_device(recipe, situation_of(recipe, processes, false), diagnostics);
+  const auto device = choose_device(recipe, situation_of(recipe, processes, gpus), diagnostics);
   if (!device) return {recipe.device};
   session.show(diagnostics);
-  return {*device, smallest_memory(*device, processes)};
+  return described(*device, processes, gpus);
 }
 
 void check_named_device(Session& session, const resolve::Recipe& recipe) {
   if (recipe.device == kCpu || recipe.device == "auto") return;
-  const bool has_driver = cuda::has_driver();
-  if (has_driver && cuda::has_support()) return;
-  const core::Failure failure = has_driver ? no_gpu_support() : no_driver();
   core::Diagnostics diagnostics;
-  diagnostics.warning(recipe.place("device"), "device is " + recipe.device + ", but " + failure.message, failure.hint);
+  const bool has_driver = cuda::has_driver();
+  if (!has_driver || !cuda::has_support()) {
+    const core::Failure failure = has_driver ? no_gpu_support() : no_driver();
+    diagnostics.warning(recipe.place("device"), "device is " + recipe.device + ", but " + failure.message,
+                        failure.hint);
+  } else if (core::GpuUsage().count() > 0) {  // otherwise the driver does not tell
+    const auto& ids = recipe.launch.gpu_ids;
+    const int visible = ids ? static_cast<int>(ids->size()) : core::visible_gpus();
+    if (gpu_of(recipe) >= visible) {
+      const core::Failure failure = no_such_gpu(recipe, visible);
+      diagnostics.warning(recipe.place("device"), failure.message, failure.hint);
+    }
+  }
   session.show(diagnostics);
 }
 

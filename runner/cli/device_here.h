@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runner/cli/session.h"
 #include "runner/core/rank_info.h"
@@ -17,6 +18,7 @@ struct DeviceSituation {
   int processes = 1;            ///< of the training, on this machine
   bool shares_process = false;  ///< it was forked from one that has loaded LibTorch for the CPU
   bool has_driver = true;       ///< of NVIDIA; without one, no GPU is expected
+  bool may_take_all = false;    ///< with --num-processes auto it could: worth a notice where GPUs are left
   /// The number of GPUs that this process can use, or why it can use none. Called when the answer depends on it.
   std::function<core::Result<int>()> gpus;
 };
@@ -27,15 +29,17 @@ std::optional<std::string> choose_device(const resolve::Recipe& recipe, const De
                                          core::Diagnostics& diagnostics);
 
 struct DeviceHere {
-  std::string name;                   ///< as choose_device() says it
-  std::int64_t gpu_memory_bytes = 0;  ///< of the smallest GPU that this machine's processes use; 0 on the CPU
+  std::string name;                             ///< as choose_device() says it
+  std::int64_t gpu_memory_bytes = 0;            ///< of the smallest GPU that this machine's processes use; 0 on the CPU
+  std::vector<std::string> gpu_addresses = {};  ///< on the PCI bus, of all GPUs that this process sees; none on the CPU
 };
 
 /// The same for this process, with its diagnostics shown; nothing when there is an error. Hides the GPUs that are not
 /// in `launch.gpu_ids` from it, and limits the memory of its GPU to `training.max_memory`. Loads GPU support for a GPU;
-/// call it before the engine.
+/// call it before the engine. `may_take_all` as in DeviceSituation.
 std::optional<DeviceHere> device_here(Session& session, const resolve::Recipe& recipe,
-                                      const std::optional<core::RankInfo>& rank = std::nullopt);
+                                      const std::optional<core::RankInfo>& rank = std::nullopt,
+                                      bool may_take_all = false);
 
 /// The same for `processes` processes on this machine that are planned, not started. A GPU that this machine does not
 /// have is no error: the recipe may be meant for another one.

@@ -17,7 +17,8 @@ CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, E
       ->add_option("--checkpoint", flags.request.checkpoint, "Checkpoint: last (default), best, step-000500, a folder")
       ->type_name("CHECKPOINT");
   command->add_option("--data", flags.request.data, "Data set of the recipe; val by default")->type_name("SET");
-  command->add_option("--run", flags.request.run, "Run whose checkpoints to use; the newest of the recipe by default")
+  command->add_option("--run", flags.request.run, "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the recipe by "
+                   "default")
       ->type_name("RUN");
   return command;
 }

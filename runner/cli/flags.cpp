@@ -4,20 +4,49 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include <algorithm>
+
 #include "runner/core/text.h"
 
 namespace runner::cli {
+namespace {
 
-void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
-  const std::string list = core::joined(known);
-  command.add_option("--format", format, "Output format: " + list)
-      ->type_name("FORMAT")
-      ->check([known, list](const std::string& value) {
-        for (const std::string& name : known) {
-          if (value == name) return std::string();
-        }
-        return "must be one of " + list + ", got \"" + value + "\"";
-      });
+/// The description of a check that holds the known values, as CLI::IsMember has it: part of the option's type name.
+std::string member_text(const std::vector<std::string>& known) { return "{" + core::joined(known, ",") + "}"; }
+
+}  // namespace
+
+CLI::Option* accept_only(CLI::Option* option, const std::vector<std::string>& known) {
+  const std::string one_of = (known.size() > 1 ? "one of " : "") + core::joined(known);
+  const auto check = [known, one_of](const std::string& value) {
+    const bool is_known = std::find(known.begin(), known.end(), value) != known.end();
+    return is_known ? std::string() : "must be " + one_of + ", got \"" + value + "\"";
+  };
+  return option->check(check, member_text(known));
+}
+
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& known) {
+  return option->check([](const std::string&) { return std::string(); }, member_text(known));
+}
+
+std::vector<std::string> offered(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find(":{"), end = type.find('}', begin);
+  if (begin == std::string::npos || end == std::string::npos) return {};
+  return CLI::detail::split(type.substr(begin + 2, end - begin - 2), ',');
+}
+
+CLI::Option* add_format(CLI::App& command, std::string& format, const std::vector<std::string>& known) {
+  CLI::Option* option = command.add_option("--format", format, "Output format: " + core::joined(known));
+  return accept_only(option->type_name("FORMAT"), known);
+}
+
+void read_table_as_text(CLI::Option* format, const Session& session) {
+  format->transform([&session](const std::string& word) {
+    if (word != "table") return word;
+    notice_old_flag(session, "--format table", "--format text");
+    return std::string("text");
+  });
 }
 
 void add_output(CLI::App& command, std::string& file, const char* what) {

@@ -14,8 +14,20 @@
 
 namespace runner::cli {
 
+/// Refuses values that are not among `known`, and lets completion offer these.
+CLI::Option* accept_only(CLI::Option* option, const std::vector<std::string>& known);
+
+/// Lets completion offer these values. What is given is checked elsewhere.
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& known);
+
+/// The values that completion offers for an option; none if they are not known beforehand.
+std::vector<std::string> offered(const CLI::Option& option);
+
 /// `--format`, one of `known`.
-void add_format(CLI::App& command, std::string& format, const std::vector<std::string>& known);
+CLI::Option* add_format(CLI::App& command, std::string& format, const std::vector<std::string>& known);
+
+/// `--format table`, the old word for `--format text`: accepted with a notice, not shown in help.
+void read_table_as_text(CLI::Option* format, const Session& session);
 
 /// `-o, --output`. `what`: "File to write; standard output by default".
 void add_output(CLI::App& command, std::string& file, const char* what);
@@ -33,20 +45,16 @@ void add_yes(CLI::App& command, bool& yes);
 template <typename Value>
 CLI::Option* add_choice(CLI::App& command, const std::string& flag, const std::string& text, Value& value,
                         const std::vector<std::pair<std::string, Value>>& known) {
-  const std::string list = core::joined(known, ", ", &std::pair<std::string, Value>::first);
-  const auto position = [known](const std::string& word) {
-    std::size_t at = 0;
-    while (at < known.size() && known[at].first != word) ++at;
-    return at;
+  std::vector<std::string> words;
+  for (const auto& [word, meant] : known) words.push_back(word);
+  const auto read = [&value, known](const std::string& given) {
+    for (const auto& [word, meant] : known) {
+      if (word == given) value = meant;
+    }
   };
-  return command
-      .add_option_function<std::string>(
-          flag, [&value, known, position](const std::string& word) { value = known[position(word)].second; },
-          text + ": " + list)
-      ->type_name("WORD")
-      ->check([known, position, list](const std::string& word) {
-        return position(word) < known.size() ? std::string() : "must be one of " + list + ", got \"" + word + "\"";
-      });
+  CLI::Option* option =
+      command.add_option_function<std::string>(flag, read, text + ": " + core::joined(words))->type_name("WORD");
+  return accept_only(option, words);
 }
 
 }  // namespace runner::cli

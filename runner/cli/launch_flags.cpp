@@ -7,6 +7,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "runner/cli/flags.h"
 #include "runner/core/error.h"
 #include "runner/core/text.h"
 #include "runner/launch/rank_environment.h"
@@ -38,6 +39,21 @@ recipe::Override change_of(const Property& property, const std::string& value, c
   return {recipe::Override::Kind::kSet, "launch." + property.name + "=" + (list ? "[" + value + "]" : value), shown_as};
 }
 
+/// What help calls the value of a flag.
+std::string metavar(const Property& property) {
+  if (property.name.ends_with("_port")) return "PORT";
+  if (property.name.ends_with("_ip")) return "HOST";
+  if (property.name == "hosts") return "HOST,...";
+  switch (property.type) {
+    case Property::Type::kBoolean: return "";
+    case Property::Type::kInteger: return "N";
+    case Property::Type::kArray: return "N,...";
+    case Property::Type::kDuration: return "DURATION";
+    case Property::Type::kPath: return "DIR";
+    default: return property.enum_values.empty() ? "NAME" : "WORD";
+  }
+}
+
 }  // namespace
 
 void add_launch_flags(CLI::App& command, RecipeFlags& flags) {
@@ -48,7 +64,8 @@ void add_launch_flags(CLI::App& command, RecipeFlags& flags) {
     std::string& target = flags.launch[property.name];
     CLI::Option* option = command.add_option(names, target, help_of(property))->group(kGroup);
     if (property.type == Property::Type::kBoolean) option->expected(0, 1);
-    option->type_name(property.type == Property::Type::kBoolean ? "" : "VALUE");
+    option->type_name(metavar(property));
+    if (!property.enum_values.empty()) offer(option, property.enum_values);
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
 }

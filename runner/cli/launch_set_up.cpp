@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
@@ -10,10 +9,13 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "runner/cli/any_recipe.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/registry/registry.h"
@@ -23,8 +25,6 @@ namespace runner::cli {
 namespace {
 
 using core::Node;
-
-void line(const std::string& name, const std::string& value) { std::printf("%-16s %s\n", name.c_str(), value.c_str()); }
 
 std::string starter() {
   const auto started = launch::rank_from_environment();
@@ -39,18 +39,44 @@ std::string starter() {
 }
 
 /// The `programs` that are in PATH.
-std::string found(std::initializer_list<const char*> programs) {
+std::vector<std::string> found(std::initializer_list<const char*> programs) {
   const char* path = std::getenv("PATH");
-  std::string text;
+  std::vector<std::string> there;
   for (const char* program : programs) {
     std::istringstream folders(path != nullptr ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');) {
       if (access((folder + "/" + program).c_str(), X_OK) != 0) continue;
-      text += (text.empty() ? "" : ", ") + std::string(program);
+      there.emplace_back(program);
       break;
     }
   }
-  return text.empty() ? "none" : text;
+  return there;
+}
+
+void show_launchers(EnvPage& page) {
+  const std::vector<std::string> launchers = found({"ssh", "srun", "sbatch", "mpirun"});
+  page.line("launchers", launchers.empty() ? "none" : core::joined(launchers));
+  Node list = Node::sequence();
+  for (const std::string& launcher : launchers) list.items().push_back(Node::string(launcher));
+  page.set("launchers", std::move(list));
+}
+
+/// The values that are set, each with its origin.
+void show_settings(const resolve::Recipe& recipe, EnvPage& page) {
+  Node settings = Node::mapping();
+  const auto show = [&](const std::string& key, const Node& value, const core::Location& place) {
+    if (!place.known() || place.source->kind == core::Source::Kind::kDefault) return;
+    page.line(key, core::to_json(value, -1) + "  from " + place.text());
+    Node setting = Node::mapping();
+    setting.set("value", value);
+    setting.set("from", Node::string(place.text()));
+    settings.set(key, std::move(setting));
+  };
+  for (const Node::Entry& entry : recipe.at("launch").entries()) {
+    if (!entry.value.is_null()) show("launch." + entry.key, entry.value, entry.value.location());
+  }
+  for (const char* key : {"device", "precision.mode"}) show(key, recipe.at(key), recipe.place(key));
+  page.set("settings", std::move(settings));
 }
 
 std::optional<resolve::Recipe> recipe_here(Session& session, const RecipeFlags& flags) {
@@ -67,28 +93,19 @@ std::optional<resolve::Recipe> recipe_here(Session& session, const RecipeFlags& 
 
 }  // namespace
 
-void show_launch(Session& session, const RecipeFlags& flags) {
+void show_launch(Session& session, const RecipeFlags& flags, EnvPage& page) {
   const std::string file = config_path();
   std::error_code ignored;
-  line("launch file", file.empty()                             ? "none (ROUX_CONFIG_FILE is empty)"
-                      : std::filesystem::exists(file, ignored) ? file
-                                                               : "none (" + file + ")");
-  if (const auto recipe = recipe_here(session, flags)) {
-    for (const Node::Entry& entry : recipe->at("launch").entries()) {
-      const core::Location& place = entry.value.location();
-      if (entry.value.is_null() || !place.known() || place.source->kind == core::Source::Kind::kDefault) continue;
-      line("launch." + entry.key, core::to_json(entry.value, -1) + "  from " + place.text());
-    }
-    for (const char* key : {"device", "precision.mode"}) {
-      const core::Location& place = recipe->place(key);
-      if (!place.known() || place.source->kind == core::Source::Kind::kDefault) continue;
-      line(key, core::to_json(recipe->at(key), -1) + "  from " + place.text());
-    }
-  }
-  line("started by", starter());
-  if (const char* job = std::getenv("SLURM_JOB_ID")) line("Slurm job", job);
-  line("launchers", found({"ssh", "srun", "sbatch", "mpirun"}));
-  line("cores", std::to_string(launch::own_cores_by_node().size()) + " for this process");
+  const bool exists = !file.empty() && std::filesystem::exists(file, ignored);
+  page.line("launch file", file.empty() ? "none (ROUX_CONFIG_FILE is empty)" : exists ? file : "none (" + file + ")");
+  page.set("launch_file", exists ? Node::string(file) : Node::null());
+  if (const auto recipe = recipe_here(session, flags)) show_settings(*recipe, page);
+  page.add("started by", starter(), "started_by");
+  if (const char* job = std::getenv("SLURM_JOB_ID")) page.add("Slurm job", job, "slurm_job");
+  show_launchers(page);
+  const auto cores = static_cast<std::int64_t>(launch::own_cores_by_node().size());
+  page.line("cores", std::to_string(cores) + " for this process");
+  page.set("cores_of_process", Node::integer(cores));
 }
 
 }  // namespace runner::cli

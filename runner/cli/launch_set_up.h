@@ -1,12 +1,13 @@
 #pragma once
 
+#include "runner/cli/env_page.h"
 #include "runner/cli/session.h"
 
 namespace runner::cli {
 
-/// Prints the settings of `launch`, `device` and `precision.mode` and where each comes from (flags, environment,
+/// Shows the settings of `launch`, `device` and `precision.mode` and where each comes from (flags, environment,
 /// recipe, launch file), which launcher started this process, and which launchers are available. Reports errors in the
 /// settings.
-void show_launch(Session& session, const RecipeFlags& flags);
+void show_launch(Session& session, const RecipeFlags& flags, EnvPage& page);
 
 }  // namespace runner::cli

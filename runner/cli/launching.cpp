@@ -71,12 +71,15 @@ std::vector<std::string> global_flags(const Session& session) {
   return flags;
 }
 
-/// The command for `ssh` to start another machine: this command, in this folder, with the rank of that machine.
-std::vector<std::string> remote_command(const Session& session, const launch::MachinesPlan& machines,
-                                        const std::string& host, int rank) {
+/// The command for `ssh` to start another machine: this command, in this folder, with the rank of that machine. It gets
+/// the number of processes, as `auto` could be another number there.
+std::vector<std::string> remote_command(const Session& session, const launch::LaunchPlan& plan, const std::string& host,
+                                        int rank) {
+  const launch::MachinesPlan& machines = plan.machines;
   std::vector<std::string> words = session.command_line;
   words.front() = core::own_program();
   for (const auto& [flag, value] : {std::pair<const char*, std::string>{"--machine-rank", std::to_string(rank)},
+                                    {"--num-processes", std::to_string(plan.num_processes)},
                                     {"--main-process-ip", machines.address},
                                     {"--main-process-port", std::to_string(machines.port)}}) {
     words.insert(words.end(), {flag, value});
@@ -191,9 +194,14 @@ void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
   session.show(diagnostics);
 }
 
-std::string slurm_batch(const Session& session, const resolve::Recipe& recipe) {
+std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
   const auto& launch = recipe.launch;
+  if (recipe.was_automatic("launch.num_processes")) {
+    session.fail("launch.num_processes is auto, but the GPUs of the machines in the job are not known here",
+                 "set the number of processes on all machines: --num-processes N");
+    return std::nullopt;
+  }
   launch::SlurmJob job;
   job.name = recipe.run_name;
   job.folder = std::filesystem::current_path().string();
@@ -230,7 +238,7 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine:
   plan.say = [](const std::string& line) { core::log_info(line); };
   plan.machines = *machines;
   plan.machines.remote_command = [&](const std::string& host, int rank) {
-    return remote_command(session, plan.machines, host, rank);
+    return remote_command(session, plan, host, rank);
   };
   plan.log_dir = launch.log_dir.value_or("");
   plan.tee = static_cast<int>(launch.tee);

@@ -22,8 +22,9 @@ bool starts_ranks(const resolve::Recipe& recipe);
 /// Prints a notice if the global batch grows with the number of processes because the recipe does not set it.
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe);
 
-/// A batch script for Slurm that runs this command, without `--emit`.
-std::string slurm_batch(const Session& session, const resolve::Recipe& recipe);
+/// A batch script for Slurm that runs this command, without `--emit`. Fails the session when the number of processes is
+/// `auto`.
+std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& recipe);
 
 /// Starts the ranks of a recipe, each with this same command, and waits until they end. After a restart the ranks
 /// resume the run with `roux resume RUN`.

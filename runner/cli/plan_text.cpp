@@ -100,6 +100,7 @@ std::string memory_text(const engine::Plan& plan) {
             core::format_bytes(gpu.workspace) + " of CUDA itself, " + core::format_bytes(gpu.reserve) +
             " for fragmentation");
   }
+  row("waiting batches", memory.waiting_batches, " in the memory of the CPU");
   row("data sets", memory.data_sets);
   row("checkpoints", memory.copies, " while one is written during training");
   row("program", memory.program);
@@ -168,6 +169,7 @@ std::string plan_json(const engine::Plan& plan) {
       {"gradients_bytes", plan.memory.gradients},
       {"activations_bytes", plan.memory.activations},
       {"batches_bytes", plan.memory.batches},
+      {"waiting_batches_bytes", plan.memory.waiting_batches},
       {"data_set_bytes", plan.memory.data_sets},
       {"checkpoint_copy_bytes", plan.memory.copies},
       {"program_bytes", plan.memory.program},

@@ -20,6 +20,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/complete.h"
+#include "runner/cli/flags.h"
 #include "runner/cli/help.h"
 #include "runner/cli/train_recipe.h"
 #include "runner/cli/wrong_flags.h"
@@ -33,11 +34,9 @@ void add_global_flags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
   app.add_flag("--quiet,-q", session.quiet, "Print only warnings and errors");
   app.add_flag("--verbose,-v", session.verbose, "Log in more detail");
-  app.add_option("--log-format", session.log_format, "Format of the log: text or json")
-      ->type_name("FORMAT")
-      ->check([](const std::string& value) {
-        return value == "text" || value == "json" ? std::string() : "must be text or json, got \"" + value + "\"";
-      });
+  accept_only(
+      app.add_option("--log-format", session.log_format, "Format of the log: text, json")->type_name("FORMAT"),
+      {"text", "json"});
   app.add_option("--output-dir", session.output_dir,
                  "Folder of runs; by default ROUX_OUTPUT_DIR, the recipe's output_dir, or runs")
       ->type_name("DIR");

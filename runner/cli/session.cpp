@@ -42,7 +42,9 @@ void Session::show(const core::Diagnostics& diagnostics) const {
   int left_out = 0;
   for (const core::Diagnostic& diagnostic : diagnostics.all()) {
     if (quiet && diagnostic.severity == core::Severity::kNotice) continue;
-    if (shown++ < kDiagnosticsShownMax) {
+    if (kept != nullptr) {
+      kept->add(diagnostic);
+    } else if (shown++ < kDiagnosticsShownMax) {
       print_error(core::render(diagnostic, options));
     } else {
       ++left_out;
@@ -54,9 +56,10 @@ void Session::show(const core::Diagnostics& diagnostics) const {
 void Session::fail(const std::string& message, const std::string& hint, int status) {
   const char* red = color ? "\033[1;31m" : "";
   const char* plain = color ? "\033[0m" : "";
+  exit_code = status;
+  if (kept != nullptr) return kept->error({}, message, hint);
   print_error(std::string(red) + "error:" + plain + " " + message + "\n" +
               (hint.empty() ? "" : "  hint: " + hint + "\n"));
-  exit_code = status;
 }
 
 std::string Session::runs_dir() const {

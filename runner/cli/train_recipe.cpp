@@ -87,7 +87,7 @@ void begin_training(Session& session) {
   handle_training_signals();
 }
 
-void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request) {
+void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request, bool may_take_all) {
   if (starts_ranks(recipe)) {
     launch_ranks(session, recipe, request);
     return end_training(session, session.exit_code);
@@ -100,10 +100,11 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.progress_bar = false;
     silence_other_ranks(session);
   }
-  const auto device = device_here(session, recipe, request.rank);
+  const auto device = device_here(session, recipe, request.rank, may_take_all);
   if (!device) return;
   request.auto_device = device->name;
   request.gpu_memory_bytes = device->gpu_memory_bytes;
+  request.gpu_addresses = device->gpu_addresses;
   note_growing_batch(session, recipe);
   const auto& capture = recipe.capture;
   std::optional<artifact::GitStateCapture> code;
@@ -137,7 +138,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
 void run(Session& session, const RunFlags& flags) {
   begin_training(session);
   const auto recipe = session.load(flags.recipe);
-  if (recipe) train(session, *recipe, train_request(session, flags));
+  if (recipe) train(session, *recipe, train_request(session, flags), /*may_take_all=*/true);
 }
 
 void train_recipe(Session& session, const resolve::Recipe& recipe, const std::string& run_id) {

@@ -28,8 +28,8 @@ void add_resume_flags(CLI::App& command, RunFlags& flags);
 engine::TrainRequest train_request(const Session& session, const RunFlags& flags);
 /// Call first in a command that trains: until training begins, a signal leaves with 75.
 void begin_training(Session& session);
-/// Trains a recipe in this process, or starts its ranks.
-void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request);
+/// Trains a recipe in this process, or starts its ranks. `may_take_all` as in DeviceSituation.
+void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request, bool may_take_all = false);
 
 /// `roux run`.
 void run(Session& session, const RunFlags& flags);

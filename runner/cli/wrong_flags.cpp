@@ -4,10 +4,13 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runner/cli/flags.h"
 #include "runner/core/suggest.h"
 #include "runner/recipe/document.h"
 
@@ -113,6 +116,10 @@ std::string without_zeros(std::string number) {
   return number;
 }
 
+bool is_number(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string::npos;
+}
+
 /// `Value 3 not in range 10 to 2000` -> `must be 10 to 2000, got 3`. Everything else only loses its capital.
 std::string requirement(const std::string& text) {
   static const std::string kValue = "Value ", kRange = " not in range ", kTo = " to ";
@@ -122,11 +129,51 @@ std::string requirement(const std::string& text) {
   const std::string high = text.substr(to + kTo.size());
   const bool is_open = high.size() > 300;  // CLI::PositiveNumber prints the largest double in full
   const std::string value = text.substr(kValue.size(), range - kValue.size());
-  if (value.empty() || value.find_first_not_of("0123456789+-.eE") != std::string::npos) {
-    return "must be a number, got \"" + value + "\"";
-  }
+  if (!is_number(value)) return "must be a number, got \"" + value + "\"";
   return (is_open ? "must be above 0" : "must be " + without_zeros(low) + " to " + without_zeros(high)) + ", got " +
          value;
+}
+
+/// The option that a message of the parser begins with: `--format: must be ...`, `KIND: must be ...`. Null for others.
+const CLI::Option* option_of(const CLI::App* command, const std::string& message) {
+  const std::size_t colon = message.find(": ");
+  if (colon == std::string::npos) return nullptr;
+  const std::string name = message.substr(0, colon);
+  for (; command != nullptr; command = command->get_parent()) {
+    if (const CLI::Option* option = command->get_option_no_throw(name)) return option;
+  }
+  return nullptr;
+}
+
+/// The words of `text` before and after `middle`; nothing if it has no `middle`.
+std::optional<std::pair<std::string, std::string>> split_at(const std::string& text, const std::string& middle) {
+  const std::size_t at = text.find(middle);
+  if (at == std::string::npos) return std::nullopt;
+  return std::pair(text.substr(0, at), text.substr(at + middle.size()));
+}
+
+/// `RUN: At least 2 required but received 1`, `--set: 1 required PATH=VALUE missing`: what is wrong with the number of
+/// values of an option. "" if `problem` is another.
+std::string wrong_count(const std::string& command, const std::string& name, const std::string& problem) {
+  if (const auto least = split_at(problem, " required but received ")) {
+    const std::string number = least->first.substr(least->first.rfind(' ') + 1);
+    if (least->first.starts_with("At least "))
+      return command + " needs at least " + number + " values for " + name + ", got " + least->second;
+    return name + " accepts " + (number == "1" ? "one value" : "at most " + number + " values") + ", got " +
+           least->second;
+  }
+  const std::string missing = " missing";
+  const auto none = problem.ends_with(missing) ? split_at(problem, " required ") : std::nullopt;
+  if (!none) return "";
+  std::string type = none->second.substr(0, none->second.size() - missing.size());
+  type = type.substr(0, type.find(':'));  // what follows describes the check
+  return name + " needs " + (none->first == "1" ? type : "at least " + none->first + " values");
+}
+
+/// A known value that is close to the refused one; "" if none is.
+std::string meant_value(const CLI::Option& option, const std::string& problem) {
+  const auto given = split_at(problem, ", got \"");
+  return given ? core::closest(given->second.substr(0, given->second.size() - 1), offered(option)) : "";
 }
 
 }  // namespace
@@ -135,28 +182,28 @@ void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return refuse_extras(app, session);
   CLI::App* command = chosen_command(app);
   const std::string help = "see `" + full_name(command) + " --help`";
-  std::string message = error.what();
+  const std::string message = error.what();
   const std::string required = " is required";
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr && message.ends_with(required))
     return session.fail(full_name(command) + " needs " + message.substr(0, message.size() - required.size()), help);
+  if (const auto flags = split_at(message, " excludes "))
+    return session.fail(flags->first + " and " + flags->second + " are mutually exclusive", "keep one of them");
   // `Could not convert: --steps = abc`
   static const std::string kConvert = "Could not convert: ";
   if (message.starts_with(kConvert)) {
-    const std::size_t equals = message.find(" = ");
-    return session.fail(message.substr(kConvert.size(), equals - kConvert.size()) + " must be a number, got \"" +
-                            (equals == std::string::npos ? "" : message.substr(equals + 3)) + "\"",
+    const auto value = split_at(message.substr(kConvert.size()), " = ");
+    if (!value) return session.fail(message.substr(kConvert.size()) + " must be a number, got \"\"", help);
+    const bool has_fraction = is_number(value->second);  // or too many digits
+    return session.fail(value->first + " must be " + (has_fraction ? "an integer" : "a number") + ", got \"" +
+                            value->second + "\"",
                         help);
   }
-  // `--format: must be ...`, `--set: 1 required PATH=VALUE missing`
-  const std::size_t colon = message.rfind("--", 0) == 0 ? message.find(": ") : std::string::npos;
-  if (colon != std::string::npos) {
-    const std::string flag = message.substr(0, colon);
-    const std::string rest = message.substr(colon + 2);
-    const std::string before = "1 required ", after = " missing";
-    if (rest.rfind(before, 0) == 0 && rest.ends_with(after))
-      return session.fail(flag + " needs " + rest.substr(before.size(), rest.size() - before.size() - after.size()),
-                          help);
-    return session.fail(flag + " " + requirement(rest), help);
+  if (const CLI::Option* option = option_of(command, message)) {
+    const std::string name = message.substr(0, message.find(": ")), problem = message.substr(name.size() + 2);
+    const std::string count = wrong_count(full_name(command), name, problem);
+    if (!count.empty()) return session.fail(count, help);
+    const std::string near = meant_value(*option, problem);
+    return session.fail(name + " " + requirement(problem), near.empty() ? help : "did you mean " + near + "?");
   }
   session.fail(lower_first(message), help);
 }

@@ -148,6 +148,8 @@ const Node* Node::at_path(std::string_view path) const {
   return node;
 }
 
+Node* Node::at_path(std::string_view path) { return const_cast<Node*>(std::as_const(*this).at_path(path)); }
+
 bool Node::same_value(const Node& other) const {
   if (kind_ != other.kind_) return false;
   switch (kind_) {

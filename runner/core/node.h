@@ -64,6 +64,7 @@ class Node {
 
   /// `training.max_steps`, `model.layers[2].out_features`; null when there is no such place. No wildcards.
   const Node* at_path(std::string_view path) const;
+  Node* at_path(std::string_view path);
 
   const Location& location() const { return place_; }
   void set_location(Location place) { place_ = std::move(place); }

@@ -111,8 +111,10 @@ class LoadedCuda final : public Cuda {
     for (int device = 0; device < count; ++device) {
       cudaDeviceProp properties = {};
       if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) continue;
-      gpus.push_back(
-          {properties.name, static_cast<std::int64_t>(properties.totalGlobalMem), properties.major, properties.minor});
+      char address[32] = "";
+      cudaDeviceGetPCIBusId(address, sizeof address, device);
+      gpus.push_back({properties.name, static_cast<std::int64_t>(properties.totalGlobalMem), properties.major,
+                      properties.minor, address});
     }
     return gpus;
   }

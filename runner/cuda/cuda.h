@@ -11,7 +11,8 @@ namespace runner::cuda {
 struct Gpu {
   std::string name;
   std::int64_t memory_bytes = 0;
-  int major = 0, minor = 0;  ///< of its compute capability
+  int major = 0, minor = 0;      ///< of its compute capability
+  std::string pci_address = {};  ///< `0000:65:00.0`; the driver's NVML knows it by that
 };
 
 /// One check on a GPU, with its error.

@@ -7,6 +7,8 @@
 #include <torch/version.h>
 #include <unistd.h>
 
+#include <exception>
+
 #include "components/tensor/cpu_capability.h"
 #include "runner/core/error.h"
 #include "runner/distributed/rendezvous_host.h"
@@ -16,6 +18,7 @@
 #include "runner/engine/plan.h"
 #include "runner/engine/self_test.h"
 #include "runner/engine/warm_up.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/lr_finder.h"
 #include "runner/train/save/resume.h"
 #include "runner/train/train.h"
@@ -23,13 +26,14 @@
 namespace runner::engine {
 namespace {
 
-// LibTorch's exceptions end here: the torch-free program does not know their type.
+// LibTorch's exceptions end here: the torch-free program does not know their type. Any other one is a bug in roux.
 template <typename Work>
 auto guarded(Work work) {
   try {
     return work();
-  } catch (const c10::Error& error) {
-    throw core::RunError(std::string("LibTorch: ") + error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    if (dynamic_cast<const c10::Error*>(&error) == nullptr && !train::is_out_of_memory(error)) throw;
+    throw train::as_run_error(error);
   }
 }
 
@@ -73,10 +77,8 @@ class LibTorchEngine final : public Engine {
       return train::present_surroundings();
     });
   }
-  std::string versions() const override {
-    std::string text = "LibTorch " TORCH_VERSION "\nCPU capability ";
-    text.append(components::cpu_capability()).append("\nthreads ").append(std::to_string(at::get_num_threads()));
-    return text;
+  Versions versions() const override {
+    return {TORCH_VERSION, components::cpu_capability(), at::get_num_threads()};
   }
 
  private:

@@ -36,8 +36,9 @@ struct GpuMemoryPlan {
 /// Bytes of a training at its peak; see train/experiment/memory_estimate.h.
 struct MemoryPlan {
   std::int64_t weights = 0, optimizer = 0, gradients = 0, batches = 0, activations = 0;
-  std::int64_t weight_average = 0;  ///< 0: none is kept
-  std::int64_t tensors = 0;         ///< sum of those six
+  std::int64_t weight_average = 0;   ///< 0: none is kept
+  std::int64_t tensors = 0;          ///< sum of those six
+  std::int64_t waiting_batches = 0;  ///< in the memory of the CPU; 0: the CPU trains
   std::int64_t data_sets = 0, copies = 0, program = 0;
   std::int64_t process = 0;  ///< the whole process
   std::string when;          ///< where the tensors peak: `in the backward pass of h.3`
@@ -45,7 +46,6 @@ struct MemoryPlan {
 };
 
 struct PlanRequest {
-  std::string auto_device = "cpu";    ///< what `device: auto` is
   std::int64_t gpu_memory_bytes = 0;  ///< of the smallest GPU that the training uses; 0: unknown, or the CPU trains
 };
 
@@ -82,6 +82,11 @@ struct EvalRequest {
   bool json = false;
 };
 
+struct Versions {
+  std::string libtorch, cpu_capability;
+  int threads = 0;
+};
+
 struct MachineLimits {
   std::string cpu;
   int threads = 1;
@@ -113,7 +118,7 @@ class Engine {
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
   /// The environment in which this recipe would be trained here.
   virtual train::Surroundings surroundings(const resolve::Recipe& recipe) = 0;
-  virtual std::string versions() const = 0;  ///< LibTorch, oneDNN, threads: for `env`
+  virtual Versions versions() const = 0;
 };
 
 /// Loads libroux_engine.so (beside this program: ../lib) on first use; 0.15 s. The failure names what could not be

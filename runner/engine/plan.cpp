@@ -53,6 +53,7 @@ void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_by
                  .activations = whole(estimate.activations),
                  .weight_average = whole(estimate.weight_average),
                  .tensors = whole(estimate.tensors()),
+                 .waiting_batches = whole(estimate.waiting_batches),
                  .data_sets = whole(estimate.data_sets),
                  .copies = whole(estimate.copies),
                  .program = whole(estimate.program),
@@ -125,10 +126,8 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
 
 }  // namespace
 
-std::optional<Plan> make_plan(const resolve::Recipe& written, const PlanRequest& request,
+std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& request,
                               core::Diagnostics& diagnostics) {
-  resolve::Recipe recipe = written;
-  if (recipe.device == "auto") recipe.settle_device(request.auto_device);
   train::configure_torch(recipe);  // memory depends on what is fused, and on the number of threads
   train::BuildOptions options;
   options.meta = true;

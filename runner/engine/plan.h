@@ -8,7 +8,7 @@
 namespace runner::engine {
 
 /// Builds the recipe on the meta device and reads the data's headers. Nothing when `diagnostics` got errors.
-std::optional<Plan> make_plan(const resolve::Recipe& written, const PlanRequest& request,
+std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& request,
                               core::Diagnostics& diagnostics);
 
 }  // namespace runner::engine

@@ -1,5 +1,6 @@
 #include "runner/registry/lookup.h"
 
+#include <algorithm>
 #include <memory>
 
 #include "runner/registry/value_check.h"
@@ -32,6 +33,28 @@ const Property* key_of(const Registry& registry, const Described& at, const std:
   if (const Property* own = at.fragment->find(key)) return own;
   const Fragment* common = registry.common(at.fragment->kind);
   return common != nullptr ? common->find(key) : nullptr;
+}
+
+/// `integers, each at least 1 (samples)`, `metrics`: what the items of a list or the values of a mapping are.
+std::string items_text(const Property& item) {
+  const std::string one = type_text(item);
+  switch (item.type) {
+    case Type::kInteger:
+    case Type::kNumber:
+    case Type::kDuration: {
+      if (item.or_auto) return one;
+      const std::size_t end = std::min(one.find_first_of(", "), one.size());
+      const bool bounded = one.find(", ", end) == end;
+      return one.substr(0, end) + "s" + (bounded ? ", each" + one.substr(end + 1) : one.substr(end));
+    }
+    case Type::kArray: return "lists" + one.substr(std::string("list").size());
+    case Type::kString: return item.enum_values.empty() ? "texts" : one;
+    case Type::kObject:
+    case Type::kInterval:
+    case Type::kPath: return one + "s";
+    case Type::kComponent: return one + (one.ends_with('s') ? "es" : "s");
+    default: return one;
+  }
 }
 
 }  // namespace
@@ -77,8 +100,8 @@ std::string type_text(const Property& property) {
     case Type::kString:
       text = property.enum_values.empty() ? "text" : enumerated(property.enum_values, "or", 16);
       break;
-    case Type::kArray: text = "list of " + type_text(*property.element); break;
-    case Type::kMap: text = "mapping of names to " + type_text(*property.element); break;
+    case Type::kArray: text = "list of " + items_text(*property.element); break;
+    case Type::kMap: text = "mapping of names to " + items_text(*property.element); break;
     case Type::kObject: text = "mapping"; break;
     case Type::kSection: text = "section"; break;
     case Type::kComponent: text = kind_word(property.kind); break;

@@ -18,7 +18,7 @@ struct Described {
 /// `root` is a validated recipe: which component stands in a block decides what its keys are.
 Described describe_place(const Registry& registry, const core::Node& root, std::string_view path);
 
-/// `integer, at least 1`, `relu | gelu`, `list of metric`: the type of a key and its bounds.
+/// `integer, at least 1`, `relu | gelu`, `list of metrics`: the type of a key and its bounds.
 std::string type_text(const Property& property);
 
 /// `default 0.01`, `required`, `computed from training`, `optional`.

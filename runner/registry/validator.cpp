@@ -87,6 +87,41 @@ std::string short_form_hint(const Node& given, const Property& property, const s
   return "";
 }
 
+/// Of a value in place of a mapping: how to write its keys there.
+std::string keys_hint(const Node& given, const std::string& path) {
+  const bool is_flag = given.location().known() && given.location().source->kind == core::Source::Kind::kFlag;
+  if (!is_flag || given.is_sequence()) return "give its keys, indented, on the lines below";
+  std::string key = "KEY", value = "VALUE";
+  // `--set faults=on_nan=stop`
+  const std::string text = given.is_string() ? given.as_string() : "";
+  const std::size_t equals = text.find('=');
+  if (equals != std::string::npos && equals > 0 && equals + 1 < text.size() && text.find_first_of(" {}[]") > equals) {
+    key = text.substr(0, equals);
+    value = text.substr(equals + 1);
+  }
+  return "write " + path + "." + key + "=" + value + ", or " + path + "='{" + key + ": " + value + "}'";
+}
+
+/// A list that could stand in place of the scalar `given`: `[0.9, 0.999]`.
+std::string list_hint(const Node& given, const Property& property) {
+  const auto count = static_cast<std::size_t>(property.min_items.value_or(0));
+  const auto flow = [](const Node& list) {
+    std::string text;
+    for (const Node& item : list.items()) text += (text.empty() ? "" : ", ") + item.scalar_text();
+    return "write a list, such as [" + text + "]";
+  };
+  if (count <= 1) return "write a list, such as [" + given.scalar_text() + "]";
+  std::vector<Node> models = property.examples;
+  if (property.default_value) models.insert(models.begin(), *property.default_value);
+  for (const Node& model : models) {
+    const auto& items = model.items();
+    const bool plain =
+        std::none_of(items.begin(), items.end(), [](const Node& one) { return one.is_mapping() || one.is_sequence(); });
+    if (model.is_sequence() && items.size() >= count && plain) return flow(model);
+  }
+  return "write a list of at least " + std::to_string(count) + " items: [A, B, ...]";
+}
+
 /// Reading or interpolation has complained about it already.
 bool is_refused(const Node& node) {
   return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
@@ -103,14 +138,12 @@ Node refused(const core::Location& place) {
 Node Validator::refused_type(const Node& given, const Property& property, const std::string& path) {
   std::string hint;
   const bool scalar = !given.is_mapping() && !given.is_sequence();
-  const bool one_will_do = property.min_items.value_or(0) <= 1;
-  if (property.type == Type::kArray && scalar && !given.is_null() && one_will_do)
-    hint = "write [" + given.scalar_text() + "]";
+  if (property.type == Type::kArray && scalar && !given.is_null()) hint = list_hint(given, property);
   if (property.type == Type::kArray && given.is_null() && property.default_value && !property.default_value->is_null())
     hint = "leave the key out for the default, " + core::to_json(*property.default_value, -1);
   if (property.type == Type::kObject || property.type == Type::kMap || property.type == Type::kSection) {
     hint = short_form_hint(given, property, path);
-    if (hint.empty()) hint = "give its keys, indented, on the lines below";
+    if (hint.empty()) hint = keys_hint(given, path);
   }
   diagnostics_.error(given.location(), path + " must be " + wanted(property) + ", got " + described(given), hint);
   return refused(given.location());
@@ -210,7 +243,7 @@ Node Validator::section(const Node& given, const std::string& name, const std::s
   if (!given.is_null() && !given.is_mapping()) {
     if (fragment->short_form.empty() || given.is_sequence()) {
       diagnostics_.error(given.location(), path + " must be a mapping, got " + described(given),
-                         "give its keys, indented, on the lines below; `roux explain section/" + name + "` shows them");
+                         keys_hint(given, path) + "; `roux explain section/" + name + "` shows them");
       return refused(given.location());
     }
     mapping = Node::mapping(given.location());
@@ -255,7 +288,7 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     return refused(given.location());
   }
   const Fragment* fragment = registry_.find(kind, type->as_string());
-  if (fragment == nullptr) return unknown_name(*type, kind);
+  if (fragment == nullptr) return unknown_name(*type, kind, path);
 
   const Fragment* common = registry_.common(kind);
   Block own{path, component_title(path, fragment->name), kind + "/" + fragment->name, kind,

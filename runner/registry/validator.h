@@ -53,7 +53,7 @@ class Validator {
   void exclusive_keys(const core::Node& value, const Block& block);
   void missing_type(const core::Node& value, const std::string& kind, const std::string& path);
   std::string all_of_kind(const std::string& kind) const;
-  core::Node unknown_name(const core::Node& type, const std::string& kind);
+  core::Node unknown_name(const core::Node& type, const std::string& kind, const std::string& path);
 
   void run_checks(const Fragment& fragment, const core::Node& block);
   void checks_of_value(const core::Node& value, const Property& property);

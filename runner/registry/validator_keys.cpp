@@ -148,12 +148,15 @@ std::string Validator::all_of_kind(const std::string& kind) const {
   return "`roux list " + kind + "` shows all " + std::to_string(registry_.names(kind).size());
 }
 
-Node Validator::unknown_name(const Node& type, const std::string& kind) {
+Node Validator::unknown_name(const Node& type, const std::string& kind, const std::string& path) {
   const std::string& name = type.as_string();
   const std::string all = all_of_kind(kind);
   const std::string near = registry_.suggest(kind, name);
-  diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name),
-                     near.empty() ? all : "did you mean " + quoted(near) + "? " + all);
+  const bool sets_key = name.find('=') != std::string::npos && !name.starts_with('=');  // `--set optimizer=lr=0.1`
+  const std::string hint = sets_key       ? "write " + joined_path(path, name) + " to set a key; " + all
+                           : near.empty() ? all
+                                          : "did you mean " + quoted(near) + "? " + all;
+  diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name), hint);
   return refused(type.location());
 }
 

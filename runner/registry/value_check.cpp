@@ -378,7 +378,13 @@ std::string wanted(const Property& property) {
     case Type::kString:
       if (property.enum_values.size() == 1) return property.enum_values[0];
       return property.enum_values.empty() ? "text" : enumerated(property.enum_values, "or", 16);
-    case Type::kArray: return property.single ? wanted(*property.element) + " or a list" : "a list";
+    case Type::kArray: {
+      const Type item = property.element->type;
+      const std::string list = item == Type::kInteger  ? "a list of integers"
+                               : item == Type::kNumber ? "a list of numbers"
+                                                       : "a list";
+      return property.single ? wanted(*property.element) + " or " + list : list;
+    }
     case Type::kObject:
     case Type::kMap:
     case Type::kSection: return "a mapping";

@@ -41,6 +41,7 @@ constexpr Rule kRules[] = {
     {"profiler_activities", profiler_activities},
     {"machines", machines},
     {"gpus", gpus},
+    {"random_generators", random_generators},
     {"exchanges", exchanges},
     {"local_sgd", local_sgd},
     {"one_process", one_process},
@@ -62,6 +63,17 @@ void settle(core::Node& recipe, core::Diagnostics& diagnostics, SettleContext co
   if (!recipe.is_mapping()) return;
   SettledTree tree(recipe, diagnostics, std::move(context));
   for (const Rule& rule : kRules) rule.apply(tree);
+}
+
+void settle_by_device(core::Node& recipe, core::Diagnostics& diagnostics) {
+  SettledTree tree(recipe, diagnostics, {});
+  profiler_activities(tree);
+  random_generators(tree);
+}
+
+void check_device(const core::Node& recipe, core::Diagnostics& diagnostics) {
+  core::Node copy = recipe;
+  settle_by_device(copy, diagnostics);
 }
 
 }  // namespace runner::resolve

@@ -18,4 +18,9 @@ std::vector<std::string> rule_names();
 /// (`accelerate` sets its switches unless they are written), `lr_scheduler.total_steps` from training.max_steps.
 void settle(core::Node& recipe, core::Diagnostics& diagnostics, SettleContext context = {});
 
+/// The rules that read the device, again, once `auto` is settled.
+void settle_by_device(core::Node& recipe, core::Diagnostics& diagnostics);
+/// The same for their errors alone.
+void check_device(const core::Node& recipe, core::Diagnostics& diagnostics);
+
 }  // namespace runner::resolve

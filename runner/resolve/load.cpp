@@ -13,6 +13,7 @@
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/rules/settled_tree.h"
 
 namespace runner::resolve {
 namespace {
@@ -67,12 +68,21 @@ const Node& Recipe::at(std::string_view path_in_recipe) const {
   return *node;
 }
 
+bool Recipe::was_automatic(std::string_view path_in_recipe) const {
+  const auto& history = at(path_in_recipe).history();
+  return std::any_of(history.begin(), history.end(),
+                     [](const std::string& step) { return step.starts_with(kAutomatic); });
+}
+
 void Recipe::settle_device(const std::string& settled) {
   if (settled == device) return;
   device = settled;
   Node value = Node::string(settled, place("device"));
   value.add_history("settled when the training began");
   root.set("device", std::move(value));
+  core::Diagnostics ignored;
+  settle_by_device(root, ignored);
+  profiler = sections::profiler::parse_config(at("profiler"));
 }
 
 Node Recipe::resolved() const {

@@ -27,7 +27,10 @@ struct Recipe : sections::recipe::Config {
 
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
   const core::Location& place(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
-  /// Writes down the device that `auto` stands for, or `cuda` with its index.
+  /// Whether the value was `auto` and has been settled on this machine.
+  bool was_automatic(std::string_view path_in_recipe) const;
+  /// Writes down the device that `auto` stands for, or `cuda` with its index, and settles what follows from it. What
+  /// the recipe asks for and the device lacks is left to resolve::check_device(): not every command needs it.
   void settle_device(const std::string& device);
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;

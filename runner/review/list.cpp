@@ -224,9 +224,10 @@ core::Location flag(const std::string& text) {
 }
 
 std::string nothing_to_show(const RunsContext& context, const RunsListRequest& request, std::size_t hidden) {
-  if (!request.filter.empty()) return "no run matches the filter\n";
+  const std::string where = (request.trash ? "the trash of " : "") + context.output_dir;
+  if (!request.filter.empty()) return "no run in " + where + " matches " + core::quote(request.filter) + "\n";
   if (hidden > 0) return "only smoke and archived runs in " + context.output_dir + "; --all shows them\n";
-  if (request.trash) return "the trash of " + context.output_dir + " is empty\n";
+  if (request.trash) return where + " is empty\n";
   return "no runs in " + context.output_dir + " yet\n";
 }
 
@@ -295,7 +296,7 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
   }
   read_recipes_for(runs, folder, filter, names, context.clock);
   if (!choose_from(runs, request, filter, context, diagnostics)) return std::nullopt;
-  if (runs.empty() && request.format == "table") return nothing_to_show(context, request, hidden);
+  if (runs.empty() && request.format == "text") return nothing_to_show(context, request, hidden);
   const std::vector<std::string> columns = request.columns.empty() ? default_columns(runs) : request.columns;
   return list_text(std::move(runs), request, columns, context);
 }

@@ -2,10 +2,14 @@
 #include <array>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
 
+#include "runner/core/suggest.h"
+#include "runner/core/text.h"
+#include "runner/core/utf8.h"
 #include "runner/query/filter.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/review/runs.h"
@@ -18,6 +22,7 @@ namespace {
 using core::Node;
 
 constexpr std::size_t kMetricColumnsMax = 3;
+constexpr std::size_t kMetricsShown = 20;
 
 Node metrics_json(const std::map<std::string, double>& metrics) {
   Node node = Node::mapping();
@@ -90,7 +95,7 @@ std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& con
     store::read_resolved(chosen->back());
   }
   if (!chosen->empty()) return chosen;
-  diagnostics.error({}, "no run in " + context.output_dir + " matches the filter", "`roux runs list` lists all runs");
+  diagnostics.error({}, "no run in " + context.output_dir + " matches " + core::quote(filter), "`roux runs list` lists all runs");
   return std::nullopt;
 }
 
@@ -124,6 +129,29 @@ std::vector<std::string> key_metrics(const std::vector<store::RunSummary>& runs)
   std::vector<std::string> names;
   for (std::size_t i = 0; i < sorted.size() && i < kMetricColumnsMax; ++i) names.push_back(sorted[i].first);
   return names;
+}
+
+void report_no_metric(const std::vector<store::RunSummary>& runs, const std::string& name,
+                      core::Diagnostics& diagnostics) {
+  std::set<std::string> names;
+  for (const store::RunSummary& run : runs) {
+    for (const auto& [metric, value] : run.metrics) names.insert(metric);
+  }
+  std::vector<std::string> others(names.begin(), names.end());
+  std::stable_partition(others.begin(), others.end(), [](const std::string& one) { return !is_of_the_machine(one); });
+  std::vector<std::string> sorted;
+  for (std::string near = core::closest(name, others); !near.empty() && sorted.size() < kMetricsShown;) {
+    std::erase(others, near);
+    sorted.push_back(std::exchange(near, core::closest(name, others)));
+  }
+  const std::string hint = sorted.empty() ? "" : "did you mean " + core::quote(sorted.front()) + "? ";
+  sorted.insert(sorted.end(), others.begin(), others.end());
+  for (std::string& one : sorted) {
+    if (const std::string quoted = core::quote(one); quoted != "\"" + one + "\"") one = quoted;
+  }
+  const std::string list = core::joined_first(sorted, kMetricsShown);
+  diagnostics.error({}, "no run has the metric " + core::quote(name),
+                    hint + (list.empty() ? "they have logged nothing yet" : "they have " + list));
 }
 
 bool is_of_the_machine(const std::string& metric) {

@@ -25,7 +25,7 @@ struct RunsListRequest {
   std::string filter = "";                ///< query/filter.h; "" matches all
   std::string sort = "";                  ///< a name, `-name` or `name:desc` for the largest first; "" is newest first
   std::vector<std::string> columns = {};  ///< names; empty chooses
-  std::string format = "table";           ///< table, json, csv
+  std::string format = "text";            ///< text, json, csv
   int limit = 0;                          ///< 0: no limit
   bool all = false;                       ///< with smoke runs and archived ones
   bool trash = false;                     ///< lists the trash instead
@@ -92,6 +92,11 @@ Better better_end(const std::string& metric, const core::Node& resolved);
 /// Metrics for the default columns: those with a known better end; losses first, those of validation before others, the
 /// most common first.
 std::vector<std::string> key_metrics(const std::vector<store::RunSummary>& runs);
+
+/// Reports that no run has the metric `name`, with the metrics that they have: the nearest first, those of the machine
+/// last.
+void report_no_metric(const std::vector<store::RunSummary>& runs, const std::string& name,
+                      core::Diagnostics& diagnostics);
 
 /// Whether a metric is about the use of the machine. Comparisons omit these dozens of metrics.
 bool is_of_the_machine(const std::string& metric);

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "generated/section/eval.h"
@@ -54,7 +55,9 @@ class Loop final : public Context, public core::Stateful {
         logging_steps_(experiment.recipe.logging_steps),
         options_(stepper_options(experiment.recipe)),
         signals_(request.signal),
-        stepper_(experiment, options_, {kNotes, [this] { return notes(); }}),
+        // Not by the interval of the readings: what is exchanged beside the gradients may change how they are added up.
+        gpu_notes_(experiment.device.is_cpu() ? 0 : store::SystemMetrics::kMessage),
+        stepper_(experiment, options_, {kNotes + gpu_notes_, [this] { return notes(); }}),
         metrics_(run, experiment, request.peak_flops),
         media_(run),
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
@@ -62,8 +65,12 @@ class Loop final : public Context, public core::Stateful {
         saver_(experiment, stepper_, bad_step_policy_, run, console_, signals_, clock),
         time_limit_(experiment.recipe.launch, request.process_age_s, clock),
         profiler_(experiment, run, request.peak_flops, clock),
-        system_metrics_(run, experiment.is_first() ? experiment.recipe.system_metrics.interval : 0.0, clock,
-                        request.light) {
+        system_metrics_(run,
+                        {.interval_s = experiment.recipe.system_metrics.interval,
+                         .begins_late = request.light,
+                         .rank = experiment.rank(),
+                         .gpu = request.gpu},
+                        clock) {
     saver_.add_state("loop", *this);
     if (options_.scaler.enabled) saver_.add_state("scaler", stepper_.scaler());
     if (experiment_.master_weights) saver_.add_state("rounded_weights", *experiment_.master_weights);
@@ -230,6 +237,10 @@ class Loop final : public Context, public core::Stateful {
     notes[kSignalNote] = signals_.number();
     notes[kTimeIsUpNote] = own_time_is_up_.empty() ? 0.0 : 1.0;
     notes[kSecondsNote] = first ? seconds_trained() : 0.0;
+    if (gpu_notes_ > 0) {
+      const auto message = system_metrics_.gpu_message();
+      notes.insert(notes.end(), message.begin(), message.end());
+    }
     return notes;
   }
 
@@ -240,6 +251,12 @@ class Loop final : public Context, public core::Stateful {
       agreed_time_is_up_ = own_time_is_up_.empty() ? "time_limit" : own_time_is_up_;
     }
     stepper_.progress().seconds = notes.front()[kSecondsNote];
+  }
+
+  void log_gpus_of_others(const std::vector<std::vector<double>>& notes) {
+    for (std::size_t rank = 1; rank < notes.size(); ++rank) {
+      system_metrics_.log_gpu(static_cast<int>(rank), std::span(notes[rank]).subspan(kNotes));
+    }
   }
 
   /// After an evaluation that a signal interrupted on some rank.
@@ -296,6 +313,7 @@ class Loop final : public Context, public core::Stateful {
     }
     metrics_.count(result);
     system_metrics_.at_step(next);
+    if (experiment_.is_first() && gpu_notes_ > 0) log_gpus_of_others(result.notes);
     if (next == first_step_ + 1) mark_first_step();
     if (traced_) core::log_debug("trained step " + std::to_string(next));
     if (logged) log_step(result);
@@ -490,6 +508,7 @@ class Loop final : public Context, public core::Stateful {
   const std::int64_t logging_steps_;
   const StepperOptions options_;
   SignalWatch signals_;
+  const std::size_t gpu_notes_;  ///< numbers of a reading of a GPU among the notes
   Stepper stepper_;
   StepMetrics metrics_;
   Media media_;

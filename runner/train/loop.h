@@ -33,6 +33,7 @@ struct LoopRequest {
   double process_age_s = 0;                  ///< for `launch.time_limit`, which counts from process start
   const std::atomic<int>* signal = nullptr;  ///< TrainRequest::signal
   bool light = false;                        ///< TrainRequest::light
+  std::string gpu;                           ///< PCI address of this process's GPU; "": unknown, or it uses the CPU
 };
 
 struct LoopResult {

@@ -2,7 +2,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,6 +29,7 @@
 #include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
+#include "runner/resolve/consistency.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
@@ -214,22 +214,6 @@ int finish(store::RunWriter& run, const LoopResult& result) {
   return interrupted || !whole ? core::kExitResumable : core::kExitDone;
 }
 
-/// The error of a component, LibTorch or an allocation as a readable message.
-core::RunError as_run_error(const std::exception& error) {
-  if (is_out_of_memory(error)) {
-    return core::RunError("out of memory: " + plain_text(error),
-                          "use a smaller model, smaller batches, a larger training.max_memory, or more memory");
-  }
-  const std::string text = plain_text(error);
-  if (text.starts_with("CUDA error")) {
-    return core::RunError(text.substr(0, text.find('\n')),
-                          "look at `nvidia-smi` and the kernel's log; `roux resume` continues at the last checkpoint, "
-                          "and CUDA_LAUNCH_BLOCKING=1 names the operation that fails");
-  }
-  const bool torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
-  return core::RunError((torch ? "LibTorch: " : "") + text);
-}
-
 int train_into(Experiment& experiment, store::RunWriter& run, std::optional<ProvenanceRecorder>& recorder,
                const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
   const SignalWatch until_recorded;  // a signal after the last step must not keep the end of the run from being written
@@ -285,8 +269,7 @@ class Training {
     ranks_ = join_process_group(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
-    settle_device();
-    if (!fits_gpu()) return false;
+    if (!settle_device() || !fits_gpu()) return false;
     const bool on_cpu = device_of(recipe_).is_cpu();  // the program limits the memory of a GPU
     const auto max_memory = on_cpu ? recipe_.training.max_memory : std::nullopt;
     if (max_memory) limit_tensor_memory(*max_memory);
@@ -339,6 +322,8 @@ class Training {
     loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
     loop.signal = request_.signal;
     loop.light = request_.light != nullptr;
+    const auto gpu = static_cast<std::size_t>(experiment_->device.index());
+    if (!experiment_->device.is_cpu() && gpu < request_.gpu_addresses.size()) loop.gpu = request_.gpu_addresses[gpu];
     return train_into(*experiment_, *run_, recorder_, request_, loop, clock_);
   }
 
@@ -346,7 +331,7 @@ class Training {
   int local_rank() const { return request_.rank ? request_.rank->local_rank : 0; }
 
   /// A run that is resumed stays on its device.
-  void settle_device() {
+  bool settle_device() {
     const bool is_open = recipe_.device == "auto";
     if (is_open) {
       if (start_.device.starts_with("cuda") && request_.auto_device == "cpu") {
@@ -355,10 +340,13 @@ class Training {
                              core::kExitUsage);
       }
       recipe_.settle_device(start_.device.empty() ? request_.auto_device : start_.device);
+      resolve::check_device(recipe_.root, diagnostics_);
+      if (diagnostics_.has_errors()) return false;
       if (!device_of(recipe_).is_cpu()) configure_torch(recipe_);
     }
     prepare_device(recipe_, local_rank());
     resolved_ = is_open || request_.resolved_json.empty() ? recipe_.resolved_json() : request_.resolved_json;
+    return true;
   }
 
   /// What a GPU cannot hold is known before anything is loaded.

@@ -106,6 +106,21 @@ core::Result<std::string> text_of(const RunSummary& run, const RunsExportRequest
   return text;
 }
 
+/// Reports metrics that no run has: an empty file would say nothing about a misspelt name. False if there are some. What
+/// cannot be read is reported later.
+bool metrics_exist(const Runs& runs, const std::vector<std::string>& wanted, core::Diagnostics& diagnostics) {
+  const auto is_unreadable = [](const RunSummary& run) { return run.status == store::RunStatus::kUnreadable; };
+  if (std::any_of(runs.begin(), runs.end(), is_unreadable)) return true;
+  for (const std::string& name : wanted) {
+    const bool exists = std::any_of(runs.begin(), runs.end(), [&name](const RunSummary& run) {
+      return std::any_of(run.metrics.begin(), run.metrics.end(),
+                         [&name](const auto& metric) { return core::matches_wildcard(name, metric.first); });
+    });
+    if (!exists) review::report_no_metric(runs, name, diagnostics);
+  }
+  return !diagnostics.has_errors();
+}
+
 using Failures = std::vector<core::Failure>;
 
 /// An unreadable one does not block others.
@@ -162,7 +177,7 @@ std::optional<std::string> runs_export(const review::RunsContext& context, const
   const bool newest = request.runs.empty() && request.filter.empty();
   const auto runs = review::choose_runs(context, newest ? std::vector<std::string>{"last"} : request.runs,
                                         request.filter, diagnostics);
-  if (!runs) return std::nullopt;
+  if (!runs || !metrics_exist(*runs, request.metrics, diagnostics)) return std::nullopt;
   Failures unread;
   auto said = put_all(*runs, request, unread);
   for (const core::Failure& failure : unread) {

@@ -26,13 +26,25 @@ class PretendedCuda final : public runner::cuda::Cuda {
   }
 
   runner::core::Result<std::vector<runner::cuda::Gpu>> gpus() override {
-    return std::vector<runner::cuda::Gpu>(2, {"pretended GPU", memory_, 9, 0});
+    std::vector<runner::cuda::Gpu> gpus;
+    for (const char number : visible()) {
+      gpus.push_back({"pretended GPU", memory_, 9, 0, std::string("0000:0") + number + ":00.0"});
+    }
+    return gpus;
   }
   std::string versions() override { return "pretended"; }
   void limit_memory(int, std::int64_t bytes) override { tests::accelerator::set_memory_limit(bytes); }
   std::vector<runner::cuda::Finding> check() override { return {}; }
 
  private:
+  /// The numbers in CUDA_VISIBLE_DEVICES, of one digit each.
+  static std::string visible() {
+    const char* chosen = std::getenv("CUDA_VISIBLE_DEVICES");
+    std::string digits = chosen == nullptr ? "01" : chosen;
+    std::erase(digits, ',');
+    return digits;
+  }
+
   std::int64_t memory_ = number("PRETENDED_MEMORY", std::int64_t{2} << 30);
 };
 

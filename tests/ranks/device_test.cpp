@@ -1,11 +1,19 @@
 #include <signal.h>
 
 #include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstring>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "runner/core/json.h"
+#include "runner/store/run_reader.h"
 #include "tests/support/process/launched.h"
+#include "tests/support/process/own_ssh.h"
 #include "tests/support/process/pretended_gpu.h"
 #include "tests/support/process/process.h"
 #include "tests/support/process/run_place.h"
@@ -20,6 +28,24 @@ std::string libraries_of(pid_t process) {
 
 using tests::Process;
 using tests::TestRun;
+
+/// The states of a rank's generators in a checkpoint, by name.
+std::map<std::string, std::string> generators_of(const TestRun& place, const std::string& step, int rank) {
+  const std::string file = place.saved(step, "random_states_" + std::to_string(rank) + ".safetensors");
+  std::uint64_t header = 0;
+  REQUIRE(file.size() > sizeof header);
+  std::memcpy(&header, file.data(), sizeof header);
+  const auto tensors = runner::core::parse_json(file.substr(sizeof header, header)).value();
+  std::map<std::string, std::string> states;
+  for (const auto& entry : tensors.entries()) {
+    const auto* offsets = entry.value.find("data_offsets");
+    if (offsets == nullptr) continue;  // the metadata
+    const auto begin = static_cast<std::size_t>(offsets->items()[0].as_integer());
+    const auto end = static_cast<std::size_t>(offsets->items()[1].as_integer());
+    states[entry.key] = file.substr(sizeof header + header + begin, end - begin);
+  }
+  return states;
+}
 
 constexpr const char* kOnGpus = R"(
 run_name: gpus
@@ -73,17 +99,76 @@ TEST_CASE("a rank with a GPU that is killed is named, and the same command resum
     REQUIRE(pids.size() == 2);
     REQUIRE(process.wait_for("step-000012 in "));
     kill(pids.at(1), SIGKILL);
-    const int status = process.wait();
-    INFO(process.output());
-    CHECK(status == 1);
-    CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
-          std::string::npos);
+    tests::check_killed_rank_is_named(process, 1, pids.at(1));
   }
   Process process(tests::on_gpu(killed.command({both})), tests::with_gpus(), killed.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
   tests::check_same_end(straight, killed, "step-000040", tests::tensors_of_ranks(2));
+}
+
+TEST_CASE("machines that are started have the number of processes that the first one settles", "[device]") {
+  const TestRun place(kOnGpus);
+  std::vector<std::string> command = tests::on_gpu(place.command());
+  command.insert(command.end(), {"--num-processes", "auto", "--hosts", "127.0.0.1,elsewhere", "--main-process-port",
+                                 std::to_string(tests::quiet_port())});
+  // The driver there tells of one GPU.
+  Process process(command, tests::with_own_ssh(place, tests::with_gpus(), "FAKE_GPUS=1"), place.path().string());
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 0);
+  CHECK(process.output().find("started ranks 0 to 1 of 4 as processes ") != std::string::npos);
+  CHECK(process.output().find("started ranks 2 to 3 of 4 as processes ") != std::string::npos);
+}
+
+TEST_CASE("ranks with a GPU each share its random numbers where the recipe says so", "[device]") {
+  const TestRun place(kOnGpus);
+  const auto ended = [&place](const std::vector<std::string>& command,
+                              const std::map<std::string, std::string>& environment) {
+    Process process(command, environment, place.path().string());
+    const int status = process.wait();
+    return TestRun::Ended{status, process.output()};
+  };
+  const std::vector<std::string> sets = {"launch.num_processes=2", "loader.rng_types=[generator, cuda]",
+                                         "training.max_steps=4"};
+  auto on_cpu = sets;
+  on_cpu.emplace_back("device=auto");
+  const auto refused = ended(place.command(on_cpu), TestRun::environment());
+  INFO(refused.output);
+  CHECK(refused.status == 2);
+  CHECK(refused.output.find("--set loader.rng_types=[generator, cuda]: error: rng_types lists cuda, but the training "
+                            "is on the CPU\n  hint: write torch, whose generator the CPU draws from, or set device: "
+                            "cuda\n") != std::string::npos);
+
+  const auto trained = ended(tests::on_gpu(place.command(sets)), tests::with_gpus());
+  INFO(trained.output);
+  REQUIRE(trained.status == 0);
+  const auto first = generators_of(place, "step-000004", 0), second = generators_of(place, "step-000004", 1);
+  REQUIRE(first.size() == 2);
+  for (const auto& [name, state] : first) {
+    INFO(name);
+    CHECK((second.at(name) == state) == (name != "torch.cpu"));
+  }
+}
+
+TEST_CASE("the GPU of each rank is watched", "[device]") {
+  const TestRun place(kOnGpus);
+  Process process(tests::on_gpu(place.command({"launch={num_processes: 2, gpu_ids: [1, 0]}", "training.max_steps=200",
+                                               "checkpoint.save_steps=null", "system_metrics.interval=0.01"})),
+                  tests::with_gpus(), place.path().string());
+  const int status = process.wait();
+  INFO(process.output());
+  REQUIRE(status == 0);
+  // Rank 0 has GPU 1, which the driver's library reports as busy for 74 % of the time.
+  for (const auto& [name, busy] :
+       {std::pair("gpu_0_utilization_percentage", 74.0), {"gpu_1_utilization_percentage", 75.0}}) {
+    INFO(name);
+    const auto points = runner::store::read_series(place.run_dir().string(), name, "system").value();
+    REQUIRE(!points.empty());
+    CHECK(points.front().value == busy);
+    CHECK(points.back().value == busy);
+  }
 }
 
 TEST_CASE("a GPU that is lost ends the run with its words, and the last checkpoint is whole", "[device]") {
@@ -97,6 +182,7 @@ TEST_CASE("a GPU that is lost ends the run with its words, and the last checkpoi
   INFO(process.output());
   CHECK(status == 1);
   CHECK(process.output().find("error: CUDA error: unspecified launch failure\n  hint: ") != std::string::npos);
+  CHECK(process.output().find("Exception raised from") == std::string::npos);  // the trace of a c10::Error
   const std::string run = lost.run_dir().filename().string();
   Process resumed(tests::on_gpu({"", "resume", run, "--checkpoint", "last"}), tests::with_gpus(), lost.path().string());
   const int after = resumed.wait();

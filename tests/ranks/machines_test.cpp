@@ -2,7 +2,6 @@
 // its own network.
 
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -13,6 +12,7 @@
 #include "runner/core/platform/listening_socket.h"
 #include "tests/support/process/launched.h"
 #include "tests/support/process/other_build.h"
+#include "tests/support/process/own_ssh.h"
 #include "tests/support/process/run_place.h"
 #include "tests/support/process/same_end.h"
 
@@ -90,13 +90,7 @@ TEST_CASE("processes of two machines end where those of one do", "[ranks][machin
     second = place.machine({"--rdzv-backend", "c10d"});
   }
   SECTION("started by ssh") {
-    // What ssh does, on this machine: options end at --, then come the host and the words for a shell.
-    place.write("ssh",
-                "#!/bin/sh\nwhile [ $# -gt 3 ]; do shift; done\ntest \"$1\" = -- || exit 255\nexec sh -c \"$3\"\n");
-    chmod((place.path() / "ssh").c_str(), 0755);
-    auto environment = TestRun::environment();
-    environment["PATH"] = place.path().string() + ":" + std::getenv("PATH");
-    first = place.machine({"--hosts", "127.0.0.1,elsewhere"}, environment);
+    first = place.machine({"--hosts", "127.0.0.1,elsewhere"}, tests::with_own_ssh(place, TestRun::environment()));
   }
   CHECK(first->wait() == 0);
   INFO(first->output());

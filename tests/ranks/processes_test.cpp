@@ -25,6 +25,7 @@ namespace {
 namespace store = runner::store;
 
 using Location = tests::RanksPlace;
+using tests::check_killed_rank_is_named;
 using tests::check_same_end;
 using tests::is_gone;
 using tests::Process;
@@ -304,11 +305,7 @@ TEST_CASE("a rank that dies is named, no process is left behind, and the same co
     const auto pids = wait_for_ranks(process, seen);
     REQUIRE(process.wait_for("trained step 11\n"));
     kill(pids.at(1), SIGKILL);
-    const int status = process.wait();
-    INFO(process.output());
-    CHECK(status == 1);
-    CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
-          std::string::npos);
+    check_killed_rank_is_named(process, 1, pids.at(1));
     for (const pid_t pid : pids) CHECK(is_gone(pid));
   }
   CHECK(store::list_runs((killed.path() / "runs").string(), runner::core::system_clock()).at(0).status ==
@@ -344,12 +341,8 @@ TEST_CASE("a rank that is killed in any phase of a step ends the others in two s
   kill(pids.at(0), SIGCONT);
   CHECK(is_gone(pids.at(0)));
   CHECK(since_death.seconds() <= kOthersEndWithin_s);
-  const int status = process.wait();
+  check_killed_rank_is_named(process, 1, pids.at(1));
   CHECK(since_death.seconds() <= kNoticedWithin_s);
-  INFO(process.output());
-  CHECK(status == 1);
-  CHECK(process.output().find("error: rank 1 (process " + std::to_string(pids.at(1)) + ") was killed by SIGKILL") !=
-        std::string::npos);
 }
 
 TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][processes]") {

@@ -90,7 +90,7 @@ def check_out_of_roux(bench, torch, safetensors, x):
 
 
 def check_into_roux(bench, torch, safetensors, x, y):
-    """A torch state_dict goes in bit by bit, and one step of SGD from it is torch's step."""
+    """A torch state_dict goes in bitwise, and one step of SGD from it is torch's step."""
     torch.manual_seed(3)
     net, wrapped = torch_net(torch)
     file = bench.folder / "torch.safetensors"

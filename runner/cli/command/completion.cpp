@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 
 namespace runner::cli {
 namespace {
@@ -60,18 +61,8 @@ constexpr const char* kFish =
     R"(complete -c roux -a '(roux complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
 )";
 
-void completion(const std::string& shell, Session& session) {
-  std::string text;
-  if (shell == "bash") {
-    text = kBash;
-  } else if (shell == "zsh") {
-    text = kZsh;
-  } else if (shell == "fish") {
-    text = kFish;
-  } else {
-    return session.fail("no completion for shell \"" + shell + "\"", "choose bash, zsh or fish");
-  }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+void completion(const std::string& shell) {
+  std::fputs(shell == "bash" ? kBash : shell == "zsh" ? kZsh : kFish, stdout);
 }
 
 }  // namespace
@@ -80,12 +71,12 @@ void add_completion(CLI::App& app, Session& session) {
   const auto shell = std::make_shared<std::string>();
   CLI::App* command =
       app.add_subcommand("completion", "Print a shell script that completes commands, flags, runs and keys");
-  command->add_option("SHELL", *shell, "Shell: bash, zsh or fish")->required();
+  accept_only(command->add_option("SHELL", *shell, "Shell: bash, zsh, fish")->required(), {"bash", "zsh", "fish"});
   command->footer(
       "\nExamples:\n"
       "  source <(roux completion bash)\n"
       "  roux completion fish > ~/.config/fish/completions/roux.fish\n");
-  command->callback([shell, &session] { session.command = [shell, &session] { completion(*shell, session); }; });
+  command->callback([shell, &session] { session.command = [shell] { completion(*shell); }; });
 }
 
 }  // namespace runner::cli

@@ -9,6 +9,8 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/env_page.h"
+#include "runner/cli/flags.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/cli/launch_set_up.h"
 #include "runner/core/platform/machine.h"
@@ -18,53 +20,99 @@
 namespace runner::cli {
 namespace {
 
-void line(const char* name, const std::string& value) { std::printf("%-16s %s\n", name, value.c_str()); }
+using core::Node;
 
-std::string rate(double per_second, const char* unit) { return core::format_count(per_second) + unit; }
-
-void show_gpus() {
-  if (!cuda::has_driver()) return line("GPU", "none");
+/// Shows the GPUs. Returns why there are none, "" if there are.
+std::string show_gpus(EnvPage& page) {
+  if (!cuda::has_driver()) return "none";
   const auto cuda = cuda::load_cuda();
-  if (!cuda) return line("GPU", "driver found, but " + cuda.failure().message);
-  if (cuda.value() == nullptr)
-    return line("GPU", "driver found, but this build has no CUDA (build with ROUX_PRESET=cuda ./roux)");
-  line("CUDA", cuda.value()->versions());
+  if (!cuda) return "driver found, but " + cuda.failure().message;
+  if (cuda.value() == nullptr) return "driver found, but this build has no CUDA (build with ROUX_PRESET=cuda ./roux)";
+  page.add("CUDA", cuda.value()->versions(), "cuda");
   const auto gpus = cuda.value()->gpus();
-  if (!gpus) return line("GPU", gpus.failure().message);
+  if (!gpus) return gpus.failure().message;
+  Node rows = Node::sequence();
   for (const cuda::Gpu& gpu : gpus.value()) {
-    line("GPU", gpu.name + ", " + core::format_bytes(gpu.memory_bytes) + ", compute capability " +
-                    std::to_string(gpu.major) + "." + std::to_string(gpu.minor));
+    const std::string capability = std::to_string(gpu.major) + "." + std::to_string(gpu.minor);
+    page.line("GPU", gpu.name + ", " + core::format_bytes(gpu.memory_bytes) + ", compute capability " + capability);
+    Node row = Node::mapping();
+    row.set("name", Node::string(gpu.name));
+    row.set("memory_bytes", Node::integer(gpu.memory_bytes));
+    row.set("compute_capability", Node::string(capability));
+    rows.items().push_back(std::move(row));
   }
+  page.set("gpus", std::move(rows));
+  return "";
+}
+
+void show_machine(EnvPage& page) {
+  utsname system = {};
+  uname(&system);
+  const std::int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
+  const std::int64_t memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  page.add("roux", ROUX_VERSION, "version");
+  page.add("system", std::string(system.sysname) + " " + system.release + " " + system.machine, "system");
+  page.line("processor", core::cpu_name() + ", " + std::to_string(cores) + " cores");
+  page.line("memory", core::format_bytes(memory_bytes));
+  page.set("cpu", Node::string(core::cpu_name()));
+  page.set("cores", Node::integer(cores));
+  page.set("memory_bytes", Node::integer(memory_bytes));
+  if (const std::string none = show_gpus(page); !none.empty()) {
+    page.line("GPU", none);
+    page.set("gpus", Node::sequence());
+    if (none != "none") page.set("gpu_error", Node::string(none));
+  }
+}
+
+void show_variables(EnvPage& page) {
+  Node variables = Node::mapping();
+  for (const char* name : {"OMP_NUM_THREADS", "ROUX_OUTPUT_DIR", "ROUX_CACHE_DIR", "NO_COLOR"}) {
+    const char* value = std::getenv(name);
+    if (value == nullptr) continue;
+    page.line(name, value);
+    variables.set(name, Node::string(value));
+  }
+  page.set("environment", std::move(variables));
+}
+
+void show_versions(const engine::Versions& versions, EnvPage& page) {
+  page.add("LibTorch", versions.libtorch, "libtorch");
+  page.add("CPU capability", versions.cpu_capability, "cpu_capability");
+  page.line("threads", std::to_string(versions.threads));
+  page.set("threads", Node::integer(versions.threads));
+}
+
+void show_limits(const engine::MachineLimits& limits, EnvPage& page) {
+  const auto show = [&page](const char* name, double per_second, const char* unit, const char* key) {
+    page.line(name, core::format_count(per_second) + unit);
+    page.set(key, Node::floating(per_second));
+  };
+  show("matmul float32", limits.matmul_fp32_flops, "FLOP/s", "matmul_float32_flops_per_s");
+  show("matmul bfloat16", limits.matmul_bf16_flops, "FLOP/s", "matmul_bfloat16_flops_per_s");
+  show("memory copy", limits.memory_bytes_per_s, "B/s", "memory_copy_bytes_per_s");
+  show("disk write", limits.disk_write_bytes_per_s, "B/s", "disk_write_bytes_per_s");
+  page.add("saved to", core::cache_dir(), "saved_to");
 }
 
 struct EnvFlags {
   RecipeFlags recipe;
   bool measure = false;
+  std::string format = "text";
 };
 
 void environment(Session& session, const EnvFlags& flags) {
-  utsname system = {};
-  uname(&system);
-  line("roux", ROUX_VERSION);
-  line("system", std::string(system.sysname) + " " + system.release + " " + system.machine);
-  line("processor", core::cpu_name() + ", " + std::to_string(sysconf(_SC_NPROCESSORS_ONLN)) + " cores");
-  line("memory", core::format_bytes(static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)));
-  show_gpus();
-  for (const char* name : {"OMP_NUM_THREADS", "ROUX_OUTPUT_DIR", "ROUX_CACHE_DIR", "NO_COLOR"}) {
-    if (const char* value = std::getenv(name)) line(name, value);
-  }
-  show_launch(session, flags.recipe);
+  EnvPage page(flags.format == "json");
+  show_machine(page);
+  show_variables(page);
+  show_launch(session, flags.recipe, page);
   engine::Engine* engine = engine_or_fail(session);
-  if (engine == nullptr) return;
-  std::printf("%s\n", engine->versions().c_str());
-  if (!flags.measure) return;
-  std::fprintf(stderr, "measuring matmul, memory and disk; takes about four seconds\n");
-  const engine::MachineLimits limits = engine->measure(".");
-  line("matmul float32", rate(limits.matmul_fp32_flops, "FLOP/s"));
-  line("matmul bfloat16", rate(limits.matmul_bf16_flops, "FLOP/s"));
-  line("memory copy", rate(limits.memory_bytes_per_s, "B/s"));
-  line("disk write", rate(limits.disk_write_bytes_per_s, "B/s"));
-  line("saved to", core::cache_dir());
+  if (engine == nullptr) return page.finish();
+  show_versions(engine->versions(), page);
+  if (flags.measure) {
+    std::fprintf(stderr, "measuring matmul, memory and disk; takes about four seconds\n");
+    show_limits(engine->measure("."), page);
+  }
+  page.finish();
 }
 
 }  // namespace
@@ -78,9 +126,11 @@ void add_env(CLI::App& app, Session& session) {
   add_launch_flags(*command, flags->recipe);
   command->add_flag("--measure", flags->measure,
                     "Measure the machine's peak performance; runs then report the fraction they reach");
+  add_format(*command, flags->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux env\n"
+      "  roux env --format json\n"
       "  srun -n 2 roux env recipe.yaml\n"
       "  roux env --measure");
   command->callback([&session, flags] { session.command = [&session, flags] { environment(session, *flags); }; });

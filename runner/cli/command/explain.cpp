@@ -8,10 +8,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 #include "runner/core/clock.h"
+#include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/recipe/document.h"
 #include "runner/registry/lookup.h"
@@ -99,6 +102,49 @@ void print_property(const Property& property) {
   }
 }
 
+void print_json(const Node& node) { std::printf("%s\n", core::to_json(node).c_str()); }
+
+Node list_json(const std::vector<Property>& properties);
+
+Node property_json(const Property& property) {
+  Node node = Node::mapping();
+  node.set("key", Node::string(property.name));
+  node.set("type", Node::string(registry::type_text(property)));
+  node.set("required", Node::boolean(property.required));
+  node.set("default", property.default_value.value_or(Node::null()));
+  if (!property.default_from.empty()) node.set("computed_from", Node::string(property.default_from));
+  node.set("description", Node::string(property.description));
+  const Property* inner = &property;
+  while (inner->type == Property::Type::kArray && inner->element) inner = inner->element.get();
+  if (inner->type == Property::Type::kObject) node.set("keys", list_json(inner->properties));
+  return node;
+}
+
+Node list_json(const std::vector<Property>& properties) {
+  Node rows = Node::sequence();
+  for (const Property& property : properties) rows.items().push_back(property_json(property));
+  return rows;
+}
+
+Node fragment_json(const registry::Registry& registry, const Fragment& fragment) {
+  Node node = Node::mapping();
+  node.set("kind", Node::string(fragment.kind));
+  node.set("name", Node::string(fragment.name));
+  node.set("title", Node::string(fragment.title));
+  node.set("description", Node::string(fragment.description));
+  node.set("source", Node::string(fragment.source));
+  if (!fragment.holds.empty()) {
+    Node records = Node::sequence();
+    for (const std::string& word : fragment.holds) records.items().push_back(Node::string(word));
+    node.set("records", std::move(records));
+  }
+  node.set("keys", list_json(fragment.properties));
+  const Fragment* common = fragment.kind == "section" ? nullptr : registry.common(fragment.kind);
+  if (common != nullptr) node.set("keys_of_kind", list_json(common->properties));
+  node.set("examples", Node::sequence(fragment.examples));
+  return node;
+}
+
 void explain_fragment(const registry::Registry& registry, const Fragment& fragment) {
   std::printf("%s/%s: %s\n", fragment.kind.c_str(), fragment.name.c_str(), fragment.title.c_str());
   print_wrapped(fragment.description, 0);
@@ -149,7 +195,7 @@ const Property* find_key(const registry::Registry& registry, const std::string& 
 }
 
 /// `optimizer/adamw`, `section/training`, or a section's or the recipe's name alone.
-void explain_name(const std::string& word, Session& session) {
+void explain_name(const std::string& word, bool json, Session& session) {
   const registry::Registry& registry = registry::Registry::builtin();
   const std::size_t slash = word.find('/');
   const std::string kind = slash == std::string::npos ? "section" : word.substr(0, slash);
@@ -157,9 +203,11 @@ void explain_name(const std::string& word, Session& session) {
   if (const Property* key = find_key(registry, word)) {
     Property shown = *key;
     shown.name = word;
-    return print_property(shown);
+    return json ? print_json(property_json(shown)) : print_property(shown);
   }
-  if (const Fragment* fragment = registry.find(kind, name)) return explain_fragment(registry, *fragment);
+  if (const Fragment* fragment = registry.find(kind, name)) {
+    return json ? print_json(fragment_json(registry, *fragment)) : explain_fragment(registry, *fragment);
+  }
   if (slash == std::string::npos && registry.find_kind(word) != nullptr)
     return session.fail("\"" + word + "\" is a kind, not a component",
                         "choose one of `roux list " + word + "`, then `roux explain " + word + "/NAME`");
@@ -263,26 +311,60 @@ std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const
   return recipe;
 }
 
-void explain_key(const RecipeFlags& flags, const std::string& path, Session& session) {
-  const auto run = run_of(flags.path, session);
-  const auto recipe = run ? load_recorded(*run, flags, session) : session.load(flags);
-  if (!recipe) return;
-  const Node shown = recipe->resolved();  // secrets as references
-  const Node* value = shown.at_path(path);
-  if (value == nullptr) return unknown_place(shown, path, session);
-  const bool block =
-      (value->is_mapping() && !value->entries().empty()) || (value->is_sequence() && !value->items().empty());
-  std::printf("%s:%s%s\n", path.c_str(), block ? "" : " ", block ? "" : one_line(*value).c_str());
-  if (block) explain_block(*value);
-  std::printf("  from     %s\n", origin(*recipe->root.at_path(path)).c_str());
+/// A value of a recipe, and the schema of its place.
+struct Explained {
+  std::string path;
+  Node value;
+  std::string from;
+  Described described;
+};
 
-  const Described described = registry::describe_place(registry::Registry::builtin(), recipe->root, path);
+/// Items of a list and sections have no default of their own.
+bool has_default(const Property& property) {
+  return !property.name.empty() && property.type != Property::Type::kSection;
+}
+
+Node key_json(const Explained& explained) {
+  Node node = Node::mapping();
+  node.set("key", Node::string(explained.path));
+  node.set("value", explained.value);
+  node.set("from", Node::string(explained.from));
+  if (const Property* property = explained.described.property) {
+    node.set("type", Node::string(registry::type_text(*property)));
+    if (has_default(*property)) node.set("default", property->default_value.value_or(Node::null()));
+    node.set("description", Node::string(property->description));
+  }
+  if (const Fragment* fragment = explained.described.fragment) {
+    node.set("component", Node::string(fragment->kind + "/" + fragment->name));
+  }
+  Node rows = Node::sequence();
+  const auto add = [&rows](const std::string& path, const Node& value) {
+    Node row = Node::mapping();
+    row.set("key", Node::string(path));
+    row.set("value", value);
+    row.set("from", Node::string(origin(value)));
+    rows.items().push_back(std::move(row));
+  };
+  const Node& value = explained.value;
+  for (const Node::Entry& entry : value.entries()) add(core::join_path(explained.path, entry.key), entry.value);
+  for (std::size_t i = 0; i < value.items().size(); ++i) add(core::join_path(explained.path, i), value.items()[i]);
+  if (!rows.items().empty()) node.set("keys", std::move(rows));
+  return node;
+}
+
+void print_key(const Explained& explained) {
+  const Node& value = explained.value;
+  const bool block =
+      (value.is_mapping() && !value.entries().empty()) || (value.is_sequence() && !value.items().empty());
+  std::printf("%s:%s%s\n", explained.path.c_str(), block ? "" : " ", block ? "" : one_line(value).c_str());
+  if (block) explain_block(value);
+  std::printf("  from     %s\n", explained.from.c_str());
+
+  const Described& described = explained.described;
   if (described.property == nullptr) return;
   const Property& property = *described.property;
-  // Items of a list and sections have no default of their own.
-  const bool own_default = !property.name.empty() && property.type != Property::Type::kSection;
-  std::printf("  takes    %s%s\n", registry::type_text(property).c_str(),
-              own_default ? ("; " + registry::default_text(property)).c_str() : "");
+  std::printf("  accepts  %s%s\n", registry::type_text(property).c_str(),
+              has_default(property) ? ("; " + registry::default_text(property)).c_str() : "");
   if (!property.description.empty()) {
     std::printf("  meaning  ");
     std::printf("%s\n", property.description.c_str());
@@ -292,9 +374,21 @@ void explain_key(const RecipeFlags& flags, const std::string& path, Session& ses
                 described.fragment->name.c_str());
 }
 
+void explain_key(const RecipeFlags& flags, const std::string& path, bool json, Session& session) {
+  const auto run = run_of(flags.path, session);
+  const auto recipe = run ? load_recorded(*run, flags, session) : session.load(flags);
+  if (!recipe) return;
+  const Node shown = recipe->resolved();  // secrets as references
+  const Node* value = shown.at_path(path);
+  if (value == nullptr) return unknown_place(shown, path, session);
+  const Explained explained = {path, *value, origin(*recipe->root.at_path(path)),
+                               registry::describe_place(registry::Registry::builtin(), recipe->root, path)};
+  json ? print_json(key_json(explained)) : print_key(explained);
+}
+
 struct Arguments {
   RecipeFlags flags;
-  std::string key;
+  std::string key, format = "text";
 };
 
 }  // namespace
@@ -309,17 +403,20 @@ void add_explain(CLI::App& app, Session& session) {
   command->add_option("KEY", arguments->key, "Key of the recipe: optimizer.lr, model.layers[2]");
   add_changes(*command, arguments->flags);
   add_override_flags(*command, arguments->flags);
+  add_format(*command, arguments->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux explain recipes/quickstart.yaml optimizer.lr\n"
       "  roux explain last optimizer.lr\n"
       "  roux explain optimizer/adamw\n"
       "  roux explain training\n"
-      "  roux explain checkpoint.mode\n");
+      "  roux explain checkpoint.mode\n"
+      "  roux explain model/gpt --format json\n");
   command->callback([arguments, &session] {
     session.command = [arguments, &session] {
-      if (arguments->key.empty()) return explain_name(arguments->flags.path, session);
-      explain_key(arguments->flags, arguments->key, session);
+      const bool json = arguments->format == "json";
+      if (arguments->key.empty()) return explain_name(arguments->flags.path, json, session);
+      explain_key(arguments->flags, arguments->key, json, session);
     };
   });
 }

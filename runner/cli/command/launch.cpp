@@ -6,6 +6,7 @@
 #include <string>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 #include "runner/cli/launching.h"
 #include "runner/cli/train_recipe.h"
 
@@ -16,11 +17,9 @@ void add_launch(CLI::App& app, Session& session) {
   auto emit = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("launch", "Same as run; --emit prints a batch script instead");
   add_run_flags(*command, *flags);
-  command->add_option("--emit", *emit, "Print a script for this scheduler instead of training: slurm")
-      ->type_name("SCHEDULER")
-      ->check([](const std::string& value) {
-        return value == "slurm" ? std::string() : "must be slurm, got \"" + value + "\"";
-      });
+  CLI::Option* scheduler =
+      command->add_option("--emit", *emit, "Print a script for this scheduler instead of training: slurm");
+  accept_only(scheduler->type_name("SCHEDULER"), {"slurm"});
   command->footer(
       "\nExamples:\n"
       "  roux launch --emit slurm recipe.yaml --num-machines 2 --num-processes 8 --time-limit 23h > job.sh\n"
@@ -30,7 +29,8 @@ void add_launch(CLI::App& app, Session& session) {
     session.command = [&session, flags, emit] {
       if (emit->empty()) return run(session, *flags);
       const auto recipe = session.load(flags->recipe);
-      if (recipe) std::fputs(slurm_batch(session, *recipe).c_str(), stdout);
+      if (!recipe) return;
+      if (const auto script = slurm_batch(session, *recipe)) std::fputs(script->c_str(), stdout);
     };
   });
 }

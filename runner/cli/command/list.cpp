@@ -8,11 +8,18 @@
 #include <vector>
 
 #include "runner/cli/commands.h"
+#include "runner/cli/flags.h"
 #include "runner/core/suggest.h"
 #include "runner/registry/wording.h"
 
 namespace runner::cli {
 namespace {
+
+using core::Node;
+
+struct ListFlags {
+  std::string kind, format = "text";
+};
 
 void print_rows(const std::vector<std::pair<std::string, std::string>>& rows, const char* indent) {
   std::size_t width = 0;
@@ -31,20 +38,46 @@ std::vector<std::pair<std::string, std::string>> titles(const registry::Registry
   return rows;
 }
 
-void list(const std::string& kind, Session& session) {
-  const registry::Registry& registry = registry::Registry::builtin();
-  if (kind.empty()) {
-    bool first = true;
-    for (const registry::Kind& each : registry.kinds()) {
-      std::printf("%s%s: %s\n", first ? "" : "\n", each.name.c_str(), each.title.c_str());
-      print_rows(titles(registry, each.name), "  ");
-      first = false;
+/// One row for each component, whether of one kind or of all.
+void print_json(const registry::Registry& registry, const std::vector<std::string>& kinds) {
+  Node rows = Node::sequence();
+  for (const std::string& kind : kinds) {
+    for (const std::string& name : registry.names(kind)) {
+      const registry::Fragment& fragment = *registry.find(kind, name);
+      Node row = Node::mapping();
+      row.set("kind", Node::string(kind));
+      row.set("name", Node::string(name));
+      row.set("title", Node::string(fragment.title));
+      if (!fragment.holds.empty()) {
+        Node records = Node::sequence();
+        for (const std::string& word : fragment.holds) records.items().push_back(Node::string(word));
+        row.set("records", std::move(records));
+      }
+      rows.items().push_back(std::move(row));
     }
-    return;
   }
-  if (kind == "section" || registry.find_kind(kind) != nullptr) return print_rows(titles(registry, kind), "");
-  std::vector<std::string> known = {"section"};
+  std::printf("%s\n", core::to_json(rows).c_str());
+}
+
+void print_all(const registry::Registry& registry) {
+  bool first = true;
+  for (const registry::Kind& each : registry.kinds()) {
+    std::printf("%s%s: %s\n", first ? "" : "\n", each.name.c_str(), each.title.c_str());
+    print_rows(titles(registry, each.name), "  ");
+    first = false;
+  }
+}
+
+void list(const ListFlags& flags, Session& session) {
+  const registry::Registry& registry = registry::Registry::builtin();
+  std::vector<std::string> known;
   for (const registry::Kind& each : registry.kinds()) known.push_back(each.name);
+  const std::string& kind = flags.kind;
+  if (kind.empty()) return flags.format == "json" ? print_json(registry, known) : print_all(registry);
+  known.push_back("section");
+  if (std::find(known.begin(), known.end(), kind) != known.end()) {
+    return flags.format == "json" ? print_json(registry, {kind}) : print_rows(titles(registry, kind), "");
+  }
   std::string near = core::closest(kind, known);
   // `optimizers` for `optimizer`.
   if (near.empty() && kind.ends_with('s')) near = core::closest(kind.substr(0, kind.size() - 1), known);
@@ -55,14 +88,16 @@ void list(const std::string& kind, Session& session) {
 }  // namespace
 
 void add_list(CLI::App& app, Session& session) {
-  const auto kind = std::make_shared<std::string>();
+  const auto flags = std::make_shared<ListFlags>();
   CLI::App* command = app.add_subcommand("list", "List the components that a recipe can use");
-  command->add_option("KIND", *kind, "Kind: model, optimizer, ...; all by default");
+  command->add_option("KIND", flags->kind, "Kind: model, optimizer, ...; all by default");
+  add_format(*command, flags->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux list\n"
-      "  roux list optimizer\n");
-  command->callback([kind, &session] { session.command = [kind, &session] { list(*kind, session); }; });
+      "  roux list optimizer\n"
+      "  roux list optimizer --format json\n");
+  command->callback([flags, &session] { session.command = [flags, &session] { list(*flags, session); }; });
 }
 
 }  // namespace runner::cli

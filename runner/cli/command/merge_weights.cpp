@@ -4,6 +4,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -19,6 +20,7 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/cli/commands.h"
 #include "runner/core/error.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
@@ -131,7 +133,23 @@ Merged merge(const Request& request, const std::string& runs_dir) {
   return merged;
 }
 
+/// Formats of other programs, by the endings of their files.
+bool is_of_other_format(const std::string& path) {
+  static constexpr std::array<const char*, 5> kEndings = {".bin", ".pt", ".pth", ".ckpt", ".gguf"};
+  const std::string ending = core::lower(fs::path(path).extension().string());
+  return std::find(kEndings.begin(), kEndings.end(), ending) != kEndings.end();
+}
+
 void run(const Request& request, Session& session) {
+  if (is_of_other_format(request.source)) {
+    return session.fail("merge-weights reads safetensors only, got " + core::printable(request.source),
+                        "convert it first: safetensors.torch.save_file(torch.load(FILE), \"model.safetensors\")");
+  }
+  std::error_code error;
+  if (is_of_other_format(request.target) && !fs::is_directory(request.target, error)) {
+    return session.fail("merge-weights writes safetensors only, got " + core::printable(request.target),
+                        "name a file that ends in .safetensors, or a folder");
+  }
   const auto merged = artifact::attempt([&] { return merge(request, session.runs_dir()); });
   if (!merged) return session.fail(merged.failure().message, merged.failure().hint, merged.failure().exit_code);
   const Merged& done = merged.value();

@@ -11,6 +11,7 @@
 #include "runner/cli/launching.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
+#include "runner/resolve/consistency.h"
 
 namespace runner::cli {
 namespace {
@@ -21,14 +22,23 @@ struct PlanFlags {
 };
 
 void plan(Session& session, const PlanFlags& flags) {
-  const auto recipe = session.load(flags.recipe);
+  auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   note_growing_batch(session, *recipe);
   const DeviceHere device = planned_device(session, *recipe, processes_here(recipe->launch));
+  core::Diagnostics diagnostics;
+  if (recipe->device == "auto") {
+    recipe->settle_device(device.name);
+    resolve::check_device(recipe->root, diagnostics);
+    if (diagnostics.has_errors()) {
+      session.show(diagnostics);
+      session.exit_code = core::kExitUsage;
+      return;
+    }
+  }
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
-  core::Diagnostics diagnostics;
-  const auto plan = engine->plan(*recipe, {device.name, device.gpu_memory_bytes}, diagnostics);
+  const auto plan = engine->plan(*recipe, {device.gpu_memory_bytes}, diagnostics);
   session.show(diagnostics);
   if (!plan) {
     session.exit_code = core::kExitUsage;

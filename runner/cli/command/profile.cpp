@@ -25,9 +25,18 @@ namespace {
 using store::Profile;
 
 const std::vector<std::string>& sort_words() {
-  static const std::vector<std::string> words = {
-      "self_cpu_time_total", "cpu_time_total", "cpu_time", "self_cpu_memory_usage",
-      "cpu_memory_usage",    "flops",          "count"};
+  static const std::vector<std::string> words = {"self_cpu_time_total",
+                                                 "cpu_time_total",
+                                                 "cpu_time",
+                                                 "self_cuda_time_total",
+                                                 "cuda_time_total",
+                                                 "cuda_time",
+                                                 "self_cpu_memory_usage",
+                                                 "cpu_memory_usage",
+                                                 "self_cuda_memory_usage",
+                                                 "cuda_memory_usage",
+                                                 "flops",
+                                                 "count"};
   return words;
 }
 
@@ -64,7 +73,9 @@ std::string memory_plot(const Profile& profile, const terminal::Terminal& termin
   }
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "ms since the recording began";
-  return "\nMiB of tensors, relative to the start of the recording\n" + review::plot_text({curve}, options, terminal);
+  const std::string place = profile.with_cuda ? " on the GPU" : "";
+  return "\nMiB of tensors" + place + ", relative to the start of the recording\n" +
+         review::plot_text({curve}, options, terminal);
 }
 
 std::optional<std::string> show(const review::RunsContext& context, const ProfileRequest& request,
@@ -103,6 +114,11 @@ std::optional<std::string> show(const review::RunsContext& context, const Profil
     table.sort_by = sort_words().front();  // a file of another version
   }
   if (request.sort_by) table.sort_by = *request.sort_by;
+  if (request.sort_by && request.sort_by->find("cuda") != std::string::npos && !profile.value().with_cuda) {
+    diagnostics.error({}, "--sort-by " + table.sort_by + " needs what a GPU did, but the run recorded nothing of one",
+                      "train on a GPU with --set 'profiler.activities=[cpu, cuda]'");
+    return std::nullopt;
+  }
   if (request.row_limit) table.row_limit = *request.row_limit;
   if (request.group_by_input_shape) table.group_by_input_shape = true;
   std::string text = core::printable(run.value().name) + " " + run.value().id;
@@ -118,13 +134,9 @@ void add_show(CLI::App& profile, Session& session) {
   const auto request = std::make_shared<ProfileRequest>();
   CLI::App* command = profile.add_subcommand("show", "Show the time and memory of each operation");
   command->add_option("RUN", request->run, kRunText)->required();
-  const std::string list = core::joined(sort_words());
-  command->add_option("--sort-by", request->sort_by, "Sort by: " + list)
-      ->type_name("WORD")
-      ->check([list](const std::string& word) {
-        const bool known = std::find(sort_words().begin(), sort_words().end(), word) != sort_words().end();
-        return known ? std::string() : "must be one of " + list + ", got \"" + word + "\"";
-      });
+  CLI::Option* sort_by =
+      command->add_option("--sort-by", request->sort_by, "Sort by: " + core::joined(sort_words()))->type_name("WORD");
+  accept_only(sort_by, sort_words());
   command->add_option("--row-limit", request->row_limit, "Maximum number of rows; -1 for all")
       ->type_name("N")
       ->check([](const std::string& text) {

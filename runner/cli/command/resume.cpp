@@ -91,7 +91,7 @@ void resume(Session& session, RunFlags& flags) {
 void add_resume(CLI::App& app, Session& session) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("resume", "Resume a run that was stopped, crashed or failed");
-  command->add_option("RUN", flags->run, "Run: id or its beginning, name, folder, or `last`")->required();
+  command->add_option("RUN", flags->run, "Run: id or a prefix of it, name, folder, or `last`")->required();
   add_override_flags(*command, flags->recipe);
   add_launch_flags(*command, flags->recipe);
   add_resume_flags(*command, *flags);

@@ -178,7 +178,7 @@ void sync(Session& session, const SyncFlags& flags) {
 void add_sync(CLI::App& app, Session& session) {
   auto flags = std::make_shared<SyncFlags>();
   CLI::App* command = app.add_subcommand("sync", "Send a run's trackers what they have missed");
-  command->add_option("RUN", flags->run, "Run: id or its beginning, name, folder, or `last` (default)");
+  command->add_option("RUN", flags->run, "Run: id or a prefix of it, name, folder, or `last` (default)");
   command->add_option("--tracker", flags->tracker, "Sync only the tracker with this name or type")->type_name("NAME");
   CLI::Option* follow =
       command->add_flag("--follow", flags->follow, "Continue until the run ends, and retry after failures");

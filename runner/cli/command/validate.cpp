@@ -6,18 +6,83 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "runner/cli/commands.h"
 #include "runner/cli/device_here.h"
+#include "runner/cli/flags.h"
+#include "runner/recipe/key_finder.h"
 
 namespace runner::cli {
 namespace {
 
+using core::Node;
+
 struct Arguments {
   std::vector<std::string> paths;
   RecipeFlags flags;
+  std::string format = "text";
 };
+
+Node text_or_null(const std::string& text) { return text.empty() ? Node::null() : Node::string(text); }
+
+Node number_or_null(int number) { return number == 0 ? Node::null() : Node::integer(number); }
+
+const char* severity_text(core::Severity severity) {
+  switch (severity) {
+    case core::Severity::kError: return "error";
+    case core::Severity::kWarning: return "warning";
+    case core::Severity::kNotice: return "notice";
+  }
+  return "error";
+}
+
+/// A list; a row has null for what its diagnostic lacks.
+Node diagnostics_json(const core::Diagnostics& diagnostics) {
+  Node rows = Node::sequence();
+  recipe::KeyFinder finder;
+  for (const core::Diagnostic& diagnostic : diagnostics.all()) {
+    const core::Location& place = diagnostic.place;
+    const bool in_file = place.known() && place.source->kind == core::Source::Kind::kFile;
+    Node row = Node::mapping();
+    row.set("severity", Node::string(severity_text(diagnostic.severity)));
+    row.set("place", text_or_null(place.text()));
+    row.set("file", in_file ? Node::string(place.source->name) : Node::null());
+    row.set("line", number_or_null(place.line));
+    row.set("column", number_or_null(place.line == 0 ? 0 : place.column));
+    row.set("key", text_or_null(finder.key_at(place)));
+    row.set("message", Node::string(diagnostic.message));
+    row.set("hint", text_or_null(diagnostic.hint));
+    rows.items().push_back(std::move(row));
+  }
+  return rows;
+}
+
+/// Whether the recipe is right. What is wrong has been told to the session.
+bool check(const RecipeFlags& flags, Session& session) {
+  const auto recipe = session.load(flags);
+  if (recipe) check_named_device(session, *recipe);
+  return recipe.has_value();
+}
+
+void print_verdict(const RecipeFlags& flags, Session& session) {
+  if (!check(flags, session) || session.quiet) return;
+  std::printf("%s: ok\n", flags.path.c_str());
+  std::fflush(stdout);  // before the notices of the next recipe
+}
+
+Node verdict_json(const RecipeFlags& flags, Session& session) {
+  core::Diagnostics diagnostics;
+  session.kept = &diagnostics;
+  const bool ok = check(flags, session);
+  session.kept = nullptr;
+  Node verdict = Node::mapping();
+  verdict.set("recipe", Node::string(flags.path));
+  verdict.set("ok", Node::boolean(ok));
+  verdict.set("diagnostics", diagnostics_json(diagnostics));
+  return verdict;
+}
 
 void validate(const Arguments& arguments, Session& session) {
   std::vector<std::string> paths;
@@ -28,16 +93,18 @@ void validate(const Arguments& arguments, Session& session) {
     (is_change && !std::filesystem::exists(word, ignored) ? shared.changes : paths).push_back(word);
   }
   if (paths.empty()) return session.fail("RECIPE is missing", "roux validate RECIPE checks a recipe");
+  const bool json = arguments.format == "json";
+  Node verdicts = Node::sequence();
   for (const std::string& path : paths) {
     RecipeFlags flags = shared;
     flags.path = path;
-    const auto recipe = session.load(flags);
-    if (!recipe) continue;
-    check_named_device(session, *recipe);
-    if (session.quiet) continue;
-    std::printf("%s: ok\n", path.c_str());
-    std::fflush(stdout);  // before the notices of the next recipe
+    if (json) {
+      verdicts.items().push_back(verdict_json(flags, session));
+    } else {
+      print_verdict(flags, session);
+    }
   }
+  if (json) std::printf("%s\n", core::to_json(verdicts).c_str());
 }
 
 }  // namespace
@@ -50,10 +117,12 @@ void add_validate(CLI::App& app, Session& session) {
                    "Recipes: .yaml, .json or .jsonnet; overrides, as with --set: path=value")
       ->required();
   add_override_flags(*command, arguments->flags);
+  add_format(*command, arguments->format, {"text", "json"});
   command->footer(
       "\nExamples:\n"
       "  roux validate recipes/quickstart.yaml\n"
       "  roux validate recipes/*.yaml --quiet\n"
+      "  roux validate recipe.yaml --format json\n"
       "  roux validate recipes/quickstart.yaml --set training.max_steps=10\n");
   command->callback(
       [arguments, &session] { session.command = [arguments, &session] { validate(*arguments, session); }; });

@@ -16,9 +16,9 @@
 
 namespace runner::cli {
 
-/// A subcommand that reads the checkpoint folder of one run.
+/// A subcommand that reads the checkpoint folder of one run. `format`: text or json.
 void add_folder_command(CLI::App& group, Session& session, const char* name, const char* title,
-                        void (*action)(const std::string& folder, Session& session));
+                        void (*action)(const std::string& folder, const std::string& format, Session& session));
 
 /// A subcommand with CHECKPOINT... and --run.
 CLI::App* add_keep_command(CLI::App& group, const char* name, const char* title, review::KeepRequest& request,

@@ -22,7 +22,7 @@ void add_columns(std::vector<std::string>& columns, const std::string& text) {
 
 }  // namespace
 
-void add_list_flags(CLI::App& command, review::RunsListRequest& request, const std::string& rows) {
+void add_list_flags(CLI::App& command, Session& session, review::RunsListRequest& request, const std::string& rows) {
   const std::string examples = rows == "runs" ? "id, name, status, step" : "trial, state, duration";
   command
       .add_option("--filter", request.filter,
@@ -43,7 +43,7 @@ void add_list_flags(CLI::App& command, review::RunsListRequest& request, const s
       ->allow_extra_args(false);
   command.add_option("--group-by", request.group_by, "Group " + rows + " by this column or recipe key")
       ->type_name("KEY");
-  add_format(command, request.format, {"table", "json", "csv"});
+  read_table_as_text(add_format(command, request.format, {"text", "json", "csv"}), session);
   command.add_option("--limit", request.limit, "Maximum number of rows")->type_name("N")->check(CLI::PositiveNumber);
 }
 

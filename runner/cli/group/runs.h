@@ -24,7 +24,7 @@ namespace runner::cli {
 /// The session's folder of runs, the system's clock, standard output.
 review::RunsContext runs_context(const Session& session);
 
-inline constexpr const char* kRunText = "Run: id or its beginning, name, folder, or `last`";
+inline constexpr const char* kRunText = "Run: id or a prefix of it, name, folder, or `last`";
 inline constexpr const char* kFilterText = "Filter of runs, as in `roux runs list`";
 
 template <typename Request>
@@ -46,7 +46,7 @@ void on_runs_call(CLI::App& command, Session& session, std::shared_ptr<Request> 
 }
 
 /// --filter, --sort, --columns, --group-by, --format, --limit, for a list of `rows`: "runs" or "trials".
-void add_list_flags(CLI::App& command, review::RunsListRequest& request, const std::string& rows);
+void add_list_flags(CLI::App& command, Session& session, review::RunsListRequest& request, const std::string& rows);
 /// --branch.
 void add_branch_flag(CLI::App& command, std::string& branch, const char* text);
 /// --metric, --x, --smooth.

@@ -6,7 +6,7 @@ namespace runner::cli {
 
 CLI::Option* add_sweep_name(CLI::App& command, std::string& name) {
   return command.add_option(
-      "SWEEP", name, "Sweep: name, id or its beginning, run_name, folder, postgresql://HOST/DATABASE#NAME, or `last`");
+      "SWEEP", name, "Sweep: name, id or a prefix of it, run_name, folder, postgresql://HOST/DATABASE#NAME, or `last`");
 }
 
 std::optional<sweep::OpenSweep> open_sweep(Session& session, const std::string& name) {

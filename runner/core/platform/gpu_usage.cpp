@@ -21,22 +21,11 @@ bool GpuUsage::find(const char* name, Function& function) const {
 GpuUsage::GpuUsage(const std::string& library) : library_(dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) return;
   int (*init)() = nullptr;
-  int (*count)(unsigned int*) = nullptr;
-  int (*device_at)(unsigned int, void**) = nullptr;
   const bool found = find("nvmlInit_v2", init) && find("nvmlShutdown", shutdown_) &&
-                     find("nvmlDeviceGetCount_v2", count) && find("nvmlDeviceGetHandleByIndex_v2", device_at) &&
+                     find("nvmlDeviceGetCount_v2", count_) && find("nvmlDeviceGetHandleByPciBusId_v2", device_at_) &&
                      find("nvmlDeviceGetUtilizationRates", utilization_) && find("nvmlDeviceGetMemoryInfo", memory_) &&
                      find("nvmlDeviceGetPowerUsage", power_);
-  if (!found || init() != 0) {
-    shutdown_ = nullptr;
-    return;
-  }
-  unsigned int devices = 0;
-  if (count(&devices) != 0) return;
-  for (unsigned int i = 0; i < devices; ++i) {
-    void* device = nullptr;
-    if (device_at(i, &device) == 0) devices_.push_back(device);
-  }
+  if (!found || init() != 0) shutdown_ = nullptr;
 }
 
 GpuUsage::~GpuUsage() {
@@ -44,22 +33,25 @@ GpuUsage::~GpuUsage() {
   if (library_ != nullptr) dlclose(library_);
 }
 
-void GpuUsage::read(std::vector<std::pair<std::string, double>>& readings) const {
+int GpuUsage::count() const {
+  unsigned int devices = 0;
+  return shutdown_ != nullptr && count_(&devices) == 0 ? static_cast<int>(devices) : 0;
+}
+
+GpuReading GpuUsage::read(const std::string& pci_address) const {
   constexpr double kMegabyte = 1e6;
-  for (std::size_t i = 0; i < devices_.size(); ++i) {
-    const std::string name = "gpu_" + std::to_string(i) + "_";
-    if (Utilization used = {}; utilization_(devices_[i], &used) == 0) {
-      readings.emplace_back(name + "utilization_percentage", used.gpu);
-    }
-    if (Memory memory = {}; memory_(devices_[i], &memory) == 0 && memory.total > 0) {
-      const auto bytes = static_cast<double>(memory.used);
-      readings.emplace_back(name + "memory_usage_megabytes", bytes / kMegabyte);
-      readings.emplace_back(name + "memory_usage_percentage", 100.0 * bytes / static_cast<double>(memory.total));
-    }
-    if (unsigned int milliwatts = 0; power_(devices_[i], &milliwatts) == 0) {
-      readings.emplace_back(name + "power_usage_watts", milliwatts * 1e-3);
-    }
+  GpuReading reading;
+  auto& [utilization, megabytes, percentage, watts] = reading;
+  void* device = nullptr;
+  if (shutdown_ == nullptr || device_at_(pci_address.c_str(), &device) != 0) return reading;
+  if (Utilization used = {}; utilization_(device, &used) == 0) utilization = used.gpu;
+  if (Memory memory = {}; memory_(device, &memory) == 0 && memory.total > 0) {
+    const auto bytes = static_cast<double>(memory.used);
+    megabytes = bytes / kMegabyte;
+    percentage = 100.0 * bytes / static_cast<double>(memory.total);
   }
+  if (unsigned int milliwatts = 0; power_(device, &milliwatts) == 0) watts = milliwatts * 1e-3;
+  return reading;
 }
 
 int visible_gpus(const std::string& library) {

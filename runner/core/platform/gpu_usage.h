@@ -1,10 +1,16 @@
 #pragma once
 
+#include <array>
+#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace runner::core {
+
+/// What is read of a GPU, as MLflow calls it after `gpu_0_`.
+inline constexpr std::array<const char*, 4> kGpuReadings = {"utilization_percentage", "memory_usage_megabytes",
+                                                            "memory_usage_percentage", "power_usage_watts"};
+/// A value for each of those, none of them negative.
+using GpuReading = std::array<std::optional<double>, kGpuReadings.size()>;
 
 /// Usage of this machine's NVIDIA GPUs, from the driver's library NVML. Needs neither CUDA nor a GPU: without a driver
 /// there is nothing to read.
@@ -17,10 +23,10 @@ class GpuUsage {
   GpuUsage& operator=(const GpuUsage&) = delete;
 
   /// The number of GPUs of this machine.
-  int count() const { return static_cast<int>(devices_.size()); }
-
-  /// `gpu_0_utilization_percentage` and so on, as MLflow calls them, appended to `readings`.
-  void read(std::vector<std::pair<std::string, double>>& readings) const;
+  int count() const;
+  /// Of the GPU with this PCI address (`0000:65:00.0`), which is the same whatever CUDA_VISIBLE_DEVICES hides and
+  /// however CUDA numbers the others. Lacks what its driver does not report; of a part of a GPU (MIG) it is the whole.
+  GpuReading read(const std::string& pci_address) const;
 
  private:
   template <typename Function>
@@ -34,11 +40,12 @@ class GpuUsage {
     unsigned long long total, free, used;
   };
   void* library_ = nullptr;
-  int (*shutdown_)() = nullptr;
+  int (*shutdown_)() = nullptr;  // null: NVML cannot be used
+  int (*count_)(unsigned int*) = nullptr;
+  int (*device_at_)(const char*, void**) = nullptr;  // by its PCI address
   int (*utilization_)(void*, Utilization*) = nullptr;
   int (*memory_)(void*, Memory*) = nullptr;
   int (*power_)(void*, unsigned int*) = nullptr;  // in milliwatts
-  std::vector<void*> devices_;
 };
 
 /// The number of GPUs that CUDA_VISIBLE_DEVICES leaves of those of this machine.

@@ -126,8 +126,6 @@ std::vector<UsageReader::Reading> UsageReader::read() {
   readings.emplace_back("process_disk_write_megabytes", (now.written_bytes - first_.written_bytes) / kMegabyte);
   readings.emplace_back("network_receive_megabytes", (now.received_bytes - first_.received_bytes) / kMegabyte);
   readings.emplace_back("network_transmit_megabytes", (now.sent_bytes - first_.sent_bytes) / kMegabyte);
-  if (!gpus_) gpus_.emplace();
-  gpus_->read(readings);
   return readings;
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "runner/core/clock.h"
-#include "runner/core/platform/gpu_usage.h"
 
 namespace runner::core {
 
@@ -41,7 +40,6 @@ class UsageReader {
   const std::string proc_;
   const Counters first_;
   Counters last_;
-  std::optional<GpuUsage> gpus_;  ///< from the first reading on
 };
 
 }  // namespace runner::core

@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 
+#include "runner/core/error.h"
 #include "runner/core/text.h"
+#include "runner/registry/registry.h"
 
 namespace runner::resolve {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 using core::Node;
 
 constexpr const char* kMachines = "launch.num_machines";
+constexpr const char* kProcesses = "launch.num_processes";
 constexpr const char* kRank = "launch.machine_rank";
 constexpr const char* kAddress = "launch.main_process_ip";
 constexpr const char* kHosts = "launch.hosts";
@@ -82,8 +85,8 @@ void several_machines(SettledTree& tree, std::int64_t number) {
     tree.error("launch.min_machines", "min_machines is " + std::to_string(*least) + ", but num_machines is " + count,
                "no restart could have that many");
   }
-  if (const auto processes = tree.integer("launch.num_processes"); processes.value_or(1) < number) {
-    tree.error("launch.num_processes",
+  if (const auto processes = tree.integer(kProcesses); processes.value_or(1) < number) {
+    tree.error(kProcesses,
                "num_processes is " + std::to_string(processes.value_or(1)) + ", but num_machines is " + count +
                    ": num_processes counts the processes of all machines",
                "use at least one process per machine");
@@ -91,29 +94,49 @@ void several_machines(SettledTree& tree, std::int64_t number) {
   addresses(tree);
 }
 
+std::int64_t processes_max() {
+  const registry::Fragment* launch = registry::Registry::builtin().find("section", "launch");
+  const registry::Property* processes = launch != nullptr ? launch->find("num_processes") : nullptr;
+  RUNNER_ASSERT(processes != nullptr && processes->maximum, "schemas/section/launch.json limits num_processes");
+  return static_cast<std::int64_t>(*processes->maximum);
+}
+
+struct AutomaticProcesses {
+  std::int64_t number = 1;  ///< on each machine
+  std::string why;
+};
+
+AutomaticProcesses automatic_on_machine(const SettledTree& tree) {
+  const std::string device = tree.text("device").value_or("auto");
+  if (device != "auto" && device != "cuda") return {1, "one per machine, because device is " + device};
+  const std::int64_t usable = tree.usable_gpus();
+  if (usable == 0) return {1, "one per machine, because no GPU can be used"};
+  const Node* ids = tree.value(kGpuIds);
+  const bool chosen = ids != nullptr && ids->is_sequence();
+  return {chosen ? static_cast<std::int64_t>(ids->items().size()) : usable, "one per GPU"};
+}
+
 }  // namespace
 
 void automatic_processes(SettledTree& tree) {
-  constexpr const char* kProcesses = "launch.num_processes";
   if (!tree.text(kProcesses)) return;  // a number; the only word is `auto`
-  const std::string device = tree.text("device").value_or("auto");
-  const Node* ids = tree.value(kGpuIds);
   const Node* hosts = tree.value(kHosts);
-  const std::int64_t machines =
-      tree.integer(kMachines).value_or(hosts != nullptr ? static_cast<std::int64_t>(hosts->items().size()) : 1);
-  std::int64_t here = 1;
-  std::string why = "auto: one for each machine, as device is " + device;
-  if (device == "auto" || device == "cuda") {
-    const std::int64_t gpus = ids != nullptr && ids->is_sequence() ? static_cast<std::int64_t>(ids->items().size())
-                                                                   : std::int64_t{tree.usable_gpus()};
-    here = std::max<std::int64_t>(1, gpus);
-    why = gpus == 0 ? "auto: one, as no GPU can be used" : "auto: one for each GPU";
+  const std::int64_t machines = std::max<std::int64_t>(
+      1, tree.integer(kMachines).value_or(hosts != nullptr ? static_cast<std::int64_t>(hosts->items().size()) : 1));
+  const AutomaticProcesses here = automatic_on_machine(tree);
+  const std::int64_t all = here.number * machines, most = processes_max();
+  if (all > most) {
+    tree.error(kProcesses,
+               "num_processes is auto, which is " + std::to_string(all) + ": " + std::to_string(here.number) +
+                   " on each of " + core::counted(machines, "machine", "machines") + "; the maximum is " +
+                   std::to_string(most),
+               "write the number of processes");
   }
-  tree.replace_auto(kProcesses, here * std::max<std::int64_t>(1, machines), why);
+  tree.replace_auto(kProcesses, std::min(all, most), here.why);
 }
 
 void machines(SettledTree& tree) {
-  for (const char* path : {"launch", kHosts, kMachines, kRank, "launch.num_processes"}) {
+  for (const char* path : {"launch", kHosts, kMachines, kRank, kProcesses}) {
     if (tree.was_refused(path)) return;
   }
   const std::optional<std::int64_t> number = settled_number(tree);
@@ -124,7 +147,7 @@ void machines(SettledTree& tree) {
 
 void gpus(SettledTree& tree) {
   const std::string device = tree.text("device").value_or("auto");
-  const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
+  const std::int64_t processes = tree.integer(kProcesses).value_or(1);
   const std::int64_t here = (processes - 1) / std::max<std::int64_t>(1, tree.integer(kMachines).value_or(1)) + 1;
   if (const Node* ids = tree.value(kGpuIds); ids != nullptr && ids->is_sequence()) {
     std::set<std::int64_t> different;

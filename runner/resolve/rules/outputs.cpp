@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "runner/core/text.h"
 
@@ -63,16 +64,51 @@ void tracker_places(SettledTree& tree) {
   }
 }
 
+namespace {
+
+constexpr const char* kActivities = "profiler.activities";
+
+/// What a profile records, and how its table is sorted, has to be there.
+void check_profile(SettledTree& tree, const std::string& device) {
+  const Node* activities = tree.value(kActivities);
+  if (activities == nullptr || !activities->is_sequence()) return;
+  bool has_cpu = false;
+  std::string cuda;  // its place
+  for (std::size_t i = 0; i < activities->items().size(); ++i) {
+    const std::string path = kActivities + ("[" + std::to_string(i) + "]");
+    if (tree.text(path) == "cpu") has_cpu = true;
+    if (tree.text(path) == "cuda") cuda = path;
+  }
+  if (!cuda.empty() && device == "cpu") {
+    tree.error(cuda, "activities lists cuda, but the training is on the CPU",
+               "write activities: cpu, or set device: cuda");
+  } else if (!cuda.empty() && !has_cpu) {
+    tree.error(cuda, "activities lists cuda without cpu, which records the steps and what starts the kernels",
+               "write activities: [cpu, cuda]");
+  }
+  const std::string sort_by = tree.text("profiler.sort_by").value_or("");
+  const bool is_open = device == "auto" && !tree.written(kActivities);
+  if (!cuda.empty() || is_open || sort_by.find("cuda") == std::string::npos) return;
+  tree.error("profiler.sort_by", "sort_by is " + sort_by + ", but activities does not list cuda",
+             device == "cpu" ? "sort by self_cpu_time_total" : "write activities: [cpu, cuda]");
+}
+
+}  // namespace
+
 /// Any setting of a profile enables it.
 void profiler_activities(SettledTree& tree) {
-  const auto record = [&tree](const std::string& path) {
-    tree.fill("profiler.activities", Node::sequence({Node::string("cpu")}), "settled by " + path);
+  const std::string device = tree.text("device").value_or("auto");
+  const auto record = [&tree, &device](const std::string& path) {
+    Node activities = Node::sequence({Node::string("cpu")});
+    if (device != "cpu" && device != "auto") activities.items().push_back(Node::string("cuda"));
+    tree.fill(kActivities, std::move(activities), "settled by " + path);
   };
   for (const char* key : {"record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules"}) {
     const std::string path = std::string("profiler.") + key;
     if (tree.is_true(path)) record(path);
   }
   if (tree.text("profiler.output_trace_dir")) record("profiler.output_trace_dir");
+  check_profile(tree, device);
 }
 
 }  // namespace runner::resolve

@@ -89,6 +89,18 @@ void error_feedback(SettledTree& tree) {
   if (tree.text("training.auto_micro_batch")) refuse("training.auto_micro_batch");
 }
 
+/// Generators that the training's device lacks.
+void random_generators(SettledTree& tree) {
+  const Node* types = tree.value("loader.rng_types");
+  if (types == nullptr || !types->is_sequence() || tree.text("device") != "cpu") return;
+  for (std::size_t i = 0; i < types->items().size(); ++i) {
+    const std::string path = "loader.rng_types[" + std::to_string(i) + "]";
+    if (tree.text(path) != "cuda") continue;
+    tree.error(path, "rng_types lists cuda, but the training is on the CPU",
+               "write torch, whose generator the CPU draws from, or set device: cuda");
+  }
+}
+
 void time_for_the_save(SettledTree& tree) {
   const Node* limit = tree.value("launch.time_limit");
   const Node* margin = tree.value("launch.save_margin");

@@ -66,7 +66,7 @@ bool SettledTree::was_refused(const std::string& path) const {
 
 void SettledTree::fill(const std::string& path, Node value, const std::string& why) {
   const std::string parent = parent_of(path);
-  Node* block = parent.empty() ? &root_ : const_cast<Node*>(root_.at_path(parent));
+  Node* block = parent.empty() ? &root_ : root_.at_path(parent);
   if (block == nullptr || !block->is_mapping()) return;  // refused: there is nothing to fill
   const std::string key = path.substr(parent.empty() ? 0 : parent.size() + 1);
   const Node* there = block->find(key);
@@ -79,11 +79,11 @@ void SettledTree::fill(const std::string& path, Node value, const std::string& w
 }
 
 void SettledTree::replace_auto(const std::string& path, std::int64_t number, const std::string& why) {
-  Node* node = const_cast<Node*>(root_.at_path(path));
+  Node* node = root_.at_path(path);
   RUNNER_ASSERT(node != nullptr && node->is_string(), "the rule has read the word there");
   Node settled = Node::integer(number, node->location());
   for (const std::string& step : node->history()) settled.add_history(step);
-  settled.add_history(why);
+  settled.add_history(kAutomatic + why);
   *node = std::move(settled);
 }
 

@@ -12,6 +12,9 @@
 
 namespace runner::resolve {
 
+/// Begins the reason in the history of a number that was `auto`.
+inline constexpr const char* kAutomatic = "auto: ";
+
 /// What the rules ask of their surroundings.
 struct SettleContext {
   /// The metric that a word names or most likely means, for hints; "" for none.
@@ -40,7 +43,7 @@ class SettledTree {
   /// Sets a value that the author left open; written values stay.
   void fill(const std::string& path, core::Node value, const std::string& why);
 
-  /// Sets a number for the word `auto`.
+  /// Sets a number for the word `auto`, with the reason in its history: `auto: one per GPU`.
   void replace_auto(const std::string& path, std::int64_t number, const std::string& why);
 
   /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.

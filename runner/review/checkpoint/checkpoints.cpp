@@ -4,6 +4,8 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/manifest.h"
+#include "runner/core/node.h"
+#include "runner/core/text.h"
 #include "runner/core/units.h"
 #include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
@@ -13,6 +15,8 @@ namespace runner::review {
 namespace {
 
 namespace fs = std::filesystem;
+
+using core::Node;
 
 std::string name_of(const std::string& path) { return core::printable(fs::path(path).filename().string()); }
 
@@ -35,6 +39,13 @@ std::vector<std::pair<std::string, core::Failure>> unreadable(const std::string&
   core::Result<artifact::Manifest> manifest = artifact::read_manifest(folder);
   if (manifest) return {};
   return {{folder, manifest.failure()}};
+}
+
+Node row_of(const std::string& path) {
+  Node row = Node::mapping();
+  row.set("name", Node::string(fs::path(path).filename().string()));
+  row.set("path", Node::string(path));
+  return row;
 }
 
 }  // namespace
@@ -83,22 +94,50 @@ std::string checkpoints_list(const std::string& folder, const terminal::Terminal
   return text.empty() ? "there is no checkpoint in " + core::printable(folder) + "\n" : text;
 }
 
+std::string checkpoints_json(const std::string& folder) {
+  Node rows = Node::sequence();
+  for (const artifact::CheckpointInfo& info : readable(folder)) {
+    Node row = row_of(info.path);
+    row.set("step", Node::integer(info.step));
+    row.set("branch", Node::integer(info.manifest.fields.branch));
+    row.set("bytes", Node::integer(artifact::bytes_of(info.manifest)));
+    row.set("created_ms", Node::integer(info.manifest.created_ms));
+    row.set("pinned", Node::boolean(artifact::is_pinned(info.path)));
+    rows.items().push_back(std::move(row));
+  }
+  for (const auto& [path, failure] : unreadable(folder)) {
+    Node row = row_of(path);
+    row.set("error", Node::string(failure.message));
+    rows.items().push_back(std::move(row));
+  }
+  return core::to_json(rows) + "\n";
+}
+
 CheckpointsVerdict checkpoints_verify(const std::string& folder) {
   CheckpointsVerdict verdict;
+  Node rows = Node::sequence();
   const auto judge = [&](const std::string& path) {
     const core::Result<artifact::Manifest> manifest = artifact::verify_checkpoint(path);
+    Node row = row_of(path);
+    row.set("intact", Node::boolean(manifest.ok()));
     if (manifest) {
-      const std::size_t files = manifest.value().files.size();
-      verdict.text += name_of(path) + ": intact, " + std::to_string(files) + (files == 1 ? " file, " : " files, ") +
-                      core::format_bytes(artifact::bytes_of(manifest.value())) + "\n";
+      const auto files = static_cast<std::int64_t>(manifest.value().files.size());
+      const std::int64_t bytes = artifact::bytes_of(manifest.value());
+      verdict.text += name_of(path) + ": intact, " + core::counted(files, "file", "files") + ", " +
+                      core::format_bytes(bytes) + "\n";
+      row.set("files", Node::integer(files));
+      row.set("bytes", Node::integer(bytes));
       ++verdict.whole;
     } else {
       verdict.text += name_of(path) + ": damaged: " + core::printable(manifest.failure().message) + "\n";
+      row.set("error", Node::string(manifest.failure().message));
       ++verdict.damaged;
     }
+    rows.items().push_back(std::move(row));
   };
   for (const artifact::CheckpointInfo& info : readable(folder)) judge(info.path);
   for (const auto& [path, failure] : unreadable(folder)) judge(path);
+  verdict.json = core::to_json(rows) + "\n";
   return verdict;
 }
 

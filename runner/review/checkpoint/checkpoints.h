@@ -20,9 +20,11 @@ std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_fi
 
 /// One line per checkpoint, oldest first, with damaged ones; does not read tensors.
 std::string checkpoints_list(const std::string& folder, const terminal::Terminal& terminal, std::int64_t now_ms);
+/// The same as a JSON list.
+std::string checkpoints_json(const std::string& folder);
 
 struct CheckpointsVerdict {
-  std::string text;
+  std::string text, json;
   int whole = 0, damaged = 0;
 };
 /// Reads every byte of all checkpoints in the folder, or of the checkpoint that the folder is.

@@ -149,13 +149,13 @@ std::optional<std::string> runs_groups(const RunsContext& context, const RunsGro
   }
   const bool known = std::any_of(runs->begin(), runs->end(),
                                  [&](const RunSummary& run) { return run.metrics.contains(settled.metric); });
-  if (!known) {
-    const std::string what = settled.metric.empty()
-                                 ? "no run has a metric with a known direction (higher or lower is better)"
-                                 : "no run has the metric " + core::quote(settled.metric);
-    diagnostics.error({}, what, "choose one with --metric NAME; `roux runs show last` lists those of a run");
-    return std::nullopt;
+  if (!known && settled.metric.empty()) {
+    diagnostics.error({}, "no run has a metric with a known direction (higher or lower is better)",
+                      "choose one with --metric NAME; `roux runs show last` lists those of a run");
+  } else if (!known) {
+    report_no_metric(*runs, settled.metric, diagnostics);
   }
+  if (!known) return std::nullopt;
   const Replicates all = replicates_of(*runs, settled);
   return settled.format == "json" ? as_json(all, settled) : as_text(all, settled, context);
 }

@@ -8,7 +8,7 @@
 namespace runner::review {
 
 struct SweepListRequest {
-  std::string format = "table";  ///< table, json
+  std::string format = "text";  ///< text, json
   bool trash = false;            ///< lists the trash instead
 };
 

@@ -15,7 +15,9 @@ using core::Node;
 
 constexpr std::int64_t kFileBytesMax = 256 << 20;
 
-Node row_node(const ProfileRow& row) {
+// Keys of the GPU are there where something of it was recorded.
+
+Node row_node(const ProfileRow& row, bool with_cuda) {
   Node node = Node::mapping();
   node.set("name", Node::string(row.name));
   node.set("input_shapes", Node::string(row.shapes));
@@ -26,10 +28,16 @@ Node row_node(const ProfileRow& row) {
   node.set("cpu_memory_usage", Node::integer(row.cpu_bytes));
   node.set("self_cpu_memory_usage", Node::integer(row.self_cpu_bytes));
   node.set("flops", Node::integer(row.flops));
+  if (!with_cuda) return node;
+  node.set("is_kernel", Node::boolean(row.is_kernel));
+  node.set("cuda_time_total", Node::floating(row.cuda_us));
+  node.set("self_cuda_time_total", Node::floating(row.self_cuda_us));
+  node.set("cuda_memory_usage", Node::integer(row.cuda_bytes));
+  node.set("self_cuda_memory_usage", Node::integer(row.self_cuda_bytes));
   return node;
 }
 
-ProfileRow row_of(const Node& node) {
+ProfileRow row_of(const Node& node, bool with_cuda) {
   const Fields fields(node, "the profile's key_averages");
   ProfileRow row;
   row.name = fields.text("name");
@@ -41,7 +49,27 @@ ProfileRow row_of(const Node& node) {
   row.cpu_bytes = fields.integer("cpu_memory_usage");
   row.self_cpu_bytes = fields.integer("self_cpu_memory_usage");
   row.flops = fields.integer("flops");
+  if (!with_cuda) return row;
+  row.is_kernel = fields.boolean("is_kernel");
+  row.cuda_us = fields.number("cuda_time_total");
+  row.self_cuda_us = fields.number("self_cuda_time_total");
+  row.cuda_bytes = fields.integer("cuda_memory_usage");
+  row.self_cuda_bytes = fields.integer("self_cuda_memory_usage");
   return row;
+}
+
+ProfileBlock block_of(const Node& node, bool with_cuda) {
+  const Fields fields(node, "the profile's blocks");
+  ProfileBlock block;
+  block.name = fields.text("name");
+  block.calls = fields.integer("count");
+  block.forward_us = fields.number("forward_us");
+  block.backward_us = fields.number("backward_us");
+  block.kept_bytes = fields.integer("kept_bytes");
+  if (!with_cuda) return block;
+  block.forward_cuda_us = fields.number("forward_cuda_us");
+  block.backward_cuda_us = fields.number("backward_cuda_us");
+  return block;
 }
 
 Node table_node(const ProfileTable& table) {
@@ -59,6 +87,7 @@ Profile profile_of(const Node& node) {
   profile.with_shapes = fields.boolean("record_shapes");
   profile.with_memory = fields.boolean("profile_memory");
   profile.with_flops = fields.boolean("with_flops");
+  profile.with_cuda = node.find("cuda") != nullptr && fields.boolean("cuda");
   profile.model_flops = fields.number("model_flops");
   profile.peak_flops = fields.number("peak_flops");
   profile.peak_of = fields.text("peak_of");
@@ -67,11 +96,9 @@ Profile profile_of(const Node& node) {
     profile.steps.push_back({step.integer("step"), step.number("us"), step.integer("peak_bytes")});
   }
   for (const Node& item : fields.list("blocks")) {
-    const Fields block(item, "the profile's blocks");
-    profile.blocks.push_back({block.text("name"), block.integer("count"), block.number("forward_us"),
-                              block.number("backward_us"), block.integer("kept_bytes")});
+    profile.blocks.push_back(block_of(item, profile.with_cuda));
   }
-  for (const Node& item : fields.list("key_averages")) profile.rows.push_back(row_of(item));
+  for (const Node& item : fields.list("key_averages")) profile.rows.push_back(row_of(item, profile.with_cuda));
   for (const Node& item : fields.list("memory")) {
     const bool is_pair = item.items().size() == 2 && item.items()[0].is_number() && item.items()[1].is_integer();
     if (!is_pair) fields.refuse("memory");
@@ -92,12 +119,21 @@ double Profile::total_us() const {
   return us;
 }
 
+double Profile::total_cuda_us() const {
+  double us = 0;
+  for (const ProfileRow& row : rows) {
+    if (row.is_kernel) us += row.self_cuda_us;
+  }
+  return us;
+}
+
 Node to_node(const Profile& profile) {
   Node node = Node::mapping();
   node.set("trace", Node::string(profile.trace));
   node.set("record_shapes", Node::boolean(profile.with_shapes));
   node.set("profile_memory", Node::boolean(profile.with_memory));
   node.set("with_flops", Node::boolean(profile.with_flops));
+  if (profile.with_cuda) node.set("cuda", Node::boolean(true));
   node.set("model_flops", Node::floating(profile.model_flops));
   node.set("peak_flops", Node::floating(profile.peak_flops));
   node.set("peak_of", Node::string(profile.peak_of));
@@ -117,9 +153,13 @@ Node to_node(const Profile& profile) {
     one.set("forward_us", Node::floating(block.forward_us));
     one.set("backward_us", Node::floating(block.backward_us));
     one.set("kept_bytes", Node::integer(block.kept_bytes));
+    if (profile.with_cuda) {
+      one.set("forward_cuda_us", Node::floating(block.forward_cuda_us));
+      one.set("backward_cuda_us", Node::floating(block.backward_cuda_us));
+    }
     blocks.items().push_back(std::move(one));
   }
-  for (const ProfileRow& row : profile.rows) rows.items().push_back(row_node(row));
+  for (const ProfileRow& row : profile.rows) rows.items().push_back(row_node(row, profile.with_cuda));
   for (const MemoryPoint& point : profile.memory) {
     memory.items().push_back(Node::sequence({Node::floating(point.ms), Node::integer(point.bytes)}));
   }

@@ -9,23 +9,27 @@
 
 namespace runner::store {
 
-/// One operation or range over all recorded steps; where shapes were recorded, with one set of them.
+/// One operation, range or kernel over all recorded steps; where shapes were recorded, with one set of them.
 struct ProfileRow {
   std::string name;         ///< `aten::addmm`, `h.0`, `ProfilerStep*`
   std::string shapes = {};  ///< of its inputs: `[[8, 32], [32, 64], []]`; "" where none were recorded
   bool is_range = false;    ///< a range of the program, not an operation
+  bool is_kernel = false;   ///< or a copy; what the GPU ran, which has no time on the CPU
   std::int64_t calls = 0;
   double cpu_us = 0, self_cpu_us = 0;              ///< with, and without, what lies in it
   std::int64_t cpu_bytes = 0, self_cpu_bytes = 0;  ///< taken minus given back
-  std::int64_t flops = 0;                          ///< estimated; 0 without a formula
+  double cuda_us = 0, self_cuda_us = 0;            ///< of the kernels that it started; of a kernel its own, in both
+  std::int64_t cuda_bytes = 0, self_cuda_bytes = 0;
+  std::int64_t flops = 0;  ///< estimated; 0 without a formula
 };
 
 /// One block of the model over all recorded steps.
 struct ProfileBlock {
   std::string name;
-  std::int64_t calls = 0;                  ///< forward passes
-  double forward_us = 0, backward_us = 0;  ///< backward without the adding up of the parameters' gradients
-  std::int64_t kept_bytes = 0;             ///< what the forward passes left allocated, together
+  std::int64_t calls = 0;                            ///< forward passes
+  double forward_us = 0, backward_us = 0;            ///< backward without the adding up of the parameters' gradients
+  double forward_cuda_us = 0, backward_cuda_us = 0;  ///< of the kernels that these started
+  std::int64_t kept_bytes = 0;                       ///< what the forward passes left allocated, together
 };
 
 /// Growth of tensor memory since the recording began.
@@ -51,6 +55,7 @@ struct ProfileTable {
 struct Profile {
   std::string trace;  ///< file name of the trace
   bool with_shapes = false, with_memory = false, with_flops = false;
+  bool with_cuda = false;  ///< events of the GPU were recorded; steps' peaks and `memory` are the GPU's
   double model_flops = 0;  ///< of the recorded steps: matrix products of the model's blocks, forward and backward
   double peak_flops = 0;   ///< per second, as `roux env --measure` found; 0: never measured
   std::string peak_of;     ///< the number format of that peak: `float32`
@@ -61,7 +66,8 @@ struct Profile {
   ProfileTable table;               ///< as the recipe asks for it
 
   static constexpr std::size_t kMemoryPointsMax = 1000;
-  double total_us() const;  ///< of the recorded steps
+  double total_us() const;       ///< of the recorded steps
+  double total_cuda_us() const;  ///< of all kernels
 };
 
 core::Node to_node(const Profile& profile);

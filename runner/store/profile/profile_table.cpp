@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <initializer_list>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -42,12 +43,19 @@ std::string memory_text(std::int64_t bytes) {
   return std::to_string(bytes) + " B";
 }
 
+double each(double us, const ProfileRow& row) { return row.calls > 0 ? us / static_cast<double>(row.calls) : 0.0; }
+
 double sort_value(const ProfileRow& row, const std::string& by) {
   if (by == "self_cpu_time_total") return row.self_cpu_us;
   if (by == "cpu_time_total") return row.cpu_us;
-  if (by == "cpu_time") return row.calls > 0 ? row.cpu_us / static_cast<double>(row.calls) : 0.0;
+  if (by == "cpu_time") return each(row.cpu_us, row);
+  if (by == "self_cuda_time_total") return row.self_cuda_us;
+  if (by == "cuda_time_total") return row.cuda_us;
+  if (by == "cuda_time") return each(row.cuda_us, row);
   if (by == "self_cpu_memory_usage") return static_cast<double>(row.self_cpu_bytes);
   if (by == "cpu_memory_usage") return static_cast<double>(row.cpu_bytes);
+  if (by == "self_cuda_memory_usage") return static_cast<double>(row.self_cuda_bytes);
+  if (by == "cuda_memory_usage") return static_cast<double>(row.cuda_bytes);
   if (by == "flops") return static_cast<double>(row.flops);
   RUNNER_ASSERT(by == "count", "the schema and the command know the words to sort by");
   return static_cast<double>(row.calls);
@@ -56,27 +64,31 @@ double sort_value(const ProfileRow& row, const std::string& by) {
 /// One row a name, the shapes forgotten; in the order of their first one.
 std::vector<ProfileRow> joined(const std::vector<ProfileRow>& rows) {
   std::vector<ProfileRow> all;
-  std::map<std::pair<std::string, bool>, std::size_t> where;
+  std::map<std::tuple<std::string, bool, bool>, std::size_t> where;
   for (const ProfileRow& row : rows) {
-    const auto [found, fresh] = where.emplace(std::pair(row.name, row.is_range), all.size());
-    if (fresh) all.push_back({.name = row.name, .is_range = row.is_range});
+    const auto [found, fresh] = where.emplace(std::tuple(row.name, row.is_range, row.is_kernel), all.size());
+    if (fresh) all.push_back({.name = row.name, .is_range = row.is_range, .is_kernel = row.is_kernel});
     ProfileRow& sum = all[found->second];
     sum.calls += row.calls;
     sum.cpu_us += row.cpu_us;
     sum.self_cpu_us += row.self_cpu_us;
     sum.cpu_bytes += row.cpu_bytes;
     sum.self_cpu_bytes += row.self_cpu_bytes;
+    sum.cuda_us += row.cuda_us;
+    sum.self_cuda_us += row.self_cuda_us;
+    sum.cuda_bytes += row.cuda_bytes;
+    sum.self_cuda_bytes += row.self_cuda_bytes;
     sum.flops += row.flops;
   }
   return all;
 }
 
-/// Cells under titles, each column as wide as it is told, to the right; torch.profiler's look.
+/// Cells under titles, each column as wide as it is told or its title, to the right; torch.profiler's look.
 class Grid {
  public:
   void add(std::string title, std::size_t width) {
+    widths_.push_back(std::max(width, title.size()));
     titles_.push_back(std::move(title));
-    widths_.push_back(width);
   }
 
   std::string head() const {
@@ -124,7 +136,8 @@ std::string steps_text(const Profile& profile) {
   if (profile.with_memory) {
     std::int64_t peak = 0;
     for (const ProfileStep& step : profile.steps) peak = std::max(peak, step.peak_bytes);
-    text += ", peak memory " + memory_text(peak) + " above the start of a step";
+    text += std::string(", peak memory ") + (profile.with_cuda ? "of the GPU " : "") + memory_text(peak) +
+            " above the start of a step";
   }
   return text + "\ntrace " + core::printable(profile.trace) + "\n";
 }
@@ -136,6 +149,9 @@ std::string blocks_text(const Profile& profile) {
   Grid grid;
   grid.add("Block", std::min(width, kNameMax));
   for (const char* title : {"Forward", "Forward %", "Backward", "Backward %"}) grid.add(title, kColumn);
+  if (profile.with_cuda) {
+    for (const char* title : {"CUDA fwd", "CUDA fwd %", "CUDA bwd", "CUDA bwd %"}) grid.add(title, kColumn);
+  }
   if (profile.with_memory) grid.add("Saved / pass", kColumn);
   grid.add("# of Calls", kColumn);
   std::string text = "\n" + grid.head();
@@ -143,6 +159,12 @@ std::string blocks_text(const Profile& profile) {
     std::vector<std::string> cells = {core::printable(block.name), time_text(block.forward_us),
                                       share_text(block.forward_us, profile.total_us()), time_text(block.backward_us),
                                       share_text(block.backward_us, profile.total_us())};
+    if (profile.with_cuda) {
+      for (const double us : {block.forward_cuda_us, block.backward_cuda_us}) {
+        cells.push_back(time_text(us));
+        cells.push_back(share_text(us, profile.total_cuda_us()));
+      }
+    }
     if (profile.with_memory) cells.push_back(memory_text(block.calls > 0 ? block.kept_bytes / block.calls : 0));
     cells.push_back(std::to_string(block.calls));
     text += grid.row(cells);
@@ -156,6 +178,10 @@ std::string rate_text(double flops_per_s, const Profile& profile) {
   return text;
 }
 
+double product_us(const ProfileRow& row, const Profile& profile) {
+  return profile.with_cuda ? row.self_cuda_us : row.self_cpu_us;
+}
+
 /// Achieved against what the machine can do: of the model as a whole, and of its most expensive products.
 std::string roofline_text(const Profile& profile) {
   std::string text;
@@ -166,7 +192,7 @@ std::string roofline_text(const Profile& profile) {
   if (profile.with_flops) {
     std::vector<ProfileRow> products;
     for (const ProfileRow& row : joined(profile.rows)) {
-      if (row.flops > 0 && row.self_cpu_us > 0) products.push_back(row);
+      if (row.flops > 0 && product_us(row, profile) > 0) products.push_back(row);
     }
     std::stable_sort(products.begin(), products.end(), [](const auto& a, const auto& b) { return a.flops > b.flops; });
     if (products.size() > kProductsShown) products.resize(kProductsShown);
@@ -175,12 +201,12 @@ std::string roofline_text(const Profile& profile) {
       return row.flops < least;
     });
     for (const ProfileRow& row : products) {
-      const double rate = static_cast<double>(row.flops) / (row.self_cpu_us * 1e-6);
-      text += core::printable(row.name) + ": " + rate_text(rate, profile) + ", " +
-              share_text(row.self_cpu_us, profile.total_us()) + " of the time\n";
+      const double us = product_us(row, profile);
+      text += core::printable(row.name) + ": " + rate_text(static_cast<double>(row.flops) / (us * 1e-6), profile) +
+              ", " + share_text(us, profile.total_us()) + " of the time\n";
     }
   }
-  if (text.empty()) return "";
+  if (text.empty() || profile.with_cuda) return text;  // `roux env --measure` knows the peak of the CPU
   if (profile.peak_flops > 0) {
     return text + "peak: " + core::format_count(profile.peak_flops) + "FLOP/s in " + profile.peak_of +
            " matrix products, measured by `roux env --measure`\n";
@@ -197,6 +223,7 @@ std::string table_text(const Profile& profile, const ProfileTable& table) {
   });
   std::size_t name_width = 4, shapes_width = 4;
   double total = 0;
+  const double cuda_total = profile.total_cuda_us();
   for (const ProfileRow& row : rows) {
     name_width = std::max(name_width, core::printable(row.name).size() + 4);
     shapes_width = std::max(shapes_width, row.shapes.size() + 4);
@@ -210,7 +237,11 @@ std::string table_text(const Profile& profile, const ProfileTable& table) {
   grid.add("Name", name_width);
   for (const char* title : {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"})
     grid.add(title, kColumn);
+  if (profile.with_cuda) {
+    for (const char* title : {"Self CUDA", "Self CUDA %", "CUDA total", "CUDA time avg"}) grid.add(title, kColumn);
+  }
   if (profile.with_memory) grid.add("CPU Mem", kColumn), grid.add("Self CPU Mem", kColumn);
+  if (profile.with_memory && profile.with_cuda) grid.add("CUDA Mem", kColumn), grid.add("Self CUDA Mem", kColumn);
   grid.add("# of Calls", kColumn);
   if (shapes) grid.add("Input Shapes", shapes_width);
   if (unit > 0) grid.add(unit_name, kColumn);
@@ -226,10 +257,15 @@ std::string table_text(const Profile& profile, const ProfileTable& table) {
                                       time_text(row.self_cpu_us),
                                       share_text(row.cpu_us, total),
                                       time_text(row.cpu_us),
-                                      time_text(row.calls > 0 ? row.cpu_us / static_cast<double>(row.calls) : 0.0)};
-    if (profile.with_memory) {
-      cells.push_back(memory_text(row.cpu_bytes));
-      cells.push_back(memory_text(row.self_cpu_bytes));
+                                      time_text(each(row.cpu_us, row))};
+    const auto add = [&cells](std::initializer_list<std::string> more) { cells.insert(cells.end(), more); };
+    if (profile.with_cuda) {
+      add({time_text(row.self_cuda_us), share_text(row.self_cuda_us, cuda_total), time_text(row.cuda_us),
+           time_text(each(row.cuda_us, row))});
+    }
+    if (profile.with_memory) add({memory_text(row.cpu_bytes), memory_text(row.self_cpu_bytes)});
+    if (profile.with_memory && profile.with_cuda) {
+      add({memory_text(row.cuda_bytes), memory_text(row.self_cuda_bytes)});
     }
     cells.push_back(std::to_string(row.calls));
     if (shapes) cells.push_back(row.shapes.substr(0, shapes_width));
@@ -238,7 +274,9 @@ std::string table_text(const Profile& profile, const ProfileTable& table) {
   }
   text += grid.foot();
   if (shown < rows.size()) text += "(" + std::to_string(rows.size() - shown) + " more)\n";
-  return text + "Self CPU time total: " + time_text(total) + "\n";
+  text += "Self CPU time total: " + time_text(total) + "\n";
+  if (profile.with_cuda) text += "Self CUDA time total: " + time_text(cuda_total) + "\n";
+  return text;
 }
 
 std::string profile_text(const Profile& profile, const ProfileTable& table) {

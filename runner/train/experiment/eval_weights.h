@@ -5,7 +5,7 @@
 namespace runner::train {
 
 /// While this lives, the model holds the weights to evaluate and save: their average with `weight_averaging` or a
-/// schedule-free optimizer, otherwise the trained ones. The destructor restores the trained weights bit for bit.
+/// schedule-free optimizer, otherwise the trained ones. The destructor restores the trained weights bitwise.
 class EvalWeights {
  public:
   explicit EvalWeights(const Experiment& experiment) : experiment_(experiment) { swap(experiment, true); }

@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/experiment/weight_average.h"
 
 namespace runner::train {
@@ -139,6 +141,8 @@ class Rehearsal {
       : experiment_(experiment),
         model_(*experiment.model),
         options_(on_the_cpu(stepper_options(experiment.recipe))),
+        on_gpu_(!device_of(experiment.recipe).is_cpu()),
+        batch_bytes_(batch_bytes(experiment.train_data->signature(), options_.loader.micro_batch_size)),
         frees_gradients_(experiment.optimizer->steps_in_backward()),
         self_(std::make_shared<Rehearsal*>(this)) {
     watch_blocks();
@@ -161,10 +165,7 @@ class Rehearsal {
     ledger_.change(Ledger::kWeights, bytes_of(model_.parameters()) + bytes_of(model_.buffers()));
     ledger_.change(Ledger::kOptimizer, static_cast<double>(experiment_.optimizer->state_bytes()));
     ledger_.change(Ledger::kWeightAverage, static_cast<double>(experiment_.weight_average->bytes()));
-    const auto& data = experiment_.train_data->signature();
-    const double batch = batch_bytes(data, options_.loader.micro_batch_size);
-    const double ahead = static_cast<double>(options_.loader.num_workers * options_.loader.prefetch_factor);
-    const Bytes batches(ledger_, Ledger::kBatches, batch * (static_cast<double>(options_.accumulation_steps) + ahead));
+    std::optional<Bytes> batches(std::in_place, ledger_, Ledger::kBatches, batch_bytes_ * batches_held());
     // The exchange buffers coexist with the gradients accumulated before the last pass.
     const bool exchanged_apart =
         options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
@@ -173,9 +174,10 @@ class Rehearsal {
     try {
       // The first micro-batch starts without gradients, the second with those of the first.
       for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
-        forward_backward(batch_on_meta(data, samples));
+        forward_backward(batch_on_meta(experiment_.train_data->signature(), samples));
       }
       ledger_.settle();
+      if (on_gpu_) batches.reset();  // the passes have freed it
       move_weights();
       evaluate();
     } catch (const c10::Error& error) {
@@ -185,7 +187,18 @@ class Rehearsal {
     return std::move(ledger_);
   }
 
+  /// Bytes of the micro-batches that wait in the memory of the CPU for their turn on a GPU.
+  double waiting_bytes() const { return on_gpu_ ? batch_bytes_ * batches_read() : 0.0; }
+
  private:
+  /// Micro-batches of a step, and those that the loader reads ahead.
+  double batches_read() const {
+    return static_cast<double>(options_.accumulation_steps +
+                               options_.loader.num_workers * options_.loader.prefetch_factor);
+  }
+  /// Those on the device that trains. A GPU gets each with its forward pass.
+  double batches_held() const { return on_gpu_ ? 1.0 : batches_read(); }
+
   class GradientHook final : public torch::autograd::PostAccumulateGradHook {
    public:
     explicit GradientHook(Rehearsal& rehearsal) : rehearsal_(rehearsal) {}
@@ -298,6 +311,8 @@ class Rehearsal {
   const Experiment& experiment_;
   Model& model_;
   const StepperOptions options_;
+  const bool on_gpu_;
+  const double batch_bytes_;  ///< of one micro-batch
   const bool frees_gradients_;
   const std::shared_ptr<Rehearsal*> self_;
   Ledger ledger_;
@@ -305,11 +320,19 @@ class Rehearsal {
   std::string pass_;  ///< `in the backward pass of `, before a block's name; empty where it is not said
 };
 
+/// What is saved from a GPU is copied to the memory of the CPU in any case.
+bool copies_checkpoints(const resolve::Recipe& recipe) {
+  const auto& saves = recipe.checkpoint;
+  const bool between_steps = saves.save_steps || saves.save_best;
+  return device_of(recipe).is_cpu() ? saves.async_save && between_steps : between_steps || saves.save_at_end;
+}
+
 }  // namespace
 
 MemoryEstimate estimate_memory(const Experiment& experiment) {
   MemoryEstimate estimate;
-  const Ledger ledger = Rehearsal(experiment).run(estimate.unknown);
+  Rehearsal rehearsal(experiment);
+  const Ledger ledger = rehearsal.run(estimate.unknown);
   estimate.weights = ledger.at_peak(Ledger::kWeights);
   estimate.optimizer = ledger.at_peak(Ledger::kOptimizer);
   estimate.weight_average = ledger.at_peak(Ledger::kWeightAverage);
@@ -317,12 +340,12 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   estimate.batches = ledger.at_peak(Ledger::kBatches);
   estimate.activations = ledger.at_peak(Ledger::kActivations);
   estimate.when = ledger.when();
+  estimate.waiting_batches = rehearsal.waiting_bytes();
   estimate.data_sets = static_cast<double>(experiment.train_data->memory_bytes());
   for (const NamedDataset& set : experiment.eval_data) {
     estimate.data_sets += static_cast<double>(set.data->memory_bytes());
   }
-  const auto& saves = experiment.recipe.checkpoint;
-  if (saves.async_save && (saves.save_steps || saves.save_best)) {
+  if (copies_checkpoints(experiment.recipe)) {
     estimate.copies =
         static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));
   }

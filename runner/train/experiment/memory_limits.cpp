@@ -16,6 +16,7 @@ using core::Node;
 constexpr double kDoubt = 0.1;
 constexpr const char* kHint =
     "use a smaller training.micro_batch_size (auto_micro_batch finds one that fits), or activation_checkpointing";
+constexpr const char* kHostHint = "use a smaller model, or less data in memory";
 
 std::string shown(double bytes) { return core::format_bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
 
@@ -30,8 +31,8 @@ void compare(double needed, double limit, bool shrinks, const core::Location& pl
   }
 }
 
-std::string needs(const MemoryEstimate& estimate) {
-  return "training needs about " + shown(estimate.tensors()) + " for tensors at its peak, " + estimate.when;
+std::string for_tensors(const MemoryEstimate& estimate) {
+  return shown(estimate.tensors()) + " for tensors at its peak, " + estimate.when;
 }
 
 }  // namespace
@@ -40,9 +41,11 @@ void check_gpu_memory(const Experiment& experiment, const MemoryEstimate& estima
                       core::Diagnostics& diagnostics) {
   if (gpu_memory_bytes == 0) return;
   const auto there = static_cast<double>(gpu_memory_bytes), workspace = static_cast<double>(kGpuWorkspaceBytes);
-  compare((1.0 + kGpuReserve) * estimate.tensors() + workspace, there,
-          experiment.recipe.training.auto_micro_batch.has_value(), experiment.recipe.place("device"),
-          "the GPU has " + shown(there) + " of memory, but " + needs(estimate) + ", and CUDA about " + shown(workspace),
+  const double reserve = kGpuReserve * estimate.tensors(), needed = estimate.tensors() + workspace + reserve;
+  compare(needed, there, experiment.recipe.training.auto_micro_batch.has_value(), experiment.recipe.place("device"),
+          "the GPU has " + shown(there) + " of memory, but training needs about " + shown(needed) + ": " +
+              for_tensors(estimate) + ", " + shown(workspace) + " for CUDA itself, and " + shown(reserve) +
+              " for fragmentation",
           diagnostics);
 }
 
@@ -53,16 +56,19 @@ void check_memory(const Experiment& experiment, const MemoryEstimate& estimate, 
   if (training.max_memory) {
     const Node& max_memory = recipe.at("training.max_memory");
     compare(estimate.tensors(), static_cast<double>(*training.max_memory), training.auto_micro_batch.has_value(),
-            max_memory.location(), "max_memory is " + max_memory.scalar_text() + ", but " + needs(estimate),
+            max_memory.location(),
+            "max_memory is " + max_memory.scalar_text() + ", but training needs about " + for_tensors(estimate),
             diagnostics);
   }
   check_gpu_memory(experiment, estimate, gpu_memory_bytes, diagnostics);
   // The recipe may be meant for another machine.
-  const double process = device_of(recipe).is_cpu() ? estimate.process() : estimate.process() - estimate.tensors();
-  if (const auto there = static_cast<double>(core::memory_limit()); process > (1.0 - kDoubt) * there) {
-    diagnostics.warning(
-        recipe.model.location(),
-        "training needs about " + shown(process) + ", but this machine has " + shown(there) + " of memory", kHint);
+  const bool on_cpu = device_of(recipe).is_cpu();
+  const double needed = on_cpu ? estimate.process() : estimate.host();
+  if (const auto there = static_cast<double>(core::memory_limit()); needed > (1.0 - kDoubt) * there) {
+    diagnostics.warning(recipe.model.location(),
+                        "training needs about " + shown(needed) + (on_cpu ? "" : " in the memory of the CPU") +
+                            ", but this machine has " + shown(there) + " of memory",
+                        on_cpu ? kHint : kHostHint);
   }
 }
 

@@ -9,14 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/error.h"
 #include "runner/distributed/process_group.h"
 
 namespace runner::train {
 namespace {
 
-constexpr std::array<std::string_view, 7> kTexts = {
+constexpr std::string_view kCudaError = "CUDA error";
+constexpr std::array<std::string_view, 8> kTexts = {
     " out of memory.",                             // CUDA, HIP, XPU
+    "CUDA error: out of memory",                   // the driver, for what LibTorch does not allocate itself
     "MPS backend out of memory",                   // and what MPS makes of it
     "cuDNN error: CUDNN_STATUS_NOT_SUPPORTED.",    // what cuDNN says when its work space does not fit
     "DefaultCPUAllocator: can't allocate memory",  // c10, refused by the system
@@ -56,11 +57,27 @@ bool is_out_of_memory(const std::exception& error) {
 
 std::string plain_text(const std::exception& error) {
   if (const auto* torch = dynamic_cast<const c10::Error*>(&error); torch != nullptr) {
-    return torch->what_without_backtrace();
+    const std::string text = torch->what_without_backtrace();
+    return text.starts_with(kCudaError) ? text.substr(0, text.find('\n')) : text;  // advice for developers follows
   }
   if (!is_shared(error) && dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
     return "the system has no more memory for this process";
   return error.what();
+}
+
+core::RunError as_run_error(const std::exception& error) {
+  const std::string text = plain_text(error);
+  if (is_out_of_memory(error)) {
+    return core::RunError("out of memory: " + text,
+                          "use a smaller model, smaller batches, a larger training.max_memory, or more memory");
+  }
+  if (text.starts_with(kCudaError)) {
+    return core::RunError(text,
+                          "look at `nvidia-smi` and the kernel's log; `roux resume` continues a run at its last "
+                          "checkpoint, and CUDA_LAUNCH_BLOCKING=1 names the operation that fails");
+  }
+  const bool torch = dynamic_cast<const c10::Error*>(&error) != nullptr;
+  return core::RunError((torch ? "LibTorch: " : "") + text);
 }
 
 void share_out_of_memory(distributed::ProcessGroup& ranks, const std::exception_ptr& mine) {

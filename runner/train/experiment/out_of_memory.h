@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "runner/core/error.h"
+
 namespace runner::distributed {
 class ProcessGroup;
 }
@@ -18,8 +20,10 @@ bool is_out_of_memory(std::string_view text);
 /// The same for an exception: true for std::bad_alloc and c10::OutOfMemoryError; by its text for a c10::Error.
 bool is_out_of_memory(const std::exception& error);
 
-/// The exception's message in one line, without a stack trace.
+/// The exception's message, without a stack trace.
 std::string plain_text(const std::exception& error);
+/// The error of a component, LibTorch, a device or an allocation as a readable message.
+core::RunError as_run_error(const std::exception& error);
 
 /// When a rank ran out of memory: throws the error of the first such rank on every rank; is_out_of_memory() is true for
 /// it. `mine`: this rank's error, or nothing. A collective.

@@ -59,8 +59,11 @@ StepperOptions stepper_options(const resolve::Recipe& recipe) {
                     .rank_0_reads = loader.dispatch_batches,
                     .even = loader.count_repeated_samples && (loader.even_batches || loader.drop_last),
                     .cuts_last_round = loader.dispatch_batches};
-  options.same_generators =
-      std::count(loader.rng_types.begin(), loader.rng_types.end(), sections::loader::RngTypes::kTorch) > 0;
+  const auto synchronizes = [&loader](sections::loader::RngTypes type) {
+    return std::count(loader.rng_types.begin(), loader.rng_types.end(), type) > 0;
+  };
+  options.same_cpu_random = synchronizes(sections::loader::RngTypes::kTorch);
+  options.same_gpu_random = synchronizes(sections::loader::RngTypes::kCuda);
   options.ddp = ddp_options(recipe);
   options.clip = {training.clip_grad_norm, training.clip_grad_value, training.norm_type};
   // With max_memory: a save's copies of the state may leave too little for this step.

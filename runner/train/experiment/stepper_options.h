@@ -31,7 +31,8 @@ struct StepperOptions {
   GradScaler::Options scaler;
   DdpOptions ddp;
   bool guard_needs_norm = false;  ///< the guard needs the gradient norm
-  bool same_generators = false;   ///< all processes start an epoch with rank 0's random state
+  bool same_cpu_random = false;   ///< all processes start an epoch with rank 0's state of the CPU's generator,
+  bool same_gpu_random = false;   ///< or of their GPU's
   bool rewinds = false;           ///< a step may be undone: keep what its forward pass changes
 };
 

@@ -20,11 +20,12 @@ namespace runner::train {
 
 /// What the command line asks of a training, beyond the recipe. Without LibTorch: the program fills it in.
 struct TrainRequest {
-  bool start_new = false;                 ///< --new
-  std::string auto_device = "cpu";        ///< what `device: auto` of a new run is here
-  std::int64_t gpu_memory_bytes = 0;      ///< of the smallest GPU that this machine's ranks use; 0: unknown, or none
-  bool smoke = false;                     ///< --smoke: two steps, one evaluation, one save
-  std::optional<std::string> resume_run;  ///< `roux resume RUN`: its run folder
+  bool start_new = false;                  ///< --new
+  std::string auto_device = "cpu";         ///< what `device: auto` of a new run is here
+  std::int64_t gpu_memory_bytes = 0;       ///< of the smallest GPU that this machine's ranks use; 0: unknown, or none
+  std::vector<std::string> gpu_addresses;  ///< PCI addresses of the GPUs that this process sees, in CUDA's order
+  bool smoke = false;                      ///< --smoke: two steps, one evaluation, one save
+  std::optional<std::string> resume_run;   ///< `roux resume RUN`: its run folder
   std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given
   std::vector<std::string> allow_changes;  ///< --allow-change KEY
   std::string summary_json;                ///< --summary-json FILE

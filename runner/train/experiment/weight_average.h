@@ -33,7 +33,7 @@ class WeightAverage final : public core::Stateful {
   /// The factor of the base learning rates for the next step, given the schedule's factor `scheduled`.
   double lr_factor(std::int64_t steps_done, double scheduled) const;
 
-  /// Puts the average into the model, or with false restores the trained weights bit for bit. Does nothing before the
+  /// Puts the average into the model, or with false restores the trained weights bitwise. Does nothing before the
   /// first update, or if already done.
   void use_average(bool average);
   /// Makes the current values of these weights their average, while the average is in the model.

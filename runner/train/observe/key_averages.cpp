@@ -27,18 +27,20 @@ bool is_left_out(std::string_view name) { return std::find(kLeftOut.begin(), kLe
 
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
-/// Sums of allocations and frees, by time.
+/// Sums of allocations and frees of the CPU or the GPU, by time.
 class MemoryRecords {
  public:
-  explicit MemoryRecords(const std::vector<TracedEvent>& events) {
+  MemoryRecords(const std::vector<TracedEvent>& events, bool on_gpu) {
     for (const TracedEvent& event : events) {
-      if (event.name == kMemory) records_.push_back({event.start_ns, event.bytes});
+      if (event.name == kMemory && event.on_gpu == on_gpu) records_.push_back({event.start_ns, event.bytes});
     }
     std::stable_sort(records_.begin(), records_.end(), [](const auto& a, const auto& b) { return a.ns < b.ns; });
     std::int64_t sum = 0;
     for (const Record& record : records_) sums_.push_back(sum += record.bytes);
     owned_.resize(records_.size() + 1);
   }
+
+  bool empty() const { return records_.empty(); }
 
   /// For the records between two times, inclusive.
   std::int64_t between(std::int64_t begin_ns, std::int64_t end_ns) const {
@@ -50,18 +52,20 @@ class MemoryRecords {
     const auto [first, last] = range(begin_ns, end_ns);
     if (first < last) ++owned_[first], --owned_[last];
   }
-  /// One row for all records outside of events; nothing when there are none.
-  void add_rest(std::vector<ProfileRow>& rows) const {
-    ProfileRow row{.name = std::string(kMemory)};
+  struct Rest {
+    std::int64_t records = 0, bytes = 0;
+  };
+  /// Of the records outside of events.
+  Rest rest() const {
+    Rest rest;
     std::int64_t owners = 0;
     for (std::size_t i = 0; i < records_.size(); ++i) {
       owners += owned_[i];
       if (owners > 0) continue;
-      ++row.calls;
-      row.cpu_bytes += records_[i].bytes;
+      ++rest.records;
+      rest.bytes += records_[i].bytes;
     }
-    row.self_cpu_bytes = row.cpu_bytes;
-    if (row.calls > 0) rows.push_back(std::move(row));
+    return rest;
   }
 
   std::int64_t peak(std::int64_t begin_ns, std::int64_t end_ns) const {
@@ -104,11 +108,32 @@ class MemoryRecords {
   std::vector<int> owned_;  // changes in the number of events that cover a record
 };
 
+/// What is allocated on either side.
+struct Memory {
+  explicit Memory(const std::vector<TracedEvent>& events) : cpu(events, false), gpu(events, true) {}
+
+  /// Of the device that trains.
+  const MemoryRecords& of_training() const { return gpu.empty() ? cpu : gpu; }
+
+  void add_rest(std::vector<ProfileRow>& rows) const {
+    const auto on_cpu = cpu.rest(), on_gpu = gpu.rest();
+    ProfileRow row{.name = std::string(kMemory), .calls = on_cpu.records + on_gpu.records};
+    row.cpu_bytes = row.self_cpu_bytes = on_cpu.bytes;
+    row.cuda_bytes = row.self_cuda_bytes = on_gpu.bytes;
+    if (row.calls > 0) rows.push_back(std::move(row));
+  }
+
+  MemoryRecords cpu, gpu;
+};
+
+/// An event of the CPU.
 struct Span {
   const TracedEvent* event;
-  std::string name;  ///< steps share one
-  std::int64_t bytes = 0;
-  std::int64_t self_ns = 0, self_bytes = 0;
+  std::string name;      ///< steps share one
+  std::uint64_t thread;  ///< a call of CUDA has that of its operation
+  std::int64_t bytes = 0, gpu_bytes = 0;
+  std::int64_t self_ns = 0, self_bytes = 0, self_gpu_bytes = 0;
+  std::int64_t gpu_ns = 0, self_gpu_ns = 0;  ///< of kernels
   int parent = -1;
   std::vector<int> children = {};
   bool is_dropped = false;
@@ -117,14 +142,26 @@ struct Span {
   bool is_async() const { return event->thread != event->end_thread; }
 };
 
+/// An operation that can start kernels.
+bool starts_kernels(const TracedEvent& event) { return !event.on_gpu && event.id != 0 && event.started_by == 0; }
+
 /// By start, the longer one first: a parent comes before its children.
-std::vector<Span> spans_of(const std::vector<TracedEvent>& events, MemoryRecords& memory) {
+std::vector<Span> spans_of(const std::vector<TracedEvent>& events, Memory& memory) {
+  std::map<std::uint64_t, std::uint64_t> threads;  // of operations, by id
+  for (const TracedEvent& event : events) {
+    if (starts_kernels(event)) threads.emplace(event.id, event.thread);
+  }
   std::vector<Span> spans;
   for (const TracedEvent& event : events) {
-    if (is_left_out(event.name)) continue;
-    memory.own(event.start_ns, event.end_ns);
-    spans.push_back({&event, event.name.starts_with(kStep) ? "ProfilerStep*" : event.name,
-                     memory.between(event.start_ns, event.end_ns)});
+    if (event.on_gpu || is_left_out(event.name)) continue;
+    memory.cpu.own(event.start_ns, event.end_ns);
+    memory.gpu.own(event.start_ns, event.end_ns);
+    const auto starter = threads.find(event.started_by);
+    spans.push_back({.event = &event,
+                     .name = event.name.starts_with(kStep) ? "ProfilerStep*" : event.name,
+                     .thread = starter != threads.end() ? starter->second : event.thread,
+                     .bytes = memory.cpu.between(event.start_ns, event.end_ns),
+                     .gpu_bytes = memory.gpu.between(event.start_ns, event.end_ns)});
   }
   std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
     return std::tuple(a.event->start_ns, -a.event->end_ns) < std::tuple(b.event->start_ns, -b.event->end_ns);
@@ -136,7 +173,7 @@ void find_parents(std::vector<Span>& spans) {
   std::map<std::uint64_t, std::vector<int>> open;  // by thread: events that may still contain the next one
   for (std::size_t i = 0; i < spans.size(); ++i) {
     if (spans[i].is_async()) continue;
-    std::vector<int>& stack = open[spans[i].event->thread];
+    std::vector<int>& stack = open[spans[i].thread];
     const auto holds = [&](int parent) {
       const TracedEvent& outer = *spans[static_cast<std::size_t>(parent)].event;
       return spans[i].event->start_ns < outer.end_ns && spans[i].event->end_ns <= outer.end_ns;
@@ -159,8 +196,22 @@ void drop_repeated(std::vector<Span>& spans) {
     // Parents come first, so the parent is one that is kept.
     parent.children = std::move(span.children);
     for (const int child : parent.children) spans[static_cast<std::size_t>(child)].parent = span.parent;
+    parent.self_gpu_ns += span.self_gpu_ns;
     span.children.clear();
     span.is_dropped = true;
+  }
+}
+
+/// Each kernel to its operation.
+void find_kernels(std::vector<Span>& spans, const std::vector<TracedEvent>& events) {
+  std::map<std::uint64_t, Span*> operations;
+  for (Span& span : spans) {
+    if (starts_kernels(*span.event) && !span.is_async()) operations.emplace(span.event->id, &span);
+  }
+  for (const TracedEvent& event : events) {
+    if (!event.on_gpu || is_left_out(event.name)) continue;
+    const auto found = operations.find(event.started_by);
+    if (found != operations.end()) found->second->self_gpu_ns += event.end_ns - event.start_ns;
   }
 }
 
@@ -169,16 +220,34 @@ void find_own_share(std::vector<Span>& spans) {
     if (span.is_async()) continue;
     span.self_ns = span.ns();
     span.self_bytes = span.bytes;
+    span.self_gpu_bytes = span.gpu_bytes;
     for (const int child : span.children) {
       span.self_ns -= spans[static_cast<std::size_t>(child)].ns();
       span.self_bytes -= spans[static_cast<std::size_t>(child)].bytes;
+      span.self_gpu_bytes -= spans[static_cast<std::size_t>(child)].gpu_bytes;
     }
+  }
+  // Children come after their parent.
+  for (auto span = spans.rbegin(); span != spans.rend(); ++span) {
+    span->gpu_ns = span->self_gpu_ns;
+    for (const int child : span->children) span->gpu_ns += spans[static_cast<std::size_t>(child)].gpu_ns;
   }
 }
 
-std::vector<ProfileRow> rows_of(const std::vector<Span>& spans) {
+/// All events of the CPU with what is theirs.
+std::vector<Span> tree_of(const std::vector<TracedEvent>& events, Memory& memory) {
+  std::vector<Span> spans = spans_of(events, memory);
+  find_parents(spans);
+  find_kernels(spans, events);
+  drop_repeated(spans);
+  find_own_share(spans);
+  return spans;
+}
+
+std::vector<ProfileRow> rows_of(const std::vector<Span>& spans, const std::vector<TracedEvent>& events) {
   std::vector<ProfileRow> rows;
   std::map<std::tuple<std::string, std::string, bool>, std::size_t> where;
+  std::map<std::string, std::size_t> kernels;
   for (const Span& span : spans) {
     if (span.is_dropped) continue;
     const TracedEvent& event = *span.event;
@@ -190,7 +259,20 @@ std::vector<ProfileRow> rows_of(const std::vector<Span>& spans) {
     row.self_cpu_us += us(span.self_ns);
     row.cpu_bytes += span.bytes;
     row.self_cpu_bytes += span.self_bytes;
+    row.cuda_us += us(span.gpu_ns);
+    row.self_cuda_us += us(span.self_gpu_ns);
+    row.cuda_bytes += span.gpu_bytes;
+    row.self_cuda_bytes += span.self_gpu_bytes;
     row.flops += event.flops;
+  }
+  for (const TracedEvent& event : events) {
+    if (!event.on_gpu || is_left_out(event.name)) continue;
+    const auto [found, fresh] = kernels.emplace(event.name, rows.size());
+    if (fresh) rows.push_back({.name = event.name, .is_kernel = true});
+    ProfileRow& row = rows[found->second];
+    ++row.calls;
+    row.cuda_us += us(event.end_ns - event.start_ns);
+    row.self_cuda_us = row.cuda_us;
   }
   return rows;
 }
@@ -219,20 +301,17 @@ std::string stacks_of(const std::vector<Span>& spans) {
 }  // namespace
 
 KeyAverages key_averages(const std::vector<TracedEvent>& events) {
-  MemoryRecords memory(events);
-  std::vector<Span> spans = spans_of(events, memory);
-  find_parents(spans);
-  drop_repeated(spans);
-  find_own_share(spans);
+  Memory memory(events);
+  const std::vector<Span> spans = tree_of(events, memory);
   KeyAverages averages;
-  averages.rows = rows_of(spans);
+  averages.rows = rows_of(spans, events);
   memory.add_rest(averages.rows);
   for (const Span& span : spans) {
     if (!span.event->name.starts_with(kStep)) continue;
     averages.steps.push_back({std::strtoll(span.event->name.c_str() + kStep.size(), nullptr, 10), us(span.ns()),
-                              memory.peak(span.event->start_ns, span.event->end_ns)});
+                              memory.of_training().peak(span.event->start_ns, span.event->end_ns)});
   }
-  averages.memory = memory.points(spans.empty() ? 0 : spans.front().event->start_ns);
+  averages.memory = memory.of_training().points(spans.empty() ? 0 : spans.front().event->start_ns);
   averages.stacks = stacks_of(spans);
   return averages;
 }
@@ -259,18 +338,22 @@ std::vector<store::ProfileBlock> block_averages(const std::vector<TracedEvent>& 
     }
     return nullptr;
   };
-  const MemoryRecords memory(events);
-  for (const TracedEvent& event : events) {
+  Memory memory(events);
+  for (const Span& span : tree_of(events, memory)) {
+    const TracedEvent& event = *span.event;
     if (event.is_range) {
       const auto found = where.find(event.name);
       if (found == where.end()) continue;
       store::ProfileBlock& block = blocks[found->second];
       ++block.calls;
-      block.forward_us += us(event.end_ns - event.start_ns);
-      block.kept_bytes += memory.between(event.start_ns, event.end_ns);
+      block.forward_us += us(span.ns());
+      block.forward_cuda_us += us(span.gpu_ns);
+      block.kept_bytes += memory.of_training().between(event.start_ns, event.end_ns);
     } else if (event.sequence >= 0 && event.name.starts_with(kBackwardNode)) {
       if (const BlockPass* pass = block_of(event.sequence)) {
-        blocks[pass->block].backward_us += us(event.end_ns - event.start_ns);
+        store::ProfileBlock& block = blocks[pass->block];
+        block.backward_us += us(span.ns());
+        block.backward_cuda_us += us(span.gpu_ns);
       }
     }
   }

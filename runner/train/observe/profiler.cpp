@@ -3,6 +3,7 @@
 #include <ATen/SequenceNumber.h>
 #include <ATen/record_function.h>
 #include <c10/util/Logging.h>
+#include <kineto/ActivityType.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/tensor/device.h"
 #include "generated/section/profiler.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
@@ -80,22 +82,35 @@ std::string shapes_text(const kineto::KinetoEvent& event) {
   return text + "]";
 }
 
-std::vector<TracedEvent> traced(const kineto::ProfilerResult& result, bool with_shapes) {
+/// What Kineto shows of a range among the kernels.
+bool is_range_of_gpu(const kineto::KinetoEvent& event) {
+  return event.activityType() == static_cast<std::uint8_t>(libkineto::ActivityType::GPU_USER_ANNOTATION);
+}
+
+struct TracedParts {
+  bool shapes = false, gpu = false;
+};
+
+std::vector<TracedEvent> traced(const kineto::ProfilerResult& result, TracedParts with) {
   std::vector<TracedEvent> events;
   events.reserve(result.events().size());
   for (const kineto::KinetoEvent& event : result.events()) {
-    if (event.deviceType() != c10::DeviceType::CPU || event.isHiddenEvent()) continue;
+    if (event.isHiddenEvent() || is_range_of_gpu(event)) continue;
     TracedEvent one;
+    one.on_gpu = event.deviceType() != c10::DeviceType::CPU;
+    if (one.on_gpu && !with.gpu) continue;
     one.name = event.name();
     one.start_ns = static_cast<std::int64_t>(event.startNs());
     one.end_ns = static_cast<std::int64_t>(event.endNs());
     one.thread = event.startThreadId();
     one.end_thread = event.endThreadId();
-    one.is_range = event.scope() == static_cast<std::uint8_t>(at::RecordScope::USER_SCOPE);
-    if (with_shapes) one.shapes = shapes_text(event);
+    one.is_range = !one.on_gpu && event.scope() == static_cast<std::uint8_t>(at::RecordScope::USER_SCOPE);
+    if (with.shapes && !one.on_gpu) one.shapes = shapes_text(event);
     one.flops = static_cast<std::int64_t>(event.flops());
     one.sequence = event.sequenceNr();
     one.bytes = event.nBytes();
+    one.id = event.correlationId();
+    one.started_by = event.linkedCorrelationId();
     events.push_back(std::move(one));
   }
   return events;
@@ -115,6 +130,10 @@ class Profiler::Recorder {
         schedule_{config_.schedule.skip_first, config_.schedule.wait, config_.schedule.warmup, config_.schedule.active,
                   config_.schedule.repeat} {
     silence();
+    if (wants_gpu() && !experiment_.device.is_cuda()) {
+      core::log_warning("no kernels are profiled: the device is " + components::to_text(experiment_.device) +
+                        ", and CUPTI records those of NVIDIA GPUs");
+    }
     for (const auto& block : experiment_.model->blocks()) names_.push_back(block->name());
     experiment_.model->add_hooks({
         .before_forward =
@@ -195,7 +214,17 @@ class Profiler::Recorder {
                           config_.with_flops, config_.with_modules, {}, trace_id_);
   }
 
-  static std::set<ActivityType> activities() { return {ActivityType::CPU}; }
+  bool wants_gpu() const {
+    const auto& wanted = *config_.activities;
+    return std::find(wanted.begin(), wanted.end(), sections::profiler::Activities::kCuda) != wanted.end();
+  }
+  bool records_kernels() const { return wants_gpu() && experiment_.device.is_cuda(); }
+
+  std::set<ActivityType> activities() const {
+    std::set<ActivityType> recorded = {ActivityType::CPU};
+    if (records_kernels()) recorded.insert(ActivityType::CUDA);
+    return recorded;
+  }
 
   void prepare() {
     char id[33];
@@ -226,8 +255,9 @@ class Profiler::Recorder {
 
   /// A profile must not fail the training: a failed write is a warning.
   void stop_and_write(const Progress& progress) {
-    recording_ = false;
     try {
+      if (records_kernels()) components::synchronize(experiment_.device);  // else it lacks kernels that are under way
+      recording_ = false;
       const auto result = kineto::disableProfiler();
       write(*result, progress);
     } catch (const std::exception& error) {
@@ -263,14 +293,15 @@ class Profiler::Recorder {
   }
 
   void write_summary(const kineto::ProfilerResult& result, const Progress& progress, const std::string& stem,
-                     const std::string& trace) const {
-    const std::vector<TracedEvent> events = traced(result, sees_shapes());
+                     const std::string& trace) {
+    const std::vector<TracedEvent> events = traced(result, {.shapes = sees_shapes(), .gpu = wants_gpu()});
     KeyAverages averages = key_averages(events);
     store::Profile profile;
     profile.trace = trace;
     profile.with_shapes = sees_shapes();
     profile.with_memory = config_.profile_memory;
     profile.with_flops = config_.with_flops;
+    profile.with_cuda = std::any_of(events.begin(), events.end(), [](const TracedEvent& one) { return one.on_gpu; });
     // As in StepMetrics: three passes over the matrix products.
     const std::int64_t positions = std::max<std::int64_t>(1, experiment_.train_data->signature().max_seq_len);
     const std::int64_t ranks = experiment_.ranks != nullptr ? experiment_.ranks->size() : 1;
@@ -285,6 +316,11 @@ class Profiler::Recorder {
     profile.table = {std::string(to_text(config_.sort_by)), config_.row_limit, config_.group_by_input_shape};
     core::write_file_atomic(stem + ".key_averages.json", core::to_json(store::to_node(profile), -1) + "\n").value();
     core::write_file_atomic(stem + ".key_averages.txt", store::profile_text(profile, profile.table)).value();
+    if (records_kernels() && profile.total_cuda_us() == 0.0 && !std::exchange(told_of_none_, true)) {
+      core::log_warning(
+          "the profile holds no kernels: CUPTI recorded none; another profiler may be using it, and "
+          "KINETO_LOG_LEVEL=1 shows what it says");
+    }
     if (config_.with_stack) core::write_file_atomic(stem + ".stacks.txt", averages.stacks).value();
   }
 
@@ -303,6 +339,7 @@ class Profiler::Recorder {
   std::int64_t count_ = 0;
   ProfileAction last_ = ProfileAction::kNone;
   bool prepared_ = false, recording_ = false, started_ = false;
+  bool told_of_none_ = false;  // that there were no kernels
   std::string trace_id_;
   AccumulationWindow window_;
   std::unique_ptr<Range> step_;

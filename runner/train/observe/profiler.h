@@ -9,11 +9,11 @@
 
 namespace runner::train {
 
-/// Records some steps with LibTorch's own profiler, as set by the recipe's `profiler`: operations, ranges around steps
-/// (`ProfilerStep#N` after N steps), around each block's forward pass (its name) and around the parts of a step that
-/// the Stepper marks. Each cycle writes a trace to `profile/rank-0.TIME_NS.pt.trace.json` in the run's folder, or to
-/// `output_trace_dir`, and next to it a summary as text and JSON. One profiler per process can record at a time; all
-/// calls on the loop's thread.
+/// Records some steps with LibTorch's own profiler, as set by the recipe's `profiler`: operations, kernels of a GPU,
+/// ranges around steps (`ProfilerStep#N` after N steps), around each block's forward pass (its name) and around the
+/// parts of a step that the Stepper marks. Each cycle writes a trace to `profile/rank-0.TIME_NS.pt.trace.json` in the
+/// run's folder, or to `output_trace_dir`, and next to it a summary as text and JSON. One profiler per process can
+/// record at a time; all calls on the loop's thread.
 class Profiler {
  public:
   /// `peak_flops`: of this machine for the recipe's precision, in FLOP/s; 0 when not measured.

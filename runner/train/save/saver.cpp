@@ -26,6 +26,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/weight_average.h"
 #include "runner/train/save/rank_states.h"
 #include "runner/train/save/save_task.h"
@@ -76,7 +77,7 @@ Saver::~Saver() {
   try {
     under_way_.get();
   } catch (const std::exception& error) {
-    core::log_warning(error.what());  // the run ends for another reason, reported elsewhere
+    core::log_warning(plain_text(error));  // the run ends for another reason, reported elsewhere
   }
 }
 
@@ -111,9 +112,10 @@ void Saver::prepare() {
 }
 
 bool Saver::copies_fit(std::int64_t bytes) const {
-  // Gradients and optimizer state are not allocated yet and take about as much again.
   const std::int64_t free = core::free_memory();
-  if (bytes <= free / 2) return true;
+  // On the CPU gradients and optimizer state are not allocated yet and take about as much again.
+  const std::int64_t room = experiment_.device.is_cpu() ? free / 2 : free;
+  if (bytes <= room) return true;
   core::log_info("a checkpoint of " + core::format_bytes(bytes) + " is too large to be copied in " +
                  core::format_bytes(free) + " of free memory: saves are synchronous");
   return false;

@@ -66,7 +66,7 @@ void Stepper::begin_window() {
   optimizer_began_ = false;
   pending_.reset();
   window_start_ = loader_.position();
-  if (options_.same_generators && loader_.position().sample == 0) strategy_->sync_rng_states();
+  if (loader_.position().sample == 0) strategy_->sync_rng_states();
   if (!options_.rewinds) return;
   window_random_ = components::RandomState::now(experiment_.device);
   window_buffers_.emplace(experiment_.model->buffers());

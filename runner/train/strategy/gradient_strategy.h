@@ -77,7 +77,7 @@ class GradientStrategy {
 
   // A step.
 
-  /// Sets the random generators of all ranks to rank 0's state.
+  /// At the start of an epoch: sets those random generators to rank 0's state that the recipe synchronizes.
   virtual void sync_rng_states() {}
   virtual void begin_step(const StepPlan& /*plan*/) {}
   /// Factor for the loss of this rank.

@@ -19,8 +19,10 @@ constexpr std::size_t kOwnNotes = 1;  // whether the rank's memory ran out
 
 RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
     : ranks_(*inputs.experiment.ranks),
-      device_(inputs.experiment.device),
       gradients_(ranks_, inputs.parameters, inputs.options.ddp, kOwnNotes + inputs.notes, use) {
+  const c10::Device& device = inputs.experiment.device;
+  if (inputs.options.same_cpu_random) generators_.emplace_back(c10::kCPU);
+  if (inputs.options.same_gpu_random && !device.is_cpu()) generators_.push_back(device);
   if (inputs.experiment.model->buffers().empty()) return;
   const auto of = inputs.options.ddp.broadcast_buffers ? BufferSync::Of::kFirst : BufferSync::Of::kAll;
   statistics_ = std::make_unique<BufferSync>(*inputs.experiment.model, ranks_, of);
@@ -28,8 +30,9 @@ RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
 
 // The generator of the sample order never differs.
 void RankExchange::sync_rng_states() {
-  const std::string mine = components::RandomState::now(device_).bytes();
-  components::RandomState::of(ranks_.from_rank_0(mine, "random numbers of an epoch"), device_).restore();
+  if (generators_.empty()) return;
+  const std::string mine = components::RandomState::now(generators_).bytes();
+  components::RandomState::of(ranks_.from_rank_0(mine, "random numbers of an epoch"), generators_).restore();
 }
 
 void RankExchange::begin_step() {

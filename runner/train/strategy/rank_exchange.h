@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "runner/train/strategy/buffer_sync.h"
 #include "runner/train/strategy/make_strategy.h"
@@ -28,7 +29,7 @@ class RankExchange {
 
  private:
   distributed::ProcessGroup& ranks_;
-  c10::Device device_;
+  std::vector<c10::Device> generators_;  // those to synchronize
   RankGradients gradients_;
   std::unique_ptr<BufferSync> statistics_;  // null without running statistics
 };

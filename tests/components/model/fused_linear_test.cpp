@@ -13,7 +13,7 @@
 
 using components::model::fused_linear;
 
-TEST_CASE("one node gives the numbers of linear and relu, bit for bit", "[model][fused_linear]") {
+TEST_CASE("one node is bitwise equal to linear and relu", "[model][fused_linear]") {
   struct Case {
     const char* name;
     std::int64_t samples, in, out;

@@ -190,7 +190,7 @@ TEST_CASE("rates are the group's times the schedule's factor", "[optimizer]") {
   CHECK(tests::to_numbers(parameters[1].tensor)[0] == Approx(1.0 - 0.05 * 2.0));  // gradient 2
 }
 
-TEST_CASE("a saved optimizer goes on bit for bit", "[optimizer][state]") {
+TEST_CASE("a saved optimizer resumes bit-identically", "[optimizer][state]") {
   for (const char* recipe : {"{type: adamw, lr: 0.1, no_decay: 1d}",
                              "{type: adam, lr: 0.1, amsgrad: true, weight_decay: 0.1}",
                              "{type: sgd, lr: 0.1, momentum: 0.9}",

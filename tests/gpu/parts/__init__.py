@@ -2,7 +2,7 @@
 
 A part is a function of a Lab (what can be run) and a Record (what was found). One more is one more line here.
 """
-from . import numerics, resources, speed
+from . import numerics, profile, resources, speed
 
 PARTS = {
     "environment": (resources.environment, 50),
@@ -11,9 +11,10 @@ PARTS = {
     "precision": (numerics.precision, 150),
     "memory": (resources.memory, 110),
     "nccl": (resources.nccl, 40),
-    "speed-gpt": (speed.gpt, 420),
+    "profile": (profile.profile, 50),
+    "speed-gpt": (speed.gpt, 390),
     "speed-resnet": (speed.resnet, 150),
     "speed-mlp": (speed.mlp, 110),
     "speed-startup": (speed.startup, 70),
-    "speed-checkpoint": (speed.checkpoint, 150),
+    "speed-checkpoint": (speed.checkpoint, 130),
 }

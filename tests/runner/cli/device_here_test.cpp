@@ -13,7 +13,7 @@ const std::string kRecipe =
 
 /// The device, or ""; then what was said.
 std::string chosen(const std::string& more, int processes, core::Result<int> gpus, bool shares_process = false,
-                   bool has_driver = false) {
+                   bool has_driver = false, bool may_take_all = true) {
   const auto source =
       std::make_shared<const core::Source>(core::Source{"r.yaml", kRecipe + more + "\n", core::Source::Kind::kFile});
   core::Diagnostics diagnostics;
@@ -21,7 +21,8 @@ std::string chosen(const std::string& more, int processes, core::Result<int> gpu
   INFO(core::render(diagnostics, {}));
   REQUIRE(recipe);
   core::Diagnostics said;
-  const auto device = choose_device(*recipe, {processes, shares_process, has_driver, [&] { return gpus; }}, said);
+  const auto device =
+      choose_device(*recipe, {processes, shares_process, has_driver, may_take_all, [&] { return gpus; }}, said);
   std::string text = device.value_or("");
   for (const core::Diagnostic& diagnostic : said.all()) {
     text += "\n" + diagnostic.message + " (" + diagnostic.hint + ")";
@@ -46,7 +47,7 @@ TEST_CASE("the device follows from the recipe and the machine", "[cli][device]")
       {"one GPU", "", 1, 1, "cuda:0"},
       {"the CPU although there is a GPU", "device: cpu", 1, 1, "cpu"},
       {"several GPUs", "", 1, 4,
-       "cuda:0\nthis machine has 4 GPUs, and one of them is used (--num-processes auto trains on all)"},
+       "cuda:0\nthis machine has 4 GPUs, and one of them is used (--num-processes auto trains on all of them)"},
       {"a GPU for each process", "launch: {num_processes: 2}", 2, 2, "cuda"},
       {"processes without a GPU each", "launch: {num_processes: 2}", 2, 1,
        "cpu\ntraining on the CPU: 2 processes need a GPU each, but this machine has 1 GPU "
@@ -72,6 +73,10 @@ TEST_CASE("a GPU that cannot be used is named", "[cli][device]") {
   CHECK(chosen("", 1, unsupported, false, true) ==
         "cpu\ntraining on the CPU: this roux is built without GPU support (build it)");
   CHECK(chosen("device: cpu", 1, unsupported, false, true) == "cpu");
+}
+
+TEST_CASE("only a run that could take the other GPUs speaks of them", "[cli][device]") {
+  CHECK(chosen("", 1, 4, false, true, false) == "cuda:0");
 }
 
 TEST_CASE("a trial that shares its process trains on the CPU", "[cli][device]") {

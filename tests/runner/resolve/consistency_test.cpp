@@ -265,6 +265,12 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
        "  hint: write device: cuda; launch.gpu_ids chooses the GPUs\n"},
       {"gpus", "GPUs of a training on the CPU", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
        "r.yaml:7:19: warning: launch.gpu_ids has no effect: device is cpu\n  hint: remove one of them\n"},
+      {"random_generators", "the generator of a GPU on the CPU",
+       kParts + kData + kBatch + "device: cpu\nloader: {rng_types: [generator, cuda]}\n",
+       "r.yaml:7:33: error: rng_types lists cuda, but the training is on the CPU\n"
+       "  hint: write torch, whose generator the CPU draws from, or set device: cuda\n"},
+      {"random_generators", "a GPU, or what may be one",
+       kParts + kData + kBatch + "loader: {rng_types: [generator, torch, cuda]}\n", ""},
       {"sweep_metric", "nothing to compare",
        kParts + "data: {train: {type: synthetic, task: regression}}\n" + kBatch +
            "sweep: {parameters: {seed: {values: [1, 2]}}}\n",
@@ -275,6 +281,19 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
            "launch: {num_processes: 2}\nsweep: {isolation: none, parameters: {seed: {values: [1, 2]}}}\n",
        "r.yaml:7:20: error: isolation is none, but launch.num_processes is 2\n"
        "  hint: use isolation: fork, or one process\n"},
+      {"profiler_activities", "kernels on the CPU",
+       kParts + kData + kBatch + "device: cpu\nprofiler: {activities: [cpu, cuda], sort_by: cuda_time_total}\n",
+       "r.yaml:7:30: error: activities lists cuda, but the training is on the CPU\n"
+       "  hint: write activities: cpu, or set device: cuda\n"},
+      {"profiler_activities", "kernels alone", kParts + kData + kBatch + "profiler: {activities: cuda}\n",
+       "r.yaml:6:24: error: activities lists cuda without cpu, which records the steps and what starts the kernels\n"
+       "  hint: write activities: [cpu, cuda]\n"},
+      {"profiler_activities", "a table sorted by what is not recorded",
+       kParts + kData + kBatch + "profiler: {activities: cpu, sort_by: cuda_memory_usage}\n",
+       "r.yaml:6:38: error: sort_by is cuda_memory_usage, but activities does not list cuda\n"
+       "  hint: write activities: [cpu, cuda]\n"},
+      {"profiler_activities", "what may be recorded, once the device is known",
+       kParts + kData + kBatch + "profiler: {with_flops: true, sort_by: self_cuda_time_total}\n", ""},
       {"profiler_activities", "settles without a word", kParts + kData + kBatch + "profiler: {with_flops: true}\n", ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
       {"schedule_end", "no training at a rate of 0",
@@ -305,7 +324,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
   }
 }
 
-TEST_CASE("automatic processes are one for each GPU of each machine", "[recipe][consistency]") {
+TEST_CASE("automatic processes are one per GPU of each machine", "[recipe][consistency]") {
   struct Case {
     const char* keys;
     int gpus;
@@ -313,14 +332,18 @@ TEST_CASE("automatic processes are one for each GPU of each machine", "[recipe][
     const char* why;
   };
   const Case cases[] = {
-      {"launch: {num_processes: auto}", 4, 4, "auto: one for each GPU"},
-      {"launch: {num_processes: auto}", 0, 1, "auto: one, as no GPU can be used"},
-      {"device: cpu\nlaunch: {num_processes: auto}", 4, 1, "auto: one for each machine, as device is cpu"},
-      {"device: cuda:2\nlaunch: {num_processes: auto}", 4, 1, "auto: one for each machine, as device is cuda:2"},
-      {"device: cuda\nlaunch: {num_processes: auto, gpu_ids: [1, 3]}", 4, 2, "auto: one for each GPU"},
-      {"launch: {num_processes: auto, hosts: [a, b]}", 4, 8, "auto: one for each GPU"},
+      {"launch: {num_processes: auto}", 4, 4, "auto: one per GPU"},
+      {"launch: {num_processes: auto}", 0, 1, "auto: one per machine, because no GPU can be used"},
+      {"device: cpu\nlaunch: {num_processes: auto}", 4, 1, "auto: one per machine, because device is cpu"},
+      {"device: cuda:2\nlaunch: {num_processes: auto}", 4, 1, "auto: one per machine, because device is cuda:2"},
+      {"device: cuda\nlaunch: {num_processes: auto, gpu_ids: [1, 3]}", 4, 2, "auto: one per GPU"},
+      {"launch: {num_processes: auto, gpu_ids: [1, 3]}", 0, 1, "auto: one per machine, because no GPU can be used"},
+      {"device: cuda\nlaunch: {num_processes: auto, gpu_ids: [1, 3]}", 0, 1,
+       "auto: one per machine, because no GPU can be used"},
+      {"launch: {num_processes: auto, hosts: [a, b]}", 4, 8, "auto: one per GPU"},
       {"launch: {num_processes: auto, num_machines: 3, main_process_ip: a, machine_rank: 1}", 2, 6,
-       "auto: one for each GPU"},
+       "auto: one per GPU"},
+      {"launch: {num_processes: auto, num_machines: 32, main_process_ip: a}", 8, 256, "auto: one per GPU"},
       {"launch: {num_processes: 3}", 4, 3, nullptr},
   };
   for (const Case& c : cases) {
@@ -338,15 +361,47 @@ TEST_CASE("automatic processes are one for each GPU of each machine", "[recipe][
   }
 }
 
+TEST_CASE("more automatic processes than there can be are refused", "[recipe][consistency]") {
+  const std::string launch = "launch: {num_processes: auto, num_machines: 33, main_process_ip: a}\n";
+  CHECK(settled(kParts + kData + kBatch + launch, 8).messages ==
+        "r.yaml:6:25: error: num_processes is auto, which is 264: 8 on each of 33 machines; the maximum is 256\n"
+        "  hint: write the number of processes\n");
+}
+
 TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
-  const auto activities = [](const std::string& keys) {
-    const core::Node root = settled(kParts + kData + kBatch + "profiler: {" + keys + "}\n").root;
+  const auto activities = [](const std::string& keys, const std::string& more = "") {
+    const core::Node root = settled(kParts + kData + kBatch + "profiler: {" + keys + "}\n" + more).root;
     return core::to_json(*root.at_path("profiler.activities"), -1);
   };
   CHECK(activities("with_flops: true") == "[\"cpu\"]");
   CHECK(activities("output_trace_dir: traces") == "[\"cpu\"]");
   CHECK(activities("with_flops: false") == "null");
   CHECK(activities("row_limit: 5") == "null");
+  CHECK(activities("with_flops: true", "device: cpu\n") == "[\"cpu\"]");
+  CHECK(activities("with_flops: true", "device: cuda:1\n") == "[\"cpu\",\"cuda\"]");
+  CHECK(activities("with_flops: true, activities: cpu", "device: cuda\n") == "[\"cpu\"]");
+}
+
+TEST_CASE("what needs a GPU is refused once auto is settled as the CPU", "[recipe][consistency]") {
+  core::Node root = settled(kParts + kData + kBatch +
+                            "loader: {rng_types: [generator, cuda]}\n"
+                            "profiler: {with_flops: true, sort_by: cuda_time_total}\n")
+                        .root;
+  const auto messages = [&root](const char* device) {
+    root.set("device", core::Node::string(device));
+    core::Diagnostics diagnostics;
+    check_device(root, diagnostics);
+    diagnostics.sort();
+    core::RenderOptions options;
+    options.excerpts = false;
+    return core::render(diagnostics, options);
+  };
+  CHECK(messages("cuda:0").empty());
+  CHECK(messages("cpu") ==
+        "r.yaml:6:33: error: rng_types lists cuda, but the training is on the CPU\n"
+        "  hint: write torch, whose generator the CPU draws from, or set device: cuda\n"
+        "r.yaml:7:39: error: sort_by is cuda_time_total, but activities does not list cuda\n"
+        "  hint: sort by self_cpu_time_total\n");
 }
 
 TEST_CASE("the direction of a metric follows from its name unless set", "[recipe][consistency]") {

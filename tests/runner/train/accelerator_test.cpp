@@ -1,6 +1,8 @@
 // Training on a device other than the CPU, seen on the pretended one. A program of its own (ctest: accelerator): the
 // backend stays registered in the process.
 
+#include <ATen/Context.h>
+#include <ATen/core/Generator.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
@@ -26,6 +28,8 @@
 #include <vector>
 
 #include "components/tensor/device.h"
+#include "components/tensor/download.h"
+#include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/json.h"
@@ -265,6 +269,30 @@ TEST_CASE("ranks with a device each train as ranks on the CPU", "[.][accelerator
   }
 }
 
+TEST_CASE("ranks share the random numbers of the generators that the recipe names", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  const auto drawn_alike = [&](const std::string& types) {
+    accelerator::install();
+    std::vector<std::string> states;
+    std::uint64_t seed = 0;
+    for (const char* device : {kFirst, kSecond}) {
+      at::Generator generator = at::globalContext().defaultGenerator(c10::Device(device));
+      generator.set_current_seed(++seed);
+    }
+    // Two epochs, in each of which both draw as often.
+    train_two_on("pretend", path, {"data.train.num_samples=64", "training.max_steps=8", "loader.rng_types=" + types},
+                 folder);
+    for (const char* device : {kFirst, kSecond}) {
+      states.push_back(components::RandomState::now(std::vector{c10::Device(device)}).bytes());
+    }
+    return states.front() == states.back();
+  };
+  CHECK_FALSE(drawn_alike("[generator, torch]"));
+  CHECK(drawn_alike("[generator, cuda]"));
+}
+
 TEST_CASE("micro-batches are copied aside, and waited for", "[.][accelerator]") {
   const tests::TempDir folder;
   const std::string path = "recipes/smoke/gpt.yaml";
@@ -280,7 +308,7 @@ TEST_CASE("micro-batches are copied aside, and waited for", "[.][accelerator]") 
   CHECK(tests::same_bits(*plain.experiment, *aside.experiment));
 }
 
-TEST_CASE("a checkpoint is copied aside, as the state was at its step", "[.][accelerator]") {
+TEST_CASE("a checkpoint is copied while the training continues, as the state was at its step", "[.][accelerator]") {
   const tests::TempDir folder;
   const std::string path = folder / "spirals.yaml";
   core::write_file_atomic(path, kSpirals).value();
@@ -297,10 +325,51 @@ TEST_CASE("a checkpoint is copied aside, as the state was at its step", "[.][acc
     }
     return files;
   };
-  const auto aside = tensors_at_6("true");
+  const auto late = tensors_at_6("true");
   CHECK(accelerator::late_copies() >= before + 10);  // weights, two moments and the average, at least
   CHECK(accelerator::unrecorded_uses() == unrecorded);
-  CHECK(aside == tensors_at_6("false"));
+  CHECK(late == tensors_at_6("false"));
+}
+
+TEST_CASE("a download has the values of its moment", "[.][accelerator]") {
+  accelerator::install();
+  const c10::Device device(kFirst);
+  const at::Tensor there = at::ones({4}).to(device);
+  components::Download download(device);
+  const at::Tensor copy = download(there);
+  download.end();
+  CHECK(copy.is_pinned());
+  CHECK(std::isnan(copy[0].item<float>()));  // the device has not made it yet
+  SECTION("when it is waited for") {
+    download.wait();
+    CHECK(at::equal(copy, at::ones({4})));
+  }
+  SECTION("although the next kernel changes the tensor") {
+    there.fill_(2.0);
+    download.wait();
+    CHECK(at::equal(copy, at::ones({4})));
+    CHECK(there.sum().item<float>() == 8.0F);
+  }
+  SECTION("or the error of the device") {
+    accelerator::fail_after(0, "CUDA error: unspecified launch failure");
+    CHECK_THROWS_WITH(download.wait(), Catch::Contains("unspecified launch failure"));
+    accelerator::fail_after(0, "");
+  }
+}
+
+TEST_CASE("without page-locked memory a download waits for its copies", "[.][accelerator]") {
+  accelerator::install();
+  const c10::Device device(kSecond);
+  const at::Tensor there = at::ones({4}).to(device);
+  const std::int64_t before = accelerator::late_copies();
+  accelerator::refuse_page_locked_memory(true);
+  components::Download download(device);
+  const at::Tensor copy = download(there);
+  accelerator::refuse_page_locked_memory(false);
+  CHECK_FALSE(copy.is_pinned());
+  CHECK(at::equal(copy, at::ones({4})));
+  CHECK_FALSE(download(there).is_pinned());  // one warning is enough
+  CHECK(accelerator::late_copies() == before);
 }
 
 TEST_CASE("the CPU waits for another device twice a step", "[.][accelerator]") {
@@ -329,8 +398,10 @@ TEST_CASE("a copy that nothing waits for is seen", "[.][accelerator]") {
     copied = source.to(device, at::kFloat, /*non_blocking=*/true);
   }
   CHECK(std::isnan(copied.sum().item<double>()));  // the event is missing
-  source.fill_(2.0);                               // and the page-locked memory reused too early
-  side.synchronize();
+  c10::Event reached(device.type());
+  reached.record(side);
+  reached.block(guard.getStream(device));
+  source.fill_(2.0);  // the CPU has not waited: the page-locked memory is reused too early
   CHECK(copied.sum().item<double>() == 8.0);
   const std::int64_t unrecorded = accelerator::unrecorded_uses();
   copied.reset();
@@ -464,13 +535,18 @@ TEST_CASE("a plan's memory is that of a training on another device", "[.][accele
        "gpt",
        {model, samples, "training.micro_batch_size=32", "activation_checkpointing.mode=full"}},
       {"images", "images", {"training.micro_batch_size=64"}},
+      {"wide samples, accumulated",
+       "images",
+       {"model={type: sequential, layers: [flatten, {type: linear, out_features: 4}]}", "data.train.height=64",
+        "data.train.width=64", "data.val.height=64", "data.val.width=64", "training.micro_batch_size=64",
+        "training.gradient_accumulation_steps=8"}},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
       const tests::TempDir folder;
       const std::string path = std::string("recipes/smoke/") + c.recipe + ".yaml";
       const auto sets = with(c.sets, {"training.max_steps=2", "training.max_epochs=null", "lr_scheduler=constant"});
-      const double planned = planned_bytes(path, with(sets, {"training.fused_kernels=false", "device=cpu"}));
+      const double planned = planned_bytes(path, with(sets, {"device=cuda"}));
       accelerator::set_memory_limit(0);
       const std::int64_t before = accelerator::memory_peak();
       train_on(kFirst, path, sets, folder);

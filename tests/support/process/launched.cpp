@@ -5,10 +5,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <catch2/catch.hpp>
 #include <cerrno>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "runner/core/error.h"
@@ -35,6 +37,14 @@ bool is_gone(pid_t pid) {
   const bool ended = poll(&waiting, 1, 60'000) == 1;
   close(descriptor);
   return ended;
+}
+
+void check_killed_rank_is_named(Process& supervisor, std::size_t rank, pid_t pid) {
+  const int status = supervisor.wait();
+  INFO(supervisor.output());
+  CHECK(status == 1);
+  CHECK(supervisor.output().find("error: rank " + std::to_string(rank) + " (process " + std::to_string(pid) +
+                                 ") was killed by SIGKILL") != std::string::npos);
 }
 
 void stop(pid_t pid) {

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -15,6 +16,9 @@ std::vector<pid_t> wait_for_ranks(Process& process, std::size_t& seen);
 
 /// Blocks until a process has ended; true at once where there is none. False when it still runs after a minute.
 bool is_gone(pid_t pid);
+
+/// Waits for a supervisor, one of whose ranks was killed; fails the test unless its error names that rank.
+void check_killed_rank_is_named(Process& supervisor, std::size_t rank, pid_t pid);
 
 /// Stops a process, which need not be a child of ours, until it gets a SIGCONT; returns when it stands still.
 void stop(pid_t pid);

@@ -6,12 +6,12 @@
 /// An accelerator for tests on machines without one: a PrivateUse1 backend of LibTorch with two devices, `pretend:0`
 /// and `pretend:1`. Its kernels are the CPU's, run on copies. What a GPU would not forgive fails here too:
 ///
-///   - device memory is not readable outside of the backend's kernels: a read or write by the CPU is a
-///   SIGSEGV
+///   - device memory is not readable outside of the backend's kernels: a read or write by the CPU is a SIGSEGV
 ///   - new memory holds NaN
 ///   - a kernel refuses tensors of another device, but for CPU scalars
-///   - a copy to or from page-locked memory on a stream other than the default one is late: it is made when something
-///   waits for it, and until then its target holds NaN
+///   - a copy to or from page-locked memory that need not block is late, on every stream: it is made when something
+///   waits for it (for an event, the stream, the device or a value) or when its stream runs a kernel, and until then
+///   its target holds NaN. A stream that waits for another one does so when it runs its next kernel
 ///   - each device has its own generator, memory limit and, on demand, an error
 namespace tests::accelerator {
 
@@ -29,6 +29,8 @@ std::int64_t kernels_run();
 /// Single values that the CPU has read from a device: on a GPU each waits for all kernels before it.
 std::int64_t values_read();
 std::int64_t late_copies();
+/// From now on an allocation of page-locked memory fails, or succeeds again.
+void refuse_page_locked_memory(bool refuse);
 /// Blocks that were freed after a use on a stream that the allocator was not told of: on a GPU they could be handed out
 /// while that stream still reads them.
 std::int64_t unrecorded_uses();

@@ -6,7 +6,7 @@ namespace runner::cli {
 void add_runs_list(CLI::App& runs, Session& session) {
   const auto request = std::make_shared<review::RunsListRequest>();
   CLI::App* command = runs.add_subcommand("list", "List runs, newest first");
-  add_list_flags(*command, *request, "runs");
+  add_list_flags(*command, session, *request, "runs");
   command->add_flag("--all", request->all, "Include archived runs and those of --smoke");
   command->add_flag("--trash", request->trash, "List the runs in the trash");
   command->footer(

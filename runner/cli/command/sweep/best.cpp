@@ -163,7 +163,7 @@ void add_sweep_best(CLI::App& sweep, Session& session) {
   const auto flags = std::make_shared<BestFlags>();
   CLI::App* command = sweep.add_subcommand("best", "Show the best variant, or the Pareto front of several objectives");
   add_sweep_name(*command, *name);
-  command->add_option("--recipe", flags->file, "Write a recipe that reproduces it bit by bit")->type_name("FILE");
+  command->add_option("--recipe", flags->file, "Write a recipe that reproduces it bit-identically")->type_name("FILE");
   command->add_option("--trial", flags->trial, "Use this trial instead of the best")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));

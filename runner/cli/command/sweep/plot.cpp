@@ -2,7 +2,6 @@
 #include <array>
 #include <utility>
 
-#include "runner/cli/commands.h"
 #include "runner/cli/group/sweep.h"
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
@@ -37,8 +36,6 @@ constexpr std::array<Kind, 9> kKinds = {{{"history", review::history_picture, nu
                                          {"edf", review::edf_picture, nullptr},
                                          {"timeline", review::timeline_picture, nullptr},
                                          {"pareto", review::pareto_picture, nullptr}}};
-
-std::string kind_list() { return core::joined(kKinds, ", ", &Kind::name); }
 
 /// Positions of the parameters that are named, by default of those worth drawing.
 std::optional<std::vector<std::size_t>> chosen_parameters(const review::SweepHistory& history, const Kind& kind,
@@ -101,20 +98,12 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotR
 
 }  // namespace
 
-std::vector<std::string> sweep_plot_kinds() {
-  std::vector<std::string> names;
-  for (const Kind& kind : kKinds) names.emplace_back(kind.name);
-  return names;
-}
-
 void add_sweep_plot(CLI::App& sweep, Session& session) {
   const auto request = std::make_shared<SweepPlotRequest>();
   CLI::App* command = sweep.add_subcommand("plot", "Plot a sweep, in the terminal or to a file");
-  command->add_option("KIND", request->kind, "Kind of plot: " + kind_list())
-      ->required()
-      ->check([](const std::string& word) {
-        return find_kind(word) != nullptr ? std::string() : "must be one of " + kind_list() + ", got \"" + word + "\"";
-      });
+  std::vector<std::string> kinds;
+  for (const Kind& kind : kKinds) kinds.emplace_back(kind.name);
+  accept_only(command->add_option("KIND", request->kind, "Kind of plot: " + core::joined(kinds))->required(), kinds);
   add_sweep_name(*command, request->sweep);
   command->add_option("--parameters", request->parameters, "Parameters that parallel, slice, contour and rank show")
       ->type_name("PATH")

@@ -2,6 +2,7 @@
 
 #include "runner/cli/group/sweep.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/review/sweep/board.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/review/sweep/trials_table.h"
@@ -39,9 +40,9 @@ std::optional<std::string> show_all(const sweep::OpenSweep& open, const review::
   auto rows = review::trials_as_runs(open);
   if (!review::choose_from(rows, request, filter, context, diagnostics)) return std::nullopt;
   if (request.columns.empty()) request.columns = review::trial_columns(open);
-  if (request.format != "table") return review::list_text(std::move(rows), request, request.columns, context);
+  if (request.format != "text") return review::list_text(std::move(rows), request, request.columns, context);
   const std::string heading = review::sweep_heading(open) + regret_line(open);
-  if (rows.empty()) return heading + (filter ? "no trial matches the filter\n" : "no trials yet\n");
+  if (rows.empty()) return heading + (filter ? "no trial matches " + core::quote(request.filter) : "no trials yet") + "\n";
   return heading + review::list_text(std::move(rows), request, request.columns, context);
 }
 
@@ -105,7 +106,7 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowR
     return "";
   }
   if (!request.trial) return show_all(open, request.list, context, diagnostics);
-  if (request.list.format == "table" && request.list.filter.empty())
+  if (request.list.format == "text" && request.list.filter.empty())
     return show_one(open, *request.trial, context, diagnostics);
   diagnostics.error({}, "--filter and --format apply to a list of trials, but TRIAL names one",
                     "write --filter 'trial == " + std::to_string(*request.trial) + "' instead");
@@ -120,7 +121,7 @@ void add_sweep_show(CLI::App& sweep, Session& session) {
   add_sweep_name(*command, request->sweep);
   command->add_option("TRIAL", request->trial, "Number of a trial to show in detail")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  add_list_flags(*command, request->list, "trials");
+  add_list_flags(*command, session, request->list, "trials");
   command->add_flag("--watch", request->watch, "Keep updating until the sweep is over");
   command->footer(
       "\nExamples:\n"

@@ -2,25 +2,23 @@
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
 namespace runner::core {
 
-using Readings = std::vector<std::pair<std::string, double>>;
-
-TEST_CASE("a GPU says what its driver can tell", "[core][usage]") {
-  Readings readings;
-  GpuUsage(std::string(ROUX_BINARY_DIR) + "/lib/libfake_nvml.so").read(readings);
-  CHECK(readings == Readings{{"gpu_0_utilization_percentage", 75},
-                             {"gpu_0_memory_usage_megabytes", 20'000},
-                             {"gpu_0_memory_usage_percentage", 25}});
+TEST_CASE("a GPU is read at its address, as far as its driver reports", "[core][usage]") {
+  setenv("FAKE_GPUS", "2", 1);
+  const GpuUsage gpus(std::string(ROUX_BINARY_DIR) + "/lib/libfake_nvml.so");
+  CHECK(gpus.read("0000:00:00.0") == GpuReading{75, 20'000, 25, std::nullopt});
+  CHECK(gpus.read("0000:01:00.0") == GpuReading{74, 20'000, 25, std::nullopt});
+  CHECK(gpus.read("0000:02:00.0") == GpuReading());
+  unsetenv("FAKE_GPUS");
 }
 
 TEST_CASE("where there is no driver there is nothing to read", "[core][usage]") {
-  Readings readings;
-  GpuUsage("libno-such-driver.so").read(readings);
-  CHECK(readings.empty());
+  CHECK(GpuUsage("libno-such-driver.so").read("0000:00:00.0") == GpuReading());
 }
 
 TEST_CASE("the GPUs that a program sees are those of CUDA_VISIBLE_DEVICES", "[core][usage]") {

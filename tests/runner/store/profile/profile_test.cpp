@@ -39,6 +39,21 @@ Profile small_profile() {
   return profile;
 }
 
+/// The same on a GPU.
+Profile gpu_profile() {
+  Profile profile = small_profile();
+  profile.with_cuda = true;
+  profile.with_flops = profile.with_memory = false;
+  profile.rows[0].cuda_us = profile.rows[1].cuda_us = profile.rows[1].self_cuda_us = 600;
+  profile.rows[0].cuda_bytes = profile.rows[1].cuda_bytes = profile.rows[1].self_cuda_bytes = 4096;
+  profile.rows.pop_back();
+  profile.rows.push_back({.name = "gemm", .is_kernel = true, .calls = 6, .cuda_us = 600, .self_cuda_us = 600});
+  profile.rows.push_back({.name = "Memset", .is_kernel = true, .calls = 2, .cuda_us = 200, .self_cuda_us = 200});
+  profile.blocks[0].forward_cuda_us = 200;
+  profile.blocks[0].backward_cuda_us = 400;
+  return profile;
+}
+
 }  // namespace
 
 TEST_CASE("a profile's table looks as torch.profiler's does", "[store][profile]") {
@@ -57,6 +72,37 @@ TEST_CASE("a profile's table looks as torch.profiler's does", "[store][profile]"
       "             2            --  \n"};
   CHECK(table_text(small_profile(), {}) == rule + lines[0] + lines[1] + rule + lines[2] + lines[3] + lines[4] +
                                                lines[5] + rule + "Self CPU time total: 4.000ms\n");
+}
+
+TEST_CASE("a profile of a GPU shows the time of kernels", "[store][profile]") {
+  const std::string expected =
+      "         gemm         0.00%       0.000us         0.00%       0.000us       0.000us     600.000us        75.00% "
+      "    "
+      "600.000us      100.000us             6  \n"
+      "     aten::mm        66.67%       1.000ms        66.67%       1.000ms     333.333us     600.000us        75.00% "
+      "    "
+      "600.000us      200.000us             3  \n";
+  const std::string text = table_text(gpu_profile(), {.sort_by = "self_cuda_time_total"});
+  INFO(text);
+  CHECK(text.find("  CPU time avg     Self CUDA   Self CUDA %    CUDA total  CUDA time avg    # of Calls  \n") !=
+        std::string::npos);
+  CHECK(text.find("CUDA Mem") == std::string::npos);
+  CHECK(text.find("     aten::mm        66.67%") < text.find("         gemm "));  // as they were recorded
+  CHECK(text.find(expected.substr(0, expected.find('\n') + 1)) != std::string::npos);
+  CHECK(text.find(expected.substr(expected.find('\n') + 1)) != std::string::npos);
+  CHECK(text.ends_with("Self CPU time total: 1.500ms\nSelf CUDA time total: 800.000us\n"));
+
+  Profile profile = gpu_profile();
+  profile.with_memory = profile.with_flops = true;
+  const std::string whole = profile_text(profile, {.sort_by = "cuda_memory_usage"});
+  INFO(whole);
+  CHECK(whole.find("peak memory of the GPU 3.00 MB above") != std::string::npos);
+  CHECK(whole.find("  Self CPU Mem      CUDA Mem  Self CUDA Mem    # of Calls") != std::string::npos);
+  CHECK(whole.find("      CUDA fwd    CUDA fwd %      CUDA bwd    CUDA bwd %") != std::string::npos);
+  CHECK(whole.find("     200.000us        25.00%     400.000us        50.00%       1.00 KB") != std::string::npos);
+  // 1 MFLOP in the 600 us of its kernels.
+  CHECK(whole.find("aten::mm: 1.67 GFLOP/s") != std::string::npos);
+  CHECK(whole.find("roux env --measure") == std::string::npos);
 }
 
 TEST_CASE("a profile's rows are grouped, sorted and cut as asked", "[store][profile]") {
@@ -90,6 +136,13 @@ TEST_CASE("a profile is read back as it was written; a damaged one says where", 
   auto back = profile_from_node(to_node(profile));
   REQUIRE(back);
   CHECK(runner::core::to_json(to_node(back.value()), -1) == text);
+
+  const Profile of_gpu = gpu_profile();
+  back = profile_from_node(to_node(of_gpu));
+  REQUIRE(back);
+  CHECK(runner::core::to_json(to_node(back.value()), -1) == runner::core::to_json(to_node(of_gpu), -1));
+  CHECK(back.value().rows.back().is_kernel);
+  CHECK(text.find("cuda") == std::string::npos);  // as versions before wrote it
 
   auto node = to_node(profile);
   node.find("key_averages")->items()[1].set("flops", runner::core::Node::string("many"));

@@ -3,6 +3,7 @@
 #include <ATen/ops/_unique2.h>
 
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <string>
 
 #include "components/tensor/tensors.h"
@@ -39,6 +40,29 @@ TEST_CASE("a pass that the meta device cannot follow is named, and the rest is c
   CHECK(estimate.unknown.find("aten::_unique2") != std::string::npos);
   CHECK(estimate.weights > 0);
   CHECK(estimate.optimizer == 2 * estimate.weights);
+}
+
+TEST_CASE("a GPU holds one micro-batch, and the others of a step wait in the memory of the CPU", "[memory]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  BuildOptions meta;
+  meta.meta = true;
+  const auto on = [&meta](const std::string& device) {
+    const tests::Built built = tests::build_recipe_file(
+        {"device=" + device, "training.gradient_accumulation_steps=3", "loader={num_workers: 2, prefetch_factor: 1}"},
+        meta);
+    INFO(built.messages);
+    REQUIRE(built.experiment != nullptr);
+    return estimate_memory(*built.experiment);
+  };
+  constexpr double kBatch = 8 * (2 * sizeof(float) + sizeof(std::int64_t));  // points, and their class
+  const MemoryEstimate cpu = on("cpu"), gpu = on("cuda:0");
+  CHECK(cpu.batches == 5 * kBatch);
+  CHECK(cpu.waiting_batches == 0);
+  CHECK(gpu.batches == kBatch);
+  CHECK(gpu.waiting_batches == 5 * kBatch);
+  CHECK(gpu.host() == gpu.weights + gpu.waiting_batches + gpu.data_sets + gpu.copies + gpu.program);
+  CHECK(gpu.process() == gpu.tensors() + gpu.waiting_batches + gpu.data_sets + gpu.copies + gpu.program);
 }
 
 }  // namespace

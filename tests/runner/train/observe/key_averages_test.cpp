@@ -1,6 +1,8 @@
 #include "runner/train/observe/key_averages.h"
 
 #include <catch2/catch.hpp>
+#include <iterator>
+#include <vector>
 
 #include "runner/train/observe/profile_schedule.h"
 
@@ -32,6 +34,45 @@ TracedEvent node(const char* name, std::int64_t start_us, std::int64_t end_us, s
   TracedEvent one = event(name, start_us, end_us);
   one.sequence = sequence;
   return one;
+}
+
+TracedEvent operation(TracedEvent one, std::uint64_t id) {
+  one.id = id;
+  return one;
+}
+
+TracedEvent started(TracedEvent one, std::uint64_t by) {
+  one.started_by = by;
+  return one;
+}
+
+TracedEvent on_gpu(TracedEvent one) {
+  one.on_gpu = true;
+  return one;
+}
+
+TracedEvent kernel(const char* name, std::int64_t start_us, std::int64_t end_us, std::uint64_t by) {
+  return on_gpu(started(event(name, start_us, end_us, 7), by));
+}
+
+/// A step, a block with a product in it, and the product of its backward pass on another thread.
+std::vector<TracedEvent> trained_on_gpu() {
+  TracedEvent backward = operation(node("autograd::engine::evaluate_function: AddmmBackward0", 50, 80, 7), 5);
+  TracedEvent product = operation(event("aten::mm", 55, 75, 2), 6);
+  backward.thread = backward.end_thread = 2;
+  return {
+      operation(range("ProfilerStep#4", 0, 100), 1),
+      operation(range("h.0", 5, 50), 2),
+      operation(event("aten::linear", 10, 40), 3),
+      operation(event("aten::addmm", 15, 35), 4),
+      started(event("cudaLaunchKernel", 20, 22, 4321), 4),  // CUPTI knows the system's number of the thread
+      backward,
+      product,
+      kernel("Memcpy HtoD (Pinned -> Device)", 1, 3, 0),  // of another stream
+      kernel("gemm", 60, 90, 4),
+      kernel("bias", 90, 95, 3),
+      kernel("gemm", 100, 120, 6),
+  };
 }
 
 const store::ProfileRow& row_of(const KeyAverages& averages, const std::string& name) {
@@ -82,6 +123,71 @@ TEST_CASE("an event has the time that lies in no other one of its thread", "[tra
   CHECK(averages.stacks ==
         "ProfilerStep* 110\nProfilerStep*;aten::addmm 10\nProfilerStep*;aten::linear 20\n"
         "ProfilerStep*;aten::linear;aten::addmm 20\naten::item 3\n");
+}
+
+TEST_CASE("a kernel counts for what started it, and for what contains that", "[train][profiler]") {
+  // From the key_averages() that PyTorch 2.11 makes of these events (torch.autograd.profiler, _parse_kineto_results).
+  struct Case {
+    const char* name;
+    bool is_kernel;
+    std::int64_t calls;
+    double cpu_us, self_cpu_us, cuda_us, self_cuda_us;
+  };
+  static constexpr Case cases[] = {
+      {"ProfilerStep*", false, 1, 100, 55, 35, 0},
+      {"h.0", false, 1, 45, 15, 35, 0},
+      {"aten::linear", false, 1, 30, 10, 35, 5},
+      {"aten::addmm", false, 1, 20, 18, 30, 30},
+      {"cudaLaunchKernel", false, 1, 2, 2, 0, 0},
+      {"autograd::engine::evaluate_function: AddmmBackward0", false, 1, 30, 10, 20, 0},
+      {"aten::mm", false, 1, 20, 20, 20, 20},
+      {"gemm", true, 2, 0, 0, 50, 50},
+      {"bias", true, 1, 0, 0, 5, 5},
+      {"Memcpy HtoD (Pinned -> Device)", true, 1, 0, 0, 2, 2},
+  };
+  const KeyAverages averages = key_averages(trained_on_gpu());
+  CHECK(averages.rows.size() == std::size(cases));
+  for (const Case& c : cases) {
+    INFO(c.name);
+    const store::ProfileRow& row = row_of(averages, c.name);
+    CHECK(row.is_kernel == c.is_kernel);
+    CHECK(row.calls == c.calls);
+    CHECK(row.cpu_us == c.cpu_us);
+    CHECK(row.self_cpu_us == c.self_cpu_us);
+    CHECK(row.cuda_us == c.cuda_us);
+    CHECK(row.self_cuda_us == c.self_cuda_us);
+  }
+}
+
+TEST_CASE("an operation that only calls itself has the kernels of both", "[train][profiler]") {
+  const KeyAverages averages = key_averages({operation(event("aten::randperm", 0, 20), 1),
+                                             operation(event("aten::randperm", 1, 19), 2), kernel("sort", 30, 36, 2)});
+  CHECK(row_of(averages, "aten::randperm").calls == 1);
+  CHECK(row_of(averages, "aten::randperm").self_cuda_us == 6);
+}
+
+TEST_CASE("a block has the kernels that its passes started", "[train][profiler]") {
+  const auto blocks = block_averages(trained_on_gpu(), {"h.0"}, {{0, 5, 8}});
+  CHECK(blocks.at(0).forward_cuda_us == 35);
+  CHECK(blocks.at(0).backward_cuda_us == 20);
+}
+
+TEST_CASE("memory of the GPU is counted apart, and is that of a training there", "[train][profiler]") {
+  const KeyAverages averages =
+      key_averages({range("ProfilerStep#0", 0, 100), event("aten::empty", 10, 20), memory(12, 64),
+                    on_gpu(memory(13, 1000)), on_gpu(memory(30, -400)), on_gpu(memory(200, 5))});
+  const auto& row = row_of(averages, "aten::empty");
+  CHECK(row.cpu_bytes == 64);
+  CHECK(row.cuda_bytes == 1000);
+  CHECK(row_of(averages, "ProfilerStep*").cuda_bytes == 600);
+  CHECK(row_of(averages, "ProfilerStep*").self_cuda_bytes == -400);
+  CHECK(row_of(averages, "[memory]").calls == 1);
+  CHECK(row_of(averages, "[memory]").cuda_bytes == 5);
+  CHECK(averages.steps[0].peak_bytes == 1000);
+  REQUIRE(averages.memory.size() == 3);
+  CHECK(averages.memory[1].bytes == 600);
+  TracedEvent taken = range("h.0", 0, 100);
+  CHECK(block_averages({taken, memory(12, 64), on_gpu(memory(13, 1000))}, {"h.0"}, {}).at(0).kept_bytes == 1000);
 }
 
 TEST_CASE("events that overlap in part are not parents, and one that crosses threads has no time of its own",

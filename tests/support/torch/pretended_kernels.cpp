@@ -1,0 +1,358 @@
+#include "tests/support/torch/pretended_kernels.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/EmptyTensor.h>
+#include <ATen/Functions.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/jit_type.h>
+#include <ATen/detail/PrivateUse1HooksInterface.h>
+#include <ATen/native/CPUFallback.h>
+#include <ATen/ops/as_strided_native.h>
+#include <ATen/ops/view_native.h>
+#include <c10/core/DeviceGuard.h>
+#include <c10/util/accumulate.h>
+#include <torch/library.h>
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/pretended_memory.h"
+#include "tests/support/torch/pretended_streams.h"
+
+namespace tests::accelerator {
+namespace {
+
+using at::Tensor;
+using OptionalTensor = std::optional<Tensor>;
+
+/// A generator of the CPU under the name of a device; the same seed gives other numbers than on the CPU.
+class Generator final : public c10::GeneratorImpl {
+ public:
+  explicit Generator(c10::DeviceIndex device)
+      : GeneratorImpl(c10::Device(kKind, device), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1)),
+        inner_(at::detail::createCPUGenerator()) {}
+
+  const at::Generator& inner() const { return inner_; }
+  void set_current_seed(std::uint64_t seed) override {
+    seed_ = seed;
+    inner_.set_current_seed(seed * 0x9E37'79B9'7F4A'7C15ULL + 1);
+  }
+  std::uint64_t current_seed() const override { return seed_; }
+  std::uint64_t seed() override {
+    set_current_seed(inner_.seed());
+    return seed_;
+  }
+  void set_offset(std::uint64_t) override { TORCH_CHECK(false, "no offset"); }
+  std::uint64_t get_offset() const override { return 0; }
+  void set_state(const c10::TensorImpl& state) override { inner_.unsafeGetGeneratorImpl()->set_state(state); }
+  c10::intrusive_ptr<c10::TensorImpl> get_state() const override {
+    return inner_.unsafeGetGeneratorImpl()->get_state();
+  }
+
+ private:
+  Generator* clone_impl() const override {
+    auto* copy = new Generator(device().index());
+    copy->seed_ = seed_;
+    copy->inner_.set_state(inner_.get_state());
+    return copy;
+  }
+  at::Generator inner_;
+  std::uint64_t seed_ = c10::default_rng_seed_val;
+};
+
+const at::Generator& default_generator(c10::DeviceIndex device) {
+  static const std::array<at::Generator, kDevices> generators = {at::make_generator<Generator>(c10::DeviceIndex(0)),
+                                                                 at::make_generator<Generator>(c10::DeviceIndex(1))};
+  return generators.at(static_cast<std::size_t>(device < 0 ? current_device() : device));
+}
+
+class Hooks final : public at::PrivateUse1HooksInterface {
+ public:
+  bool isBuilt() const override { return true; }
+  bool isAvailable() const override { return true; }
+  bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
+  c10::DeviceIndex deviceCount() const override { return kDevices; }
+  void setCurrentDevice(c10::DeviceIndex device) const override { set_current_device(device); }
+  c10::DeviceIndex getCurrentDevice() const override { return current_device(); }
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override { return default_generator(device); }
+  at::Generator getNewGenerator(c10::DeviceIndex device) const override {
+    return at::make_generator<Generator>(device < 0 ? current_device() : device);
+  }
+  at::Allocator* getPinnedMemoryAllocator() const override { return &pinned_allocator(); }
+  bool isPinnedPtr(const void* address) const override { return is_page_locked(address); }
+};
+
+// An error on demand.
+
+std::atomic<std::int64_t> kernels{0}, reads{0};
+std::mutex error_mutex;
+std::int64_t error_at = -1;
+std::string error_text;
+
+// Kernels that cannot be copies of the CPU's.
+
+bool is_ours(const Tensor& tensor) { return tensor.device().type() == kKind; }
+
+/// The current device while an allocation is made.
+c10::DeviceGuard guard_of(std::optional<at::Device> device) {
+  return c10::DeviceGuard(device && device->has_index() ? *device : c10::Device(kKind, current_device()));
+}
+
+Tensor empty_memory_format(at::IntArrayRef sizes, std::optional<at::ScalarType> type, std::optional<at::Layout>,
+                           std::optional<at::Device> device, std::optional<bool>,
+                           std::optional<at::MemoryFormat> format) {
+  const c10::DeviceGuard guard = guard_of(device);
+  return at::detail::empty_generic(sizes, &device_allocator(), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                   at::dtype_or_default(type), format);
+}
+
+Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::optional<at::ScalarType> type,
+                     std::optional<at::Layout>, std::optional<at::Device> device, std::optional<bool>) {
+  const c10::DeviceGuard guard = guard_of(device);
+  return at::detail::empty_strided_generic(sizes, strides, &device_allocator(),
+                                           c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+                                           at::dtype_or_default(type));
+}
+
+Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
+  note_use(from);
+  note_use(to);
+  const c10::DeviceIndex device = is_ours(to) ? to.device().index() : from.device().index();
+  const Tensor& other = is_ours(to) ? from : to;
+  if (is_ours(from) && is_ours(to) && from.device() != to.device()) run_queued(from.device().index());
+  if (non_blocking && (is_ours(other) || is_page_locked(other.const_data_ptr()))) {
+    enqueue_copy(device, from, to);
+    return to;
+  }
+  count_kernel();
+  run_queued(device);
+  const at::AutoDispatchBelowAutograd below;
+  as_cpu(to).copy_(as_cpu(from));
+  return to;
+}
+
+const Tensor& resize(const Tensor& tensor, c10::SymIntArrayRef symbolic, std::optional<at::MemoryFormat>) {
+  const at::IntArrayRef sizes = C10_AS_INTARRAYREF_SLOW(symbolic);
+  auto* const impl = tensor.unsafeGetTensorImpl();
+  if (impl->sizes() == sizes) return tensor;
+  const auto bytes = static_cast<std::size_t>(c10::multiply_integers(sizes)) * tensor.element_size();
+  if (impl->unsafe_storage().nbytes() < bytes) {
+    const c10::DeviceGuard guard(tensor.device());
+    impl->unsafe_storage().set_data_ptr_noswap(device_allocator().allocate(bytes));
+    impl->unsafe_storage().set_nbytes(bytes);
+  }
+  impl->set_sizes_contiguous(sizes);
+  return tensor;
+}
+
+Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
+  run_queued(is_ours(to) ? to.device().index() : from.device().index());
+  const at::AutoDispatchBelowAutograd below;
+  to.resize_(from.sizes());
+  as_cpu(to).copy_(as_cpu(from));
+  return to;
+}
+
+at::Scalar local_scalar_dense(const Tensor& tensor) {
+  count_kernel();
+  ++reads;
+  note_use(tensor);
+  run_queued(tensor.device().index());
+  return as_cpu(tensor).item();
+}
+
+Tensor as_strided(const Tensor& tensor, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides,
+                  std::optional<c10::SymInt> offset) {
+  return at::native::as_strided_tensorimpl(tensor, C10_AS_INTARRAYREF_SLOW(sizes), C10_AS_INTARRAYREF_SLOW(strides),
+                                           offset ? std::optional<std::int64_t>(offset->expect_int()) : std::nullopt);
+}
+
+Tensor view(const Tensor& tensor, c10::SymIntArrayRef sizes) {
+  return at::native::view(tensor, C10_AS_INTARRAYREF_SLOW(sizes));
+}
+
+Tensor reshape_alias(const Tensor& tensor, c10::SymIntArrayRef sizes, c10::SymIntArrayRef strides) {
+  return as_strided(tensor, sizes, strides, tensor.sym_storage_offset());
+}
+
+/// As between the CPU and CUDA: parameters can move without being replaced.
+bool has_compatible_shallow_copy_type(const Tensor&, const Tensor&) { return true; }
+
+OptionalTensor on_cpu(const OptionalTensor& tensor) {
+  return tensor && tensor->defined() ? OptionalTensor(tensor->cpu()) : std::nullopt;
+}
+
+Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTensor& bias, c10::SymIntArrayRef stride,
+                   c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
+                   c10::SymIntArrayRef output_padding, c10::SymInt groups) {
+  count_kernel();
+  return at::convolution_symint(input.cpu(), weight.cpu(), on_cpu(bias), stride, padding, dilation, transposed,
+                                output_padding, std::move(groups))
+      .to(input.device());
+}
+
+std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, const Tensor& input,
+                                                        const Tensor& weight, c10::SymIntArrayRef stride,
+                                                        c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
+                                                        bool transposed, c10::SymIntArrayRef output_padding,
+                                                        c10::SymInt groups, std::array<bool, 3> mask) {
+  count_kernel();
+  const std::vector<c10::SymInt> bias = {weight.sym_size(transposed ? 1 : 0)};
+  const auto [a, b, c] =
+      at::convolution_backward_symint(gradient.cpu(), input.cpu(), weight.cpu(), c10::SymIntArrayRef(bias), stride,
+                                      padding, dilation, transposed, output_padding, std::move(groups), mask);
+  const auto back = [&input](const Tensor& tensor) { return tensor.defined() ? tensor.to(input.device()) : tensor; };
+  return {back(a), back(b), back(c)};
+}
+
+/// Its schema does not say that it changes the running statistics, so the copies would be forgotten.
+std::tuple<Tensor, Tensor, Tensor> batch_norm(const Tensor& input, const OptionalTensor& weight,
+                                              const OptionalTensor& bias, const OptionalTensor& mean,
+                                              const OptionalTensor& variance, bool training, double momentum,
+                                              double eps) {
+  count_kernel();
+  const OptionalTensor own_mean = on_cpu(mean), own_variance = on_cpu(variance);
+  const auto [y, saved_mean, saved_scale] =
+      at::native_batch_norm(input.cpu(), on_cpu(weight), on_cpu(bias), own_mean, own_variance, training, momentum, eps);
+  if (training && own_mean) Tensor(*mean).copy_(*own_mean);
+  if (training && own_variance) Tensor(*variance).copy_(*own_variance);
+  const at::Device device = input.device();
+  return {y.to(device), saved_mean.to(device), saved_scale.to(device)};
+}
+
+// All others: the CPU's, on copies.
+
+/// A tensor that a kernel of `device` could not read, or undefined.
+void refuse_other_device(const Tensor& tensor, std::optional<at::Device>& device, const c10::OperatorHandle& op) {
+  if (!tensor.defined() || (tensor.is_cpu() && tensor.dim() == 0)) return;
+  note_use(tensor);
+  if (!device) device = tensor.device();
+  TORCH_CHECK(*device == tensor.device(), "Expected all tensors to be on the same device, but found at least two, ",
+              *device, " and ", tensor.device(), ", in ", op.schema().name());
+}
+
+/// The device of the arguments, which have one in common.
+at::Device common_device(const c10::OperatorHandle& op, c10::ArrayRef<c10::IValue> arguments) {
+  std::optional<at::Device> device;
+  for (const c10::IValue& argument : arguments) {
+    if (argument.isTensor()) refuse_other_device(argument.toTensor(), device, op);
+    if (argument.isTensorList()) {
+      for (const Tensor& tensor : argument.toTensorVector()) refuse_other_device(tensor, device, op);
+    }
+    if (argument.isOptionalTensorList()) {
+      for (const OptionalTensor& tensor : argument.toOptionalTensorVector()) {
+        if (tensor) refuse_other_device(*tensor, device, op);
+      }
+    }
+  }
+  return device.value_or(c10::Device(kKind, current_device()));
+}
+
+bool is_generator(const c10::TypePtr& type) {
+  const auto optional = type->cast<c10::OptionalType>();
+  return (optional ? optional->getElementType() : type)->kind() == c10::TypeKind::GeneratorType;
+}
+
+/// The detour over the CPU resizes outputs that a device's kernel would make itself; LibTorch warns of that.
+class NoWarnings final : public c10::WarningHandler {
+  void process(const c10::Warning&) override {}
+};
+
+void run_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  static NoWarnings none;
+  const c10::WarningUtils::WarningHandlerGuard quiet(&none);
+  count_kernel();
+  const auto& declared = op.schema().arguments();
+  const at::Device device = common_device(op, torch::jit::last(*stack, declared.size()));
+  for (std::size_t i = 0; i < declared.size(); ++i) {
+    if (!is_generator(declared[i].type())) continue;
+    c10::IValue& given = torch::jit::peek(*stack, i, declared.size());
+    const at::Generator own = given.isNone() ? default_generator(device.index()) : given.toGenerator();
+    if (const auto* const ours = dynamic_cast<const Generator*>(own.unsafeGetGeneratorImpl())) given = ours->inner();
+  }
+  const c10::DeviceGuard guard(device.is_cpu() ? c10::Device(kKind, current_device()) : device);
+  run_queued(current_device());
+  at::native::cpu_fallback(op, stack);
+}
+
+/// What LibTorch's autocast does on a GPU.
+void register_autocast(torch::Library& m) {
+#define LOWER(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, lower_precision_fp)
+#define FLOAT(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, fp32)
+  AT_FORALL_LOWER_PRECISION_FP(LOWER)
+  AT_FORALL_FP32(FLOAT)
+#undef LOWER
+#undef FLOAT
+}
+
+class Backend {
+ public:
+  Backend()
+      : all_(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__),
+        aten_(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__),
+        all_autocast_(torch::Library::IMPL, "_", c10::DispatchKey::AutocastPrivateUse1, __FILE__, __LINE__),
+        autocast_(torch::Library::IMPL, "aten", c10::DispatchKey::AutocastPrivateUse1, __FILE__, __LINE__) {
+    c10::register_privateuse1_backend(kName);
+    at::RegisterPrivateUse1HooksInterface(&hooks_);
+    c10::SetAllocator(kKind, &device_allocator());
+    c10::impl::device_guard_impl_registry[static_cast<std::size_t>(kKind)].store(&device_guard());
+    all_.fallback(torch::CppFunction::makeFromBoxedFunction<&run_on_copies>());
+    aten_.impl("empty.memory_format", &empty_memory_format);
+    aten_.impl("empty_strided", &empty_strided);
+    aten_.impl("_copy_from", &copy_from);
+    aten_.impl("_copy_from_and_resize", &copy_from_and_resize);
+    aten_.impl("_local_scalar_dense", &local_scalar_dense);
+    aten_.impl("as_strided", &as_strided);
+    aten_.impl("view", &view);
+    aten_.impl("_reshape_alias", &reshape_alias);
+    aten_.impl("resize_", &resize);
+    aten_.impl("_has_compatible_shallow_copy_type", &has_compatible_shallow_copy_type);
+    aten_.impl("convolution_overrideable", &convolution);
+    aten_.impl("convolution_backward_overrideable", &convolution_backward);
+    aten_.impl("native_batch_norm", &batch_norm);
+    // What LibTorch composes of views for devices without a kernel of their own does not take every order in memory.
+    for (const char* name : {"native_group_norm", "native_layer_norm"}) {
+      aten_.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_copies>());
+    }
+    all_autocast_.fallback(torch::CppFunction::makeFallthrough());
+    register_autocast(autocast_);
+  }
+
+ private:
+  Hooks hooks_;
+  torch::Library all_, aten_, all_autocast_, autocast_;
+};
+
+}  // namespace
+
+void count_kernel() {
+  const std::int64_t now = ++kernels;
+  const std::lock_guard<std::mutex> lock(error_mutex);
+  if (error_at < 0 || now < error_at) return;
+  error_at = -1;
+  TORCH_CHECK(false, error_text);
+}
+
+void install() {
+  [[maybe_unused]] static const auto* const backend = new Backend;  // LibTorch keeps its parts
+}
+
+std::int64_t kernels_run() { return kernels; }
+
+std::int64_t values_read() { return reads; }
+
+void fail_after(std::int64_t count, const std::string& error) {
+  const std::lock_guard<std::mutex> lock(error_mutex);
+  error_at = error.empty() ? -1 : kernels + count;
+  error_text = error;
+}
+
+}  // namespace tests::accelerator
