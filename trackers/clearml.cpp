@@ -36,11 +36,11 @@ constexpr std::size_t kIdDigits = 32, kEventsMax = 200;
 constexpr std::string_view kOfMachine = "system/";
 
 /// Where a value is drawn.
-struct Location {
+struct PlotKey {
   std::string title, series;
 };
 
-Location place_of(const std::string& name) {
+PlotKey plot_key(const std::string& name) {
   const std::size_t slash = name.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == name.size()) return {name, "train"};
   return {name.substr(slash + 1), name.substr(0, slash)};
@@ -88,10 +88,10 @@ class ClearMl final : public Tracker {
         warn_rejected(point);
         continue;
       }
-      const Location place = point.is_system_metric && point.name->starts_with(kOfMachine)
-                                 ? Location{":monitor:machine", point.name->substr(kOfMachine.size())}
-                                 : place_of(*point.name);
-      events.push_back(event("training_stats_scalar", place, point.step, point.time_ms)
+      const PlotKey plot = point.is_system_metric && point.name->starts_with(kOfMachine)
+                               ? PlotKey{":monitor:machine", point.name->substr(kOfMachine.size())}
+                               : plot_key(*point.name);
+      events.push_back(event("training_stats_scalar", plot, point.step, point.time_ms)
                            .json("value", number_text(point.value, kWords))
                            .str());
       if (events.size() == kEventsMax) add(*metrics_, std::exchange(events, {}));
@@ -136,14 +136,14 @@ class ClearMl final : public Tracker {
   }
 
   void log_image(const Image& image) override {
-    const Location place = place_of(image.name);
+    const PlotKey plot = plot_key(image.name);
     const std::string key = safe_name(project_) + "/" + safe_name(task_) + "." + id_ + "/metrics/" +
-                            safe_name(place.title) + "/" + safe_name(place.series) + "/" + safe_name(image.name) + "_" +
+                            safe_name(plot.title) + "/" + safe_name(plot.series) + "/" + safe_name(image.name) + "_" +
                             std::to_string(image.step) + ".png";
     const fs::path path = fs::path(folder_) / "data" / key;
     runner::core::make_folders(path.parent_path().string()).value();
     write(path.string(), read_png(image.path).bytes);
-    add(*metrics_, {event("training_debug_image", place, image.step, image.time_ms)
+    add(*metrics_, {event("training_debug_image", plot, image.step, image.time_ms)
                         .text("key", key)
                         .text("url", "file://" + path.string())
                         .str()});
@@ -178,10 +178,10 @@ class ClearMl final : public Tracker {
     if (!events.empty()) file.append(json_list(events) + "\n");
   }
 
-  JsonObject event(const char* type, const Location& place, std::int64_t step, std::int64_t time_ms) const {
+  JsonObject event(const char* type, const PlotKey& plot, std::int64_t step, std::int64_t time_ms) const {
     JsonObject object;
     object.text("type", type).text("task", id_).integer("timestamp", time_ms).integer("iter", step);
-    object.text("metric", place.title).text("variant", place.series);
+    object.text("metric", plot.title).text("variant", plot.series);
     return object;
   }
 
@@ -202,7 +202,7 @@ class ClearMl final : public Tracker {
                                  .json("data", json_list({trace.str()}))
                                  .json("layout", JsonObject().text("title", thing.name).str())
                                  .str();
-    add(*metrics_, {event("plot", place_of(thing.name), thing.step, thing.time_ms).text("plot_str", plot).str()});
+    add(*metrics_, {event("plot", plot_key(thing.name), thing.step, thing.time_ms).text("plot_str", plot).str()});
   }
 
   void warn_rejected(const Point& point) {

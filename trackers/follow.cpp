@@ -76,7 +76,7 @@ class Following {
         report(error);
         problem = error;
       } catch (const SqliteError& error) {
-        if (!error.may_pass() || !options_.until_end) throw;
+        if (!error.is_transient() || !options_.until_end) throw;
         problem = TrackerError(Remedy::kRetry, error.what());
       }
       if (flushed_since_error_) backoff_ms = kBackoffMs;
@@ -294,7 +294,7 @@ class Following {
       cursors_->put(options_.name, record_);
     }
     feed_.reset();
-    if (ending != Ending::kOpen) runner::store::put_journal_away(run_.dir);
+    if (ending != Ending::kOpen) runner::store::checkpoint_wal(run_.dir);
   }
 
   /// Any other exception is a bug in the tracker: a retry may not help.

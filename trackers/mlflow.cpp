@@ -237,7 +237,7 @@ class Mlflow final : public Tracker {
 
   std::string found_or_made(const Run& run) {
     const std::string given = environment("MLFLOW_RUN_ID").value_or(config_.run_id.value_or(""));
-    const bool nested = environment("MLFLOW_NESTED_RUN") ? environment_says("MLFLOW_NESTED_RUN") : config_.nested_run;
+    const bool nested = environment("MLFLOW_NESTED_RUN") ? environment_flag("MLFLOW_NESTED_RUN") : config_.nested_run;
     if (!given.empty() && !nested) return given;
     const std::string experiment = experiment_id(run);
     const json query = {{"experiment_ids", {experiment}},

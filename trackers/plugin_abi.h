@@ -32,15 +32,15 @@ typedef struct roux_point {
   double value;    /* may be NaN or infinite */
 } roux_point;
 
-/* `self` is the first argument of every call. A call that is NULL is left out, and what it would be told of too. */
+/* `self` is the first argument of every call. A call that is NULL is skipped, with its data. */
 typedef struct roux_tracker {
   int32_t abi; /* ROUX_TRACKER_ABI of the header that this was compiled with */
   void* self;
   /* `run`: a JSON object with id, name, project, dir, created_ms, tags, command_line and resumed. `state`: what state()
-   * gave at the last flush, NULL the first time; a tool that keeps files takes back whatever it wrote after that. */
+   * gave at the last flush, NULL the first time; a tool that keeps files removes what it wrote after that. */
   int (*start)(void* self, const char* run, const char* state);
   int (*config)(void* self, const char* recipe); /* after each start; the recipe as JSON, secrets as references */
-  int (*rewind)(void* self, int64_t step);       /* what was given for steps beyond is not the run's any more */
+  int (*rewind)(void* self, int64_t step);       /* discard the data of steps beyond this one */
   int (*log)(void* self, const roux_point* points, size_t count);
   int (*text)(void* self, const char* name, int64_t step, int64_t time_ms, const char* text);
   int (*image)(void* self, const char* name, int64_t step, int64_t time_ms, const char* png_path, const char* caption);
@@ -55,8 +55,8 @@ typedef struct roux_tracker {
   void (*destroy)(void* self);
 } roux_tracker;
 
-/* The one function that the shared object exports, by this name. `options`: the tracker's `options` as JSON. What it
- * returns lives until destroy(); NULL: it cannot be had. */
+/* The one function that the shared object exports, by this name. `options`: the tracker's `options` as JSON. The
+ * result must live until destroy(); NULL: it could not be opened. */
 const roux_tracker* roux_tracker_open(const char* options);
 
 #ifdef __cplusplus

@@ -20,9 +20,9 @@ using Remedy = TrackerError::Remedy;
 constexpr std::size_t kLinesMax = 200;  // of its error output
 
 /// Answered once, however many lines came before.
-class Patience {
+class Deadline {
  public:
-  explicit Patience(std::int64_t ms) : end_ns_(now_ns() + ms * 1'000'000) {}
+  explicit Deadline(std::int64_t ms) : end_ns_(now_ns() + ms * 1'000'000) {}
   std::int64_t left_ms() const { return std::max<std::int64_t>(0, (end_ns_ - now_ns()) / 1'000'000); }
   bool is_over() const { return now_ns() >= end_ns_; }
 
@@ -40,7 +40,7 @@ class Program final : public Tracker {
     flushes_ = state.is_integer() ? state.as_integer() : 0;
     process_.reset();
     try {
-      process_.emplace(program_.command, std::map<std::string, std::string>{}, Process::Fate::kDiesWithParent,
+      process_.emplace(program_.command, std::map<std::string, std::string>{}, Process::Lifetime::kDiesWithParent,
                        Process::Input::kPipe);
     } catch (const runner::core::RunError& error) {
       throw TrackerError(Remedy::kPause, error.what());
@@ -90,9 +90,9 @@ class Program final : public Tracker {
   }
 
   void wait_for(const std::string& answer) {
-    const Patience patience(program_.answer_timeout_ms);
-    while (!patience.is_over()) {
-      const auto said = read(patience.left_ms());
+    const Deadline deadline(program_.answer_timeout_ms);
+    while (!deadline.is_over()) {
+      const auto said = read(deadline.left_ms());
       if (said == Process::Read::kTimeout) break;
       if (said == Process::Read::kEnd) throw gone("does not answer a flush, and does not exit");
       if (said_ == answer) return;
@@ -111,11 +111,11 @@ class Program final : public Tracker {
 
   /// The exit status after its last output; nothing if it does not end.
   std::optional<int> last_status() {
-    const Patience patience(program_.answer_timeout_ms);
-    while (!patience.is_over()) {
-      const auto said = read(patience.left_ms());
+    const Deadline deadline(program_.answer_timeout_ms);
+    while (!deadline.is_over()) {
+      const auto said = read(deadline.left_ms());
       if (said == Process::Read::kTimeout) break;
-      if (said == Process::Read::kEnd) return process_->wait_for(patience.left_ms());
+      if (said == Process::Read::kEnd) return process_->wait_for(deadline.left_ms());
       receive();
     }
     return std::nullopt;

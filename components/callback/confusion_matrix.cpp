@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "components/callback/callback.h"
-#include "components/callback/evaluations.h"
+#include "components/callback/evaluation_selector.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/confusion_matrix.h"
 #include "runner/core/picture/canvas.h"
@@ -160,7 +160,7 @@ Canvas picture_of(const Counts& counts, const std::vector<std::string>& names) {
 
 class ConfusionMatrix final : public Callback {
  public:
-  explicit ConfusionMatrix(const Config& config) : evaluations_(config.every, config.data) {}
+  explicit ConfusionMatrix(const Config& config) : selector_(config.every, config.data) {}
 
   void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
                            runner::core::Diagnostics& diagnostics) const override {
@@ -179,7 +179,7 @@ class ConfusionMatrix final : public Callback {
 
   void on_eval_begin(const std::string& name, const data::Dataset& data) override {
     present_ = nullptr;
-    if (!evaluations_.looks_at(name)) return;
+    if (!selector_.selects(name)) return;
     sets_.insert_or_assign(name, Seen{&data, {}});
     present_ = &sets_.at(name);
   }
@@ -200,11 +200,11 @@ class ConfusionMatrix final : public Callback {
       context.log_image(set + "/confusion_matrix_image", "rows: label, columns: prediction", picture_of(all, names));
     }
     sets_.clear();
-    evaluations_.end();
+    selector_.end();
   }
 
-  void save_state(runner::core::StateWriter& writer) const override { evaluations_.save_state(writer); }
-  void load_state(const runner::core::StateReader& reader) override { evaluations_.load_state(reader); }
+  void save_state(runner::core::StateWriter& writer) const override { selector_.save_state(writer); }
+  void load_state(const runner::core::StateReader& reader) override { selector_.load_state(reader); }
 
  private:
   struct Seen {
@@ -212,7 +212,7 @@ class ConfusionMatrix final : public Callback {
     Counts counts;
   };
 
-  Evaluations evaluations_;
+  EvaluationSelector selector_;
   std::map<std::string, Seen> sets_;  ///< of the evaluation in progress
   Seen* present_ = nullptr;
 };
@@ -220,7 +220,7 @@ class ConfusionMatrix final : public Callback {
 }  // namespace
 
 std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
-  if (!are_evaluated(config.data, "confusion_matrix", inputs)) return nullptr;
+  if (!check_data_sets(config.data, "confusion_matrix", inputs)) return nullptr;
   return std::make_shared<ConfusionMatrix>(config);
 }
 

@@ -6,7 +6,7 @@
 
 #include "components/callback/callback.h"
 #include "components/callback/eval_samples.h"
-#include "components/callback/evaluations.h"
+#include "components/callback/evaluation_selector.h"
 #include "components/callback/picture_grid.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/predictions.h"
@@ -127,11 +127,11 @@ runner::core::Canvas pictures_of(const std::vector<Reviewed>& samples) {
 
 class Predictions final : public Callback {
  public:
-  explicit Predictions(const Config& config) : config_(config), evaluations_(config.every, config.data) {}
+  explicit Predictions(const Config& config) : config_(config), selector_(config.every, config.data) {}
 
   void on_eval_begin(const std::string& name, const data::Dataset& data) override {
     present_ = nullptr;
-    if (!evaluations_.looks_at(name)) return;
+    if (!selector_.selects(name)) return;
     sets_.insert_or_assign(name, Seen{&data, EvalSamples(config_.num_samples, config_.worst)});
     present_ = &sets_.at(name);
   }
@@ -150,11 +150,11 @@ class Predictions final : public Callback {
       log(context, name, "worst", *seen.data, all.worst());
     }
     sets_.clear();
-    evaluations_.end();
+    selector_.end();
   }
 
-  void save_state(runner::core::StateWriter& writer) const override { evaluations_.save_state(writer); }
-  void load_state(const runner::core::StateReader& reader) override { evaluations_.load_state(reader); }
+  void save_state(runner::core::StateWriter& writer) const override { selector_.save_state(writer); }
+  void load_state(const runner::core::StateReader& reader) override { selector_.load_state(reader); }
 
  private:
   struct Seen {
@@ -175,7 +175,7 @@ class Predictions final : public Callback {
   }
 
   Config config_;
-  Evaluations evaluations_;
+  EvaluationSelector selector_;
   std::map<std::string, Seen> sets_;  ///< of the evaluation that is going on
   Seen* present_ = nullptr;
 };
@@ -183,7 +183,7 @@ class Predictions final : public Callback {
 }  // namespace
 
 std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
-  if (!are_evaluated(config.data, "predictions", inputs)) return nullptr;
+  if (!check_data_sets(config.data, "predictions", inputs)) return nullptr;
   return std::make_shared<Predictions>(config);
 }
 

@@ -124,18 +124,18 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
 
 }  // namespace
 
-RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location place, std::string path)
-    : diagnostics_(diagnostics), place_(std::move(place)), path_(std::move(path)) {}
+RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location location, std::string path)
+    : diagnostics_(diagnostics), location_(std::move(location)), path_(std::move(path)) {}
 
 RecordErrors::~RecordErrors() {
   const std::int64_t more = count_ - kShownMax;
   if (more <= 0) return;
-  diagnostics_.error(place_, path_ + ": " + counted_large(more, "more record is", "more records are") + " wrong");
+  diagnostics_.error(location_, path_ + ": " + counted_large(more, "more record is", "more records are") + " wrong");
 }
 
 void RecordErrors::add(std::int64_t line, const std::string& message, const std::string& hint) {
   if (++count_ > kShownMax) return;
-  diagnostics_.error(place_, path_ + ":" + (line > 0 ? std::to_string(line) + ":" : "") + " " + message, hint);
+  diagnostics_.error(location_, path_ + ":" + (line > 0 ? std::to_string(line) + ":" : "") + " " + message, hint);
 }
 
 CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordErrors& errors) {

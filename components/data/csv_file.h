@@ -9,11 +9,11 @@
 
 namespace components::data {
 
-/// Collects the errors in the records of one file and reports them at the recipe's location of its path. Only the first
-/// kShownMax are shown, then the number of further ones, as a file may have one in every row.
+/// Collects the errors in the records of one file and reports them at the location of its path in the recipe. Only the
+/// first kShownMax are shown, then the number of further ones, as a file may have one in every row.
 class RecordErrors {
  public:
-  RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location place, std::string path);
+  RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location location, std::string path);
   ~RecordErrors();
   RecordErrors(const RecordErrors&) = delete;
   RecordErrors& operator=(const RecordErrors&) = delete;
@@ -26,7 +26,7 @@ class RecordErrors {
 
  private:
   runner::core::Diagnostics& diagnostics_;
-  runner::core::Location place_;
+  runner::core::Location location_;
   std::string path_;
   std::int64_t count_ = 0;
 };

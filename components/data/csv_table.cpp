@@ -3,7 +3,7 @@
 #include <limits>
 #include <optional>
 
-#include "components/data/block_place.h"
+#include "components/data/block_location.h"
 #include "components/data/csv_file.h"
 #include "components/data/rows.h"
 #include "components/data/same_task.h"
@@ -60,10 +60,10 @@ MissingPolicy policy_of(Missing missing) {
 /// Keeps the rows that `split` selects, in file order; false when there are none.
 bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
   if (!config.split) return true;
-  const auto place = place_of(inputs.block, "split");
+  const auto location = location_of(inputs.block, "split");
   const auto range = parse_split(*config.split);
   if (!range) {
-    inputs.diagnostics.error(place, range.failure().message, range.failure().hint);
+    inputs.diagnostics.error(location, range.failure().message, range.failure().hint);
     return false;
   }
   std::vector<std::pair<std::uint64_t, std::size_t>> order;  // equal rows beside each other
@@ -84,7 +84,7 @@ bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
   for (const std::size_t i : kept) rows.push_back(std::move(file.rows[i]));
   file.rows = std::move(rows);
   if (!file.rows.empty()) return true;
-  inputs.diagnostics.error(place,
+  inputs.diagnostics.error(location,
                            "split \"" + *config.split + "\" of " + counted_large(whole, "row", "rows") + " has no rows",
                            "use a larger fraction");
   return false;
@@ -118,53 +118,54 @@ class Builder {
   }
 
  private:
-  std::optional<std::size_t> column(const std::string& name, const runner::core::Location& place) {
+  std::optional<std::size_t> column(const std::string& name, const runner::core::Location& location) {
     const auto at = std::find(file_.columns.begin(), file_.columns.end(), name);
     if (at != file_.columns.end()) return static_cast<std::size_t>(at - file_.columns.begin());
     const std::string near = runner::core::closest(name, file_.columns);
     std::string hint =
         near.empty() ? "its columns are " + list_some(file_.columns) : "did you mean " + quote(near) + "?";
     if (const std::string other = other_delimiter_hint(file_.columns); near.empty() && !other.empty()) hint = other;
-    inputs_.diagnostics.error(place, config_.path + " has no column " + quote(name), hint);
+    inputs_.diagnostics.error(location, config_.path + " has no column " + quote(name), hint);
     return std::nullopt;
   }
 
   void find_columns(const TableEncoding* train) {
     for (std::size_t i = 0; i < config_.target.size(); ++i) {
-      const runner::core::Location place = place_of(inputs_.block, "target", i);
-      const auto at = column(config_.target[i], place);
+      const runner::core::Location location = location_of(inputs_.block, "target", i);
+      const auto at = column(config_.target[i], location);
       if (!at) continue;
       if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
-        inputs_.diagnostics.error(place, "target \"" + config_.target[i] + "\" is named twice");
+        inputs_.diagnostics.error(location, "target \"" + config_.target[i] + "\" is named twice");
       }
       columns_.targets.push_back(*at);
     }
     if (config_.features) {
       for (std::size_t i = 0; i < config_.features->size(); ++i) {
-        add_feature((*config_.features)[i], place_of(inputs_.block, "features", i));
+        add_feature((*config_.features)[i], location_of(inputs_.block, "features", i));
       }
     } else if (train != nullptr) {
-      for (const ColumnEncoding& feature : train->features) add_feature(feature.name, place_of(inputs_.block, "path"));
+      for (const ColumnEncoding& feature : train->features)
+        add_feature(feature.name, location_of(inputs_.block, "path"));
     } else {
       for (std::size_t i = 0; i < file_.columns.size(); ++i) {
         if (std::count(columns_.targets.begin(), columns_.targets.end(), i) == 0) columns_.features.push_back(i);
       }
       if (columns_.features.empty()) {
-        inputs_.diagnostics.error(place_of(inputs_.block, "target"),
+        inputs_.diagnostics.error(location_of(inputs_.block, "target"),
                                   config_.path + " has no column besides the target");
       }
     }
     check_types();
   }
 
-  void add_feature(const std::string& name, const runner::core::Location& place) {
-    const auto at = column(name, place);
+  void add_feature(const std::string& name, const runner::core::Location& location) {
+    const auto at = column(name, location);
     if (!at) return;
     if (std::count(columns_.targets.begin(), columns_.targets.end(), *at) > 0) {
-      inputs_.diagnostics.error(place, "feature \"" + name + "\" is the target, too",
+      inputs_.diagnostics.error(location, "feature \"" + name + "\" is the target, too",
                                 "a feature that equals the target makes training pointless");
     } else if (std::count(columns_.features.begin(), columns_.features.end(), *at) > 0) {
-      inputs_.diagnostics.error(place, "feature \"" + name + "\" is named twice");
+      inputs_.diagnostics.error(location, "feature \"" + name + "\" is named twice");
     }
     columns_.features.push_back(*at);
   }
@@ -231,7 +232,7 @@ class Builder {
     for (const std::size_t at : columns_.targets) make_target(at);
     const std::vector<ColumnEncoding>& targets = encoding_.targets;
     if (encoding_.classification && targets.size() > 1) {
-      inputs_.diagnostics.error(place_of(inputs_.block, "target"),
+      inputs_.diagnostics.error(location_of(inputs_.block, "target"),
                                 "classification has one target, got " + std::to_string(targets.size()),
                                 "name one column, or use several number columns with task: regression");
     }
@@ -245,7 +246,7 @@ class Builder {
   void warn_of_free_text(const ColumnEncoding& feature) {
     const auto values = static_cast<std::int64_t>(feature.categories.size());
     if (values < kFreeTextMin || 2 * values <= static_cast<std::int64_t>(rows_.size()) || errors_.any()) return;
-    inputs_.diagnostics.warning(place_of(inputs_.block, "path"),
+    inputs_.diagnostics.warning(location_of(inputs_.block, "path"),
                                 config_.path + ": column " + quote(feature.name) + " looks like free text: its " +
                                     with_commas(values) + " different values in " +
                                     counted_large(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
@@ -261,7 +262,7 @@ class Builder {
       target.type = given_type(at).value_or(ColumnType::kNumber);
       if (!given_type(at)) target.type = infer_type(file_, at, errors_);
       if (target.type == ColumnType::kCategory && config_.task == Task::kRegression) {
-        inputs_.diagnostics.error(place_of(inputs_.block, "task"),
+        inputs_.diagnostics.error(location_of(inputs_.block, "task"),
                                   "task is regression, but target " + name(at) + " is a category column",
                                   "set task: classification, or name a number column");
       }
@@ -318,12 +319,12 @@ class Builder {
       return names;
     };
     if (names(columns_.features) != trained(train.features)) {
-      inputs_.diagnostics.error(place_of(inputs_.block, "features"),
+      inputs_.diagnostics.error(location_of(inputs_.block, "features"),
                                 "the features of data." + inputs_.name + " are not those of data.train",
                                 "data.train has " + list_some(trained(train.features)));
     }
     if (names(columns_.targets) != trained(train.targets)) {
-      inputs_.diagnostics.error(place_of(inputs_.block, "target"),
+      inputs_.diagnostics.error(location_of(inputs_.block, "target"),
                                 "the target of data." + inputs_.name + " is not that of data.train",
                                 "data.train has " + list_some(trained(train.targets)));
     }
@@ -413,7 +414,7 @@ class Builder {
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  RecordErrors errors(inputs.diagnostics, place_of(inputs.block, "path"), config.path);
+  RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), config.path);
   CsvFile file = read_csv(config.path, {config.delimiter[0], config.header}, errors);
   if (errors.any() || !keep_share(config, inputs, file)) return nullptr;
   return Builder(config, inputs, file, errors).build();

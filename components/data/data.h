@@ -54,7 +54,7 @@ class Dataset : public runner::core::Stateful {
 
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...
-  const runner::core::Node& block;  ///< for places in messages
+  const runner::core::Node& block;  ///< for locations in messages
   runner::core::Diagnostics& diagnostics;
   bool header_only =
       false;  ///< `plan`: sizes, columns and shapes, without reading all of the data where that can be avoided

@@ -1,6 +1,6 @@
 #include "components/data/same_task.h"
 
-#include "components/data/block_place.h"
+#include "components/data/block_location.h"
 #include "components/data/text_utils.h"
 #include "runner/core/text.h"
 
@@ -31,7 +31,7 @@ bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
   }
   if (fits && signature.max_seq_len > train.max_seq_len) {
     const std::string length = std::to_string(train.max_seq_len);
-    inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
+    inputs.diagnostics.error(location_of(inputs.block, "max_seq_len"),
                              "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_seq_len) +
                                  ", but the model is made for the " + length + " of data.train",
                              "use max_seq_len: " + length + " or less");

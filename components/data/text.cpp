@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "components/data/block_place.h"
+#include "components/data/block_location.h"
 #include "components/data/byte_stream.h"
 #include "components/data/data.h"
 #include "components/data/same_task.h"
@@ -116,14 +116,14 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t begin = PercentRange::boundary(whole, share->from);
   const std::int64_t end = PercentRange::boundary(whole, share->to);
   if (end - begin < config.max_seq_len + 1) {
-    inputs.diagnostics.error(place_of(inputs.block, "max_seq_len"),
+    inputs.diagnostics.error(location_of(inputs.block, "max_seq_len"),
                              "data." + inputs.name + " has " + counted_large(end - begin, "byte", "bytes") +
                                  ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
                              short_hint(end - begin));
     return nullptr;
   }
   if (!config.streaming && end - begin > runner::core::memory_limit()) {
-    inputs.diagnostics.error(place_of(inputs.block, "path"),
+    inputs.diagnostics.error(location_of(inputs.block, "path"),
                              "data." + inputs.name + " has " + runner::core::format_bytes(end - begin) +
                                  ", but this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
                                  " of memory",
@@ -135,7 +135,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     return std::make_shared<Text>(std::make_unique<ByteStream>(files, begin, end, hold), config.max_seq_len,
                                   config.stride.value_or(config.max_seq_len), config.streaming);
   } catch (const runner::core::RunError& error) {
-    inputs.diagnostics.error(place_of(inputs.block, "path"), error.what(), error.hint());
+    inputs.diagnostics.error(location_of(inputs.block, "path"), error.what(), error.hint());
     return nullptr;
   }
 }

@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <set>
 
-#include "components/data/block_place.h"
+#include "components/data/block_location.h"
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text.h"
@@ -55,7 +55,7 @@ Result<std::int64_t> text_size(const std::string& path) {
 
 /// The files of one entry of `path`; reports an error if there are none.
 void add_matches(const std::string& pattern, std::size_t index, const Inputs& inputs, std::vector<TextFile>& files) {
-  const runner::core::Location place = place_of(inputs.block, "path", index);
+  const runner::core::Location location = location_of(inputs.block, "path", index);
   const bool is_glob = is_pattern(pattern);
   const std::vector<std::string> paths = is_glob ? runner::core::glob(pattern) : std::vector<std::string>{pattern};
   if (paths.empty()) {
@@ -63,7 +63,7 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
     const std::string folder = fixed.parent_path().empty() ? "." : fixed.parent_path().string();
     std::error_code error;
     const bool exists = fs::is_directory(folder, error);
-    inputs.diagnostics.error(place, "no file matches \"" + pattern + "\"",
+    inputs.diagnostics.error(location, "no file matches \"" + pattern + "\"",
                              exists
                                  ? "`*` does not cross folders, `**` does; a path is relative to the current folder, "
                                    "${recipe_dir} is the folder of the recipe"
@@ -75,10 +75,10 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
   for (const std::string& path : paths) {
     const Result<std::int64_t> size = text_size(path);
     if (!size) {
-      inputs.diagnostics.error(place, size.failure().message, size.failure().hint);
+      inputs.diagnostics.error(location, size.failure().message, size.failure().hint);
       continue;
     }
-    if (size.value() == 0 && !is_glob) inputs.diagnostics.error(place, "\"" + path + "\" is empty", "");
+    if (size.value() == 0 && !is_glob) inputs.diagnostics.error(location, "\"" + path + "\" is empty", "");
     files.push_back({path, key_of(path), size.value()});
   }
 }
@@ -129,12 +129,12 @@ std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, 
     files.push_back(std::move(file));
   }
   if (files.empty()) {
-    inputs.diagnostics.error(place_of(inputs.block, "exclude"),
+    inputs.diagnostics.error(location_of(inputs.block, "exclude"),
                              "exclude removes all " +
                                  counted_large(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
                                  inputs.name);
   } else if (bytes == 0) {
-    inputs.diagnostics.error(place_of(inputs.block, "path"),
+    inputs.diagnostics.error(location_of(inputs.block, "path"),
                              "the " + counted_large(static_cast<std::int64_t>(files.size()), "file", "files") +
                                  " of data." + inputs.name + " have no bytes");
     files.clear();
@@ -167,7 +167,7 @@ std::optional<PercentRange> apply_split(const std::optional<std::string>& split,
   if (split) {
     const auto parsed = parse_split(*split);
     if (!parsed) {
-      inputs.diagnostics.error(place_of(inputs.block, "split"), parsed.failure().message, parsed.failure().hint);
+      inputs.diagnostics.error(location_of(inputs.block, "split"), parsed.failure().message, parsed.failure().hint);
       return std::nullopt;
     }
     range = parsed.value();
@@ -177,7 +177,7 @@ std::optional<PercentRange> apply_split(const std::optional<std::string>& split,
   files = split_files(std::move(files), range);
   if (!files.empty()) return PercentRange{};
   inputs.diagnostics.error(
-      place_of(inputs.block, "split"),
+      location_of(inputs.block, "split"),
       "split \"" + split.value_or(":") + "\" of " + counted_large(whole, "file", "files") + " has no whole file",
       std::string("use a larger fraction, or split_by: ") + unit);
   return std::nullopt;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "components/data/block_place.h"
+#include "components/data/block_location.h"
 #include "components/data/byte_stream.h"
 #include "components/data/data.h"
 #include "components/data/same_task.h"
@@ -132,7 +132,7 @@ bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& input
   if (count == 0) return true;
   const auto longest =
       std::max_element(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.bytes < b.bytes; });
-  inputs.diagnostics.error(place_of(inputs.block, "too_long"),
+  inputs.diagnostics.error(location_of(inputs.block, "too_long"),
                            counted_large(count, "line", "lines") + " of data." + inputs.name + " " +
                                (count == 1 ? "is" : "are") + " longer than max_seq_len " +
                                std::to_string(config.max_seq_len) + ", the longest has " +
@@ -151,7 +151,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!share) return nullptr;
   const std::int64_t bytes = total_bytes(files);
   if (bytes > runner::core::memory_limit()) {
-    inputs.diagnostics.error(place_of(inputs.block, "path"),
+    inputs.diagnostics.error(location_of(inputs.block, "path"),
                              "data." + inputs.name + " has " + runner::core::format_bytes(bytes) +
                                  ", but this machine has " + runner::core::format_bytes(runner::core::memory_limit()) +
                                  " of memory",
@@ -177,7 +177,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
     if (!shorten(lines, config, inputs)) return nullptr;
     if (lines.empty()) {
-      inputs.diagnostics.error(place_of(inputs.block, config.split ? "split" : "path"),
+      inputs.diagnostics.error(location_of(inputs.block, config.split ? "split" : "path"),
                                "data." + inputs.name + " has no usable line, of " +
                                    counted_large(whole, "line", "lines") + " that are not empty",
                                config.too_long == TooLong::kDrop ? "use too_long: cut, or more text" : "use more text");
@@ -185,7 +185,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     }
     return std::make_shared<TextLines>(std::move(stream), std::move(lines), config.max_seq_len);
   } catch (const runner::core::RunError& error) {
-    inputs.diagnostics.error(place_of(inputs.block, "path"), error.what(), error.hint());
+    inputs.diagnostics.error(location_of(inputs.block, "path"), error.what(), error.hint());
     return nullptr;
   }
 }

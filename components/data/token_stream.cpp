@@ -75,18 +75,18 @@ void TokenStream::read(const Windows& windows) const {
   for (std::int64_t i = 0; i < windows.count; ++i) {
     RUNNER_ASSERT(windows.starts[i] >= 0 && windows.starts[i] + windows.length < size_, "a window lies in its stream");
   }
-  if (!read_mapped(work)) tell_fault();
+  if (!read_mapped(work)) throw_read_error();
   if (largest < layout_.vocab_size) return;
   for (std::int64_t i = 0; i < windows.count; ++i) {
     const auto *input = windows.input + i * windows.length, *target = windows.target + i * windows.length;
     for (std::int64_t k = 0; k < windows.length; ++k) {
-      if (input[k] >= layout_.vocab_size) tell_large_id(windows.starts[i] + k, input[k]);
-      if (target[k] >= layout_.vocab_size) tell_large_id(windows.starts[i] + k + 1, target[k]);
+      if (input[k] >= layout_.vocab_size) throw_out_of_range(windows.starts[i] + k, input[k]);
+      if (target[k] >= layout_.vocab_size) throw_out_of_range(windows.starts[i] + k + 1, target[k]);
     }
   }
 }
 
-void TokenStream::tell_fault() const {
+void TokenStream::throw_read_error() const {
   std::string names;
   for (const Piece& piece : pieces_) {
     piece.file->check_whole();
@@ -96,7 +96,7 @@ void TokenStream::tell_fault() const {
                                "the system's log (dmesg) says what the disk reported");
 }
 
-void TokenStream::tell_large_id(std::int64_t at, std::int64_t id) const {
+void TokenStream::throw_out_of_range(std::int64_t at, std::int64_t id) const {
   const Piece& piece = piece_of(at);
   const std::int64_t byte = piece.offset + (at - piece.start) * layout_.token_bytes;
   throw runner::core::RunError("\"" + piece.file->path() + "\" has the token " + std::to_string(id) + " at byte " +
@@ -113,10 +113,10 @@ double TokenStream::unigram_entropy() const {
     const std::int64_t count = std::min(kStretchTokens, size_ - at);
     std::uint32_t largest = 0;
     auto work = [this, at, count, &largest, to = tokens.data()] { largest = copy(at, count, to); };
-    if (!read_mapped(work)) tell_fault();
+    if (!read_mapped(work)) throw_read_error();
     for (std::int64_t k = 0; k < count; ++k) {
       const std::int64_t id = tokens[static_cast<std::size_t>(k)];
-      if (id >= layout_.vocab_size) tell_large_id(at + k, id);
+      if (id >= layout_.vocab_size) throw_out_of_range(at + k, id);
       ++counts[static_cast<std::size_t>(id)];
     }
   }

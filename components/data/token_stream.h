@@ -53,8 +53,8 @@ class TokenStream {
   /// Copies tokens [at, at + count) and returns the largest; touches mapped memory.
   std::uint32_t copy(std::int64_t at, std::int64_t count, std::int64_t* to) const;
   const Piece& piece_of(std::int64_t at) const;
-  [[noreturn]] void tell_fault() const;
-  [[noreturn]] void tell_large_id(std::int64_t at, std::int64_t id) const;
+  [[noreturn]] void throw_read_error() const;
+  [[noreturn]] void throw_out_of_range(std::int64_t at, std::int64_t id) const;
 
   std::vector<Piece> pieces_;
   Layout layout_;

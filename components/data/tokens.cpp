@@ -2,7 +2,7 @@
 
 #include <mutex>
 
-#include "components/data/block_place.h"
+#include "components/data/block_location.h"
 #include "components/data/data.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
@@ -88,11 +88,11 @@ bool hold_whole_tokens(const std::vector<TextFile>& files, const TokenStream::La
     if (body >= 0 && body % layout.token_bytes == 0) continue;
     whole = false;
     if (body < 0) {
-      inputs.diagnostics.error(place_of(inputs.block, "header_bytes"),
+      inputs.diagnostics.error(location_of(inputs.block, "header_bytes"),
                                "header_bytes is " + with_commas(layout.header_bytes) + ", but \"" + file.path +
                                    "\" has " + counted_large(file.bytes, "byte", "bytes"));
     } else {
-      inputs.diagnostics.error(place_of(inputs.block, "path"),
+      inputs.diagnostics.error(location_of(inputs.block, "path"),
                                "\"" + file.path + "\" has " + counted_large(body, "byte", "bytes") +
                                    " of tokens, not a " + "multiple of the " + std::to_string(layout.token_bytes) +
                                    " of a " + dtype,
@@ -108,7 +108,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const DataSignature signature = signature_of(config);
   if (!fits_training_set(signature, inputs)) return nullptr;
   if (inputs.train != nullptr && inputs.train->signature().vocab_size != signature.vocab_size) {
-    inputs.diagnostics.error(place_of(inputs.block, "vocab_size"),
+    inputs.diagnostics.error(location_of(inputs.block, "vocab_size"),
                              "vocab_size of data." + inputs.name + " is " + std::to_string(signature.vocab_size) +
                                  ", and that of data.train " + std::to_string(inputs.train->signature().vocab_size),
                              "one model reads both: give both the same");
@@ -128,7 +128,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const std::int64_t end = PercentRange::boundary(whole, share->to);
   if (end - begin < config.max_seq_len + 1) {
     inputs.diagnostics.error(
-        place_of(inputs.block, "max_seq_len"),
+        location_of(inputs.block, "max_seq_len"),
         "data." + inputs.name + " has " + counted_large(end - begin, "token", "tokens") +
             ", and a sample takes max_seq_len + 1 = " + with_commas(config.max_seq_len + 1),
         end - begin < 2 ? "use more tokens"
@@ -139,7 +139,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     return std::make_shared<Tokens>(config, std::make_unique<TokenStream>(files, begin, end, layout),
                                     (end - begin) * layout.token_bytes);
   } catch (const runner::core::RunError& error) {
-    inputs.diagnostics.error(place_of(inputs.block, "path"), error.what(), error.hint());
+    inputs.diagnostics.error(location_of(inputs.block, "path"), error.what(), error.hint());
     return nullptr;
   }
 }

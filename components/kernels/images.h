@@ -37,7 +37,7 @@ struct ScaleShift {
 /// The gradient before the ReLU, and its sums by channel: sum [width] += g, products [width] += g * (x - mean).
 ///
 /// dy     [rows, width]
-/// y      [rows, width], what the forward pass gave, or null where no ReLU was or scale and shift say where it cut
+/// y      [rows, width], the output of the forward pass; null without a ReLU, or if scale and shift tell where it cut
 /// scale, shift  [width] of the forward pass: without y the ReLU cut where x * scale + shift <= 0; null without a ReLU
 /// g      [rows, width], where the gradient before the ReLU goes, or null
 template <typename T>

@@ -14,8 +14,8 @@ struct Matrix {
   std::int64_t row, column;
 };
 
-/// b of several products, copied once into the panels that a kernel reads. A product may take the beginning of its
-/// depth and of its columns.
+/// b of several products, copied once into the panels that a kernel reads. A product may use a prefix of its depth
+/// and of its columns.
 struct PackedMatrix {
   const float* panels = nullptr;
   std::int64_t words = 0;  ///< of 32 bits, along the whole depth

@@ -1,7 +1,7 @@
 #pragma once
 
-/// In front of a function whose loop the compiler shall turn into vector code: it is compiled once for each level, and
-/// the program takes the best one the processor has when it is loaded. The folder is compiled without contraction of
+/// Marks a function with a loop to vectorize: it is compiled once per instruction set, and the loader picks the best
+/// one that the processor supports. The folder is compiled without contraction of
 /// products and sums (-ffp-contract=off), and says fma() where PyTorch's kernels do: every level gives the same bits,
 /// and they are PyTorch's nearly always.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_ADDRESS__)

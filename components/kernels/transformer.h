@@ -82,7 +82,7 @@ struct LayerNormBackward {
   DropMask drop;
 };
 
-/// Cuts what a joint projection gave for one sample into heads, adding its bias and turning query and key by their
+/// Splits the output of a joint projection of one sample into heads, adds its bias, and rotates query and key by their
 /// positions (rotary embedding, Su et al. 2021, the two halves against each other) where `cos` is given.
 ///
 /// qkv       [positions, 3, heads, width]; bias [3, heads, width] or null
@@ -98,7 +98,7 @@ struct SplitHeads {
   std::int64_t positions, heads, width;
 };
 
-/// Its backward pass: puts the gradients of q, k and v together again as [positions, 3, heads, width].
+/// Its backward pass: joins the gradients of q, k and v as [positions, 3, heads, width].
 /// dbias [3, heads, width]: sums over this sample's positions are added; may be null.
 template <typename T>
 struct JoinHeads {

@@ -29,47 +29,52 @@ struct Winograd {
   };
 
   /// The filters [O, C, 3, 3] as they meet tiles: [P, O / 16, C / kStep, 16, kStep] with a gap after each product.
-  /// `turned`: those that give the gradient of the input from that of the output, where C and O change places. Packs
+  /// `rotated`: those that give the gradient of the input from that of the output, where C and O change places. Packs
   /// begin to end of the 16 channels are made.
   struct Filters {
     const float* weight;
     float* transformed;
     std::int64_t out, in;
-    bool turned;
+    bool rotated;
     std::int64_t begin, end;
   };
 
   /// Floats of such filters.
-  static std::int64_t filters_space(std::int64_t in, std::int64_t out) { return kProducts * (in * out / kStep + kGap); }
+  static std::int64_t filters_workspace(std::int64_t in, std::int64_t out) {
+    return kProducts * (in * out / kStep + kGap);
+  }
 
-  /// y = the convolution of x, for tiles begin to end. `space` holds convolution_space(in, out) floats.
+  /// y = the convolution of x, for tiles begin to end. `workspace` holds convolution_workspace(in, out) floats.
   struct Convolution {
     const T* x;                // [.., in]
     const float* transformed;  // of filters
     T* y;                      // [.., out]
     Images images;
     std::int64_t in, out;
-    float* space;
+    float* workspace;
     std::int64_t begin, end;
   };
-  static std::int64_t convolution_space(std::int64_t in, std::int64_t out) {
+  static std::int64_t convolution_workspace(std::int64_t in, std::int64_t out) {
     return kProducts * (kTiles * (in + out) + 2 * kGap) + in;
   }
 
-  /// sums [P, O / 16, C, 16] with a gap after each product: what tiles begin to end say of the filters of the channels
-  /// out_begin to out_end, multiples of kChannels. `space` holds gradient_space() floats.
+  /// sums [P, O / 16, C, 16] with a gap after each product: the gradients of the filters of channels out_begin to
+  /// out_end (multiples of kChannels), summed over the tiles begin to end. `workspace` holds gradient_workspace()
+  /// floats.
   struct Gradient {
     const T* x;   // [.., in]
     const T* dy;  // [.., out]
     float* sums;
     Images images;
     std::int64_t in, out;
-    float* space;
+    float* workspace;
     std::int64_t begin, end, out_begin, out_end;
   };
   /// Floats of the sums.
-  static std::int64_t sums_space(std::int64_t in, std::int64_t out) { return kProducts * (in * out + kGap); }
-  static std::int64_t gradient_space(std::int64_t in, std::int64_t out) { return convolution_space(in, out) + out; }
+  static std::int64_t sums_workspace(std::int64_t in, std::int64_t out) { return kProducts * (in * out + kGap); }
+  static std::int64_t gradient_workspace(std::int64_t in, std::int64_t out) {
+    return convolution_workspace(in, out) + out;
+  }
 
   /// dweight [O, C, 3, 3] from `count` sums that lie one after the other; channels out_begin to out_end, multiples
   /// of 16.

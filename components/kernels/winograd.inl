@@ -190,14 +190,14 @@ ROUX_INLINE void transform_output(const float* m, std::int64_t product, T* y, co
   }
 }
 
-/// G g G^T of 16 filters at a time: those of 16 outputs for one input, or turned the other way round.
+/// G g G^T of 16 filters at a time: those of 16 outputs for one input, or rotated the other way round.
 ROUX_INLINE void transform_filter(const Kernels::Filters& a, std::int64_t pack, std::int64_t depth,
                                   Floats (&whole)[Kernels::kProducts]) {
   float g[9][kPack];
   for (std::int64_t lane = 0; lane < kPack; ++lane) {
-    const std::int64_t out = a.turned ? depth : pack * kPack + lane, in = a.turned ? pack * kPack + lane : depth;
+    const std::int64_t out = a.rotated ? depth : pack * kPack + lane, in = a.rotated ? pack * kPack + lane : depth;
     const float* filter = a.weight + (out * a.in + in) * 9;
-    for (std::int64_t i = 0; i < 9; ++i) g[a.turned ? 8 - i : i][lane] = filter[i];
+    for (std::int64_t i = 0; i < 9; ++i) g[a.rotated ? 8 - i : i][lane] = filter[i];
   }
   Floats half[4][3];
   for (std::int64_t j = 0; j < 3; ++j) {
@@ -217,7 +217,7 @@ ROUX_INLINE void transform_filter(const Kernels::Filters& a, std::int64_t pack, 
 }
 
 void transform_filters(const Kernels::Filters& a) {
-  const std::int64_t depth = a.turned ? a.out : a.in;
+  const std::int64_t depth = a.rotated ? a.out : a.in;
   for (std::int64_t pack = a.begin; pack < a.end; ++pack) {
     for (std::int64_t d = 0; d < depth; d += kStep) {
       Floats first[Kernels::kProducts], second[Kernels::kProducts];
@@ -233,18 +233,18 @@ void transform_filters(const Kernels::Filters& a) {
 
 ROUX_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// A pixel of zeros at the begin of `space`: what lies outside of an image.
-ROUX_INLINE T* make_zeros(float* space, std::int64_t channels) {
-  for (std::int64_t i = 0; i < channels; ++i) space[i] = 0;
-  return reinterpret_cast<T*>(space);
+/// A pixel of zeros at the begin of `workspace`: what lies outside of an image.
+ROUX_INLINE T* make_zeros(float* workspace, std::int64_t channels) {
+  for (std::int64_t i = 0; i < channels; ++i) workspace[i] = 0;
+  return reinterpret_cast<T*>(workspace);
 }
 
 void convolve(const Kernels::Convolution& a) {
-  const T* zeros = make_zeros(a.space, a.in);
+  const T* zeros = make_zeros(a.workspace, a.in);
   const std::int64_t depth = a.in / kStep;
   const std::int64_t of_input = Kernels::kTiles * depth + Kernels::kGap;
   const std::int64_t of_result = Kernels::kTiles * a.out + Kernels::kGap;
-  float* input = a.space + a.in;                          // [P, tiles, depth]
+  float* input = a.workspace + a.in;                      // [P, tiles, depth]
   float* result = input + Kernels::kProducts * of_input;  // [P, tiles, out]
   for (std::int64_t first = a.begin; first < a.end; first += Kernels::kTiles) {
     const std::int64_t tiles = least(Kernels::kTiles, a.end - first);
@@ -278,11 +278,11 @@ void convolve(const Kernels::Convolution& a) {
 
 void sum_gradient(const Kernels::Gradient& a) {
   const std::int64_t width = a.out_end - a.out_begin, widest = a.in < a.out ? a.out : a.in;
-  const T* zeros = make_zeros(a.space, widest);
+  const T* zeros = make_zeros(a.workspace, widest);
   const std::int64_t of_pack = Kernels::kTiles / kStep * kPack;
   const std::int64_t of_input = Kernels::kTiles / kStep * a.in + Kernels::kGap;
   const std::int64_t of_gradient = Kernels::kTiles / kStep * width + Kernels::kGap;
-  float* input = a.space + widest;                          // [P, in / 16, tiles / step, 16]
+  float* input = a.workspace + widest;                      // [P, in / 16, tiles / step, 16]
   float* gradient = input + Kernels::kProducts * of_input;  // [P, width / 16, tiles / step, 16]
   for (std::int64_t first = a.begin; first < a.end; first += Kernels::kTiles) {
     const std::int64_t tiles = least(Kernels::kTiles, a.end - first), depth = (tiles + kStep - 1) / kStep;
@@ -309,7 +309,7 @@ void sum_gradient(const Kernels::Gradient& a) {
 
 /// G^T u G of 16 outputs at a time.
 void finish_gradient(const Kernels::FilterGradient& a) {
-  const std::int64_t of_product = of_sums(a.in, a.out), of_all = Kernels::sums_space(a.in, a.out);
+  const std::int64_t of_product = of_sums(a.in, a.out), of_all = Kernels::sums_workspace(a.in, a.out);
   for (std::int64_t out = a.out_begin; out < a.out_end; out += kPack) {
     for (std::int64_t in = 0; in < a.in; ++in) {
       Floats half[3][4];

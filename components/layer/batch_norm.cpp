@@ -39,10 +39,10 @@ class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
   }
 
   void forward(TensorMap& activations) const override {
-    write(activations, forward_with_tail(read(activations), nullptr, false));
+    write(activations, forward_fused(read(activations), nullptr, false));
   }
 
-  at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const override {
+  at::Tensor forward_fused(const at::Tensor& x, const at::Tensor* addend, bool relu) const override {
     const bool tracked = buffer_count() > 0, by_batch = training() || !tracked;
     if (by_batch) {
       expect_spread(x);

@@ -61,9 +61,9 @@ std::unique_ptr<Chain> Chain::build(const std::vector<runner::core::Node>& block
 Chain::Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks)
     : layers_(std::move(layers)), is_relu_(blocks.size() == 1 && is_relu_block(blocks.front())) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto* with_tail = dynamic_cast<const FusesEpilogue*>(layers_[i].get());
-    const bool relu = with_tail != nullptr && i + 1 < layers_.size() && is_relu_block(blocks[i + 1]);
-    steps_.push_back({layers_[i].get(), with_tail, relu});
+    const auto* epilogue = dynamic_cast<const FusesEpilogue*>(layers_[i].get());
+    const bool relu = epilogue != nullptr && i + 1 < layers_.size() && is_relu_block(blocks[i + 1]);
+    steps_.push_back({layers_[i].get(), epilogue, relu});
     if (relu) ++i;
   }
 }
@@ -74,7 +74,7 @@ at::Tensor Chain::run(at::Tensor x, std::size_t steps) const {
   for (std::size_t i = 0; i < steps; ++i) {
     const Step& step = steps_[i];
     if (step.relu) {
-      activations.set(kActivation, step.with_tail->forward_with_tail(activations.at(kActivation), nullptr, true));
+      activations.set(kActivation, step.epilogue->forward_fused(activations.at(kActivation), nullptr, true));
     } else {
       step.layer->forward(activations);
     }
@@ -84,8 +84,8 @@ at::Tensor Chain::run(at::Tensor x, std::size_t steps) const {
 
 at::Tensor Chain::forward(at::Tensor x) const { return run(std::move(x), steps_.size()); }
 
-at::Tensor Chain::forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const {
-  return steps_.back().with_tail->forward_with_tail(run(std::move(x), steps_.size() - 1), &addend, relu);
+at::Tensor Chain::forward_fused(at::Tensor x, const at::Tensor& addend, bool relu) const {
+  return steps_.back().epilogue->forward_fused(run(std::move(x), steps_.size() - 1), &addend, relu);
 }
 
 std::vector<NamedTensor> Chain::parameters() const { return joined(layers_, &Layer::parameters); }

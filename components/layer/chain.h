@@ -29,9 +29,9 @@ class Chain {
   const TensorSpec& output() const { return layers_.back()->outputs().front(); }
   at::Tensor forward(at::Tensor x) const;
 
-  /// Whether its last layer can add and rectify in the same pass; `forward_with_tail` asks for it.
-  bool fuses_epilogue() const { return steps_.back().with_tail != nullptr && !steps_.back().relu; }
-  at::Tensor forward_with_tail(at::Tensor x, const at::Tensor& addend, bool relu) const;
+  /// Whether its last layer can add and rectify in the same pass; forward_fused() requires it.
+  bool fuses_epilogue() const { return steps_.back().epilogue != nullptr && !steps_.back().relu; }
+  at::Tensor forward_fused(at::Tensor x, const at::Tensor& addend, bool relu) const;
   /// Whether it is a ReLU and nothing else.
   bool is_relu() const { return is_relu_; }
 
@@ -47,8 +47,8 @@ class Chain {
  private:
   struct Step {
     const Layer* layer;
-    const FusesEpilogue* with_tail;  ///< the layer, when it is one
-    bool relu;                       ///< that it takes along
+    const FusesEpilogue* epilogue;  ///< the layer, when it is one
+    bool relu;                      ///< that it takes along
   };
   Chain(std::vector<std::shared_ptr<Layer>> layers, const std::vector<runner::core::Node>& blocks);
   at::Tensor run(at::Tensor x, std::size_t steps) const;

@@ -33,7 +33,7 @@ class Conv2d final : public block::BasicBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x = read(activations);
-    if (is_plain() && takes_winograd(x, parameter(0))) {
+    if (is_plain() && can_use_winograd(x, parameter(0))) {
       write(activations, winograd_conv2d(x, parameter(0)));
       return;
     }

@@ -9,7 +9,7 @@ class FusesEpilogue {
  public:
   virtual ~FusesEpilogue() = default;
   /// `relu(layer(x) + addend)`; `addend` may be null; without `relu` just the sum.
-  virtual at::Tensor forward_with_tail(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
+  virtual at::Tensor forward_fused(const at::Tensor& x, const at::Tensor* addend, bool relu) const = 0;
 };
 
 }  // namespace components::layer

@@ -31,7 +31,7 @@ namespace {
 
 using kernels::Bf16;
 using kernels::data;
-using kernels::in_pieces;
+using kernels::parallel_for_rows;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
@@ -77,7 +77,7 @@ Found statistics(const BatchNormArguments& a) {
       (a.x.dim() == 4 ? a.x.select(0, 0).select(1, 0).select(1, 0) : a.x.select(0, 0)).to(at::kFloat);
   const float* pivot = pivot_C.const_data_ptr<float>();
   const PairSums sums(width);
-  in_pieces(rows, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(rows, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
     kernels::images<T>().channel_sums(
         {data<T>(a.x) + begin * width, pivot, sums.first(piece), sums.second(piece), end - begin, width});
   });
@@ -109,7 +109,7 @@ template <typename T>
 at::Tensor apply_forward(const BatchNormArguments& a, const Found& found) {
   at::Tensor y = at::empty_like(a.x);
   const T* addend = a.addend != nullptr ? data<T>(*a.addend) : nullptr;
-  in_pieces(found.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(found.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * found.width;
     kernels::images<T>().scale_shift({data<T>(a.x) + at, found.scale.data(), found.shift.data(),
                                       addend != nullptr ? addend + at : nullptr, a.relu, data<T>(y) + at, end - begin,
@@ -161,7 +161,7 @@ class FusedBatchNormBackward final : public torch::autograd::Node {
     const float* scale = cuts ? found_.scale.data() : nullptr;
     const float* shift = cuts ? found_.shift.data() : nullptr;
     const PairSums sums(width);
-    in_pieces(rows, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(rows, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * width;
       kernels::images<T>().scale_shift_sums({data<T>(x) + at, data<T>(dy) + at, y.defined() ? data<T>(y) + at : nullptr,
                                              scale, shift, found_.mean.data(), g.defined() ? data<T>(g) + at : nullptr,
@@ -201,7 +201,7 @@ class FusedBatchNormBackward final : public torch::autograd::Node {
       constant[c] = static_cast<float>(-found_.scale[c] * sums.first(0)[c] / n - slope * found_.mean[c]);
     }
     const at::Tensor dx = at::empty_like(x);
-    in_pieces(found_.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(found_.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * found_.width;
       kernels::images<T>().batch_norm_backward({data<T>(x) + at, data<T>(g) + at, scale, shift, found_.scale.data(),
                                                 of_x.data(), constant.data(), data<T>(dx) + at, end - begin,

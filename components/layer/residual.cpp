@@ -43,7 +43,7 @@ class Residual final : public block::BasicBlock {
     const at::Tensor around = chains_.shortcut != nullptr ? chains_.shortcut->forward(x) : x;
     const Chain* activation = chains_.activation.get();
     if (chains_.body->fuses_epilogue() && (activation == nullptr || activation->is_relu())) {
-      write(activations, chains_.body->forward_with_tail(x, around, activation != nullptr));
+      write(activations, chains_.body->forward_fused(x, around, activation != nullptr));
       return;
     }
     const at::Tensor sum = chains_.body->forward(x) + around;

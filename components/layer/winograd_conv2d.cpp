@@ -27,7 +27,7 @@ namespace {
 
 using kernels::Bf16;
 using kernels::data;
-using kernels::in_pieces;
+using kernels::parallel_for_rows;
 using kernels::winograd;
 using kernels::Winograd;
 using torch::autograd::SavedVariable;
@@ -51,11 +51,11 @@ typename Winograd<T>::Images images_of(const at::Tensor& x) {
 at::Tensor floats(std::int64_t size) { return kernels::new_tensor<float>({size}); }
 
 template <typename T>
-at::Tensor transformed_filters(const at::Tensor& weight, bool turned) {
+at::Tensor transformed_filters(const at::Tensor& weight, bool rotated) {
   const std::int64_t out = weight.size(0), in = weight.size(1);
-  at::Tensor transformed = floats(Winograd<T>::filters_space(in, out));
-  in_pieces((turned ? in : out) / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    winograd<T>()->transform_filters({data<float>(weight), data<float>(transformed), out, in, turned, begin, end});
+  at::Tensor transformed = floats(Winograd<T>::filters_workspace(in, out));
+  parallel_for_rows((rotated ? in : out) / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    winograd<T>()->transform_filters({data<float>(weight), data<float>(transformed), out, in, rotated, begin, end});
   });
   return transformed;
 }
@@ -66,11 +66,11 @@ at::Tensor convolve(const at::Tensor& x, const at::Tensor& filters, std::int64_t
   const std::int64_t in = x.size(1);
   const typename Winograd<T>::Images images = images_of<T>(x);
   at::Tensor y = at::empty({x.size(0), out, x.size(2), x.size(3)}, x.options(), at::MemoryFormat::ChannelsLast);
-  const at::Tensor measured = kernels::measured_space(images.tiles(), Winograd<T>::convolution_space(in, out));
-  in_pieces(images.tiles(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const at::Tensor space = floats(Winograd<T>::convolution_space(in, out));
+  const at::Tensor measured = kernels::meta_workspace(images.tiles(), Winograd<T>::convolution_workspace(in, out));
+  parallel_for_rows(images.tiles(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const at::Tensor workspace = floats(Winograd<T>::convolution_workspace(in, out));
     winograd<T>()->convolve(
-        {data<T>(x), data<float>(filters), data<T>(y), images, in, out, data<float>(space), begin, end});
+        {data<T>(x), data<float>(filters), data<T>(y), images, in, out, data<float>(workspace), begin, end});
   });
   return y;
 }
@@ -80,28 +80,28 @@ template <typename T>
 at::Tensor filter_gradient(const at::Tensor& x, const at::Tensor& dy) {
   const std::int64_t in = x.size(1), out = dy.size(1), threads = at::get_num_threads();
   const typename Winograd<T>::Images images = images_of<T>(x);
-  const std::int64_t of_sums = Winograd<T>::sums_space(in, out), groups = out / Winograd<T>::kChannels;
+  const std::int64_t of_sums = Winograd<T>::sums_workspace(in, out), groups = out / Winograd<T>::kChannels;
   const bool shared = shares_sums<T>(out);
   const std::int64_t count = shared ? 1 : std::min(threads, images.tiles());
   const at::Tensor sums = floats(count * of_sums);
   const at::Tensor measured =
-      kernels::measured_space(shared ? groups : images.tiles(), Winograd<T>::gradient_space(in, out));
+      kernels::meta_workspace(shared ? groups : images.tiles(), Winograd<T>::gradient_workspace(in, out));
   const auto add = [&](float* to, std::int64_t begin, std::int64_t end, std::int64_t out_begin, std::int64_t out_end) {
-    const at::Tensor space = floats(Winograd<T>::gradient_space(in, out));
+    const at::Tensor workspace = floats(Winograd<T>::gradient_workspace(in, out));
     winograd<T>()->sum_gradient(
-        {data<T>(x), data<T>(dy), to, images, in, out, data<float>(space), begin, end, out_begin, out_end});
+        {data<T>(x), data<T>(dy), to, images, in, out, data<float>(workspace), begin, end, out_begin, out_end});
   };
   if (shared) {
-    in_pieces(groups, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(groups, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
       add(data<float>(sums), 0, images.tiles(), begin * Winograd<T>::kChannels, end * Winograd<T>::kChannels);
     });
   } else {
-    in_pieces(images.tiles(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(images.tiles(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       add(data<float>(sums) + piece * of_sums, begin, end, 0, out);
     });
   }
   at::Tensor dweight = kernels::new_tensor<float>({out, in, 3, 3});
-  in_pieces(out / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(out / kLanes, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     winograd<T>()->finish_gradient(
         {data<float>(sums), count, data<float>(dweight), in, out, begin * kLanes, end * kLanes});
   });
@@ -145,7 +145,7 @@ class WinogradConv2dBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-bool takes_winograd(const at::Tensor& x, const at::Tensor& weight) {
+bool can_use_winograd(const at::Tensor& x, const at::Tensor& weight) {
   const bool low = at::autocast::is_autocast_enabled(at::kCPU);
   const bool known = low ? winograd<Bf16>() != nullptr : winograd<float>() != nullptr;
   return fused_kernels() && known && fused_kernels_fit_autocast() &&

@@ -61,9 +61,9 @@ class CrossEntropy final : public Loss {
 std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
   const TensorSpec& output = inputs.output;
   const TensorSpec& target = inputs.data.target;
-  const runner::core::Location& place = inputs.block.location();
+  const runner::core::Location& location = inputs.block.location();
   if (target.dtype != Dtype::kInt64) {
-    inputs.diagnostics.error(place,
+    inputs.diagnostics.error(location,
                              "cross_entropy needs classes or ids as target, but the target is " + to_text(target),
                              "use mse for values, or task: classification for a table");
     return nullptr;
@@ -74,7 +74,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
     const bool images = output.shape.size() == 4;  // channels, height and width
     std::string wanted = to_text({"", Dtype::kFloat32, target.shape});
     wanted.insert(wanted.size() - 1, ", classes");
-    inputs.diagnostics.error(place,
+    inputs.diagnostics.error(location,
                              "cross_entropy needs logits " + wanted + " for a target of " + to_text(target) +
                                  ", but the model returns " + to_text(output),
                              images ? "end the model with a pool, flatten and a linear layer"
@@ -85,7 +85,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
   }
   const std::int64_t classes = inputs.data.num_classes > 0 ? inputs.data.num_classes : inputs.data.vocab_size;
   if (output.shape.back() < classes) {
-    inputs.diagnostics.error(place,
+    inputs.diagnostics.error(location,
                              "cross_entropy needs " + std::to_string(classes) +
                                  " outputs, one for each class of the data, but the model returns " + to_text(output),
                              "give the model's last layer " + std::to_string(classes) + " outputs");

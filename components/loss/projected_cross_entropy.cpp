@@ -27,9 +27,9 @@ namespace {
 
 using kernels::Bf16;
 using kernels::data;
-using kernels::in_pieces;
 using kernels::lowered;
 using kernels::new_like;
+using kernels::parallel_for_rows;
 using torch::autograd::variable_list;
 
 constexpr std::int64_t kCachedBytes = 8 << 20, kChunkBytes = 64 << 20;
@@ -64,15 +64,15 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const std::
     const at::Tensor part_NC = low_NC.narrow(0, first, size);
     const at::Tensor logits_NV = product(part_NC, low_VC.t());
     std::vector<double> losses(static_cast<std::size_t>(at::get_num_threads()));
-    in_pieces(size, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(size, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       losses[static_cast<std::size_t>(piece)] =
           kernels::transformer<T>().cross_entropy(data<T>(logits_NV) + begin * classes, target + first + begin, ignored,
                                                   static_cast<float>(gradient), end - begin, classes);
     });
     for (const double loss : losses) found.loss += loss;
     if (!with_gradients) continue;
-    product_into(found.dhidden.narrow(0, first, size), logits_NV, low_VC, false);
-    product_into(found.dweight, logits_NV.t(), part_NC, chunk > 0);
+    matmul_into(found.dhidden.narrow(0, first, size), logits_NV, low_VC, false);
+    matmul_into(found.dweight, logits_NV.t(), part_NC, chunk > 0);
   }
   return found;
 }

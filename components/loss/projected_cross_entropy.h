@@ -15,8 +15,8 @@ namespace components::loss {
 /// bfloat16.
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC);
 
-/// The sum of the cross entropies of logits `hidden W^T`, of which no more than a chunk is held at a time: its gradient
-/// replaces it while it is still at hand, so that the backward pass only hands on what the forward pass has found.
+/// The sum of the cross entropies of logits `hidden W^T`, computed in chunks, so that only one chunk of logits is in
+/// memory. The forward pass already computes the gradients; the backward pass only returns them.
 ///
 /// hidden     [..., C] float32
 /// weight_VC  [V, C] float32, and where its bfloat16 copy is kept

@@ -30,7 +30,7 @@ struct Inputs {
   runner::core::Diagnostics* diagnostics = nullptr;  ///< gets errors with their location; RunError if null
   /// All metric names that the recipe can produce, to check `monitor`; null: not checked.
   const std::vector<std::string>* metric_names = nullptr;
-  runner::core::Location place = {};  ///< of `monitor`, or of the block
+  runner::core::Location location = {};  ///< of `monitor`, or of the block
 };
 
 /// Null when `diagnostics` got errors.

@@ -97,7 +97,7 @@ std::shared_ptr<Scheduler> make(const Config& config, const Inputs& inputs) {
       if (!near.empty()) hint = "did you mean \"" + near + "\"?";
       const std::string what = "no metric of this recipe is called \"" + config.monitor + "\"";
       if (inputs.diagnostics == nullptr) throw runner::core::RunError(what, hint);
-      inputs.diagnostics->error(inputs.place, what, hint);
+      inputs.diagnostics->error(inputs.location, what, hint);
       return nullptr;
     }
   }

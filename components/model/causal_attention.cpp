@@ -21,10 +21,10 @@ namespace {
 using kernels::Bf16;
 using kernels::data;
 using kernels::DropMask;
-using kernels::in_pieces;
 using kernels::Matrix;
 using kernels::new_tensor;
 using kernels::PackedMatrix;
+using kernels::parallel_for_rows;
 using kernels::ProductKernel;
 using kernels::transformer;
 
@@ -39,9 +39,9 @@ struct Size {
 /// What one thread needs beside the tensors: the kernel's scratch, two matrices of a head in panels and two as they
 /// are, three of a block.
 template <typename T>
-class Workplace {
+class Workspace {
  public:
-  Workplace(const ProductKernel<T>& kernel, const AttentionShape& s)
+  Workspace(const ProductKernel<T>& kernel, const AttentionShape& s)
       : kernel_(kernel),
         of_panels_(panels(kernel, s)),
         of_head_(s.positions * s.head),
@@ -119,19 +119,19 @@ const T* dropped(const T* block, float* room, const DropMask& drop, std::int64_t
 
 template <typename T>
 void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, const DropMask& drop,
-                 const Workplace<T>& place) {
+                 const Workspace<T>& workspace) {
   const std::int64_t positions = s.positions, width = s.head;
-  const PackedMatrix keys = place.pack({in.k, 1, width}, positions, width, 0);
-  const PackedMatrix values = place.pack({in.v, width, 1}, width, positions, 1);
+  const PackedMatrix keys = workspace.pack({in.k, 1, width}, positions, width, 0);
+  const PackedMatrix values = workspace.pack({in.v, width, 1}, width, positions, 1);
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
     T* const block = probs + first * positions;
-    float* const scores = room_for(block, place.block(0));
-    place.multiply({in.q + first * width, width, 1}, keys, scores, positions, {rows, seen, width});
+    float* const scores = room_for(block, workspace.block(0));
+    workspace.multiply({in.q + first * width, width, 1}, keys, scores, positions, {rows, seen, width});
     transformer<float>().causal_softmax(scores, scale_of(s), {first, rows, positions, positions});
     finish(scores, block, rows * positions);
-    const T* const weights = dropped(block, place.block(1), drop.from_row(first), rows, seen, positions);
-    place.multiply({weights, positions, 1}, values, out + first * s.features(), s.features(), {rows, width, seen});
+    const T* const weights = dropped(block, workspace.block(1), drop.from_row(first), rows, seen, positions);
+    workspace.multiply({weights, positions, 1}, values, out + first * s.features(), s.features(), {rows, width, seen});
   }
 }
 
@@ -142,30 +142,30 @@ struct HeadGradients {
 
 template <typename T>
 void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, const HeadGradients<T>& to,
-                          const AttentionShape& s, const DropMask& drop, const Workplace<T>& place) {
+                          const AttentionShape& s, const DropMask& drop, const Workspace<T>& workspace) {
   const std::int64_t positions = s.positions, width = s.head, of_head = positions * width;
-  float* const dk = room_for(to.dk, place.head(0));
-  float* const dv = room_for(to.dv, place.head(1));
-  const PackedMatrix values = place.pack({in.v, 1, width}, positions, width, 0);
-  const PackedMatrix keys = place.pack({in.k, width, 1}, width, positions, 1);
+  float* const dk = room_for(to.dk, workspace.head(0));
+  float* const dv = room_for(to.dv, workspace.head(1));
+  const PackedMatrix values = workspace.pack({in.v, 1, width}, positions, width, 0);
+  const PackedMatrix keys = workspace.pack({in.k, width, 1}, width, positions, 1);
   std::fill_n(dk, of_head, 0.0F);
   std::fill_n(dv, of_head, 0.0F);
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
     const T* const block = probs + first * positions;
     const T* const dout_block = dout + first * s.features();
-    float* const dscores = place.block(1);
+    float* const dscores = workspace.block(1);
     const DropMask of_block = drop.from_row(first);
-    const T* const weights = dropped(block, place.block(2), of_block, rows, seen, positions);
-    place.multiply({weights, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
-    place.multiply({dout_block, s.features(), 1}, values, dscores, positions, {rows, seen, width});
+    const T* const weights = dropped(block, workspace.block(2), of_block, rows, seen, positions);
+    workspace.multiply({weights, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
+    workspace.multiply({dout_block, s.features(), 1}, values, dscores, positions, {rows, seen, width});
     if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen, positions);
-    transformer<float>().causal_softmax_backward(as_float(block, rows * positions, place.block(0)), dscores,
+    transformer<float>().causal_softmax_backward(as_float(block, rows * positions, workspace.block(0)), dscores,
                                                  scale_of(s), {first, rows, positions, positions});
-    T* const low = as_type<T>(dscores, place.block(2));
+    T* const low = as_type<T>(dscores, workspace.block(2));
     finish(dscores, low, rows * positions);
-    place.multiply({low, positions, 1}, keys, to.dq + first * width, width, {rows, width, seen});
-    place.multiply({low, 1, positions}, {in.q + first * width, width, 1}, dk, width, {seen, width, rows}, true);
+    workspace.multiply({low, positions, 1}, keys, to.dq + first * width, width, {rows, width, seen});
+    workspace.multiply({low, 1, positions}, {in.q + first * width, width, 1}, dk, width, {seen, width, rows}, true);
   }
   finish(dk, to.dk, of_head);
   finish(dv, to.dv, of_head);
@@ -187,7 +187,7 @@ at::Tensor part_heads(const at::Tensor& x, const AttentionShape& s) {
 /// `f(sample)` on all threads, for whole matrices of attention.
 template <typename F>
 void each_sample(const AttentionShape& s, const F& f) {
-  in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) f(i);
   });
 }
@@ -247,13 +247,13 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   probs = new_tensor<T>({s.samples(), s.positions, s.positions});
   at::Tensor mixed = new_tensor<T>({s.rows(), s.features()});
-  const at::Tensor measured = kernels::measured_space(s.samples(), Workplace<T>::numbers(*kernel, s));
-  in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const Workplace<T> place(*kernel, s);
+  const at::Tensor measured = kernels::meta_workspace(s.samples(), Workspace<T>::numbers(*kernel, s));
+  parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const Workspace<T> workspace(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
       T* const out = data<T>(mixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
-                     data<T>(probs) + i * square, out, s, drop.from_row(i * s.positions), place);
+                     data<T>(probs) + i * square, out, s, drop.from_row(i * s.positions), workspace);
     }
   });
   return mixed;
@@ -267,14 +267,14 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
   if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, drop, dq, dk, dv);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
   for (at::Tensor* gradient : {&dq, &dk, &dv}) *gradient = new_tensor<T>({s.samples(), s.positions, s.head});
-  const at::Tensor measured = kernels::measured_space(s.samples(), Workplace<T>::numbers(*kernel, s));
-  in_pieces(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
-    const Workplace<T> place(*kernel, s);
+  const at::Tensor measured = kernels::meta_workspace(s.samples(), Workspace<T>::numbers(*kernel, s));
+  parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const Workspace<T> workspace(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
       const T* of_out = data<T>(dmixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + i * of_head, data<T>(dv) + i * of_head};
       attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
-                              data<T>(probs) + i * square, of_out, to, s, drop.from_row(i * s.positions), place);
+                              data<T>(probs) + i * square, of_out, to, s, drop.from_row(i * s.positions), workspace);
     }
   });
 }

@@ -29,9 +29,9 @@ namespace {
 
 using kernels::Bf16;
 using kernels::data;
-using kernels::in_pieces;
 using kernels::new_like;
 using kernels::new_tensor;
+using kernels::parallel_for_rows;
 using kernels::PieceSums;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
@@ -72,7 +72,7 @@ void norm(const float* x, const at::Tensor& branch, const at::Tensor& branch_bia
   normed = new_tensor<T>({s.rows(), s.features()});
   mean = new_tensor<float>({s.rows()});
   rstd = new_tensor<float>({s.rows()});
-  in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.features();
     kernels::transformer<T>().layer_norm({x + at, branch.defined() ? data<T>(branch) + at : nullptr,
                                           data<float>(branch_bias), sum.defined() ? data<float>(sum) + at : nullptr,
@@ -87,7 +87,7 @@ at::Tensor attend(const at::Tensor& qkv, const at::Tensor& bias, const at::Tenso
                   const Sizes& s, const kernels::DropMask& drop, Kept& kept) {
   for (at::Tensor* part : {&kept.q, &kept.k, &kept.v}) *part = new_tensor<T>({s.samples(), s.positions, s.head});
   const std::int64_t of_sample = s.positions * s.features();
-  in_pieces(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(s.batch, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t b = begin; b < end; ++b) {
       kernels::transformer<T>().split_heads({data<T>(qkv) + b * 3 * of_sample, data<float>(bias), data<float>(cos),
                                              data<float>(sin), data<T>(kept.q) + b * of_sample,
@@ -125,13 +125,13 @@ at::Tensor forward(const Inputs& in, const TransformerWeights& w, const at::Tens
   kept.hidden = product(kept.normed_2, kept.fc_w.t());
   kept.active = new_like<T>(kept.hidden);
   const std::int64_t wide = kept.hidden.size(1);
-  in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     kernels::transformer<T>().bias_gelu(data<T>(kept.hidden) + begin * wide, data<float>(in[kFcB]),
                                         data<T>(kept.active) + begin * wide, end - begin, wide);
   });
   const at::Tensor branch = product(kept.active, kept.out_w.t());
   const at::Tensor out = new_tensor<float>({s.batch, s.positions, s.features()});
-  in_pieces(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(s.rows(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.features();
     kernels::transformer<T>().add_branch(data<float>(kept.y) + at, data<T>(branch) + at, data<float>(in[kOutB]),
                                          data<float>(out) + at, end - begin, s.features(), drop.mlp.from_row(begin));
@@ -173,7 +173,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
   bool wants(Input i) const { return task_should_compute_output(static_cast<std::size_t>(i)); }
 
   at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
-    return wants(i) ? product_in_float(dout.t(), in) : at::Tensor();
+    return wants(i) ? matmul_float32(dout.t(), in) : at::Tensor();
   }
 
   /// The gradient of what was normed, with that of the stream that passes by; in `low` and `sum` that of the branch,
@@ -188,7 +188,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     if (low != nullptr) *low = new_tensor<T>({s.rows(), s.features()});
     const PieceSums dweight(true, s.features()), dbias(has_[bias_place], s.features()),
         dsum(sum != nullptr, s.features());
-    in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * s.features();
       kernels::transformer<T>().layer_norm_backward(
           {data<float>(x) + at, data<float>(mean) + begin, data<float>(rstd) + begin, data<float>(weight),
@@ -210,7 +210,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const at::Tensor dqkv = new_tensor<T>({s.rows(), 3 * s.features()});
     const PieceSums dbias(has_[kQkvB], 3 * s.features());
     const std::int64_t of_sample = s.positions * s.features();
-    in_pieces(s.batch, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(s.batch, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       for (std::int64_t b = begin; b < end; ++b) {
         kernels::transformer<T>().join_heads(
             {data<T>(dq) + b * of_sample, data<T>(dk) + b * of_sample, data<T>(dv) + b * of_sample, data<float>(cos_),
@@ -234,7 +234,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const bool same = std::is_same_v<T, float> && !drop_.mlp.drops();
     const at::Tensor dz_low = same ? dz : new_like<T>(dz);
     const PieceSums dout_bias(true, s.features());
-    in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       const std::int64_t at = begin * s.features();
       kernels::transformer<T>().sum_rows(data<float>(dz) + at, dout_bias.of(piece),
                                          same ? nullptr : data<T>(dz_low) + at, end - begin, s.features(),
@@ -247,7 +247,7 @@ class FusedTransformerBackward final : public torch::autograd::Node {
     const std::int64_t wide = dhidden.size(1);
     const PieceSums dfc_bias(has_[kFcB], wide);
     const at::Tensor fc_bias = has_[kFcB] ? saved_[kFcB].unpack() : at::Tensor();
-    in_pieces(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+    parallel_for_rows(s.rows(), [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
       T* const rows = data<T>(dhidden) + begin * wide;
       kernels::transformer<T>().bias_gelu_backward(data<T>(kept_.hidden) + begin * wide, data<float>(fc_bias), rows,
                                                    rows, dfc_bias.of(piece), end - begin, wide);

@@ -142,7 +142,7 @@ class Embed final : public GptBlock {
     // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
     // Only the CPU does that in a fixed order.
     at::Tensor x_BTC = at::embedding(parameter(0), ids_BT, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false,
-                                     /*sparse=*/tied_ && training() && takes_own_kernels(parameter(0)));
+                                     /*sparse=*/tied_ && training() && supports_own_kernels(parameter(0)));
     if (learned_positions_) {
       const at::Tensor& wpe_TC = parameter(1);
       x_BTC = x_BTC + (positions == n_positions_ ? wpe_TC : wpe_TC.narrow(0, 0, positions));
@@ -247,7 +247,7 @@ class Transformer final : public GptBlock {
       k_BTHD = rotate(k_BTHD, *rotation_, positions).to(v_BTHD.scalar_type());
     }
     const at::Tensor q_BHTD = q_BTHD.transpose(1, 2), k_BHTD = k_BTHD.transpose(1, 2), v_BHTD = v_BTHD.transpose(1, 2);
-    const bool own_masks = dropout && takes_own_kernels(x_BTC);
+    const bool own_masks = dropout && supports_own_kernels(x_BTC);
     const at::Tensor mixed_BHTD =
         own_masks ? attend_with_dropout(q_BHTD, k_BHTD, v_BHTD, *dropout)
                   : at::scaled_dot_product_attention(q_BHTD, k_BHTD, v_BHTD, {}, dropout ? this->dropout() : 0.0,
@@ -314,8 +314,8 @@ std::shared_ptr<const Rotation> make_rotation(const Config& config, const Shape&
   return std::make_shared<const Rotation>(Rotation{at::cos(angles_TD).unsqueeze(1), at::sin(angles_TD).unsqueeze(1)});
 }
 
-/// The key's place when it was written, else the block's.
-const runner::core::Location& place_of(const runner::core::Node& block, const char* key) {
+/// The location of the key if it was written, else of the block.
+const runner::core::Location& location_of(const runner::core::Node& block, const char* key) {
   const runner::core::Node* node = block.find(key);
   return node != nullptr && !node->is_null() ? node->location() : block.location();
 }
@@ -329,7 +329,7 @@ std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, s
     return 0;
   }
   if (written && *written < of_data) {
-    inputs.diagnostics.error(place_of(inputs.block, key),
+    inputs.diagnostics.error(location_of(inputs.block, key),
                              std::string(key) + " is " + std::to_string(*written) + ", but the data " + what_data_has,
                              hint);
     return 0;

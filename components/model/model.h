@@ -84,7 +84,7 @@ class Model {
 struct Inputs {
   const DataSignature& data;
   bool meta = false;
-  const runner::core::Node& block;         ///< the model's block in the recipe, for places in messages
+  const runner::core::Node& block;         ///< the model's block in the recipe, for locations in messages
   runner::core::Diagnostics& diagnostics;  ///< shapes that do not fit, a vocabulary that is too small
 };
 

@@ -86,8 +86,8 @@ class RecomputeBackward final : public torch::autograd::Node {
   void forward(TensorMap& activations) {
     const at::NoGradGuard no_grad;
     const NoAutocastCache no_cache;
-    std::optional<SavedOutputs::Keeping> keeping;
-    if (part_->save_matmuls) keeping.emplace(products_);
+    std::optional<SavedOutputs::RecordGuard> keeping;
+    if (part_->save_matmuls) keeping.emplace(outputs_);
     part_->forward(activations);
   }
 
@@ -132,8 +132,8 @@ class RecomputeBackward final : public torch::autograd::Node {
     const at::AutoGradMode with_graph(true);
     const GoneBack gone_back(random_, buffers_, part_->buffers, device_);
     const Autocast autocast(autocast_);
-    std::optional<SavedOutputs::Taking> taking;
-    if (part_->save_matmuls) taking.emplace(products_);
+    std::optional<SavedOutputs::ReplayGuard> taking;
+    if (part_->save_matmuls) taking.emplace(outputs_);
     part_->forward(activations);
   }
 
@@ -158,7 +158,7 @@ class RecomputeBackward final : public torch::autograd::Node {
   RandomState random_;
   BufferSnapshot buffers_;
   AutocastOptions autocast_;
-  SavedOutputs products_;
+  SavedOutputs outputs_;
 };
 
 bool any_requires_grad(const std::vector<at::Tensor>& inputs, const NamedTensors& parameters) {

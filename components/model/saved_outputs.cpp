@@ -27,7 +27,7 @@ thread_local SavedOutputs* present = nullptr;
 
 void keep_or_take(const c10::OperatorHandle& operation, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   const c10::FunctionSchema& schema = operation.schema();
-  if (present != nullptr && present->is_taken()) {
+  if (present != nullptr && present->is_replaying()) {
     if (std::vector<at::Tensor> outputs = present->take(operation); !outputs.empty()) {
       torch::jit::drop(*stack, schema.arguments().size());
       for (at::Tensor& output : outputs) stack->emplace_back(std::move(output));
@@ -35,7 +35,7 @@ void keep_or_take(const c10::OperatorHandle& operation, c10::DispatchKeySet keys
     }
   }
   operation.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
-  if (present == nullptr || present->is_taken()) return;
+  if (present == nullptr || present->is_replaying()) return;
   std::vector<at::Tensor> outputs;
   for (const c10::IValue& output : torch::jit::last(*stack, schema.returns().size())) {
     outputs.push_back(output.toTensor());
@@ -59,10 +59,10 @@ class Interception {
   torch::Library others_, kept_;
 };
 
-void begin(SavedOutputs& products) {
+void begin(SavedOutputs& outputs) {
   [[maybe_unused]] static const Interception interception;
   RUNNER_ASSERT(present == nullptr, "what is recomputed holds nothing that is recomputed by itself");
-  present = &products;
+  present = &outputs;
   c10::impl::tls_set_dispatch_key_included(kKey, true);
 }
 
@@ -106,18 +106,18 @@ void SavedOutputs::drop_overwritten() {
   }
 }
 
-SavedOutputs::Keeping::Keeping(SavedOutputs& products) : products_(products) { begin(products); }
+SavedOutputs::RecordGuard::RecordGuard(SavedOutputs& outputs) : outputs_(outputs) { begin(outputs); }
 
-SavedOutputs::Keeping::~Keeping() {
+SavedOutputs::RecordGuard::~RecordGuard() {
   end();
-  products_.drop_overwritten();
+  outputs_.drop_overwritten();
 }
 
-SavedOutputs::Taking::Taking(SavedOutputs& products) {
-  begin(products);
-  products.taking_ = true;
+SavedOutputs::ReplayGuard::ReplayGuard(SavedOutputs& outputs) {
+  begin(outputs);
+  outputs.replaying_ = true;
 }
 
-SavedOutputs::Taking::~Taking() { end(); }
+SavedOutputs::ReplayGuard::~ReplayGuard() { end(); }
 
 }  // namespace components::model

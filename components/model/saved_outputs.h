@@ -22,30 +22,30 @@ class SavedOutputs {
   SavedOutputs& operator=(const SavedOutputs&) = delete;
 
   /// Keeps what is computed while it lives.
-  class Keeping {
+  class RecordGuard {
    public:
-    explicit Keeping(SavedOutputs& products);
-    ~Keeping();
-    Keeping(const Keeping&) = delete;
-    Keeping& operator=(const Keeping&) = delete;
+    explicit RecordGuard(SavedOutputs& outputs);
+    ~RecordGuard();
+    RecordGuard(const RecordGuard&) = delete;
+    RecordGuard& operator=(const RecordGuard&) = delete;
 
    private:
-    SavedOutputs& products_;
+    SavedOutputs& outputs_;
   };
 
   /// Returns the saved outputs while it lives, each once. RUNNER_ASSERT when operations or their order differ.
-  class Taking {
+  class ReplayGuard {
    public:
-    explicit Taking(SavedOutputs& products);
-    ~Taking();
-    Taking(const Taking&) = delete;
-    Taking& operator=(const Taking&) = delete;
+    explicit ReplayGuard(SavedOutputs& outputs);
+    ~ReplayGuard();
+    ReplayGuard(const ReplayGuard&) = delete;
+    ReplayGuard& operator=(const ReplayGuard&) = delete;
   };
 
   void keep(const c10::OperatorHandle& operation, std::vector<at::Tensor> outputs);
   /// The outputs of the next operation; none if they must be recomputed.
   std::vector<at::Tensor> take(const c10::OperatorHandle& operation);
-  bool is_taken() const { return taking_; }
+  bool is_replaying() const { return replaying_; }
 
  private:
   struct Entry;
@@ -54,7 +54,7 @@ class SavedOutputs {
 
   std::vector<Entry> entries_;
   std::size_t next_ = 0;
-  bool taking_ = false;
+  bool replaying_ = false;
 };
 
 }  // namespace components::model

@@ -40,7 +40,7 @@ kernels::DropMask Dropout::mask(std::uint32_t number) const {
 }
 
 at::Tensor Dropout::factors_like(const at::Tensor& x, std::uint32_t number) const {
-  if (!takes_own_kernels(x)) {
+  if (!supports_own_kernels(x)) {
     at::Tensor drawn = at::empty(x.sizes(), x.options());
     return drawn.bernoulli_(1.0 - p_).div_(1.0 - p_);
   }
@@ -48,7 +48,7 @@ at::Tensor Dropout::factors_like(const at::Tensor& x, std::uint32_t number) cons
   if (factors.numel() == 0) return factors.to(x.scalar_type());
   const std::int64_t columns = x.size(-1);
   float* const all = kernels::data<float>(factors);
-  kernels::in_pieces(x.numel() / columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  kernels::parallel_for_rows(x.numel() / columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     float* const rows = all + begin * columns;
     kernels::transformer<float>().drop(rows, rows, mask(number).from_row(begin), end - begin, columns, columns);
   });

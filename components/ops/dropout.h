@@ -13,7 +13,7 @@ namespace components {
 /// own generator, in the order of the calls.
 class Dropout {
  public:
-  /// CounterRng. p in [0, 1): the share that is dropped.
+  /// Draws the number of this pass. p in [0, 1): the fraction that is dropped.
   explicit Dropout(double p);
 
   /// Mask `number` of this pass, for kernels.

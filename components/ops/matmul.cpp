@@ -75,7 +75,7 @@ void multiply(const ProductKernel<T>& kernel, void (*run)(const Product<T, Out>&
   const std::int64_t column_tiles = up(whole.columns, kernel.tile_columns);
   const Grid grid = choose_grid(whole, row_tiles, column_tiles, at::get_num_threads());
   const at::Tensor scratch = kernels::new_tensor<float>({grid.rows * grid.columns, kernel.scratch});
-  kernels::in_pieces(grid.rows * grid.columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  kernels::parallel_for_rows(grid.rows * grid.columns, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const auto cut = [](std::int64_t tiles, std::int64_t part, std::int64_t parts, std::int64_t tile,
                           std::int64_t all) { return std::min(tiles * part / parts * tile, all); };
@@ -96,7 +96,7 @@ void multiply(const ProductKernel<T>& kernel, void (*run)(const Product<T, Out>&
 }  // namespace
 
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
-  if (kernel_for<float>(a, b) != nullptr) return product_in_float(a, b);
+  if (kernel_for<float>(a, b) != nullptr) return matmul_float32(a, b);
   if (const auto* kernel = kernel_for<Bf16>(a, b); kernel != nullptr && a.size(1) <= kernel->low_depth_max) {
     at::Tensor out = kernels::new_tensor<Bf16>({a.size(0), b.size(1)});
     multiply<Bf16, Bf16>(*kernel, kernel->multiply_low, out, a, b, false);
@@ -105,13 +105,13 @@ at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   return at::mm(a, b);
 }
 
-at::Tensor product_in_float(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor matmul_float32(const at::Tensor& a, const at::Tensor& b) {
   at::Tensor out = kernels::new_tensor<float>({a.size(0), b.size(1)});
-  product_into(out, a, b, false);
+  matmul_into(out, a, b, false);
   return out;
 }
 
-void product_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add) {
+void matmul_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add) {
   if (out.scalar_type() == at::kFloat) {
     if (const auto* kernel = kernel_for<float>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
     if (const auto* kernel = kernel_for<Bf16>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);

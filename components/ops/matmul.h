@@ -12,9 +12,9 @@ namespace components {
 at::Tensor product(const at::Tensor& a, const at::Tensor& b);
 
 /// The same in float32, whatever the type of the factors: for gradients of weights.
-at::Tensor product_in_float(const at::Tensor& a, const at::Tensor& b);
+at::Tensor matmul_float32(const at::Tensor& a, const at::Tensor& b);
 
 /// The same into `out` [M, N], float32 or of the factors' type, whose rows lie side by side, or added to what is there.
-void product_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add);
+void matmul_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, bool add);
 
 }  // namespace components

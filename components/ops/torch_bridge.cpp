@@ -47,7 +47,7 @@ at::Tensor new_like(const at::Tensor& tensor) {
 template at::Tensor new_like<float>(const at::Tensor&);
 template at::Tensor new_like<Bf16>(const at::Tensor&);
 
-void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f) {
+void parallel_for_rows(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f) {
   if (MetaPass::is_on()) return;
   const std::int64_t pieces = pieces_of(rows);
   at::parallel_for(0, pieces, 1, [&](std::int64_t begin, std::int64_t end) {
@@ -57,7 +57,7 @@ void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::in
   });
 }
 
-at::Tensor measured_space(std::int64_t rows, std::int64_t floats) {
+at::Tensor meta_workspace(std::int64_t rows, std::int64_t floats) {
   return MetaPass::is_on() ? new_tensor<float>({pieces_of(rows), floats}) : at::Tensor();
 }
 
@@ -89,7 +89,7 @@ at::Tensor lowered<Bf16>(const at::Tensor& tensor) {
 
 void lower_into(const at::Tensor& low, const at::Tensor& tensor) {
   const at::Tensor dense = tensor.contiguous();
-  in_pieces(dense.numel(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  parallel_for_rows(dense.numel(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     transformer<Bf16>().lower(data<float>(dense) + begin, data<Bf16>(low) + begin, end - begin);
   });
 }

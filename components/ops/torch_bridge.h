@@ -24,10 +24,10 @@ at::Tensor new_like(const at::Tensor& tensor);
 
 /// Cuts rows into as many pieces as there are threads and calls `f(piece, begin, end)`, side by side. The cut depends
 /// on nothing else, so sums by piece give the same bits each time. In a MetaPass it calls nothing.
-void in_pieces(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f);
+void parallel_for_rows(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t, std::int64_t)>& f);
 
 /// In a MetaPass, where no piece allocates: the space of the pieces of `rows` rows, `floats` each. Undefined otherwise.
-at::Tensor measured_space(std::int64_t rows, std::int64_t floats);
+at::Tensor meta_workspace(std::int64_t rows, std::int64_t floats);
 
 /// Sums over rows that pieces make by themselves, added up at the end. Without `wanted` it holds nothing.
 class PieceSums {

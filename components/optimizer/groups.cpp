@@ -24,7 +24,7 @@ bool ends_with_part(std::string_view name, std::string_view part) {
   return name.size() == part.size() || name[name.size() - part.size() - 1] == '.';
 }
 
-/// One text or a list of them, each with its place.
+/// One text or a list of them, each with its location.
 std::vector<const Node*> texts(const Node* node) {
   std::vector<const Node*> all;
   if (node == nullptr || node->is_null()) return all;

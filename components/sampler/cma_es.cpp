@@ -14,8 +14,8 @@
 namespace components::sampler::cma_es {
 namespace {
 
-constexpr double kLeastGrain = 0.3;  // deviations of a step: less would draw the same value for ever
-constexpr int kAttemptsMax = 100;    // at a variant that the constraints allow, before one is drawn at random
+constexpr double kLeastStep = 0.3;  // deviations of a step: less would draw the same value for ever
+constexpr int kAttemptsMax = 100;   // at a variant that the constraints allow, before one is drawn at random
 constexpr std::uint64_t kRestart = 1;
 
 class CmaEs final : public Sampler {
@@ -31,15 +31,15 @@ class CmaEs final : public Sampler {
   }
 
   std::optional<Point> propose(const std::vector<Observation>& observations) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    CounterRng rng(inputs_.seed, static_cast<std::int64_t>(observations.size()));
     const std::vector<std::size_t> finished = finished_after_startup(observations);
-    if (modelled_.empty() || !is_begun(observations)) return draw_allowed(*inputs_.space, draws);
+    if (modelled_.empty() || !is_begun(observations)) return draw_allowed(*inputs_.space, rng);
     const CmaEsState evolution = replay(observations, finished);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      Point point = point_of(evolution.draw(draws), draws);
+      Point point = point_of(evolution.draw(rng), rng);
       if (inputs_.space->allows(point)) return point;
     }
-    return draw_allowed(*inputs_.space, draws);
+    return draw_allowed(*inputs_.space, rng);
   }
 
  private:
@@ -68,7 +68,7 @@ class CmaEs final : public Sampler {
       const NumericAxis& line = lines_[static_cast<std::size_t>(i)];
       // Of logarithms the largest steps are the first, and shrink to nothing.
       const bool even = !inputs_.space->dimensions()[modelled_[static_cast<std::size_t>(i)]].log;
-      least[i] = even ? kLeastGrain * line.grain() / (line.high() - line.low()) : 0;
+      least[i] = even ? kLeastStep * line.step() / (line.high() - line.low()) : 0;
     }
     CmaEsState evolution(Eigen::VectorXd::Constant(size, 0.5), config_.sigma, least, config_.population.value_or(0));
     for (std::size_t begin = 0; begin + static_cast<std::size_t>(evolution.population()) <= finished.size();) {
@@ -80,9 +80,9 @@ class CmaEs final : public Sampler {
       evolution.learn(points);
       begin = end;
       if (!evolution.has_converged()) continue;
-      CounterRng draws(inputs_.seed, static_cast<std::int64_t>(begin), kRestart);
+      CounterRng rng(inputs_.seed, static_cast<std::int64_t>(begin), kRestart);
       Eigen::VectorXd mean(size);
-      for (double& x : mean) x = draws.uniform();
+      for (double& x : mean) x = rng.uniform();
       evolution = CmaEsState(mean, config_.sigma, least, 2 * evolution.population());
     }
     return evolution;
@@ -97,13 +97,13 @@ class CmaEs final : public Sampler {
   }
 
   /// Unmodelled dimensions are drawn from their distribution.
-  Point point_of(const Eigen::VectorXd& shares, CounterRng& draws) const {
+  Point point_of(const Eigen::VectorXd& shares, CounterRng& rng) const {
     Point values(inputs_.space->dimensions().size(), std::numeric_limits<double>::quiet_NaN());
     for (std::size_t i = 0; i < modelled_.size(); ++i) {
-      values[modelled_[i]] = lines_[i].value_of_share(shares[static_cast<Eigen::Index>(i)]);
+      values[modelled_[i]] = lines_[i].from_unit(shares[static_cast<Eigen::Index>(i)]);
     }
     return make_point(*inputs_.space, [&](std::size_t i) {
-      return std::isnan(values[i]) ? inputs_.space->dimensions()[i].quantile(draws.uniform()) : values[i];
+      return std::isnan(values[i]) ? inputs_.space->dimensions()[i].quantile(rng.uniform()) : values[i];
     });
   }
 

@@ -27,7 +27,7 @@ constexpr int kDrawn = 2000;             // where the search for the most promis
 constexpr int kStarts = 10;              // number of them that are refined
 constexpr int kRounds = 10;
 constexpr std::int64_t kTriedOut = 16;  // dimensions with more steps are searched at doubling distances
-constexpr BoxLimits kLimits = {50, 1e-2};
+constexpr LbfgsbOptions kLimits = {50, 1e-2};
 
 /// Finds the most promising point.
 class Search {
@@ -35,11 +35,10 @@ class Search {
   Search(const UnitCube& cube, const GaussianProcess& model, double least)
       : cube_(cube), model_(model), least_(least), lengths_D_(model.lengths_D()) {}
 
-  std::optional<VectorXd> best(const std::vector<VectorXd>& drawn, const VectorXd& best_tried,
-                               CounterRng& draws) const {
+  std::optional<VectorXd> best(const std::vector<VectorXd>& drawn, const VectorXd& best_tried, CounterRng& rng) const {
     std::optional<VectorXd> most;
     double most_score = -std::numeric_limits<double>::infinity();
-    for (const VectorXd& start : starts(drawn, best_tried, draws)) {
+    for (const VectorXd& start : starts(drawn, best_tried, rng)) {
       VectorXd x_D = climbed(start);
       if (!cube_.allows(x_D)) x_D = start;
       const double reached = score(x_D);
@@ -55,18 +54,17 @@ class Search {
   std::vector<double> scores(const std::vector<VectorXd>& points) const {
     MatrixXd points_MD(static_cast<Index>(points.size()), static_cast<Index>(cube_.size()));
     for (std::size_t i = 0; i < points.size(); ++i) {
-      points_MD.row(static_cast<Index>(i)) = cube_.seen_from(points[i]).transpose();
+      points_MD.row(static_cast<Index>(i)) = cube_.effective(points[i]).transpose();
     }
     std::vector<double> scores;
-    for (const GaussianProcess::Guess& guess : model_.at(points_MD)) {
+    for (const GaussianProcess::Prediction& guess : model_.at(points_MD)) {
       scores.push_back(log_improvement(guess.mean, guess.deviation, least_).value);
     }
     return scores;
   }
 
   /// The best of those drawn, some more of them, the likelier the better they are, and the best variant so far.
-  std::vector<VectorXd> starts(const std::vector<VectorXd>& drawn, const VectorXd& best_tried,
-                               CounterRng& draws) const {
+  std::vector<VectorXd> starts(const std::vector<VectorXd>& drawn, const VectorXd& best_tried, CounterRng& rng) const {
     const std::vector<double> of = scores(drawn);
     const auto most = static_cast<std::size_t>(std::max_element(of.begin(), of.end()) - of.begin());
     std::vector<VectorXd> starts = {drawn[most], best_tried};
@@ -77,7 +75,7 @@ class Search {
       double sum = 0;
       for (const double weight : weights) sum += weight;
       if (!(sum > 0)) break;
-      double u = draws.uniform() * sum;
+      double u = rng.uniform() * sum;
       std::size_t chosen = 0;
       while (chosen + 1 < weights.size() && (u >= weights[chosen] || weights[chosen] == 0)) u -= weights[chosen++];
       starts.push_back(drawn[chosen]);
@@ -101,7 +99,7 @@ class Search {
 
   /// Along all numbers without steps at once, in units of their lengths.
   void climb_smooth(VectorXd& x_D, double& reached) const {
-    const VectorXd seen_D = cube_.seen_from(x_D);
+    const VectorXd seen_D = cube_.effective(x_D);
     std::vector<Index> moves;
     for (std::size_t i = 0; i < cube_.size(); ++i) {
       const auto d = static_cast<Index>(i);
@@ -146,7 +144,7 @@ class Search {
       std::vector<VectorXd> others;
       const double value = cube_.value(i, x_D[d]);
       const double range = cube_.value(i, 1) - cube_.value(i, 0);
-      for (double away = line.grain(); away <= range; away *= 2) {
+      for (double away = line.step(); away <= range; away *= 2) {
         for (const double next : {value - away, value + away}) {
           if (next < cube_.value(i, 0) || next > cube_.value(i, 1)) continue;
           others.push_back(x_D);
@@ -180,20 +178,19 @@ class Gp final : public Sampler {
   }
 
   std::optional<Point> propose(const std::vector<Observation>& observations) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    CounterRng rng(inputs_.seed, static_cast<std::int64_t>(observations.size()));
     const std::vector<std::size_t> order = ranked(observations);
-    if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
+    if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, rng);
     std::vector<VectorXd> drawn;
     for (int i = 0; i < kDrawn; ++i) {
-      VectorXd x_D = cube_.at_shares([&](std::size_t) { return draws.uniform(); });
+      VectorXd x_D = cube_.at_quantiles([&](std::size_t) { return rng.uniform(); });
       if (cube_.allows(x_D)) drawn.push_back(std::move(x_D));
     }
-    if (drawn.empty()) return draw_allowed(*inputs_.space, draws);
+    if (drawn.empty()) return draw_allowed(*inputs_.space, rng);
     double least = 0;
     const GaussianProcess model = model_of(observations, order, least);
-    const auto found =
-        Search(cube_, model, least).best(drawn, start_at(observations[order.front()].point, drawn), draws);
-    return found ? cube_.point(*found) : draw_allowed(*inputs_.space, draws);
+    const auto found = Search(cube_, model, least).best(drawn, start_at(observations[order.front()].point, drawn), rng);
+    return found ? cube_.point(*found) : draw_allowed(*inputs_.space, rng);
   }
 
  private:
@@ -227,7 +224,7 @@ class Gp final : public Sampler {
       unknown.push_back(&*one);
       least.push_back(failed ? middle : -std::numeric_limits<double>::infinity());
     }
-    model.believe(cube_.seen(unknown), Eigen::Map<const VectorXd>(least.data(), static_cast<Index>(least.size())));
+    model.fantasize(cube_.seen(unknown), Eigen::Map<const VectorXd>(least.data(), static_cast<Index>(least.size())));
   }
 
   /// The variants of the model: all with a result; if there are too many, the best half and the newest.

@@ -19,16 +19,16 @@ class Nsga2 final : public Sampler {
       : config_(config), inputs_(std::move(inputs)), population_(static_cast<std::size_t>(config.population)) {}
 
   std::optional<Point> propose(const std::vector<Observation>& observations) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    CounterRng rng(inputs_.seed, static_cast<std::int64_t>(observations.size()));
     const std::vector<const Point*> parents = parents_of(observations);
-    if (parents.empty()) return draw_allowed(*inputs_.space, draws);
+    if (parents.empty()) return draw_allowed(*inputs_.space, rng);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-      const Point& one = *picked(parents, draws);
-      const Point& other = draws.uniform() < config_.crossover ? *picked(parents, draws) : one;
-      Point child = child_of(one, other, draws);
+      const Point& one = *picked(parents, rng);
+      const Point& other = rng.uniform() < config_.crossover ? *picked(parents, rng) : one;
+      Point child = child_of(one, other, rng);
       if (inputs_.space->allows(child)) return child;
     }
-    return draw_allowed(*inputs_.space, draws);
+    return draw_allowed(*inputs_.space, rng);
   }
 
  private:
@@ -51,20 +51,20 @@ class Nsga2 final : public Sampler {
   }
 
   /// The better of two; they stand in their order.
-  static const Point* picked(const std::vector<const Point*>& parents, CounterRng& draws) {
+  static const Point* picked(const std::vector<const Point*>& parents, CounterRng& rng) {
     const auto count = static_cast<double>(parents.size());
-    const double place = std::min(draws.uniform(), draws.uniform());
+    const double place = std::min(rng.uniform(), rng.uniform());
     return parents[static_cast<std::size_t>(place * count)];
   }
 
-  Point child_of(const Point& one, const Point& other, CounterRng& draws) const {
+  Point child_of(const Point& one, const Point& other, CounterRng& rng) const {
     const std::vector<Dimension>& dimensions = inputs_.space->dimensions();
     const double mutation = config_.mutation.value_or(1 / static_cast<double>(dimensions.size()));
     return make_point(*inputs_.space, [&](std::size_t i) {
       // A dimension inactive in one parent comes from the other; if inactive in both, it is drawn.
-      const bool first = draws.uniform() < 0.5;
+      const bool first = rng.uniform() < 0.5;
       const double heir = first != std::isnan((first ? one : other)[i]) ? one[i] : other[i];
-      if (draws.uniform() < mutation || std::isnan(heir)) return dimensions[i].quantile(draws.uniform());
+      if (rng.uniform() < mutation || std::isnan(heir)) return dimensions[i].quantile(rng.uniform());
       return heir;
     });
   }

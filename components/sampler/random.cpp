@@ -10,8 +10,8 @@ class Random final : public Sampler {
   explicit Random(Inputs inputs) : inputs_(std::move(inputs)) {}
 
   std::optional<Point> propose(const std::vector<Observation>& observations) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
-    return draw_allowed(*inputs_.space, draws);
+    CounterRng rng(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    return draw_allowed(*inputs_.space, rng);
   }
 
  private:

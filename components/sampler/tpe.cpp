@@ -39,9 +39,9 @@ class Tpe final : public Sampler {
   Tpe(const Config& config, Inputs inputs) : config_(config), inputs_(std::move(inputs)) {}
 
   std::optional<Point> propose(const std::vector<Observation>& observations) const override {
-    CounterRng draws(inputs_.seed, static_cast<std::int64_t>(observations.size()));
+    CounterRng rng(inputs_.seed, static_cast<std::int64_t>(observations.size()));
     const std::vector<std::size_t> order = ranked(observations);
-    if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, draws);
+    if (order.size() < static_cast<std::size_t>(config_.n_startup_trials)) return draw_allowed(*inputs_.space, rng);
     const auto share = static_cast<std::size_t>(std::ceil(kGoodShare * static_cast<double>(order.size())));
     std::vector<bool> is_good(observations.size()), counts(observations.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
@@ -56,11 +56,11 @@ class Tpe final : public Sampler {
     const std::vector<Model> models = models_of(observations, is_good, counts);
     for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
       Point drawn(inputs_.space->dimensions().size());
-      for (const Model& model : models) take_best(model.good, model.bad, draws, drawn);
+      for (const Model& model : models) take_best(model.good, model.bad, rng, drawn);
       Point point = make_point(*inputs_.space, [&drawn](std::size_t i) { return drawn[i]; });
       if (inputs_.space->allows(point)) return point;
     }
-    return draw_allowed(*inputs_.space, draws);
+    return draw_allowed(*inputs_.space, rng);
   }
 
  private:
@@ -84,11 +84,11 @@ class Tpe final : public Sampler {
   }
 
   /// Of several draws from the good, the one that is least like the bad.
-  void take_best(const Parzen& good, const Parzen& bad, CounterRng& draws, Point& point) const {
+  void take_best(const Parzen& good, const Parzen& bad, CounterRng& rng, Point& point) const {
     double most = -std::numeric_limits<double>::infinity();
     Point best = point;
     for (std::int64_t i = 0; i < config_.n_ei_candidates; ++i) {
-      good.draw(draws, point);
+      good.draw(rng, point);
       const double gain = good.log_density(point) - bad.log_density(point);
       if (i > 0 && gain <= most) continue;
       most = gain;

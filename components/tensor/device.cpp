@@ -38,7 +38,7 @@ void use_device(const c10::Device& device) {
   guard.setDevice(device);
 }
 
-bool takes_own_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_meta(); }
+bool supports_own_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_meta(); }
 
 void move_to(const std::vector<NamedTensor>& tensors, const c10::Device& device) {
   if (device.is_cpu()) return;

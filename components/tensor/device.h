@@ -24,7 +24,7 @@ std::string to_text(const c10::Device& device);
 void use_device(const c10::Device& device);
 
 /// Whether roux's own kernels can read it: a CPU tensor, or one of the meta device that stands for one.
-bool takes_own_kernels(const at::Tensor& tensor);
+bool supports_own_kernels(const at::Tensor& tensor);
 /// Moves tensors without replacing them: every owner of one sees it on `device`. They have no gradient yet.
 void move_to(const std::vector<NamedTensor>& tensors, const c10::Device& device);
 /// Waits for all that was started on it.

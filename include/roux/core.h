@@ -1,6 +1,6 @@
 #pragma once
 
-/// What every component meets: the recipe's tree with its places, diagnostics, errors, units, saved state.
+/// What every component meets: the recipe's tree with its locations, diagnostics, errors, units, saved state.
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"

@@ -57,8 +57,8 @@ struct Manifest {
 };
 
 struct DraftOptions {
-  bool direct = false;       ///< large files bypass the page cache, if the file system can
-  Throttle* pace = nullptr;  ///< throttles writing and reading back; null: full speed
+  bool direct = false;           ///< large files bypass the page cache, if the file system can
+  Throttle* throttle = nullptr;  ///< throttles writing and reading back; null: full speed
 };
 
 /// One save, in the order of docs/file-formats.md: free space, hidden folder, fsync of files and folder, then commit's
@@ -111,8 +111,8 @@ core::Result<void> check_sizes(const std::string& path, const Manifest& manifest
 /// can, to check what is really on disk.
 core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk = false);
 /// The same with the caller's own check of each file; up to two at a time, each on its own thread.
-using LookAtFile = std::function<core::Result<void>(const std::string& path, const FileEntry& recorded)>;
-core::Result<Manifest> verify_checkpoint(const std::string& path, const LookAtFile& look);
+using FileCheck = std::function<core::Result<void>(const std::string& path, const FileEntry& recorded)>;
+core::Result<Manifest> verify_checkpoint(const std::string& path, const FileCheck& check);
 /// The newest one that verifies and, if `run_id` is given, belongs to that run; `skipped` gets a line for each newer
 /// one, with the reason.
 std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,

@@ -141,7 +141,7 @@ core::Result<Manifest> verify_checkpoint(const std::string& path, bool from_disk
   });
 }
 
-core::Result<Manifest> verify_checkpoint(const std::string& path, const LookAtFile& look) {
+core::Result<Manifest> verify_checkpoint(const std::string& path, const FileCheck& check) {
   core::Result<Manifest> manifest = read_manifest(path);
   if (!manifest) return manifest;
   const core::Result<void> expected = refuse_extra_files(path, manifest.value());
@@ -149,7 +149,7 @@ core::Result<Manifest> verify_checkpoint(const std::string& path, const LookAtFi
   const std::vector<FileEntry>& files = manifest.value().files;
   std::vector<core::Result<void>> verdicts(files.size());
   core::in_parallel(files.size(), kReadersMax,
-                    [&](std::size_t i) { verdicts[i] = look((fs::path(path) / files[i].name).string(), files[i]); });
+                    [&](std::size_t i) { verdicts[i] = check((fs::path(path) / files[i].name).string(), files[i]); });
   for (const core::Result<void>& verdict : verdicts) {
     if (!verdict) return verdict.failure();
   }

@@ -63,7 +63,7 @@ class Draft final : public CheckpointWriter {
       std::sort(files_.begin(), files_.end(), [](const FileEntry& a, const FileEntry& b) { return a.name < b.name; });
       // Read back from the disk itself, if the page cache can be bypassed.
       for (const FileEntry& file : files_) {
-        verify_file(join(path_, file.name), file, {options_.direct, options_.pace}).value();
+        verify_file(join(path_, file.name), file, {options_.direct, options_.throttle}).value();
       }
       if (metrics_committed) fields.last_metric_row = metrics_committed();
       fields.step = step_;
@@ -75,7 +75,7 @@ class Draft final : public CheckpointWriter {
 
  private:
   FileEntry write_file(const std::string& file, const void* data, std::int64_t bytes) {
-    FileWriter writer(io_, join(path_, file), {bytes, options_.direct, options_.pace});
+    FileWriter writer(io_, join(path_, file), {bytes, options_.direct, options_.throttle});
     writer.append(data, bytes);
     return writer.finish(file);
   }

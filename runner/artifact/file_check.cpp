@@ -94,7 +94,7 @@ core::Result<void> check_size(const std::string& path, const FileEntry& recorded
 core::Result<void> verify_file(const std::string& path, const FileEntry& recorded, const CheckOptions& options) {
   return attempt([&] {
     const Handle file{open_recorded(path, recorded)};
-    if (!options.from_disk && options.pace == nullptr && recorded.bytes >= kMappedBytes &&
+    if (!options.from_disk && options.throttle == nullptr && recorded.bytes >= kMappedBytes &&
         mapped_checksum(file.value, recorded.bytes) == recorded.checksum) {
       return;
     }
@@ -117,20 +117,20 @@ core::Result<void> verify_file(const std::string& path, const FileEntry& recorde
       if (count == 0) break;
       checksum.update(piece.data(), count);
       left -= count;
-      if (options.pace != nullptr) options.pace->worked(count);
+      if (options.throttle != nullptr) options.throttle->pause_after(count);
     }
     refuse_other_checksum(checksum, path, recorded);
   });
 }
 
-core::Result<void> keep_file(const std::string& path, const FileEntry& recorded, FileKeeper& keeper) {
+core::Result<void> read_verified(const std::string& path, const FileEntry& recorded, FileSink& keeper) {
   return attempt([&] {
     const Handle file{open_recorded(path, recorded)};
     ::posix_fadvise(file.value, 0, 0, POSIX_FADV_SEQUENTIAL);
     Checksum checksum;
     std::span<char> room;
     for (std::int64_t left = recorded.bytes; left > 0;) {
-      if (room.empty()) room = keeper.room_for(left);
+      if (room.empty()) room = keeper.buffer_for(left);
       const ssize_t count = ::read(file.value, room.data(), std::min<std::size_t>(room.size(), kPieceBytes));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) throw_disk_error("cannot read", path, errno);

@@ -11,8 +11,8 @@
 namespace runner::artifact {
 
 struct CheckOptions {
-  bool from_disk = false;    ///< bypass the page cache if the file system can, to check the disk itself
-  Throttle* pace = nullptr;  ///< throttles reading; null: full speed
+  bool from_disk = false;        ///< bypass the page cache if the file system can, to check the disk itself
+  Throttle* throttle = nullptr;  ///< throttles reading; null: full speed
 };
 
 /// Reads a file and compares it with what its manifest says. The Failure names the difference, in the words that a user
@@ -23,15 +23,15 @@ core::Result<void> verify_file(const std::string& path, const FileEntry& recorde
 core::Result<void> check_size(const std::string& path, const FileEntry& recorded);
 
 /// Provides the memory for the bytes of a file.
-class FileKeeper {
+class FileSink {
  public:
-  virtual ~FileKeeper() = default;
+  virtual ~FileSink() = default;
   /// Destination of the next bytes of the file, at most `left` of them, at least one. They are complete at the next
   /// call, or when reading has ended. An exception ends reading.
-  virtual std::span<char> room_for(std::int64_t left) = 0;
+  virtual std::span<char> buffer_for(std::int64_t left) = 0;
 };
 
 /// verify_file() that keeps what it reads. Discard it after a Failure.
-core::Result<void> keep_file(const std::string& path, const FileEntry& recorded, FileKeeper& keeper);
+core::Result<void> read_verified(const std::string& path, const FileEntry& recorded, FileSink& keeper);
 
 }  // namespace runner::artifact

@@ -19,7 +19,7 @@ bool is_aligned(const char* data) { return reinterpret_cast<std::uintptr_t>(data
 }  // namespace
 
 FileWriter::FileWriter(Io& io, std::string path, const Options& options)
-    : io_(io), path_(std::move(path)), handle_(io_.create(path_)), pace_(options.pace) {
+    : io_(io), path_(std::move(path)), handle_(io_.create(path_)), throttle_(options.throttle) {
   const bool large = options.bytes >= kDirectBytesMin;
   if (large) io_.allocate(handle_, path_, options.bytes);
   direct_ = options.direct && large && io_.set_direct(handle_, true);
@@ -80,7 +80,7 @@ void FileWriter::write_out(const char* data, std::int64_t bytes) {
     io_.start_writeback(handle_, started_, written_);
     started_ = written_;
   }
-  if (pace_ != nullptr) pace_->worked(bytes);
+  if (throttle_ != nullptr) throttle_->pause_after(bytes);
 }
 
 FileEntry FileWriter::finish(const std::string& name) {

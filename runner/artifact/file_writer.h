@@ -17,9 +17,9 @@ namespace runner::artifact {
 class FileWriter {
  public:
   struct Options {
-    std::int64_t bytes = 0;    ///< final size; reserved on the disk first
-    bool direct = false;       ///< bypass the page cache, if the file system can and the file is large
-    Throttle* pace = nullptr;  ///< throttles writing; null: full speed
+    std::int64_t bytes = 0;        ///< final size; reserved on the disk first
+    bool direct = false;           ///< bypass the page cache, if the file system can and the file is large
+    Throttle* throttle = nullptr;  ///< throttles writing; null: full speed
   };
   FileWriter(Io& io, std::string path, const Options& options);
   ~FileWriter();
@@ -39,7 +39,7 @@ class FileWriter {
   std::string path_;
   int handle_;
   bool direct_ = false;
-  Throttle* pace_;
+  Throttle* throttle_;
   std::int64_t chunk_;
   Checksum checksum_;
   AlignedBytes gathered_;

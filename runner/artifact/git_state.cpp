@@ -37,7 +37,7 @@ class Git {
     command.insert(command.end(), question.begin(), question.end());
     static const std::map<std::string, std::string> kQuiet = {
         {"LC_ALL", "C"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"GIT_TERMINAL_PROMPT", "0"}, {"GIT_PAGER", "cat"}};
-    Process git(command, kQuiet, Process::Fate::kDiesWithChildren);
+    Process git(command, kQuiet, Process::Lifetime::kDiesWithChildren);
     Output output;
     std::string line;
     for (;;) {

@@ -103,40 +103,40 @@ Node list_of(const std::vector<std::string>& words) {
 
 Provenance provenance_of(const Node& node, const std::string& path) {
   const Fields fields(node, path);
-  Provenance capsule;
-  capsule.version = fields.text("version");
-  capsule.source = fields.text("source");
-  capsule.libtorch = fields.text("libtorch");
-  capsule.cpu = fields.text("cpu");
-  capsule.cpu_capability = fields.text("cpu_capability");
-  capsule.threads = static_cast<int>(fields.integer("threads"));
-  capsule.total_steps = fields.integer("total_steps");
-  capsule.folder = fields.text("folder");
-  capsule.recipe = fields.text("recipe");
+  Provenance provenance;
+  provenance.version = fields.text("version");
+  provenance.source = fields.text("source");
+  provenance.libtorch = fields.text("libtorch");
+  provenance.cpu = fields.text("cpu");
+  provenance.cpu_capability = fields.text("cpu_capability");
+  provenance.threads = static_cast<int>(fields.integer("threads"));
+  provenance.total_steps = fields.integer("total_steps");
+  provenance.folder = fields.text("folder");
+  provenance.recipe = fields.text("recipe");
   for (const auto& entry : fields.mapping("environment").entries()) {
-    capsule.environment[entry.key] = entry.value.scalar_text();
+    provenance.environment[entry.key] = entry.value.scalar_text();
   }
-  for (const Node& word : fields.list("command_line")) capsule.command_line.push_back(word.scalar_text());
+  for (const Node& word : fields.list("command_line")) provenance.command_line.push_back(word.scalar_text());
   for (const Node& item : fields.list("data")) {
     const Fields file(item, path + ": data");
-    capsule.data.push_back(
+    provenance.data.push_back(
         {file.text("set"), file.text("path"), file.integer("bytes"), file.integer("mtime_ns"), file.text("checksum")});
   }
-  if (node.find("host") == nullptr) return capsule;  // written before these were recorded
-  capsule.build = fields.text("build");
-  capsule.host = fields.text("host");
-  capsule.cores = static_cast<int>(fields.integer("cores"));
-  capsule.memory_bytes = fields.integer("memory_bytes");
-  if (const Node* code = node.find("code"); code->is_mapping()) capsule.code = *code;
-  return capsule;
+  if (node.find("host") == nullptr) return provenance;  // written before these were recorded
+  provenance.build = fields.text("build");
+  provenance.host = fields.text("host");
+  provenance.cores = static_cast<int>(fields.integer("cores"));
+  provenance.memory_bytes = fields.integer("memory_bytes");
+  if (const Node* code = node.find("code"); code->is_mapping()) provenance.code = *code;
+  return provenance;
 }
 
 /// The files of both, by set and path.
 using Files = std::map<std::pair<std::string, std::string>, const DataFile*>;
 
-Files files_of(const Provenance& capsule) {
+Files files_of(const Provenance& provenance) {
   Files files;
-  for (const DataFile& file : capsule.data) files[{file.set, file.path}] = &file;
+  for (const DataFile& file : provenance.data) files[{file.set, file.path}] = &file;
   return files;
 }
 
@@ -234,7 +234,7 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
   return found;
 }
 
-core::Result<DataFile> look_at_data_file(const std::string& set, const std::string& path) {
+core::Result<DataFile> stat_data_file(const std::string& set, const std::string& path) {
   const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return look_at(file.fd, set, path);
 }
@@ -278,9 +278,9 @@ std::vector<Cause> list_causes(const Provenance& before, const Provenance& after
   compare("LibTorch", before.libtorch, after.libtorch);
   compare("version of roux", before.version, after.version);
   compare("source of roux", before.source, after.source);
-  const auto value_in = [](const Provenance& capsule, const std::string& name) {
-    const auto found = capsule.environment.find(name);
-    return found == capsule.environment.end() ? std::string() : found->second;
+  const auto value_in = [](const Provenance& provenance, const std::string& name) {
+    const auto found = provenance.environment.find(name);
+    return found == provenance.environment.end() ? std::string() : found->second;
   };
   for (const char* name : kVariables) compare(name, value_in(before, name), value_in(after, name));
   return causes;

@@ -12,7 +12,7 @@
 
 namespace runner::artifact {
 
-inline constexpr const char* kCapsuleFile = "capsule.json";
+inline constexpr const char* kProvenanceFile = "capsule.json";
 
 inline constexpr const char* kInitFromSet = "init_from";  ///< of the files with the weights that a run began with
 
@@ -57,7 +57,7 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
 inline constexpr const char* kHiddenValue = "(hidden)";
 
 /// Size and time of one file. Failure names the path.
-core::Result<DataFile> look_at_data_file(const std::string& set, const std::string& path);
+core::Result<DataFile> stat_data_file(const std::string& set, const std::string& path);
 /// Including its checksum. Blocks while reading, until `stop` is set (then the checksum stays empty).
 core::Result<DataFile> read_data_file(const std::string& set, const std::string& path,
                                       const std::atomic<bool>* stop = nullptr);

@@ -10,11 +10,10 @@
 
 namespace runner::artifact {
 
-/// What stays and what may go, the whole of it:
+/// Which checkpoints stay and which may be deleted, in full:
 ///
-///  1. Rotation knows the whole checkpoints of the run: a manifest of this run that reads, every file there in its
-///  size.
-///     All else in the folder (of other tools, other runs, newer formats, damaged) is never touched and never counted.
+///  1. Only complete checkpoints of this run count: a readable manifest of the run, and every file in its size.
+///     Anything else in the folder (other tools, other runs, newer formats, damaged) is never touched or counted.
 ///  2. Their order is by recorded branch, then recorded step; names, times of files and the wall clock decide nothing.
 ///  3. A pinned one, and one whose step is a multiple of `keep_every`, stays and counts towards no limit.
 ///  4. The newest and those of the best step stay and count.
@@ -22,8 +21,8 @@ namespace runner::artifact {
 ///  6. Then the oldest goes, again and again, while more than `save_total_limit` count
 ///  7. or those that count hold more than `keep_bytes`.
 ///  8. Nothing goes unless one of those that stay verifies to the last byte.
-///  9. What goes is renamed to a hidden name first, and comes back when it was pinned in that very moment.
-/// 10. What could not be looked at or removed is a warning, and work for the next rotation.
+///  9. A checkpoint is renamed to a hidden name before it is deleted, and restored if it was pinned meanwhile.
+/// 10. What cannot be read or removed is reported as a warning and left to the next rotation.
 struct RetentionPolicy {
   std::string run_id = {};                     ///< run of the checkpoints; "": any run
   int save_total_limit = 0;                    ///< 0: no limit

@@ -96,7 +96,7 @@ class HeaderParser {
   /// The format requires that tensors fill the data: no overlap, no gap, nothing after the last.
   void check_places(const SafetensorsHeader& header) const {
     std::int64_t end = 0;
-    for (const SafetensorsHeader::Entry* entry : header.by_place()) {
+    for (const SafetensorsHeader::Entry* entry : header.by_offset()) {
       const auto& [tensor, begin] = *entry;
       if (begin < end) refuse("tensor \"" + tensor.name + "\" overlaps the previous one");
       if (begin > end) refuse("there is a gap before tensor \"" + tensor.name + "\"");
@@ -113,7 +113,7 @@ class HeaderParser {
 
 }  // namespace
 
-std::vector<const SafetensorsHeader::Entry*> SafetensorsHeader::by_place() const {
+std::vector<const SafetensorsHeader::Entry*> SafetensorsHeader::by_offset() const {
   std::vector<const Entry*> sorted;
   for (const Entry& entry : entries) sorted.push_back(&entry);
   std::sort(sorted.begin(), sorted.end(), [](const Entry* a, const Entry* b) {

@@ -22,7 +22,7 @@ struct SafetensorsHeader {
   std::vector<Entry> entries;  ///< in its own order
   std::vector<std::pair<std::string, std::string>> metadata;
 
-  std::vector<const Entry*> by_place() const;
+  std::vector<const Entry*> by_offset() const;
 };
 
 /// Length of the header, from the first bytes of a file. RunError when the file at `path` is not one.

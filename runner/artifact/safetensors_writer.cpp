@@ -15,7 +15,7 @@ FileEntry write_safetensors(Io& io, const std::string& path, std::vector<TensorB
   const std::string head = safetensors_head(tensors, metadata);
   auto bytes = static_cast<std::int64_t>(head.size());
   for (const TensorBytes& tensor : tensors) bytes += tensor.bytes;
-  FileWriter writer(io, path, {bytes, options.direct, options.pace});
+  FileWriter writer(io, path, {bytes, options.direct, options.throttle});
   writer.append(head.data(), static_cast<std::int64_t>(head.size()));
   for (const TensorBytes& tensor : tensors) writer.append(tensor.data, tensor.bytes);
   return writer.finish(std::filesystem::path(path).filename().string());

@@ -153,11 +153,10 @@ void compare_sets(const std::string& set, const std::string& path_a, const std::
   }
 }
 
-void compare_nodes(const std::string& file, const std::string& place, const Node* a, const Node* b,
-                   Comparison& result) {
+void compare_nodes(const std::string& file, const std::string& path, const Node* a, const Node* b, Comparison& result) {
   if (a != nullptr && b != nullptr && a->kind() == b->kind()) {
     if (a->is_mapping()) {
-      const auto below = [&](const std::string& key) { return place.empty() ? key : place + "." + key; };
+      const auto below = [&](const std::string& key) { return path.empty() ? key : path + "." + key; };
       for (const auto& entry : a->entries()) {
         compare_nodes(file, below(entry.key), &entry.value, b->find(entry.key), result);
       }
@@ -168,15 +167,15 @@ void compare_nodes(const std::string& file, const std::string& place, const Node
     }
     if (a->is_sequence() && a->items().size() == b->items().size()) {
       for (std::size_t i = 0; i < a->items().size(); ++i) {
-        compare_nodes(file, place + "[" + std::to_string(i) + "]", &a->items()[i], &b->items()[i], result);
+        compare_nodes(file, path + "[" + std::to_string(i) + "]", &a->items()[i], &b->items()[i], result);
       }
       return;
     }
     if (core::to_json(*a, -1) == core::to_json(*b, -1)) return;
   }
   const auto text = [](const Node* node) { return node != nullptr ? core::to_json(*node, -1) : ""; };
-  const bool wall_clock = std::find(kWallClock.begin(), kWallClock.end(), place) != kWallClock.end();
-  result.values.push_back({file, place, text(a), text(b), wall_clock});
+  const bool wall_clock = std::find(kWallClock.begin(), kWallClock.end(), path) != kWallClock.end();
+  result.values.push_back({file, path, text(a), text(b), wall_clock});
 }
 
 Node read_json(const std::string& path) {
@@ -317,7 +316,7 @@ std::string to_text(const TensorDifference& difference) {
 }
 
 std::string to_text(const ValueDifference& difference) {
-  const std::string what = difference.place.empty() ? difference.file : difference.place + " of " + difference.file;
+  const std::string what = difference.path.empty() ? difference.file : difference.path + " of " + difference.file;
   const auto shown = [](const std::string& value) { return value.empty() ? "absent" : value; };
   return what + " is " + shown(difference.a) + " in a and " + shown(difference.b) + " in b";
 }

@@ -32,7 +32,7 @@ struct TensorDifference {
 /// A value of trainer.json, or a whole other file.
 struct ValueDifference {
   std::string file;
-  std::string place;        ///< `counters.step`; "" for the file itself
+  std::string path;         ///< `counters.step`; "" for the file itself
   std::string a, b;         ///< as JSON; "" if absent
   bool wall_clock = false;  ///< measures time, so it differs in any two runs; does not count as a difference
 };

@@ -51,12 +51,12 @@ class Html final : public Document {
     }
     body_ += "</table></div>\n";
   }
-  void picture(const std::string& svg, const std::string& said) override {
-    body_ += "<figure role=\"img\" aria-label=\"" + escape_html(said) + "\">\n" + svg + "</figure>\n";
+  void picture(const std::string& svg, const std::string& alt_text) override {
+    body_ += "<figure role=\"img\" aria-label=\"" + escape_html(alt_text) + "\">\n" + svg + "</figure>\n";
   }
-  void picture_file(const std::string& png, const std::string& said) override {
-    body_ += "<figure><img alt=\"" + escape_html(said) + "\" src=\"data:image/png;base64," + core::base64(png) +
-             "\"><figcaption>" + isolated(said) + "</figcaption></figure>\n";
+  void picture_file(const std::string& png, const std::string& alt_text) override {
+    body_ += "<figure><img alt=\"" + escape_html(alt_text) + "\" src=\"data:image/png;base64," + core::base64(png) +
+             "\"><figcaption>" + isolated(alt_text) + "</figcaption></figure>\n";
   }
   void verbatim(const std::string& title, const std::string& text) override {
     body_ += "<details><summary>" + isolated(title) + "</summary>\n<pre>";
@@ -107,11 +107,11 @@ class Markdown final : public Document {
     }
     body_ += "\n";
   }
-  void picture(const std::string& svg, const std::string& said) override {
-    body_ += "![" + escape_markdown(said) + "](data:image/svg+xml;base64," + core::base64(svg) + ")\n\n";
+  void picture(const std::string& svg, const std::string& alt_text) override {
+    body_ += "![" + escape_markdown(alt_text) + "](data:image/svg+xml;base64," + core::base64(svg) + ")\n\n";
   }
-  void picture_file(const std::string& png, const std::string& said) override {
-    body_ += "![" + escape_markdown(said) + "](data:image/png;base64," + core::base64(png) + ")\n\n";
+  void picture_file(const std::string& png, const std::string& alt_text) override {
+    body_ += "![" + escape_markdown(alt_text) + "](data:image/png;base64," + core::base64(png) + ")\n\n";
   }
   void verbatim(const std::string& title, const std::string& text) override {
     paragraph(title);

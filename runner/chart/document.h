@@ -15,9 +15,9 @@ class Document {
   virtual void list(const std::vector<std::string>& items) = 0;
   /// The first row has the titles.
   virtual void table(const std::vector<std::vector<std::string>>& rows) = 0;
-  virtual void picture(const std::string& svg, const std::string& said) = 0;
+  virtual void picture(const std::string& svg, const std::string& alt_text) = 0;
   /// The bytes of a PNG file.
-  virtual void picture_file(const std::string& png, const std::string& said) = 0;
+  virtual void picture_file(const std::string& png, const std::string& alt_text) = 0;
   /// Preformatted text; collapsed in HTML.
   virtual void verbatim(const std::string& title, const std::string& text) = 0;
   virtual std::string text() const = 0;

@@ -42,7 +42,7 @@ struct SaveOptions {
   std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
   bool direct_io = false;  ///< bypass the page cache if the file system can
   /// Throttles write() and commit() in the background; null: full speed.
-  std::shared_ptr<artifact::Throttle> pace = nullptr;
+  std::shared_ptr<artifact::Throttle> throttle = nullptr;
 };
 
 /// Writes step-NNNNNN with model.safetensors (or shards), optimizer.safetensors, trainer.json and
@@ -55,8 +55,8 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
 /// that does not fit. A generator that the checkpoint lacks, of a rank or of another device, keeps its state, and the
-/// log says so. `held`: files in memory from verification; null reads the files again.
-core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held = nullptr);
+/// log says so. `prefetched`: files in memory from verification; null reads the files again.
+core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefetched = nullptr);
 
 /// Weights only, with strict names and shapes. `path`: a checkpoint, as for `eval` and `predict`; or a folder with
 /// model.safetensors or its shards, an index, or a safetensors file.

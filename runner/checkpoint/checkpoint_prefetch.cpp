@@ -34,13 +34,13 @@ struct HeldFile {
 namespace {
 
 /// Length, header, then the tensors in file order.
-class TensorKeeper final : public artifact::FileKeeper {
+class TensorSink final : public artifact::FileSink {
  public:
-  TensorKeeper(std::string path, std::int64_t file_bytes, HeldFile& file, const std::atomic<bool>& given_up)
-      : path_(std::move(path)), file_bytes_(file_bytes), file_(file), given_up_(given_up) {}
+  TensorSink(std::string path, std::int64_t file_bytes, HeldFile& file, const std::atomic<bool>& cancelled)
+      : path_(std::move(path)), file_bytes_(file_bytes), file_(file), cancelled_(cancelled) {}
 
-  std::span<char> room_for(std::int64_t left) override {
-    if (given_up_) throw core::RunError("reading " + path_ + " was cancelled");
+  std::span<char> buffer_for(std::int64_t left) override {
+    if (cancelled_) throw core::RunError("reading " + path_ + " was cancelled");
     if (left == file_bytes_) {
       length_.resize(static_cast<std::size_t>(std::min(left, artifact::kHeaderLengthBytes)));
       return length_;
@@ -62,14 +62,14 @@ class TensorKeeper final : public artifact::FileKeeper {
     if (!order_.empty()) return;
     const std::int64_t before_data = artifact::kHeaderLengthBytes + static_cast<std::int64_t>(text_.size());
     file_.header = artifact::parse_safetensors_header(text_, file_bytes_ - before_data, path_);
-    order_ = file_.header.by_place();
+    order_ = file_.header.by_offset();
   }
 
  private:
   const std::string path_;
   const std::int64_t file_bytes_;
   HeldFile& file_;
-  const std::atomic<bool>& given_up_;
+  const std::atomic<bool>& cancelled_;
   std::string length_, text_;
   std::vector<const artifact::SafetensorsHeader::Entry*> order_;
   std::size_t next_ = 0;
@@ -81,8 +81,8 @@ class HeldReader final : public artifact::TensorList {
     metadata_ = file_->header.metadata;
     for (const artifact::SafetensorsHeader::Entry& entry : file_->header.entries) {
       artifact::TensorBytes bytes = entry.tensor;
-      const auto held = file_->tensors.find(bytes.name);
-      if (held != file_->tensors.end()) bytes.data = held->second.tensor.const_data_ptr();
+      const auto prefetched = file_->tensors.find(bytes.name);
+      if (prefetched != file_->tensors.end()) bytes.data = prefetched->second.tensor.const_data_ptr();
       add(std::move(bytes));
     }
   }
@@ -102,34 +102,34 @@ std::unique_ptr<CheckpointPrefetch> CheckpointPrefetch::begin(const std::string&
 }
 
 CheckpointPrefetch::CheckpointPrefetch(std::string checkpoint)
-    : checkpoint_(std::move(checkpoint)), verdict_(core::run_async([this] { return read(); })) {}
+    : checkpoint_(std::move(checkpoint)), verification_(core::run_async([this] { return read(); })) {}
 
 CheckpointPrefetch::~CheckpointPrefetch() {
-  given_up_ = true;
-  verdict_.wait();
+  cancelled_ = true;
+  verification_.wait();
 }
 
 double CheckpointPrefetch::seconds() const {
-  verdict_.wait();
+  verification_.wait();
   return seconds_;
 }
 
 core::Result<artifact::Manifest> CheckpointPrefetch::read() {
   const core::Clock& clock = core::system_clock();
   const std::int64_t begin_ns = clock.monotonic_ns();
-  auto verdict = artifact::verify_checkpoint(
+  auto verification = artifact::verify_checkpoint(
       checkpoint_,
-      [this](const std::string& path, const artifact::FileEntry& recorded) { return look_at(path, recorded); });
+      [this](const std::string& path, const artifact::FileEntry& recorded) { return read_file(path, recorded); });
   seconds_ = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
-  return verdict;
+  return verification;
 }
 
-core::Result<void> CheckpointPrefetch::look_at(const std::string& path, const artifact::FileEntry& recorded) {
+core::Result<void> CheckpointPrefetch::read_file(const std::string& path, const artifact::FileEntry& recorded) {
   if (path.ends_with(artifact::kSafetensorsEnding)) {
     const auto file = std::make_shared<HeldFile>();
     try {
-      TensorKeeper keeper(path, recorded.bytes, *file, given_up_);
-      if (artifact::keep_file(path, recorded, keeper)) {
+      TensorSink keeper(path, recorded.bytes, *file, cancelled_);
+      if (artifact::read_verified(path, recorded, keeper)) {
         keeper.parse();
         const std::lock_guard lock(mutex_);
         files_.emplace(path, file);
@@ -138,14 +138,14 @@ core::Result<void> CheckpointPrefetch::look_at(const std::string& path, const ar
     } catch (const std::exception&) {
       // No memory for a tensor, or a type unknown to LibTorch.
     }
-    if (given_up_) return core::Failure{"reading " + path + " was cancelled", ""};
+    if (cancelled_) return core::Failure{"reading " + path + " was cancelled", ""};
   }
   // The file is not held; verification reports whether it is intact.
   return artifact::verify_file(path, recorded);
 }
 
 core::Result<std::unique_ptr<artifact::SafetensorsReader>> CheckpointPrefetch::open(const std::string& path) const {
-  verdict_.wait();
+  verification_.wait();
   const auto file = files_.find(path);
   if (file == files_.end()) return artifact::SafetensorsReader::open(path);
   return std::unique_ptr<artifact::SafetensorsReader>(std::make_unique<HeldReader>(file->second));
@@ -153,15 +153,15 @@ core::Result<std::unique_ptr<artifact::SafetensorsReader>> CheckpointPrefetch::o
 
 at::Tensor CheckpointPrefetch::take(const artifact::TensorBytes& bytes) {
   for (auto& [path, file] : files_) {
-    const auto held = file->tensors.find(bytes.name);
-    if (held == file->tensors.end() || held->second.tensor.const_data_ptr() != bytes.data) continue;
-    return std::exchange(held->second.taken, true) ? at::Tensor() : held->second.tensor;
+    const auto prefetched = file->tensors.find(bytes.name);
+    if (prefetched == file->tensors.end() || prefetched->second.tensor.const_data_ptr() != bytes.data) continue;
+    return std::exchange(prefetched->second.taken, true) ? at::Tensor() : prefetched->second.tensor;
   }
   return {};
 }
 
 void CheckpointPrefetch::release() {
-  verdict_.wait();
+  verification_.wait();
   files_.clear();
 }
 

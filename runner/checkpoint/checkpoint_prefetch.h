@@ -30,7 +30,7 @@ class CheckpointPrefetch {
 
   const std::string& checkpoint() const { return checkpoint_; }
   /// The result of artifact::verify_checkpoint(). Blocks until all files are read.
-  const core::Result<artifact::Manifest>& verdict() const { return verdict_.get(); }
+  const core::Result<artifact::Manifest>& verification() const { return verification_.get(); }
   /// How long the threads took.
   double seconds() const;
 
@@ -43,14 +43,14 @@ class CheckpointPrefetch {
 
  private:
   core::Result<artifact::Manifest> read();
-  core::Result<void> look_at(const std::string& path, const artifact::FileEntry& recorded);
+  core::Result<void> read_file(const std::string& path, const artifact::FileEntry& recorded);
 
   const std::string checkpoint_;
-  std::atomic<bool> given_up_{false};
+  std::atomic<bool> cancelled_{false};
   double seconds_ = 0;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<HeldFile>> files_;  // by path; guarded by mutex_ until the verdict is known
-  std::shared_future<core::Result<artifact::Manifest>> verdict_;  // last: the thread uses the others
+  std::shared_future<core::Result<artifact::Manifest>> verification_;  // last: the thread uses the others
 };
 
 }  // namespace runner::checkpoint

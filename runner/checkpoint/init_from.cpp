@@ -76,7 +76,7 @@ class Matcher {
  public:
   Matcher(const Config& config, const Node& written, const components::model::Model& model, Diagnostics& diagnostics)
       : config_(config),
-        place_(written.find("path")->location()),
+        location_(written.find("path")->location()),
         written_(written),
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
@@ -133,7 +133,7 @@ class Matcher {
 
   /// Names in a file may contain anything.
   void error(const std::string& message, const std::string& hint) {
-    diagnostics_.error(place_, "init_from: " + core::escape_for_terminal(message), core::escape_for_terminal(hint));
+    diagnostics_.error(location_, "init_from: " + core::escape_for_terminal(message), core::escape_for_terminal(hint));
   }
 
   /// The source's tensors by their names in the model.
@@ -278,7 +278,7 @@ class Matcher {
   }
 
   const Config& config_;
-  const core::Location place_;
+  const core::Location location_;
   const Node& written_;
   components::NamedTensors tensors_;
   Diagnostics& diagnostics_;
@@ -353,15 +353,15 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
                                           const components::model::Model& model, const std::string& output_dir,
                                           Diagnostics& diagnostics) {
   if (!config.path) return std::nullopt;
-  const core::Location& place = written.find("path")->location();
+  const core::Location& location = written.find("path")->location();
   const auto source = find_source(*config.path, output_dir);
   if (!source) {
-    diagnostics.error(place, "init_from: " + source.failure().message, source.failure().hint);
+    diagnostics.error(location, "init_from: " + source.failure().message, source.failure().hint);
     return std::nullopt;
   }
   const auto reader = artifact::open_tensors(source.value());
   if (!reader) {
-    diagnostics.error(place, "init_from: " + reader.failure().message, hint_for(source.value(), reader.failure()));
+    diagnostics.error(location, "init_from: " + reader.failure().message, hint_for(source.value(), reader.failure()));
     return std::nullopt;
   }
   return Matcher(config, written, model, diagnostics).match(source.value(), *reader.value());

@@ -120,7 +120,7 @@ Node read_trainer(const std::string& path) {
   return with_plain_numbers(parsed.value());
 }
 
-void load_stateful(const std::string& folder, const Node& sections, TrainState& state, CheckpointPrefetch* held) {
+void load_stateful(const std::string& folder, const Node& sections, TrainState& state, CheckpointPrefetch* prefetched) {
   std::unordered_set<std::string> taken;
   for (const auto& [name, stateful] : state.stateful) {
     const Node* values = sections.find(name);
@@ -133,7 +133,7 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
       core::log_warning(folder + " has no state of " + name + ": it starts from scratch");
       continue;
     }
-    stateful->load_state(SectionReader(folder, name, *values, held));
+    stateful->load_state(SectionReader(folder, name, *values, prefetched));
     taken.insert(name);
   }
   for (const Node::Entry& entry : sections.entries()) {
@@ -143,14 +143,14 @@ void load_stateful(const std::string& folder, const Node& sections, TrainState& 
   }
 }
 
-void load_generators(const std::string& folder, int rank, const c10::Device& device, CheckpointPrefetch* held) {
+void load_generators(const std::string& folder, int rank, const c10::Device& device, CheckpointPrefetch* prefetched) {
   const std::string name = random_section(static_cast<std::size_t>(rank));
   std::error_code ignored;
   if (rank > 0 && !fs::exists(fs::path(folder) / (name + ".safetensors"), ignored)) {
     return core::log_warning(folder + " was saved by fewer processes: the random numbers of process " +
                              std::to_string(rank) + " start from the seed");
   }
-  const SectionReader reader(folder, name, Node::mapping(), held);
+  const SectionReader reader(folder, name, Node::mapping(), prefetched);
   components::NamedTensors found;
   for (const std::string& generator : components::RandomState::names_of(device)) {
     if (found.empty() || reader.has(generator)) {
@@ -165,13 +165,13 @@ void load_generators(const std::string& folder, int rank, const c10::Device& dev
 
 }  // namespace
 
-Node load(const std::string& path, TrainState& state, CheckpointPrefetch* held) {
+Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefetched) {
   const std::string trainer_path = (fs::path(path) / artifact::kTrainerFile).string();
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
-  load_model(TensorSource(model_path(path), held), *state.model, Types::kSame);
-  load_stateful(path, sections, state, held);
-  load_generators(path, state.rank, state.device, held);
+  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame);
+  load_stateful(path, sections, state, prefetched);
+  load_generators(path, state.rank, state.device, prefetched);
   return section(trainer, "counters", trainer_path);
 }
 

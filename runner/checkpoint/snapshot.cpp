@@ -104,7 +104,7 @@ bool Snapshot::copy_to(artifact::AlignedBytes& memory) {
 std::unique_ptr<artifact::CheckpointWriter> Snapshot::write(const SaveOptions& options) const {
   if (download_ != nullptr) download_->wait();
   auto draft = artifact::CheckpointWriter::begin(options.checkpoints_dir, options.fields.step, bytes(),
-                                                 artifact::system_io(), {options.direct_io, options.pace.get()})
+                                                 artifact::system_io(), {options.direct_io, options.throttle.get()})
                    .value();
   std::vector<const TensorFile*> largest_first;
   for (const TensorFile& file : files_) largest_first.push_back(&file);

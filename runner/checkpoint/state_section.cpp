@@ -59,11 +59,12 @@ void SectionWriter::value(std::string_view name, Node value) { values_.set(name,
 
 void SectionWriter::tensor(std::string_view name, const at::Tensor& tensor) { tensors_.add(std::string(name), tensor); }
 
-SectionReader::SectionReader(const std::string& folder, const std::string& name, Node values, CheckpointPrefetch* held)
+SectionReader::SectionReader(const std::string& folder, const std::string& name, Node values,
+                             CheckpointPrefetch* prefetched)
     : place_(folder + ": the state of " + name), values_(std::move(values)) {
   const std::filesystem::path file = std::filesystem::path(folder) / (name + ".safetensors");
   std::error_code error;
-  if (std::filesystem::exists(file, error)) tensors_ = std::make_unique<TensorSource>(file.string(), held);
+  if (std::filesystem::exists(file, error)) tensors_ = std::make_unique<TensorSource>(file.string(), prefetched);
 }
 
 const Node& SectionReader::value(std::string_view name) const {

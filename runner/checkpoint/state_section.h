@@ -29,10 +29,10 @@ class SectionWriter final : public core::StateWriter {
   TensorFile tensors_;
 };
 
-/// The same for loading, from the checkpoint `folder` and the section in trainer.json. `held` as in TensorSource.
+/// The same for loading, from the checkpoint `folder` and the section in trainer.json. `prefetched` as in TensorSource.
 class SectionReader final : public core::StateReader {
  public:
-  SectionReader(const std::string& folder, const std::string& name, core::Node values, CheckpointPrefetch* held);
+  SectionReader(const std::string& folder, const std::string& name, core::Node values, CheckpointPrefetch* prefetched);
   const core::Node& value(std::string_view name) const override;
   bool has(std::string_view name) const override;
   at::Tensor tensor(std::string_view name) const override;

@@ -204,9 +204,10 @@ at::Tensor new_tensor(const artifact::TensorBytes& bytes, const std::string& pat
   return at::empty(bytes.shape, at::TensorOptions().dtype(type_of(bytes, path)));
 }
 
-TensorSource::TensorSource(std::string path, CheckpointPrefetch* held) : path_(std::move(path)), held_(held) {
-  const auto open = [held](const std::string& file) {
-    return held != nullptr ? held->open(file) : artifact::SafetensorsReader::open(file);
+TensorSource::TensorSource(std::string path, CheckpointPrefetch* prefetched)
+    : path_(std::move(path)), prefetched_(prefetched) {
+  const auto open = [prefetched](const std::string& file) {
+    return prefetched != nullptr ? prefetched->open(file) : artifact::SafetensorsReader::open(file);
   };
   reader_ = artifact::open_tensors(path_, open).value();
 }
@@ -218,7 +219,7 @@ const artifact::TensorBytes* TensorSource::find(const std::string& name) const {
 at::Tensor TensorSource::tensor(const std::string& name) const {
   const artifact::TensorBytes* bytes = find(name);
   if (bytes == nullptr) throw core::RunError(path_ + " has no tensor " + name);
-  at::Tensor tensor = held_ != nullptr ? held_->take(*bytes) : at::Tensor();
+  at::Tensor tensor = prefetched_ != nullptr ? prefetched_->take(*bytes) : at::Tensor();
   if (!tensor.defined()) tensor = row_major(*bytes);
   for (const auto& [key, value] : reader_->metadata()) {
     if (key != std::string(kStridesKey) + name) continue;

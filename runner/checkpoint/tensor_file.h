@@ -56,8 +56,8 @@ class TensorFile {
 /// Reads a safetensors file, or all shards of an index.
 class TensorSource {
  public:
-  /// RunError when it cannot be read. `held`: files that may be in memory already; may be null.
-  explicit TensorSource(std::string path, CheckpointPrefetch* held = nullptr);
+  /// RunError when it cannot be read. `prefetched`: files that may be in memory already; may be null.
+  explicit TensorSource(std::string path, CheckpointPrefetch* prefetched = nullptr);
   ~TensorSource();
 
   const std::string& path() const { return path_; }
@@ -72,7 +72,7 @@ class TensorSource {
   at::Tensor row_major(const artifact::TensorBytes& bytes) const;
 
   std::string path_;
-  CheckpointPrefetch* held_;
+  CheckpointPrefetch* prefetched_;
   std::unique_ptr<artifact::SafetensorsReader> reader_;
 };
 

@@ -264,7 +264,7 @@ void add_places(const Node& root, const std::string& path, const Node& value, co
   const auto add = [&keys](const std::vector<Property>& properties) {
     for (const Property& property : properties) keys.insert(property.name);
   };
-  const registry::Described described = registry::describe_place(registry, root, path);
+  const registry::PathSchema described = registry::find_schema(registry, root, path);
   if (described.fragment != nullptr) {
     add(described.fragment->properties);
     if (const auto* common = registry.common(described.fragment->kind)) add(common->properties);
@@ -304,7 +304,7 @@ Words recipe_values(const Position& at, const Session& session, const std::strin
   const bool is_type = key.ends_with(".type");
   const auto recipe = named_recipe(at, session);
   const Property* property =
-      registry::describe_place(registry, recipe ? recipe->root : Node(), is_type ? key.substr(0, key.rfind('.')) : key)
+      registry::find_schema(registry, recipe ? recipe->root : Node(), is_type ? key.substr(0, key.rfind('.')) : key)
           .property;
   if (property == nullptr) return {};
   Words values = property->enum_values;

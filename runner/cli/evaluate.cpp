@@ -4,8 +4,8 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/local_device.h"
 
 namespace runner::cli {
 
@@ -17,8 +17,11 @@ CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, E
       ->add_option("--checkpoint", flags.request.checkpoint, "Checkpoint: last (default), best, step-000500, a folder")
       ->type_name("CHECKPOINT");
   command->add_option("--data", flags.request.data, "Data set of the recipe; val by default")->type_name("SET");
-  command->add_option("--run", flags.request.run, "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the recipe by "
-                   "default")
+  command
+      ->add_option(
+          "--run", flags.request.run,
+          "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the recipe by "
+          "default")
       ->type_name("RUN");
   return command;
 }
@@ -27,7 +30,7 @@ void evaluate(Session& session, const EvalFlags& flags,
               int (engine::Engine::*work)(const resolve::Recipe&, const engine::EvalRequest&, core::Diagnostics&)) {
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
-  const auto device = device_here(session, *recipe);
+  const auto device = local_device(session, *recipe);
   if (!device) return;
   recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);

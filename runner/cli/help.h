@@ -7,8 +7,8 @@
 
 namespace runner::cli {
 
-/// Prints `--help`. Of the library's own text it leaves out type names that say nothing (TEXT, INT), ranges (the error
-/// tells them), and the second spelling of a flag (`--num_processes`).
+/// Prints `--help`. Omits type names without information (TEXT, INT), ranges (errors show them), and the second
+/// spelling of a flag (`--num_processes`).
 class HelpFormatter : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;

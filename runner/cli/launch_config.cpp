@@ -79,7 +79,7 @@ core::Result<Node> read_launch_config(const std::string& path) {
   Node defaults = read(path, diagnostics);
   if (!diagnostics.has_errors()) return defaults;
   const core::Diagnostic& first = diagnostics.all().front();
-  return core::Failure{(first.place.known() ? first.place.text() + ": " : "") + first.message, first.hint};
+  return core::Failure{(first.location.known() ? first.location.text() + ": " : "") + first.message, first.hint};
 }
 
 std::string launch_config_text(const Node& defaults) {

@@ -20,10 +20,10 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/complete.h"
+#include "runner/cli/flag_errors.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/help.h"
 #include "runner/cli/train_recipe.h"
-#include "runner/cli/wrong_flags.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 
@@ -34,9 +34,8 @@ void add_global_flags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
   app.add_flag("--quiet,-q", session.quiet, "Print only warnings and errors");
   app.add_flag("--verbose,-v", session.verbose, "Log in more detail");
-  accept_only(
-      app.add_option("--log-format", session.log_format, "Format of the log: text, json")->type_name("FORMAT"),
-      {"text", "json"});
+  accept_only(app.add_option("--log-format", session.log_format, "Format of the log: text, json")->type_name("FORMAT"),
+              {"text", "json"});
   app.add_option("--output-dir", session.output_dir,
                  "Folder of runs; by default ROUX_OUTPUT_DIR, the recipe's output_dir, or runs")
       ->type_name("DIR");
@@ -123,9 +122,9 @@ void keep_standard_streams() {
 }
 
 /// Reports an unexpected exception as a bug in roux.
-int our_bug(const char* what) {
+int internal_error(const char* what) {
   std::fprintf(stderr, "error: bug in roux: %s\n  hint: please report this line and the command\n", what);
-  return core::kExitOurBug;
+  return core::kExitInternalError;
 }
 
 int run_program(Session& session, const std::function<int()>& work) {
@@ -144,10 +143,10 @@ int run_program(Session& session, const std::function<int()>& work) {
       session.fail("cannot start another thread", "see the limit with `ulimit -u`", core::kExitFailed);
       status = session.exit_code;
     } else {
-      status = our_bug(error.what());
+      status = internal_error(error.what());
     }
   } catch (const std::exception& error) {
-    status = our_bug(error.what());
+    status = internal_error(error.what());
   }
   core::flush_log();
   // A full disk or a closed pipe is noticed only here.

@@ -20,9 +20,9 @@ constexpr int kDiagnosticsShownMax = 200;  // more than that has one cause, such
 constexpr const char* kChanges = "CHANGES";
 
 core::Location place_of_flag(const std::string& text) {
-  core::Location place;
-  place.source = std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag});
-  return place;
+  core::Location location;
+  location.source = std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag});
+  return location;
 }
 
 }  // namespace
@@ -75,8 +75,8 @@ std::optional<resolve::Recipe> Session::load(const std::string& path, const reci
   }
   core::Diagnostics diagnostics;
   std::optional<resolve::Recipe> recipe;
-  if (const auto open = recipe::compose_open(path, options, diagnostics)) {
-    recipe = resolve::settle_open(path, *open, registry::Registry::builtin(), diagnostics);
+  if (const auto open = recipe::compose_uninterpolated(path, options, diagnostics)) {
+    recipe = resolve::interpolate_and_settle(path, *open, registry::Registry::builtin(), diagnostics);
     const core::Node* sweep = recipe->root.find("sweep");
     if (sweep != nullptr && sweep->is_mapping()) sweep::check_sweep(*recipe, *open, diagnostics);
   } else {

@@ -52,9 +52,9 @@ struct Session {
   bool outlives_readers = false;  ///< a closed standard output is not a failure: results are on the disk
   int exit_code = 0;
   std::vector<std::string> command_line;
-  std::optional<Host> host;       ///< nothing: the process is ours
+  std::optional<Host> host;           ///< nothing: the process is ours
   core::Diagnostics* kept = nullptr;  ///< gets diagnostics and errors instead of standard error
-  std::function<void()> command;  ///< what the chosen subcommand does; set while parsing
+  std::function<void()> command;      ///< what the chosen subcommand does; set while parsing
 
   /// Reads and checks a recipe, and prints diagnostics to standard error. Nothing when there were errors; the exit code
   /// is 2 then. `--output-dir` counts as another `--set`.

@@ -60,7 +60,7 @@ struct Tracking::Follower {
   Follower(std::string called, double timeout_s, const std::vector<std::string>& command)
       : name(std::move(called)),
         finish_timeout_s(timeout_s),
-        process(command, {}, core::Process::Fate::kOutlivesParent) {
+        process(command, {}, core::Process::Lifetime::kOutlivesParent) {
     reading = core::run_async([this] {
       const std::string who = "tracker " + name;
       core::ChildLog relay(who, kLinesMax);
@@ -139,7 +139,7 @@ void Tracking::finish() {
     if (!follower->ended(Clock::now() + std::chrono::milliseconds(kLeave_ms))) static_cast<void>(follower.release());
   }
   followers_.clear();
-  if (!late.empty()) store::put_journal_away(run_dir_);  // a process killed while reading leaves it open
+  if (!late.empty()) store::checkpoint_wal(run_dir_);  // a process killed while reading leaves it open
 }
 
 void Tracking::tell_rest(const Follower& follower, const std::string& why) const {

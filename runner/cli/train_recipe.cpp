@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "runner/artifact/git_state.h"
-#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_flags.h"
-#include "runner/cli/launching.h"
+#include "runner/cli/launch_ranks.h"
+#include "runner/cli/local_device.h"
 #include "runner/cli/tracking.h"
 #include "runner/cli/training_signals.h"
 #include "runner/core/error.h"
@@ -92,7 +92,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     launch_ranks(session, recipe, request);
     return end_training(session, session.exit_code);
   }
-  request.rank = rank_here(session, recipe);
+  request.rank = rank_of_process(session, recipe);
   if (session.exit_code != core::kExitDone) return;
   if (request.rank && request.rank->size == 1) request.rank.reset();
   if (request.rank && request.rank->rank > 0) {
@@ -100,7 +100,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.progress_bar = false;
     silence_other_ranks(session);
   }
-  const auto device = device_here(session, recipe, request.rank, may_take_all);
+  const auto device = local_device(session, recipe, request.rank, may_take_all);
   if (!device) return;
   request.auto_device = device->name;
   request.gpu_memory_bytes = device->gpu_memory_bytes;

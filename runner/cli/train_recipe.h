@@ -28,7 +28,7 @@ void add_resume_flags(CLI::App& command, RunFlags& flags);
 engine::TrainRequest train_request(const Session& session, const RunFlags& flags);
 /// Call first in a command that trains: until training begins, a signal leaves with 75.
 void begin_training(Session& session);
-/// Trains a recipe in this process, or starts its ranks. `may_take_all` as in DeviceSituation.
+/// Trains a recipe in this process, or starts its ranks. `may_take_all` as in DeviceEnvironment.
 void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest request, bool may_take_all = false);
 
 /// `roux run`.

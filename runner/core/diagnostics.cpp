@@ -7,16 +7,16 @@
 
 namespace runner::core {
 
-void Diagnostics::error(Location place, std::string message, std::string hint) {
-  add({Severity::kError, std::move(place), std::move(message), std::move(hint)});
+void Diagnostics::error(Location location, std::string message, std::string hint) {
+  add({Severity::kError, std::move(location), std::move(message), std::move(hint)});
 }
 
-void Diagnostics::warning(Location place, std::string message, std::string hint) {
-  add({Severity::kWarning, std::move(place), std::move(message), std::move(hint)});
+void Diagnostics::warning(Location location, std::string message, std::string hint) {
+  add({Severity::kWarning, std::move(location), std::move(message), std::move(hint)});
 }
 
-void Diagnostics::notice(Location place, std::string message, std::string hint) {
-  add({Severity::kNotice, std::move(place), std::move(message), std::move(hint)});
+void Diagnostics::notice(Location location, std::string message, std::string hint) {
+  add({Severity::kNotice, std::move(location), std::move(message), std::move(hint)});
 }
 
 void Diagnostics::add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
@@ -36,19 +36,19 @@ void Diagnostics::sort() {
   // Two readings of one file are one source: the name counts, not the object.
   std::map<std::string, std::size_t> order;
   const auto rank = [&](const Diagnostic& d) {
-    return order.try_emplace(d.place.known() ? d.place.source->name : "", order.size()).first->second;
+    return order.try_emplace(d.location.known() ? d.location.source->name : "", order.size()).first->second;
   };
   std::vector<std::pair<std::tuple<std::size_t, int, int>, Diagnostic>> keyed;
   for (Diagnostic& d : items_) {
-    const std::tuple key{rank(d), d.place.line, d.place.column};
+    const std::tuple key{rank(d), d.location.line, d.location.column};
     keyed.emplace_back(key, std::move(d));
   }
   std::stable_sort(keyed.begin(), keyed.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   items_.clear();
   std::set<std::tuple<Severity, std::string, int, int, std::string, std::string>> seen;
   for (auto& [key, d] : keyed) {
-    const std::string name = d.place.known() ? d.place.source->name : "";
-    if (!seen.insert({d.severity, name, d.place.line, d.place.column, d.message, d.hint}).second) continue;
+    const std::string name = d.location.known() ? d.location.source->name : "";
+    if (!seen.insert({d.severity, name, d.location.line, d.location.column, d.message, d.hint}).second) continue;
     items_.push_back(std::move(d));
   }
 }

@@ -13,7 +13,7 @@ enum class Severity { kError, kWarning, kNotice };
 /// An error, warning or notice about the user's input, with a hint.
 struct Diagnostic {
   Severity severity = Severity::kError;
-  Location place;
+  Location location;
   std::string message;  ///< What was found and what was expected; lower case, no full stop.
   std::string hint;     ///< Suggested fix; may be empty.
 };
@@ -21,9 +21,9 @@ struct Diagnostic {
 /// Collects all problems of one pass, to report them together.
 class Diagnostics {
  public:
-  void error(Location place, std::string message, std::string hint = "");
-  void warning(Location place, std::string message, std::string hint = "");
-  void notice(Location place, std::string message, std::string hint = "");
+  void error(Location location, std::string message, std::string hint = "");
+  void warning(Location location, std::string message, std::string hint = "");
+  void notice(Location location, std::string message, std::string hint = "");
   void add(Diagnostic diagnostic);
   void add_all(const Diagnostics& other);
 

@@ -37,7 +37,7 @@ void assertion_failed(const char* condition, const char* why, const char* file, 
   std::fprintf(stderr, "please report this with the recipe and the lines above (version " ROUX_VERSION ")\n");
   std::fflush(stderr);
   // No destructors: inconsistent state must not be written to disk.
-  _exit(kExitOurBug);
+  _exit(kExitInternalError);
 }
 
 }  // namespace runner::core

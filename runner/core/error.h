@@ -10,7 +10,7 @@ enum ExitCode : int {
   kExitDone = 0,
   kExitFailed = 1,
   kExitUsage = 2,
-  kExitOurBug = 70,
+  kExitInternalError = 70,
   kExitResumable = 75,
   kExitPeerLost = 76,  ///< of one rank among several: another one is to blame. A supervisor never passes it on.
 };
@@ -30,7 +30,7 @@ class RunError : public std::runtime_error {
   int exit_code_;
 };
 
-/// Prints message, stack and "please report", then exits with kExitOurBug.
+/// Prints message, stack and "please report", then exits with kExitInternalError.
 [[noreturn]] void assertion_failed(const char* condition, const char* why, const char* file, int line);
 
 }  // namespace runner::core

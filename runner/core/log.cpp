@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "runner/core/held_log.h"
+#include "runner/core/deferred_log.h"
 #include "runner/core/utf8.h"
 
 namespace runner::core {
@@ -48,7 +48,7 @@ class LevelPrefix final : public spdlog::custom_flag_formatter {
   bool color_;
 };
 
-/// The file of hold_log_file().
+/// The file of defer_log_file().
 class HeldFile final : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit HeldFile(std::string path) : path_(std::move(path)), since_(Clock::now()) {}
@@ -116,7 +116,7 @@ struct Voice {
   spdlog::logger logger;
 };
 
-thread_local std::shared_ptr<Voice> own_voice;  // OwnLog
+thread_local std::shared_ptr<Voice> own_voice;  // ThreadLog
 
 // All state of logging. One object, in libroux_base only, guarded by a mutex.
 class Log {
@@ -187,7 +187,7 @@ class Log {
 void configure_log(const LogOptions& options) { Log::instance().configure(options); }
 LogOptions log_options() { return Log::instance().options(); }
 void set_log_file(const std::string& path) { Log::instance().set_file(path); }
-void hold_log_file(const std::string& path) { Log::instance().hold_file(path); }
+void defer_log_file(const std::string& path) { Log::instance().hold_file(path); }
 
 void log(LogLevel level, std::string_view message) {
   (own_voice != nullptr ? own_voice : Log::instance().voice())->say(level, message);
@@ -195,13 +195,13 @@ void log(LogLevel level, std::string_view message) {
 
 void flush_log() { Log::instance().voice()->logger.flush(); }
 
-OwnLog::OwnLog() {
+ThreadLog::ThreadLog() {
   const LogOptions options = log_options();
   const Sink terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
   settle(terminal, options);
   own_voice = std::make_shared<Voice>(options, std::vector<spdlog::sink_ptr>{terminal}, level_of(options.level));
 }
 
-OwnLog::~OwnLog() { own_voice.reset(); }
+ThreadLog::~ThreadLog() { own_voice.reset(); }
 
 }  // namespace runner::core

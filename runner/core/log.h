@@ -29,12 +29,12 @@ void flush_log();
 
 /// While it lives, lines of its thread go to standard error with the current options, and to no file, regardless of
 /// later configuration: for a thread that supervises a training in this process. One at a time a thread.
-class OwnLog {
+class ThreadLog {
  public:
-  OwnLog();
-  ~OwnLog();
-  OwnLog(const OwnLog&) = delete;
-  OwnLog& operator=(const OwnLog&) = delete;
+  ThreadLog();
+  ~ThreadLog();
+  ThreadLog(const ThreadLog&) = delete;
+  ThreadLog& operator=(const ThreadLog&) = delete;
 };
 
 }  // namespace runner::core

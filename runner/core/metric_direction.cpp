@@ -19,12 +19,12 @@ bool contains_any(std::string_view text, const std::array<std::string_view, N>& 
 
 }  // namespace
 
-Better metric_direction(std::string_view metric) {
+MetricDirection metric_direction(std::string_view metric) {
   const std::string_view name = metric.substr(metric.rfind('/') + 1);
-  if (name == "loss_scale") return Better::kUnknown;  // of the gradient scaler: a setting, not a loss
-  if (contains_any(name, kHigher)) return Better::kHigher;
-  if (contains_any(name, kLower)) return Better::kLower;
-  return Better::kUnknown;
+  if (name == "loss_scale") return MetricDirection::kUnknown;  // of the gradient scaler: a setting, not a loss
+  if (contains_any(name, kHigher)) return MetricDirection::kHigher;
+  if (contains_any(name, kLower)) return MetricDirection::kLower;
+  return MetricDirection::kUnknown;
 }
 
 }  // namespace runner::core

@@ -23,35 +23,35 @@ std::string double_text(double value) {
 
 }  // namespace
 
-Node Node::null(Location place) {
+Node Node::null(Location location) {
   Node node;
-  node.place_ = std::move(place);
+  node.location_ = std::move(location);
   return node;
 }
 
-Node Node::boolean(bool value, Location place) {
-  Node node = null(std::move(place));
+Node Node::boolean(bool value, Location location) {
+  Node node = null(std::move(location));
   node.kind_ = Kind::kBool;
   node.bool_ = value;
   return node;
 }
 
-Node Node::integer(std::int64_t value, Location place) {
-  Node node = null(std::move(place));
+Node Node::integer(std::int64_t value, Location location) {
+  Node node = null(std::move(location));
   node.kind_ = Kind::kInteger;
   node.integer_ = value;
   return node;
 }
 
-Node Node::floating(double value, Location place) {
-  Node node = null(std::move(place));
+Node Node::floating(double value, Location location) {
+  Node node = null(std::move(location));
   node.kind_ = Kind::kFloat;
   node.double_ = value;
   return node;
 }
 
-Node Node::string(std::string value, Location place) {
-  Node node = null(std::move(place));
+Node Node::string(std::string value, Location location) {
+  Node node = null(std::move(location));
   node.kind_ = Kind::kString;
   node.string_ = std::move(value);
   return node;
@@ -59,15 +59,15 @@ Node Node::string(std::string value, Location place) {
 
 Node Node::sequence() { return sequence(std::vector<Node>()); }
 
-Node Node::sequence(std::vector<Node> items, Location place) {
-  Node node = null(std::move(place));
+Node Node::sequence(std::vector<Node> items, Location location) {
+  Node node = null(std::move(location));
   node.kind_ = Kind::kSequence;
   node.items_ = std::move(items);
   return node;
 }
 
-Node Node::mapping(Location place) {
-  Node node = null(std::move(place));
+Node Node::mapping(Location location) {
+  Node node = null(std::move(location));
   node.kind_ = Kind::kMapping;
   return node;
 }

@@ -13,22 +13,23 @@ namespace runner::core {
 
 /// A tree with locations: a recipe from its first reading to the resolved form for the engine.
 ///
-/// A value type: copies are deep (places share their text). Mappings keep the order in which they were written and hold
-/// each key once. Numbers follow the YAML 1.2 core schema; `scalar_text()` keeps what the user wrote, for messages.
+/// A value type: copies are deep (locations share their text). Mappings keep the order in which they were written and
+/// hold each key once. Numbers follow the YAML 1.2 core schema; `scalar_text()` keeps what the user wrote, for
+/// messages.
 class Node {
  public:
   enum class Kind { kNull, kBool, kInteger, kFloat, kString, kSequence, kMapping };
   struct Entry;
 
   Node() = default;
-  static Node null(Location place = {});
-  static Node boolean(bool value, Location place = {});
-  static Node integer(std::int64_t value, Location place = {});
-  static Node floating(double value, Location place = {});
-  static Node string(std::string value, Location place = {});
+  static Node null(Location location = {});
+  static Node boolean(bool value, Location location = {});
+  static Node integer(std::int64_t value, Location location = {});
+  static Node floating(double value, Location location = {});
+  static Node string(std::string value, Location location = {});
   static Node sequence();
-  static Node sequence(std::vector<Node> items, Location place = {});
-  static Node mapping(Location place = {});
+  static Node sequence(std::vector<Node> items, Location location = {});
+  static Node mapping(Location location = {});
 
   Kind kind() const { return kind_; }
   bool is_null() const { return kind_ == Kind::kNull; }
@@ -62,12 +63,12 @@ class Node {
   Node& set(std::string_view key, Node value, Location key_location = {});
   bool erase(std::string_view key);
 
-  /// `training.max_steps`, `model.layers[2].out_features`; null when there is no such place. No wildcards.
+  /// `training.max_steps`, `model.layers[2].out_features`; null when there is no such path. No wildcards.
   const Node* at_path(std::string_view path) const;
   Node* at_path(std::string_view path);
 
-  const Location& location() const { return place_; }
-  void set_location(Location place) { place_ = std::move(place); }
+  const Location& location() const { return location_; }
+  void set_location(Location location) { location_ = std::move(location); }
 
   /// The history of the value, outermost first, in addition to its location: "extends recipes/base.yaml", "variable
   /// vars.width", "default of optimizer/adamw", "alias learning_rate", "settled by the batch algebra". For `explain`.
@@ -87,7 +88,7 @@ class Node {
   std::string written_;
   std::vector<Node> items_;
   std::vector<Entry> entries_;
-  Location place_;
+  Location location_;
   std::vector<std::string> history_;
 };
 

@@ -65,11 +65,11 @@ std::vector<Cell> cells_of(std::string_view line, std::size_t skip, std::size_t 
 }
 
 // The line with the error underlined; a long line is cut to a window around the caret.
-std::string excerpt(const Location& place, bool color, const char* caret_color) {
-  const auto begin = static_cast<std::size_t>(std::max(place.column, 1)) - 1;
-  const auto width = static_cast<std::size_t>(std::max(place.width, 1));
+std::string excerpt(const Location& location, bool color, const char* caret_color) {
+  const auto begin = static_cast<std::size_t>(std::max(location.column, 1)) - 1;
+  const auto width = static_cast<std::size_t>(std::max(location.width, 1));
   const std::size_t from = begin > kExcerptColumnsMax * 2 / 3 ? begin - kExcerptColumnsMax / 3 : 0;
-  const auto cells = cells_of(line_of(place.source->text, place.line), from, kExcerptColumnsMax + 1);
+  const auto cells = cells_of(line_of(location.source->text, location.line), from, kExcerptColumnsMax + 1);
   const std::size_t shown_cells = std::min(cells.size(), kExcerptColumnsMax);
   if (begin - from > cells.size()) return "";
 
@@ -87,7 +87,7 @@ std::string excerpt(const Location& place, bool color, const char* caret_color) 
   if (shown_cells < cells.size()) shown += "...";
 
   char number[16];
-  std::snprintf(number, sizeof number, "%5d", place.line);
+  std::snprintf(number, sizeof number, "%5d", location.line);
   const std::string carets = "^" + std::string(caret_columns > 1 ? caret_columns - 1 : 0, '~');
   const std::string margin(std::string(number).size() + 1, ' ');
   const std::string underline = color ? caret_color + carets + kReset : carets;
@@ -99,8 +99,8 @@ std::string excerpt(const Location& place, bool color, const char* caret_color) 
 }  // namespace
 
 std::string render(const Diagnostic& diagnostic, const RenderOptions& options) {
-  const Location& place = diagnostic.place;
-  const std::string where = escape_for_terminal(place.text());
+  const Location& location = diagnostic.location;
+  const std::string where = escape_for_terminal(location.text());
   const std::string message = printable(diagnostic.message);
   const char* color = severity_color(diagnostic.severity);
   std::string out;
@@ -108,8 +108,8 @@ std::string render(const Diagnostic& diagnostic, const RenderOptions& options) {
   const std::string severity = severity_text(diagnostic.severity);
   out += options.color ? color + severity + ": " + kReset + kBold + message + kReset : severity + ": " + message;
   out += "\n";
-  if (options.excerpts && place.known() && place.line > 0 && !place.source->text.empty()) {
-    out += excerpt(place, options.color, color);
+  if (options.excerpts && location.known() && location.line > 0 && !location.source->text.empty()) {
+    out += excerpt(location, options.color, color);
   }
   if (!diagnostic.hint.empty()) out += "  hint: " + printable(diagnostic.hint) + "\n";
   return out;

@@ -11,13 +11,13 @@ std::int64_t CollectiveLog::begin(std::string what) {
 }
 
 // After an exception an abandoned collective is no longer waited for.
-void CollectiveLog::wait_in(std::int64_t number) {
+void CollectiveLog::begin_wait(std::int64_t number) {
   const std::lock_guard lock(mutex_);
   while (under_way_.front().number < number) under_way_.pop_front();
   waits_ = true;
 }
 
-void CollectiveLog::came_out(std::int64_t number) {
+void CollectiveLog::end(std::int64_t number) {
   const std::lock_guard lock(mutex_);
   while (!under_way_.empty() && under_way_.front().number <= number) {
     last_ = std::move(under_way_.front());

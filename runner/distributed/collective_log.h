@@ -13,8 +13,8 @@ class CollectiveLog {
  public:
   std::int64_t begin(std::string what);  ///< begins a collective; returns its number, from 1
   /// The caller starts blocking in it.
-  void wait_in(std::int64_t number);
-  void came_out(std::int64_t number);
+  void begin_wait(std::int64_t number);
+  void end(std::int64_t number);
 
   /// `is waiting in all_reduce of gradients, float [20] (collective 12)`, `is computing after ...`, `..., with 3 more
   /// in flight up to ...`

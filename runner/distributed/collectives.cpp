@@ -77,7 +77,7 @@ bool is_cut_off(const EpochEnd& end) { return end.last_batch && end.remainder > 
 }  // namespace
 
 Pytree gather(ProcessGroup& group, const Pytree& value, const char* site) {
-  group.check_alike("gather", site, description_of(value));
+  group.verify_collective("gather", site, description_of(value));
   return map_tensors(value, "gather", [&](const at::Tensor& tensor) {
     const at::Tensor mine = tensor.dim() == 0 ? tensor.reshape({1}) : tensor;
     return at::cat(group.all_gather(mine.detach().contiguous(), site));
@@ -85,7 +85,7 @@ Pytree gather(ProcessGroup& group, const Pytree& value, const char* site) {
 }
 
 Pytree reduce(ProcessGroup& group, const Pytree& value, Reduction reduction, const char* site) {
-  group.check_alike("reduce", site, description_of(value));
+  group.verify_collective("reduce", site, description_of(value));
   const ReduceOp op = reduction == Reduction::kMax ? ReduceOp::kMax : ReduceOp::kSum;
   return map_tensors(value, "reduce", [&](const at::Tensor& tensor) {
     const at::Tensor result = own(tensor);
@@ -108,7 +108,7 @@ void take_mean(ProcessGroup& group, const std::vector<at::Tensor>& tensors, cons
 }
 
 Pytree broadcast(ProcessGroup& group, const Pytree& value, int from, const char* site) {
-  group.check_alike("broadcast", site, description_of(value));
+  group.verify_collective("broadcast", site, description_of(value));
   return map_tensors(value, "broadcast", [&](const at::Tensor& tensor) {
     const at::Tensor result = own(tensor);
     group.broadcast(result, from, site);

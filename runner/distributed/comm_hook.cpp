@@ -12,10 +12,10 @@ namespace {
 
 constexpr const char* kSite = "gradients";
 
-class WholeExchange final : public CommHook {
+class AllReduceHook final : public CommHook {
  public:
-  explicit WholeExchange(ProcessGroup& group) : group_(group) {}
-  bool takes_mean() const override { return false; }
+  explicit AllReduceHook(ProcessGroup& group) : group_(group) {}
+  bool averages() const override { return false; }
   void launch(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
     under_way_.push_back(group_.begin_all_reduce(flat, kSite));
   }
@@ -32,10 +32,10 @@ class WholeExchange final : public CommHook {
 /// Divides before summing, so that a sum overflows no sooner than its terms.
 ///
 /// Source  torch.distributed.algorithms.ddp_comm_hooks.default_hooks, fp16_compress_hook and bf16_compress_hook
-class CastExchange final : public CommHook {
+class CastHook final : public CommHook {
  public:
-  CastExchange(ProcessGroup& group, at::ScalarType type) : group_(group), type_(type) {}
-  bool takes_mean() const override { return true; }
+  CastHook(ProcessGroup& group, at::ScalarType type) : group_(group), type_(type) {}
+  bool averages() const override { return true; }
   void launch(const at::Tensor& flat, const std::vector<at::Tensor>&) override {
     Bucket bucket{flat, flat.to(type_).div_(group_.size()), nullptr};
     bucket.pending = group_.begin_all_reduce(bucket.small, kSite);
@@ -62,10 +62,10 @@ class CastExchange final : public CommHook {
 
 /// Passes a copy of the bucket in a smaller number format to another hook. The copy is packed: the position in it
 /// decides the order in which ranks are summed, which is visible with so few digits.
-class WrappedExchange final : public CommHook {
+class WrapperHook final : public CommHook {
  public:
-  WrappedExchange(std::unique_ptr<CommHook> inner, at::ScalarType type) : inner_(std::move(inner)), type_(type) {}
-  bool takes_mean() const override { return inner_->takes_mean(); }
+  WrapperHook(std::unique_ptr<CommHook> inner, at::ScalarType type) : inner_(std::move(inner)), type_(type) {}
+  bool averages() const override { return inner_->averages(); }
   void launch(const at::Tensor&, const std::vector<at::Tensor>& gradients) override {
     std::int64_t numbers = 0;
     for (const at::Tensor& gradient : gradients) numbers += gradient.numel();
@@ -94,25 +94,25 @@ class WrappedExchange final : public CommHook {
   std::vector<std::pair<at::Tensor, at::Tensor>> under_way_;  // a gradient, and its copy
 };
 
-std::unique_ptr<CommHook> make_hook(ProcessGroup& group, const ExchangeOptions& options) {
+std::unique_ptr<CommHook> make_hook(ProcessGroup& group, const CommHookOptions& options) {
   switch (options.hook) {
-    case ExchangeOptions::Hook::kNone: break;
-    case ExchangeOptions::Hook::kFp16: return std::make_unique<CastExchange>(group, at::kHalf);
-    case ExchangeOptions::Hook::kBf16: return std::make_unique<CastExchange>(group, at::kBFloat16);
-    case ExchangeOptions::Hook::kPowerSgd:
-    case ExchangeOptions::Hook::kBatchedPowerSgd: return make_power_sgd(group, options.power_sgd);
+    case CommHookOptions::Hook::kNone: break;
+    case CommHookOptions::Hook::kFp16: return std::make_unique<CastHook>(group, at::kHalf);
+    case CommHookOptions::Hook::kBf16: return std::make_unique<CastHook>(group, at::kBFloat16);
+    case CommHookOptions::Hook::kPowerSgd:
+    case CommHookOptions::Hook::kBatchedPowerSgd: return make_power_sgd(group, options.power_sgd);
   }
-  return std::make_unique<WholeExchange>(group);
+  return std::make_unique<AllReduceHook>(group);
 }
 
 }  // namespace
 
-std::unique_ptr<CommHook> make_exchange(ProcessGroup& group, const ExchangeOptions& options) {
+std::unique_ptr<CommHook> make_comm_hook(ProcessGroup& group, const CommHookOptions& options) {
   auto hook = make_hook(group, options);
-  const bool wrapped = options.wrapper != ExchangeOptions::Wrapper::kNone;
-  if (!wrapped || options.hook == ExchangeOptions::Hook::kNone) return hook;
-  const bool fp16 = options.wrapper == ExchangeOptions::Wrapper::kFp16;
-  return std::make_unique<WrappedExchange>(std::move(hook), fp16 ? at::kHalf : at::kBFloat16);
+  const bool wrapped = options.wrapper != CommHookOptions::Wrapper::kNone;
+  if (!wrapped || options.hook == CommHookOptions::Hook::kNone) return hook;
+  const bool fp16 = options.wrapper == CommHookOptions::Wrapper::kFp16;
+  return std::make_unique<WrapperHook>(std::move(hook), fp16 ? at::kHalf : at::kBFloat16);
 }
 
 }  // namespace runner::distributed

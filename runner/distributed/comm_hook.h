@@ -13,7 +13,7 @@ namespace runner::distributed {
 
 /// State with this name prefix belongs to one rank: a new rank has none of it. All other state is the same on all
 /// ranks.
-constexpr const char* kOwnState = "own.";
+constexpr const char* kPerRankState = "own.";
 
 /// How a bucket of gradients is exchanged: uncompressed, in a smaller number format, or as a low-rank approximation. A
 /// compression's memory (its error and its next start) is its state, separate on each rank.
@@ -21,7 +21,7 @@ class CommHook : public core::Stateful {
  public:
   /// Whether the result is the mean of the ranks' gradients; else their sum, to the last bit. Formats overflow and
   /// approximations err depending on the scale of the input.
-  virtual bool takes_mean() const = 0;
+  virtual bool averages() const = 0;
   /// Starts the exchange of a bucket with complete gradients. `flat` is its memory, `gradients` are the parts of it in
   /// their parameters' shapes. Returns at once. Call for all buckets in the same order each time, then wait().
   virtual void launch(const at::Tensor& flat, const std::vector<at::Tensor>& gradients) = 0;
@@ -41,7 +41,7 @@ struct PowerSgdOptions {
   std::uint32_t seed = 0;
 };
 
-struct ExchangeOptions {
+struct CommHookOptions {
   enum class Hook { kNone, kFp16, kBf16, kPowerSgd, kBatchedPowerSgd };
   enum class Wrapper { kNone, kFp16, kBf16 };
   Hook hook = Hook::kNone;
@@ -51,6 +51,6 @@ struct ExchangeOptions {
   bool has_state() const { return hook == Hook::kPowerSgd || hook == Hook::kBatchedPowerSgd; }
 };
 
-std::unique_ptr<CommHook> make_exchange(ProcessGroup& group, const ExchangeOptions& options);
+std::unique_ptr<CommHook> make_comm_hook(ProcessGroup& group, const CommHookOptions& options);
 
 }  // namespace runner::distributed

@@ -53,16 +53,16 @@ struct GradientBuckets::Bucket {
 class GradientBuckets::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
   Hook(GradientBuckets& buckets, std::size_t parameter) : buckets_(buckets), parameter_(parameter) {}
-  void operator()(const at::Tensor&) override { buckets_.arrived(parameter_); }
+  void operator()(const at::Tensor&) override { buckets_.mark_ready(parameter_); }
 
  private:
   GradientBuckets& buckets_;
   std::size_t parameter_;
 };
 
-GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const std::vector<at::Tensor>& parameters,
+GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& comm_hook, const std::vector<at::Tensor>& parameters,
                                  const Options& options)
-    : group_(group), exchange_(exchange), notes_(options.notes) {
+    : group_(group), comm_hook_(comm_hook), notes_(options.notes) {
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter) {
     if (parameter->requires_grad()) parameters_.push_back(*parameter);
   }
@@ -76,7 +76,7 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const 
   // Whether a rank has a gradient for a parameter, then each rank's notes: all other ranks contribute zeros.
   const auto tail =
       static_cast<std::int64_t>(parameters_.size() + notes_ * kParts * static_cast<std::size_t>(group.size()));
-  const bool rides_along = !exchange.takes_mean();
+  const bool rides_along = !comm_hook.averages();
   for (Bucket& bucket : buckets_) {
     const bool carries = rides_along && &bucket == &buckets_.back();
     bucket.flat = at::zeros({bucket.floats + (carries ? tail : 0)}, options_of(parameters_));
@@ -84,7 +84,7 @@ GradientBuckets::GradientBuckets(ProcessGroup& group, CommHook& exchange, const 
   const auto own_tail = [tail] { return at::zeros({tail}, at::kFloat); };
   tail_ = {rides_along ? buckets_.back().flat.narrow(0, buckets_.back().floats, tail) : own_tail()};
   readable_tail_ = {tail_.front().is_cpu() ? tail_.front() : own_tail()};
-  arrived_.assign(parameters_.size(), false);
+  ready_.assign(parameters_.size(), false);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     Bucket& bucket = buckets_[bucket_of_[i]];
     views_.push_back(view_of(bucket.flat, assignment.parts[i], parameters_[i]));
@@ -112,20 +112,20 @@ void GradientBuckets::begin() {
   }
   armed_ = true;
   next_ = 0;
-  arrived_.assign(parameters_.size(), false);
+  ready_.assign(parameters_.size(), false);
   for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
 }
 
 // Frees the gradient that the pass made: the optimizer later reads the bucket itself, if that has the parameter's type.
-void GradientBuckets::arrived(std::size_t parameter) {
+void GradientBuckets::mark_ready(std::size_t parameter) {
   if (!armed_) return;
   const at::NoGradGuard no_grad;
   accumulate_finished_pass();
   at::Tensor& gradient = parameters_[parameter].mutable_grad();
-  RUNNER_ASSERT(!arrived_[parameter], "a gradient is accumulated once in a backward pass");
+  RUNNER_ASSERT(!ready_[parameter], "a gradient is accumulated once in a backward pass");
   views_[parameter].copy_(gradient);
   gradient.reset();
-  arrived_[parameter] = true;
+  ready_[parameter] = true;
   --buckets_[bucket_of_[parameter]].missing;
   start_ready_buckets();
 }
@@ -134,7 +134,7 @@ void GradientBuckets::arrived(std::size_t parameter) {
 void GradientBuckets::start_ready_buckets() {
   while (next_ + 1 < buckets_.size() && buckets_[next_].missing == 0) {
     const Bucket& bucket = buckets_[next_++];
-    exchange_.launch(bucket.flat, bucket.gradients);
+    comm_hook_.launch(bucket.flat, bucket.gradients);
   }
 }
 
@@ -142,7 +142,7 @@ void GradientBuckets::start_ready_buckets() {
 void GradientBuckets::accumulate_finished_pass() {
   if (!under_way_) return;
   under_way_ = false;
-  exchange_.wait();
+  comm_hook_.wait();
   for (Bucket& bucket : buckets_) {
     if (passes_ == 0) {
       bucket.total = bucket.flat.clone();
@@ -157,7 +157,7 @@ void GradientBuckets::start_remaining_buckets() {
   accumulate_finished_pass();  // of a rank without a pass since
   armed_ = false;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (arrived_[i]) {
+    if (ready_[i]) {
       has_gradient_[i] = true;
       continue;
     }
@@ -179,8 +179,8 @@ void GradientBuckets::end_pass() {
   RUNNER_ASSERT(armed_, "a pass begins before it ends");
   const at::NoGradGuard no_grad;
   start_remaining_buckets();
-  if (!exchange_.takes_mean()) tail_.front().zero_();
-  exchange_.launch(buckets_.back().flat, buckets_.back().gradients);
+  if (!comm_hook_.averages()) tail_.front().zero_();
+  comm_hook_.launch(buckets_.back().flat, buckets_.back().gradients);
   under_way_ = true;
 }
 
@@ -189,10 +189,10 @@ std::vector<std::vector<double>> GradientBuckets::finish(std::span<const double>
   const at::NoGradGuard no_grad;
   start_remaining_buckets();
   write_notes(notes);
-  const auto travelling = exchange_.takes_mean() ? group_.begin_all_reduce(tail_.front(), "notes") : nullptr;
-  exchange_.launch(buckets_.back().flat, buckets_.back().gradients);
+  const auto travelling = comm_hook_.averages() ? group_.begin_all_reduce(tail_.front(), "notes") : nullptr;
+  comm_hook_.launch(buckets_.back().flat, buckets_.back().gradients);
   if (travelling != nullptr) travelling->wait();
-  exchange_.wait();
+  comm_hook_.wait();
   if (!tail_.front().is_cpu()) readable_tail_.front().copy_(tail_.front());
   for (Bucket& bucket : buckets_) {
     if (passes_ > 0) bucket.flat.add_(bucket.total);

@@ -26,8 +26,8 @@ class GradientBuckets {
   };
 
   /// Hooks the parameters (those that need a gradient; of any floating type, summed in float32) as long as it lives.
-  /// `exchange` moves the buckets and must outlive this.
-  GradientBuckets(ProcessGroup& group, CommHook& exchange, const std::vector<at::Tensor>& parameters,
+  /// `comm_hook` moves the buckets and must outlive this.
+  GradientBuckets(ProcessGroup& group, CommHook& comm_hook, const std::vector<at::Tensor>& parameters,
                   const Options& options);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
@@ -50,7 +50,7 @@ class GradientBuckets {
   class Hook;
   struct Bucket;
 
-  void arrived(std::size_t parameter);
+  void mark_ready(std::size_t parameter);
   void start_ready_buckets();
   void start_remaining_buckets();
   void accumulate_finished_pass();
@@ -58,12 +58,12 @@ class GradientBuckets {
   std::vector<std::vector<double>> read_notes(std::size_t count) const;
 
   ProcessGroup& group_;
-  CommHook& exchange_;
+  CommHook& comm_hook_;
   std::vector<at::Tensor> parameters_;
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> bucket_of_;     // by parameter
   std::vector<at::Tensor> views_;          // by parameter: its part of the bucket, in its shape
-  std::vector<bool> arrived_;              // by parameter, in this pass
+  std::vector<bool> ready_;                // by parameter, in this pass
   std::vector<bool> has_gradient_;         // by parameter, in this step
   std::vector<at::Tensor> tail_;           // one exchange: after the last bucket, or in its own memory
   std::vector<at::Tensor> readable_tail_;  // the same on the CPU

@@ -21,7 +21,7 @@ namespace runner::distributed {
 namespace {
 
 constexpr const char* kSite = "gradients";
-const std::string kOwnErrors = std::string(kOwnState) + "error";
+const std::string kOwnErrors = std::string(kPerRankState) + "error";
 constexpr std::int64_t kGramSchmidtRankMax = 2;  // QR is faster above, as PyTorch found
 
 /// NumPy's RandomState(seed).randint(10^9), draw by draw: PyTorch's seed for each random Q.
@@ -90,7 +90,7 @@ class PowerSgd final : public CommHook {
   PowerSgd(ProcessGroup& group, const PowerSgdOptions& options)
       : group_(group), options_(options), seeds_(options.seed) {}
 
-  bool takes_mean() const override { return true; }
+  bool averages() const override { return true; }
 
   void launch(const at::Tensor& flat, const std::vector<at::Tensor>& gradients) override {
     InFlight& one = in_flight_.emplace_back();

@@ -20,7 +20,7 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/platform/own_address.h"
-#include "runner/core/platform/port_holder.h"
+#include "runner/core/platform/port_process.h"
 #include "runner/core/platform/run_async.h"
 #include "runner/core/units.h"
 #include "runner/distributed/collective_log.h"
@@ -82,40 +82,40 @@ c10::intrusive_ptr<c10d::TCPStore> opened_within(milliseconds limit, const std::
   throw std::runtime_error("the listener does not respond");
 }
 
-c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankInfo& place, milliseconds timeout, bool hosts) {
+c10::intrusive_ptr<c10d::TCPStore> open_store(const core::RankInfo& info, milliseconds timeout, bool hosts) {
   c10d::TCPStoreOptions options;
-  options.port = place.master_port;
+  options.port = info.master_port;
   options.isServer = hosts;
   options.waitWorkers = false;
   options.timeout = timeout;
   try {
-    return opened_within(2 * timeout, place.master_addr, options);
+    return opened_within(2 * timeout, info.master_addr, options);
   } catch (const std::exception& error) {
-    const std::string where = place.master_addr + ":" + std::to_string(place.master_port);
-    const std::string holder = hosts ? core::holder_of_port(place.master_port) : "";
+    const std::string where = info.master_addr + ":" + std::to_string(info.master_port);
+    const std::string holder = hosts ? core::process_on_port(info.master_port) : "";
     if (!holder.empty()) {
       throw core::RunError(
-          "rank 0 cannot host the rendezvous store: " + holder + " has port " + std::to_string(place.master_port),
+          "rank 0 cannot host the rendezvous store: " + holder + " has port " + std::to_string(info.master_port),
           "stop that process, or use another MASTER_PORT on all ranks");
     }
     throw peer_lost(
-        "rank " + std::to_string(place.rank) + " cannot reach the rendezvous store at " + where + ": " + plain(error),
+        "rank " + std::to_string(info.rank) + " cannot reach the rendezvous store at " + where + ": " + plain(error),
         "MASTER_ADDR and MASTER_PORT must be those of rank 0, and the port must be free");
   }
 }
 
-core::RankInfo at_port(core::RankInfo place, std::uint16_t port) {
-  place.master_port = port;
-  return place;
+core::RankInfo at_port(core::RankInfo info, std::uint16_t port) {
+  info.master_port = port;
+  return info;
 }
 
 /// What a rank tells the others about itself, and learns about them on a failure.
 class Registry {
  public:
-  Registry(const core::RankInfo& place, milliseconds timeout)
-      : place_(place),
-        store_(open_store(place, timeout, place.hosts_store)),
-        answering_store_(open_store(at_port(place, store_->getPort()), timeout, false)),
+  Registry(const core::RankInfo& info, milliseconds timeout)
+      : info_(info),
+        store_(open_store(info, timeout, info.hosts_store)),
+        answering_store_(open_store(at_port(info, store_->getPort()), timeout, false)),
         collective_log_(std::make_shared<CollectiveLog>()) {}
 
   const c10::intrusive_ptr<c10d::TCPStore>& store() const { return store_; }
@@ -124,9 +124,9 @@ class Registry {
   void come_together(milliseconds timeout) {
     const std::string self = "process " + std::to_string(getpid()) + " on " + core::host_name();
     std::vector<std::string> keys;
-    for (int rank = 0; rank < place_.size; ++rank) keys.push_back(key("here", rank));
+    for (int rank = 0; rank < info_.size; ++rank) keys.push_back(key("here", rank));
     try {
-      store_->set(key("here", place_.rank), bytes_of(self));
+      store_->set(key("here", info_.rank), bytes_of(self));
       store_->wait(keys, timeout);
       for (const auto& name : store_->multiGet(keys)) names_.push_back(text_of(name));
     } catch (const std::exception& error) {
@@ -141,7 +141,7 @@ class Registry {
   core::RunError lost(const std::string& what, double timeout_s, const std::exception& error) {
     const std::string reason = plain(error);
     const bool timed_out = reason.find("imed out") != std::string::npos || reason.find("imeout") != std::string::npos;
-    std::string text = "rank " + std::to_string(place_.rank) + ": " + what +
+    std::string text = "rank " + std::to_string(info_.rank) + ": " + what +
                        (timed_out ? " waited " + core::format_duration(timeout_s) : " did not finish");
     text += where_others_are();
     if (!timed_out) text += " (" + reason + ")";
@@ -151,7 +151,7 @@ class Registry {
 
   /// Why other data arrived than this rank expects. Call on any thread.
   core::RunError mismatch(const std::exception& error) {
-    return peer_lost("rank " + std::to_string(place_.rank) + " " + collective_log_->text() +
+    return peer_lost("rank " + std::to_string(info_.rank) + " " + collective_log_->text() +
                          ", but another rank sends more" + where_others_are() + " (" + plain(error) + ")",
                      "the ranks call different collectives; set launch.debug: true to compare them before each");
   }
@@ -159,7 +159,7 @@ class Registry {
   /// The answering thread waits only for the store; the group is destroyed after it.
   void end_answering() {
     try {
-      store_->set(key("ask", place_.rank), bytes_of(kEnd));
+      store_->set(key("ask", info_.rank), bytes_of(kEnd));
     } catch (const std::exception&) {  // without a store it ended by itself
     }
     if (answering_) answering_->wait();
@@ -175,21 +175,21 @@ class Registry {
   std::string absent_text(const std::vector<std::string>& keys, milliseconds timeout, const std::exception& error) {
     std::vector<int> absent;
     try {
-      for (int rank = 0; rank < place_.size; ++rank) {
+      for (int rank = 0; rank < info_.size; ++rank) {
         if (!store_->check({keys[static_cast<std::size_t>(rank)]})) absent.push_back(rank);
       }
     } catch (const std::exception&) {
       absent.clear();
     }
-    const std::string where = place_.master_addr + ":" + std::to_string(place_.master_port);
+    const std::string where = info_.master_addr + ":" + std::to_string(info_.master_port);
     if (absent.empty())
-      return "rank " + std::to_string(place_.rank) + " lost the store at " + where + ": " + plain(error);
-    return ranks_text(absent) + " of " + std::to_string(place_.size) + " did not connect to " + where + " within " +
+      return "rank " + std::to_string(info_.rank) + " lost the store at " + where + ": " + plain(error);
+    return ranks_text(absent) + " of " + std::to_string(info_.size) + " did not connect to " + where + " within " +
            core::format_duration(static_cast<double>(timeout.count()) * 1e-3);
   }
 
   void begin_to_answer() {
-    answering_ = core::try_run_async([store = answering_store_, collectives = collective_log_, rank = place_.rank] {
+    answering_ = core::try_run_async([store = answering_store_, collectives = collective_log_, rank = info_.rank] {
       try {
         store->wait({key("ask", rank)}, kForEver);
         if (text_of(store->get(key("ask", rank))) != kEnd)
@@ -212,16 +212,16 @@ class Registry {
 
   void ask(std::vector<int>& silent, std::string& others) {
     try {
-      store_->set(key("where", place_.rank), bytes_of(collective_log_->text()));
-      for (int rank = 0; rank < place_.size; ++rank) {
-        if (rank != place_.rank) store_->set(key("ask", rank), bytes_of("where"));
+      store_->set(key("where", info_.rank), bytes_of(collective_log_->text()));
+      for (int rank = 0; rank < info_.size; ++rank) {
+        if (rank != info_.rank) store_->set(key("ask", rank), bytes_of("where"));
       }
     } catch (const std::exception&) {
       return;
     }
     const auto deadline = std::chrono::steady_clock::now() + kAnswerPatience;
-    for (int rank = 0; rank < place_.size; ++rank) {
-      if (rank == place_.rank) continue;
+    for (int rank = 0; rank < info_.size; ++rank) {
+      if (rank == info_.rank) continue;
       const auto left = std::chrono::duration_cast<milliseconds>(deadline - std::chrono::steady_clock::now());
       try {
         store_->wait({key("where", rank)}, std::max(left, milliseconds(1)));
@@ -232,21 +232,21 @@ class Registry {
     }
   }
 
-  const core::RankInfo place_;
+  const core::RankInfo info_;
   c10::intrusive_ptr<c10d::TCPStore> store_, answering_store_;  // a store's client serves one caller at a time
   std::shared_ptr<CollectiveLog> collective_log_;
   std::vector<std::string> names_;
   std::optional<std::future<void>> answering_;
 };
 
-std::shared_ptr<gloo::transport::Device> device_for(const core::RankInfo& place) {
+std::shared_ptr<gloo::transport::Device> device_for(const core::RankInfo& info) {
   // As in PyTorch: the user can name the interface.
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"); interface != nullptr && *interface != '\0') {
     return c10d::ProcessGroupGloo::createDeviceForInterface(interface, false);
   }
-  const std::string own = core::own_address_towards(place.master_addr, place.master_port);
+  const std::string own = core::own_address_towards(info.master_addr, info.master_port);
   // A name that resolves to loopback here is useless to other machines.
-  const bool reachable = !own.empty() && (!own.starts_with("127.") || place.local_size == place.size);
+  const bool reachable = !own.empty() && (!own.starts_with("127.") || info.local_size == info.size);
   return reachable ? c10d::ProcessGroupGloo::createDeviceForHostname(own, false)
                    : c10d::ProcessGroupGloo::createDefaultDevice(false);
 }
@@ -288,17 +288,14 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
 
 class GlooGroup final : public ProcessGroup {
  public:
-  GlooGroup(const core::RankInfo& place, const ProcessGroupOptions& meeting)
-      : place_(place),
-        timeout_s_(meeting.timeout_s),
-        debug_(meeting.debug),
-        registry_(place, in_ms(meeting.timeout_s)) {
+  GlooGroup(const core::RankInfo& info, const ProcessGroupOptions& meeting)
+      : info_(info), timeout_s_(meeting.timeout_s), debug_(meeting.debug), registry_(info, in_ms(meeting.timeout_s)) {
     registry_.come_together(in_ms(timeout_s_));
     auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s_));
     try {
-      options->devices.push_back(device_for(place));
+      options->devices.push_back(device_for(info));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
-          c10::make_intrusive<c10d::PrefixStore>("gloo", registry_.store()), place.rank, place.size, options);
+          c10::make_intrusive<c10d::PrefixStore>("gloo", registry_.store()), info.rank, info.size, options);
       // A rank is connected before the others have accepted. One without work could exit meanwhile, and a slower one
       // would find its connection closed.
       gloo_->barrier()->wait();
@@ -310,19 +307,19 @@ class GlooGroup final : public ProcessGroup {
     if (!lost_) registry_.end_answering();
   }
 
-  int rank() const override { return place_.rank; }
-  int size() const override { return place_.size; }
+  int rank() const override { return info_.rank; }
+  int size() const override { return info_.size; }
 
   std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site, ReduceOp op) override {
     std::vector<at::Tensor> tensors{flat};
     c10d::AllreduceOptions options;
     options.reduceOp = op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
-    check_alike("all_reduce", site, description_of(flat));
+    verify_collective("all_reduce", site, description_of(flat));
     return begin("all_reduce", site, flat, [&] { return gloo_->allreduce(tensors, options); });
   }
 
   std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
-    check_alike("all_gather", site, description_of(mine));
+    verify_collective("all_gather", site, description_of(mine));
     return gather(mine, "all_gather", site);
   }
 
@@ -330,13 +327,13 @@ class GlooGroup final : public ProcessGroup {
     std::vector<at::Tensor> tensors{flat};
     c10d::BroadcastOptions options;
     options.rootRank = from;
-    check_alike("broadcast", site, description_of(flat) + " from rank " + std::to_string(from));
+    verify_collective("broadcast", site, description_of(flat) + " from rank " + std::to_string(from));
     check_length(flat, from, site);
     begin("broadcast", site, flat, [&] { return gloo_->broadcast(tensors, options); })->wait();
   }
 
   // Uses collectives that are not checked themselves; two gathers, as the texts differ in length.
-  void check_alike(const char* operation, const char* site, const std::string& shape) override {
+  void verify_collective(const char* operation, const char* site, const std::string& shape) override {
     if (!debug_) return;
     const std::string mine = std::string(operation) + " of " + site + ", " + shape;
     const auto gathered = [&](const at::Tensor& tensor) { return gather(tensor, "comparison before", mine.c_str()); };
@@ -349,13 +346,13 @@ class GlooGroup final : public ProcessGroup {
     Collective(GlooGroup& group, std::string what, std::int64_t number, c10::intrusive_ptr<c10d::Work> work)
         : group_(group), what_(std::move(what)), number_(number), work_(std::move(work)) {}
     void wait() override {
-      group_.registry_.collective_log().wait_in(number_);
+      group_.registry_.collective_log().begin_wait(number_);
       try {
         work_->wait();
       } catch (const std::exception& error) {
         throw group_.abandoned(group_.registry_.lost(what_, group_.timeout_s_, error));
       }
-      group_.registry_.collective_log().came_out(number_);
+      group_.registry_.collective_log().end(number_);
     }
 
    private:
@@ -378,7 +375,7 @@ class GlooGroup final : public ProcessGroup {
 
   std::vector<at::Tensor> gather(const at::Tensor& mine, const char* operation, const char* site) {
     std::vector<std::vector<at::Tensor>> outputs(1);
-    for (int rank = 0; rank < place_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
+    for (int rank = 0; rank < info_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
     std::vector<at::Tensor> inputs{mine};
     begin(operation, site, mine, [&] { return gloo_->allgather(outputs, inputs); })->wait();
     return std::move(outputs.front());
@@ -393,7 +390,7 @@ class GlooGroup final : public ProcessGroup {
     const std::string length = std::string("the length of ") + site;
     begin("broadcast", length.c_str(), bytes, [&] { return gloo_->broadcast(tensors, options); })->wait();
     if (const auto sent = bytes.item<std::int64_t>(); sent != static_cast<std::int64_t>(flat.nbytes())) {
-      throw core::RunError("rank " + std::to_string(place_.rank) + ": broadcast of " + site + ": rank " +
+      throw core::RunError("rank " + std::to_string(info_.rank) + ": broadcast of " + site + ": rank " +
                                std::to_string(from) + " sends " + std::to_string(sent) + " bytes, but the buffer has " +
                                std::to_string(flat.nbytes()) + ", " + description_of(flat),
                            kAlike);
@@ -409,7 +406,7 @@ class GlooGroup final : public ProcessGroup {
     return error;
   }
 
-  const core::RankInfo place_;
+  const core::RankInfo info_;
   const double timeout_s_;
   const bool debug_;
   bool lost_ = false;
@@ -429,9 +426,9 @@ std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site
   return all_gather(rank() == 0 ? bytes : "", site).front();
 }
 
-std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& place, const ProcessGroupOptions& options) {
+std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& info, const ProcessGroupOptions& options) {
   FLAGS_caffe2_log_level = kFatal;  // c10d logs pages about each socket error that our own messages report
-  return stage_on_cpu(std::make_unique<GlooGroup>(place, options));
+  return stage_on_cpu(std::make_unique<GlooGroup>(info, options));
 }
 
 }  // namespace runner::distributed

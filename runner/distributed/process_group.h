@@ -44,7 +44,7 @@ class ProcessGroup {
   virtual void broadcast(const at::Tensor& flat, int from, const char* site) = 0;
   /// With ProcessGroupOptions::debug, checks that all ranks are at the same collective: RunError on every rank, naming
   /// the difference. Each collective above does so itself. `shape` is shown.
-  virtual void check_alike(const char* operation, const char* site, const std::string& shape) = 0;
+  virtual void verify_collective(const char* operation, const char* site, const std::string& shape) = 0;
   /// The bytes of each rank, by rank. Blocks. Meant for a few kilobytes.
   std::vector<std::string> all_gather(const std::string& mine, const char* site);
   /// The bytes of rank 0; the others' `bytes` are ignored. Blocks.
@@ -58,6 +58,6 @@ struct ProcessGroupOptions {
 
 /// Meets the other ranks at the store and connects with each. Blocks until all have joined. RunError with
 /// core::kExitPeerLost naming the ranks that did not join, or the reason why the store is unreachable.
-std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& place, const ProcessGroupOptions& options);
+std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& info, const ProcessGroupOptions& options);
 
 }  // namespace runner::distributed

@@ -34,8 +34,8 @@ class StagedGroup final : public ProcessGroup {
     copy_back(staged, flat);
   }
 
-  void check_alike(const char* operation, const char* site, const std::string& shape) override {
-    cpu_->check_alike(operation, site, shape);
+  void verify_collective(const char* operation, const char* site, const std::string& shape) override {
+    cpu_->verify_collective(operation, site, shape);
   }
 
  private:

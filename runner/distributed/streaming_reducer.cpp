@@ -32,9 +32,9 @@ struct StreamingReducer::Bucket {
   std::vector<at::Tensor> gradients;  // parts of it, by member; then the number of ranks with a gradient for each
 };
 
-StreamingReducer::StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters,
+StreamingReducer::StreamingReducer(CommHook& comm_hook, const std::vector<at::Tensor>& parameters,
                                    std::int64_t bucket_bytes)
-    : exchange_(exchange),
+    : comm_hook_(comm_hook),
       parameters_(chosen(parameters, backwards(parameters))),
       places_(backwards(parameters)),
       index_of_(parameters.size()),
@@ -70,7 +70,7 @@ void StreamingReducer::open(Bucket& bucket, std::size_t number) {
   bucket.gradients.push_back(bucket.flat.narrow(0, assignment_.floats[number], members));
 }
 
-void StreamingReducer::arrived(std::size_t parameter) {
+void StreamingReducer::mark_ready(std::size_t parameter) {
   const at::NoGradGuard no_grad;
   const std::size_t i = index_of_[parameter], number = assignment_.parts[i].bucket;
   Bucket& bucket = buckets_[number];
@@ -86,18 +86,18 @@ void StreamingReducer::arrived(std::size_t parameter) {
 
 /// The next bucket, once the previous one is delivered: only one is in flight.
 void StreamingReducer::launch_next() {
-  hand_on();
+  deliver();
   Bucket& bucket = buckets_[next_];
   open(bucket, next_);
-  exchange_.launch(bucket.flat, bucket.gradients);
-  travels_ = true;
+  comm_hook_.launch(bucket.flat, bucket.gradients);
+  in_flight_ = true;
   ++next_;
 }
 
-void StreamingReducer::hand_on() {
-  if (!travels_) return;
-  exchange_.wait();
-  travels_ = false;
+void StreamingReducer::deliver() {
+  if (!in_flight_) return;
+  comm_hook_.wait();
+  in_flight_ = false;
   Bucket& bucket = buckets_[next_ - 1];
   const at::Tensor counts = bucket.gradients.back().cpu();
   const float* ranks_with_gradient = counts.const_data_ptr<float>();
@@ -114,7 +114,7 @@ void StreamingReducer::hand_on() {
 std::vector<bool> StreamingReducer::finish() {
   const at::NoGradGuard no_grad;
   while (next_ < buckets_.size()) launch_next();
-  hand_on();
+  deliver();
   return used_;
 }
 

@@ -20,14 +20,14 @@ class StreamingReducer {
   /// Gets a parameter's index and its gradient over all ranks.
   using Receive = std::function<void(std::size_t parameter, at::Tensor gradient)>;
 
-  /// `exchange` outlives this and keeps no state of a bucket.
-  StreamingReducer(CommHook& exchange, const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
+  /// `comm_hook` outlives this and keeps no state of a bucket.
+  StreamingReducer(CommHook& comm_hook, const std::vector<at::Tensor>& parameters, std::int64_t bucket_bytes);
   ~StreamingReducer();
 
   /// Call before a backward pass, or instead of one if this rank has no samples: equally often on every rank.
   void begin(Receive receive);
   /// Takes the gradient that the pass just made out of the parameter.
-  void arrived(std::size_t parameter);
+  void mark_ready(std::size_t parameter);
   /// Call after it. Blocks until all gradients are delivered, except those that no rank has. By parameter, whether any
   /// rank has one.
   std::vector<bool> finish();
@@ -37,16 +37,16 @@ class StreamingReducer {
 
   void open(Bucket& bucket, std::size_t number);
   void launch_next();
-  void hand_on();
+  void deliver();
 
-  CommHook& exchange_;
+  CommHook& comm_hook_;
   std::vector<at::Tensor> parameters_;  // that need a gradient, from the last one to the first
   std::vector<std::size_t> places_;     // by member: index among the given parameters
   std::vector<std::size_t> index_of_;   // by index: position among those
   const BucketAssignment assignment_;
   std::vector<Bucket> buckets_;
   std::size_t next_ = 0;  // the next bucket to launch; the previous one is in flight
-  bool travels_ = false;
+  bool in_flight_ = false;
   Receive receive_;
   std::vector<bool> used_;  // by index
 };

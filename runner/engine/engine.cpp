@@ -61,8 +61,8 @@ class LibTorchEngine final : public Engine {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
     for (;;) pause();  // a signal that does not end the process changes nothing
   }
-  std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) override {
-    return guarded([&] { return engine::self_test(place, timeout_s); });
+  std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s) override {
+    return guarded([&] { return engine::self_test(info, timeout_s); });
   }
   MachineLimits measure(const std::string& scratch_dir) override {
     return guarded([&] {
@@ -71,15 +71,13 @@ class LibTorchEngine final : public Engine {
       return limits;
     });
   }
-  train::Surroundings surroundings(const resolve::Recipe& recipe) override {
+  train::ArithmeticEnvironment environment(const resolve::Recipe& recipe) override {
     return guarded([&] {
       train::configure_torch(recipe);
-      return train::present_surroundings();
+      return train::current_environment();
     });
   }
-  Versions versions() const override {
-    return {TORCH_VERSION, components::cpu_capability(), at::get_num_threads()};
-  }
+  Versions versions() const override { return {TORCH_VERSION, components::cpu_capability(), at::get_num_threads()}; }
 
  private:
   static double peak_flops(const resolve::Recipe& recipe) {

@@ -114,10 +114,10 @@ class Engine {
   /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.
-  virtual std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) = 0;
+  virtual std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
   /// The environment in which this recipe would be trained here.
-  virtual train::Surroundings surroundings(const resolve::Recipe& recipe) = 0;
+  virtual train::ArithmeticEnvironment environment(const resolve::Recipe& recipe) = 0;
   virtual Versions versions() const = 0;
 };
 

@@ -65,15 +65,15 @@ std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& re
 /// Warns of training data that the run did not see: what is derived from it may not fit the weights.
 void check_training_data(const resolve::Recipe& recipe, const std::string& checkpoint) {
   const auto run_dir = std::filesystem::path(checkpoint).lexically_normal().parent_path().parent_path();
-  const std::string capsule = store::branch_file(run_dir.string(), artifact::kCapsuleFile);
-  if (capsule.empty()) return;
-  const auto recorded = artifact::read_provenance(capsule);
+  const std::string provenance = store::branch_file(run_dir.string(), artifact::kProvenanceFile);
+  if (provenance.empty()) return;
+  const auto recorded = artifact::read_provenance(provenance);
   if (!recorded) return;
   const Node* type = recipe.root.at_path("data.train.type");
   const bool is_table = type != nullptr && type->scalar_text() == "csv_table";
   for (const artifact::DataFile& file : recorded.value().data) {
     if (file.set != "train" || file.checksum.empty()) continue;
-    const auto seen = artifact::look_at_data_file(file.set, file.path);
+    const auto seen = artifact::stat_data_file(file.set, file.path);
     if (!seen || (seen.value().bytes == file.bytes && seen.value().mtime_ns == file.mtime_ns)) continue;
     if (seen.value().bytes == file.bytes) {
       const auto read = artifact::read_data_file(file.set, file.path);
@@ -97,7 +97,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   if (std::find(names.begin(), names.end(), request.data) == names.end()) {
     const std::string near = core::closest(request.data, names);
     diagnostics.error(
-        recipe.place("data"), "no data set is called \"" + request.data + "\"",
+        recipe.location("data"), "no data set is called \"" + request.data + "\"",
         (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + core::joined(names)));
     return std::nullopt;
   }

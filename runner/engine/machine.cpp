@@ -43,7 +43,7 @@ double matmul_flops(at::ScalarType type) {
   const at::Tensor a = at::randn({kMatrix, kMatrix}).to(type), b = at::randn({kMatrix, kMatrix}).to(type);
   const at::Tensor out = at::empty({kMatrix, kMatrix}, at::TensorOptions().dtype(type));
   const double flops = 2.0 * static_cast<double>(kMatrix) * kMatrix * kMatrix;
-  return best_rate(flops, [&] { components::product_into(out, a, b, false); });
+  return best_rate(flops, [&] { components::matmul_into(out, a, b, false); });
 }
 
 double copy_bytes_per_s() {

@@ -41,7 +41,7 @@ void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_by
                  core::Diagnostics& diagnostics) {
   const train::MemoryEstimate estimate = train::estimate_memory(experiment);
   if (!estimate.unknown.empty()) {
-    diagnostics.warning(experiment.recipe.place("model"),
+    diagnostics.warning(experiment.recipe.location("model"),
                         "the memory of activations is not included: " + estimate.unknown,
                         "an operation without a shape on the meta device gets one in components/tensor/meta_pass.cpp");
   }
@@ -117,7 +117,7 @@ void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Dia
   describe_saves(config, plan);
   describe_retention(config, plan);
   if (config.keep_bytes && *config.keep_bytes < plan.checkpoint_bytes) {
-    diagnostics.warning(experiment.recipe.place("checkpoint.keep_bytes"),
+    diagnostics.warning(experiment.recipe.location("checkpoint.keep_bytes"),
                         "keep_bytes is " + core::format_bytes(*config.keep_bytes) + ", but one checkpoint takes " +
                             core::format_bytes(plan.checkpoint_bytes),
                         "the newest one is kept anyway; leave room for at least two");

@@ -136,8 +136,8 @@ void random_numbers(ProcessGroup& ranks) {
 
 }  // namespace
 
-std::vector<std::string> self_test(const core::RankInfo& place, double timeout_s) {
-  const auto ranks = distributed::init_process_group(place, {timeout_s, /*debug=*/true});
+std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s) {
+  const auto ranks = distributed::init_process_group(info, {timeout_s, /*debug=*/true});
   std::vector<std::string> lines = {std::to_string(ranks->size()) + " processes connected: " + hosts(*ranks)};
   struct Check {
     const char* what;

@@ -14,7 +14,7 @@ constexpr std::int64_t kListBytesMax = 65'536;
 
 }  // namespace
 
-std::vector<int> cores_of_list(const std::string& text) {
+std::vector<int> parse_core_list(const std::string& text) {
   std::vector<int> cores;
   std::istringstream ranges(text);
   for (std::string range; std::getline(ranges, range, ',');) {
@@ -41,13 +41,13 @@ std::vector<int> own_cores_by_node() {
   for (const std::string& node : core::glob("/sys/devices/system/node/node*/cpulist")) {
     const auto list = core::read_file(node, kListBytesMax);
     if (!list) continue;  // unknown to this kernel: keep the order of the cores
-    for (const int core : cores_of_list(list.value())) add(core);
+    for (const int core : parse_core_list(list.value())) add(core);
   }
   for (int core = 0; core < CPU_SETSIZE; ++core) add(core);
   return cores;
 }
 
-std::vector<int> core_share(const std::vector<int>& cores, int rank, int size) {
+std::vector<int> cores_of_rank(const std::vector<int>& cores, int rank, int size) {
   const auto count = static_cast<int>(cores.size());
   if (count < size) return {cores[static_cast<std::size_t>(rank % count)]};
   return {cores.begin() + count * rank / size, cores.begin() + count * (rank + 1) / size};

@@ -22,12 +22,14 @@ int integer(const Node& node, const char* key) { return static_cast<int>(node.fi
 
 }  // namespace
 
-bool RankEnd::left_at_once() const {
-  if (handed_on != SIGINT) return false;
-  return given_up || (signal == 0 && status == kExitAtOnce);
+bool RankEnd::interrupted_twice() const {
+  if (forwarded_signal != SIGINT) return false;
+  return killed_after_failure || (signal == 0 && status == kExitAtOnce);
 }
 
-bool RankEnd::failed() const { return !given_up && status != core::kExitDone && status != core::kExitResumable; }
+bool RankEnd::failed() const {
+  return !killed_after_failure && status != core::kExitDone && status != core::kExitResumable;
+}
 
 std::string RankEnd::message() const {
   if (!text.empty()) return text;
@@ -45,8 +47,8 @@ Node to_node(const RankEnd& end) {
   node.set(kWho, Node::string(end.who));
   node.set(kStatus, Node::integer(end.status));
   node.set(kSignal, Node::integer(end.signal));
-  node.set(kHandedOn, Node::integer(end.handed_on));
-  node.set(kGivenUp, Node::boolean(end.given_up));
+  node.set(kHandedOn, Node::integer(end.forwarded_signal));
+  node.set(kGivenUp, Node::boolean(end.killed_after_failure));
   node.set(kWords, Node::string(end.words));
   node.set(kText, Node::string(end.text));
   return node;
@@ -58,8 +60,8 @@ RankEnd rank_end_of(const Node& node) {
   end.who = node.find(kWho)->as_string();
   end.status = integer(node, kStatus);
   end.signal = integer(node, kSignal);
-  end.handed_on = integer(node, kHandedOn);
-  end.given_up = node.find(kGivenUp)->as_bool();
+  end.forwarded_signal = integer(node, kHandedOn);
+  end.killed_after_failure = node.find(kGivenUp)->as_bool();
   end.words = node.find(kWords)->as_string();
   end.text = node.find(kText)->as_string();
   return end;
@@ -76,7 +78,7 @@ const RankEnd* FailureAttribution::culprit() const {
   bool stopped = false;
   for (const RankEnd& end : ends_) {
     stopped = stopped || end.status == core::kExitResumable;
-    if (!end.failed() || end.obeyed()) continue;
+    if (!end.failed() || end.ended_by_forwarded_signal()) continue;
     if (end.status == core::kExitPeerLost) {
       if (lost == nullptr || end.rank == 0) lost = &end;  // the output of rank 0 was shown already
       continue;
@@ -94,18 +96,19 @@ bool FailureAttribution::is_done() const {
 }
 
 bool FailureAttribution::was_asked_to_end() const {
-  return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.handed_on != 0; });
+  return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.forwarded_signal != 0; });
 }
 
 int FailureAttribution::status() const {
   if (const RankEnd* blamed = culprit(); blamed != nullptr) {
-    const bool is_ours = blamed->status == core::kExitUsage || blamed->status == core::kExitOurBug;
+    const bool is_ours = blamed->status == core::kExitUsage || blamed->status == core::kExitInternalError;
     return is_ours ? blamed->status : core::kExitFailed;
   }
   int status = core::kExitDone;
   for (const RankEnd& end : ends_) {
-    if (end.left_at_once()) return kExitAtOnce;
-    if (end.obeyed() || end.given_up || end.status == core::kExitResumable) status = core::kExitResumable;
+    if (end.interrupted_twice()) return kExitAtOnce;
+    if (end.ended_by_forwarded_signal() || end.killed_after_failure || end.status == core::kExitResumable)
+      status = core::kExitResumable;
   }
   return status;
 }

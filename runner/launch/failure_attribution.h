@@ -13,18 +13,18 @@ struct RankEnd {
   static constexpr int kNoRank = -1;  ///< the store, or a machine
 
   int rank = kNoRank;
-  std::string who;        ///< `rank 1 (process 4711)`
-  int status = 0;         ///< exit status, or 128 + the signal that ended it
-  int signal = 0;         ///< that ended it
-  int handed_on = 0;      ///< signal that its supervisor received and forwarded to it
-  bool given_up = false;  ///< its supervisor killed it after others failed
-  std::string words;      ///< its last output: RankProcess::exit_message()
-  std::string text = {};  ///< the whole message, if it is not made of status and words
+  std::string who;                    ///< `rank 1 (process 4711)`
+  int status = 0;                     ///< exit status, or 128 + the signal that ended it
+  int signal = 0;                     ///< that ended it
+  int forwarded_signal = 0;           ///< signal that its supervisor received and forwarded to it
+  bool killed_after_failure = false;  ///< its supervisor killed it after others failed
+  std::string words;                  ///< its last output: RankProcess::exit_message()
+  std::string text = {};              ///< the whole message, if it is not made of status and words
 
   bool failed() const;  ///< by itself: not done, not resumable, not killed because of others
-  bool obeyed() const { return handed_on != 0 && status == 128 + handed_on; }
-  bool left_at_once() const;    ///< by a second SIGINT
-  std::string message() const;  ///< how it ended, for the user
+  bool ended_by_forwarded_signal() const { return forwarded_signal != 0 && status == 128 + forwarded_signal; }
+  bool interrupted_twice() const;  ///< by a second SIGINT
+  std::string message() const;     ///< how it ended, for the user
 };
 
 core::Node to_node(const RankEnd& end);

@@ -70,10 +70,10 @@ int local_size_of(const Launcher& launcher, int size) {
                        kHint, core::kExitUsage);
 }
 
-std::string address_of(const RendezvousOverride& wish, const core::RankInfo& place, const Launcher& launcher) {
+std::string address_of(const RendezvousOverride& requested, const core::RankInfo& info, const Launcher& launcher) {
   if (const char* address = set_variable("MASTER_ADDR")) return address;
-  if (wish.address) return *wish.address;
-  if (place.local_size == place.size) return "127.0.0.1";
+  if (requested.address) return *requested.address;
+  if (info.local_size == info.size) return "127.0.0.1";
   for (const char* hosts : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST"}) {
     if (const char* list = set_variable(hosts)) return first_host(list);
   }
@@ -84,23 +84,23 @@ std::string address_of(const RendezvousOverride& wish, const core::RankInfo& pla
 
 }  // namespace
 
-core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& wish) {
+core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& requested) {
   const Launcher* launcher = launcher_here();
   if (launcher == nullptr) return std::optional<LaunchedRank>();
   return core::attempt([&] {
-    core::RankInfo place;
-    place.size = number_in(launcher->size, 1, kRanksMax, kHint);
-    if (place.size == 1) return std::optional<LaunchedRank>();
-    place.rank = number_in(launcher->rank, 0, place.size - 1, kHint);
-    place.local_size = local_size_of(*launcher, place.size);
+    core::RankInfo info;
+    info.size = number_in(launcher->size, 1, kRanksMax, kHint);
+    if (info.size == 1) return std::optional<LaunchedRank>();
+    info.rank = number_in(launcher->rank, 0, info.size - 1, kHint);
+    info.local_size = local_size_of(*launcher, info.size);
     const bool says_local = set_variable(launcher->local_rank) != nullptr;
-    place.local_rank = says_local ? number_in(launcher->local_rank, 0, place.size - 1, kHint) : place.rank;
-    place.master_addr = address_of(wish, place, *launcher);
-    place.master_port = set_variable("MASTER_PORT") != nullptr
-                            ? static_cast<std::uint16_t>(number_in("MASTER_PORT", 1, kPortMax, kHint))
-                            : wish.port.value_or(port_of_job(*launcher));
-    place.hosts_store = place.rank == 0;
-    return std::optional<LaunchedRank>({place, launcher->name, launcher->size});
+    info.local_rank = says_local ? number_in(launcher->local_rank, 0, info.size - 1, kHint) : info.rank;
+    info.master_addr = address_of(requested, info, *launcher);
+    info.master_port = set_variable("MASTER_PORT") != nullptr
+                           ? static_cast<std::uint16_t>(number_in("MASTER_PORT", 1, kPortMax, kHint))
+                           : requested.port.value_or(port_of_job(*launcher));
+    info.hosts_store = info.rank == 0;
+    return std::optional<LaunchedRank>({info, launcher->name, launcher->size});
   });
 }
 

@@ -13,7 +13,7 @@ namespace runner::launch {
 
 /// Rank 0 hosts the store. Its address is MASTER_ADDR, the wish, 127.0.0.1 on one host, or the first host that Slurm
 /// lists. Its port is MASTER_PORT, the wish, or derived from the job's id, so that all ranks compute the same.
-core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& wish);
+core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& requested);
 
 std::optional<std::pair<std::string, std::string>> size_from_launcher();
 

@@ -48,48 +48,48 @@ class LocalRanks::Report {
   std::string text_;
 };
 
-LocalRanks::LocalRanks(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting)
-    : share_(share), grace_ns_(plan.grace_ms * 1'000'000), report_(std::make_unique<Report>()) {
+LocalRanks::LocalRanks(const LaunchPlan& plan, const RankAssignment& assignment, const Rendezvous& rendezvous)
+    : assignment_(assignment), grace_ns_(plan.grace_ms * 1'000'000), report_(std::make_unique<Report>()) {
   if (!plan.log_dir.empty()) core::make_folders(plan.log_dir).value();
-  for (int local_rank = 0; local_rank < share.local_size; ++local_rank) {
-    ranks_.push_back(start(plan, share, meeting, local_rank));
+  for (int local_rank = 0; local_rank < assignment.local_size; ++local_rank) {
+    ranks_.push_back(start(plan, assignment, rendezvous, local_rank));
   }
   told_.assign(ranks_.size(), false);
 }
 
 LocalRanks::~LocalRanks() = default;
 
-std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting,
-                                               int local_rank) {
-  core::RankInfo place;
-  place.rank = share.first_rank + local_rank;
-  place.size = share.world_size;
-  place.local_rank = local_rank;
-  place.local_size = share.local_size;
-  place.master_addr = meeting.address;
-  place.master_port = meeting.port;
+std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const RankAssignment& assignment,
+                                               const Rendezvous& rendezvous, int local_rank) {
+  core::RankInfo info;
+  info.rank = assignment.first_rank + local_rank;
+  info.size = assignment.world_size;
+  info.local_rank = local_rank;
+  info.local_size = assignment.local_size;
+  info.master_addr = rendezvous.address;
+  info.master_port = rendezvous.port;
   RankProcess::Options options;
   options.environment = plan.environment;
-  options.environment.merge(environment_of(place));
+  options.environment.merge(environment_of(info));
   options.environment[kSupervised] = "1";
-  if (plan.pin_cores) options.cores = core_share(own_cores_by_node(), local_rank, share.local_size);
-  const std::string number = std::to_string(place.rank);
-  if (place.rank == 0) {
+  if (plan.pin_cores) options.cores = cores_of_rank(own_cores_by_node(), local_rank, assignment.local_size);
+  const std::string number = std::to_string(info.rank);
+  if (info.rank == 0) {
     options.descriptors = {report_->descriptor()};
     options.environment[kReportDescriptor] = std::to_string(report_->descriptor());
   }
   if (!plan.log_dir.empty()) options.log_file = plan.log_dir + "/rank-" + number + ".log";
   // The last output of rank 0 is sent to other machines.
-  const bool keep = place.rank > 0 || !plan.log_dir.empty() || share.machines > 1;
+  const bool keep = info.rank > 0 || !plan.log_dir.empty() || assignment.machines > 1;
   if (keep) options.output = RankProcess::Output::kKept;
-  if (place.rank == 0) {
+  if (info.rank == 0) {
     options.show_output = options.show_error = true;
   } else {
     options.show_output = (plan.tee & 1) != 0;
     options.show_error = (plan.tee & 2) != 0;
     options.prefix = "[" + plan.role + number + "]: ";
   }
-  return std::make_unique<RankProcess>("rank " + number, plan.command(share), options);
+  return std::make_unique<RankProcess>("rank " + number, plan.command(assignment), options);
 }
 
 void LocalRanks::add_to(std::vector<pollfd>& waiting) const {
@@ -102,22 +102,22 @@ RankEnd LocalRanks::end_of(const RankProcess& process, int rank) const {
   RankEnd end;
   end.rank = rank;
   end.who = process.name() + " (process " + std::to_string(process.pid()) +
-            (share_.machines > 1 ? " on " + core::host_name() : "") + ")";
+            (assignment_.machines > 1 ? " on " + core::host_name() : "") + ")";
   end.status = process.status();
   end.signal = process.signal();
-  end.handed_on = handed_on_;
-  end.given_up = gave_up_;
+  end.forwarded_signal = forwarded_signal_;
+  end.killed_after_failure = gave_up_;
   end.words = process.exit_message();
   return end;
 }
 
-std::vector<RankEnd> LocalRanks::look() {
+std::vector<RankEnd> LocalRanks::take_ended() {
   std::vector<RankEnd> ends;
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     ranks_[i]->read_output();
     if (told_[i] || !ranks_[i]->has_ended()) continue;
     told_[i] = true;
-    ends.push_back(end_of(*ranks_[i], share_.first_rank + static_cast<int>(i)));
+    ends.push_back(end_of(*ranks_[i], assignment_.first_rank + static_cast<int>(i)));
   }
   if (deadline_ns_ != 0 && !gave_up_ && core::system_clock().monotonic_ns() >= deadline_ns_) {
     gave_up_ = true;
@@ -128,9 +128,10 @@ std::vector<RankEnd> LocalRanks::look() {
 
 bool LocalRanks::over() const { return std::find(told_.begin(), told_.end(), false) == told_.end(); }
 
-void LocalRanks::hand_on(int signal) {
-  if (signal == SIGINT && handed_on_ == SIGINT) begin_grace();  // a second Ctrl-C does not wait for a rank that hangs
-  handed_on_ = signal;
+void LocalRanks::forward_signal(int signal) {
+  if (signal == SIGINT && forwarded_signal_ == SIGINT)
+    begin_grace();  // a second Ctrl-C does not wait for a rank that hangs
+  forwarded_signal_ = signal;
   for (const auto& rank : ranks_) rank->send(signal);
 }
 

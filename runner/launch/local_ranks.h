@@ -14,7 +14,7 @@
 namespace runner::launch {
 
 /// Where the ranks meet.
-struct MeetingPoint {
+struct Rendezvous {
   std::string address = "127.0.0.1";
   std::uint16_t port = 0;
 };
@@ -22,15 +22,15 @@ struct MeetingPoint {
 /// The ranks of this machine, from a start of the group to its end.
 class LocalRanks {
  public:
-  LocalRanks(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting);
+  LocalRanks(const LaunchPlan& plan, const RankAssignment& assignment, const Rendezvous& rendezvous);
   ~LocalRanks();
 
   /// Adds the descriptors to poll.
   void add_to(std::vector<pollfd>& waiting) const;
   /// The ranks that ended since the last call. Kills the others when their grace period is over.
-  std::vector<RankEnd> look();
-  bool over() const;  ///< look() has reported all ends
-  void hand_on(int signal);
+  std::vector<RankEnd> take_ended();
+  bool over() const;  ///< take_ended() has reported all ends
+  void forward_signal(int signal);
   /// Starts the grace period of `grace_ms`, once.
   void begin_grace();
   /// Until the end of the grace period; -1 without one.
@@ -41,18 +41,18 @@ class LocalRanks {
 
  private:
   class Report;
-  std::unique_ptr<RankProcess> start(const LaunchPlan& plan, const Share& share, const MeetingPoint& meeting,
-                                     int local_rank);
+  std::unique_ptr<RankProcess> start(const LaunchPlan& plan, const RankAssignment& assignment,
+                                     const Rendezvous& rendezvous, int local_rank);
   RankEnd end_of(const RankProcess& process, int rank) const;
 
-  const Share share_;
+  const RankAssignment assignment_;
   const std::int64_t grace_ns_;
   std::unique_ptr<Report> report_;
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   std::vector<bool> told_;
   std::int64_t deadline_ns_ = 0;
   bool gave_up_ = false;
-  int handed_on_ = 0;
+  int forwarded_signal_ = 0;
 };
 
 }  // namespace runner::launch

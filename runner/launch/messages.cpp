@@ -41,14 +41,14 @@ std::optional<Hello> hello_of(const Node& message) {
 }
 
 Node message(const Start& start) {
-  const Share& share = start.share;
+  const RankAssignment& assignment = start.assignment;
   Node node = Node::mapping();
-  node.set("first_rank", Node::integer(share.first_rank));
-  node.set("local_size", Node::integer(share.local_size));
-  node.set("world_size", Node::integer(share.world_size));
-  node.set("machines", Node::integer(share.machines));
-  node.set("life", Node::integer(share.life));
-  node.set("run_dir", Node::string(share.run_dir));
+  node.set("first_rank", Node::integer(assignment.first_rank));
+  node.set("local_size", Node::integer(assignment.local_size));
+  node.set("world_size", Node::integer(assignment.world_size));
+  node.set("machines", Node::integer(assignment.machines));
+  node.set("life", Node::integer(assignment.restart_count));
+  node.set("run_dir", Node::string(assignment.run_dir));
   node.set("store_port", Node::integer(start.store_port));
   return message_of("start", std::move(node));
 }
@@ -57,12 +57,12 @@ std::optional<Start> start_of(const Node& message) {
   const Node* node = message.find("start");
   if (node == nullptr) return std::nullopt;
   Start start;
-  start.share.first_rank = integer(*node, "first_rank");
-  start.share.local_size = integer(*node, "local_size");
-  start.share.world_size = integer(*node, "world_size");
-  start.share.machines = integer(*node, "machines");
-  start.share.life = integer(*node, "life");
-  start.share.run_dir = text(*node, "run_dir");
+  start.assignment.first_rank = integer(*node, "first_rank");
+  start.assignment.local_size = integer(*node, "local_size");
+  start.assignment.world_size = integer(*node, "world_size");
+  start.assignment.machines = integer(*node, "machines");
+  start.assignment.restart_count = integer(*node, "life");
+  start.assignment.run_dir = text(*node, "run_dir");
   start.store_port = static_cast<std::uint16_t>(integer(*node, "store_port"));
   return start;
 }

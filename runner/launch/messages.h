@@ -21,7 +21,7 @@ struct Hello {
 };
 /// From the leader: start the ranks.
 struct Start {
-  Share share;
+  RankAssignment assignment;
   std::uint16_t store_port = 0;
 };
 

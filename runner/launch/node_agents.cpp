@@ -52,18 +52,18 @@ int NodeAgents::slots(int machine) const {
 
 bool NodeAgents::complete() const { return static_cast<int>(machines_.size()) + 1 == plan_.machines.count; }
 
-std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double patience_s) {
+std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double timeout_s) {
   if (socket_ == nullptr) return std::nullopt;
   const core::Clock& clock = core::system_clock();
-  const std::int64_t deadline_ns = clock.monotonic_ns() + static_cast<std::int64_t>(patience_s * 1e9);
+  const std::int64_t deadline_ns = clock.monotonic_ns() + static_cast<std::int64_t>(timeout_s * 1e9);
   forget_lost();
   start_missing();
   if (!complete()) plan_.say("waiting for the other machines on port " + std::to_string(socket_->port()));
   while (!complete()) {
     const std::int64_t left_ms = (deadline_ns - clock.monotonic_ns()) / 1'000'000;
     if (left_ms <= 0) {
-      if (static_cast<int>(machines_.size()) + 1 >= plan_.machines.least) break;
-      return absent(patience_s);
+      if (static_cast<int>(machines_.size()) + 1 >= plan_.machines.min_count) break;
+      return absent(timeout_s);
     }
     std::vector<pollfd> waiting = {{signals.descriptor(), POLLIN, 0}, {socket_->descriptor(), POLLIN, 0}};
     for (const AgentConnection& link : newcomers_) waiting.push_back({link.descriptor(), POLLIN, 0});
@@ -71,14 +71,14 @@ std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double patie
     poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
     if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
     if ((waiting[1].revents & POLLIN) != 0) accept_one();
-    if (auto end = hear_newcomers()) return end;
-    if (auto end = look_at_remote_starts()) return end;
+    if (auto end = read_newcomers()) return end;
+    if (auto end = check_remote_starts()) return end;
     forget_lost();
   }
   return std::nullopt;
 }
 
-LaunchEnd NodeAgents::absent(double patience_s) const {
+LaunchEnd NodeAgents::absent(double timeout_s) const {
   std::string who;
   int count = 0;
   for (int rank = 1; rank < plan_.machines.count; ++rank) {
@@ -94,7 +94,7 @@ LaunchEnd NodeAgents::absent(double patience_s) const {
   return {core::kExitFailed,
           (count == 1 ? "machine " : "machines ") + who + " of " + std::to_string(plan_.machines.count) +
               " did not connect to " + plan_.machines.address + ":" + std::to_string(socket_->port()) + " within " +
-              core::format_duration(patience_s),
+              core::format_duration(timeout_s),
           hint};
 }
 
@@ -110,7 +110,7 @@ void NodeAgents::start_missing() {
   }
 }
 
-std::optional<LaunchEnd> NodeAgents::look_at_remote_starts() {
+std::optional<LaunchEnd> NodeAgents::check_remote_starts() {
   for (auto& [rank, process] : remote_) {
     process->read_output();
     if (machines_.contains(rank) || !process->has_ended()) continue;
@@ -129,14 +129,14 @@ void NodeAgents::accept_one() {
   if (descriptor >= 0) newcomers_.emplace_back(descriptor, AgentConnection::Options{plan_.machines.monitor_interval_s});
 }
 
-std::optional<LaunchEnd> NodeAgents::hear_newcomers() {
+std::optional<LaunchEnd> NodeAgents::read_newcomers() {
   std::vector<AgentConnection> silent;
   std::optional<LaunchEnd> end;
   for (AgentConnection& link : newcomers_) {
     const std::vector<core::Node> messages = link.receive();
     const auto hello = messages.empty() ? std::nullopt : hello_of(messages.front());
     if (hello && !end) {
-      end = welcome(std::move(link), *hello);
+      end = admit(std::move(link), *hello);
     } else if (link.is_open() && messages.empty()) {
       silent.push_back(std::move(link));
     }  // else it is not a machine of this launch
@@ -145,7 +145,7 @@ std::optional<LaunchEnd> NodeAgents::hear_newcomers() {
   return end;
 }
 
-std::optional<LaunchEnd> NodeAgents::welcome(AgentConnection link, const Hello& hello) {
+std::optional<LaunchEnd> NodeAgents::admit(AgentConnection link, const Hello& hello) {
   const Hello own = own_hello(plan_);
   int rank = hello.rank.value_or(1);
   while (!hello.rank && machines_.contains(rank)) ++rank;
@@ -171,27 +171,27 @@ void NodeAgents::forget_lost() {
   std::erase_if(machines_, [](const auto& entry) { return !entry.second.link.is_open(); });
 }
 
-Share NodeAgents::deal(int life, const std::string& run_dir) {
-  Share own;
+RankAssignment NodeAgents::assign_ranks(int restart_count, const std::string& run_dir) {
+  RankAssignment own;
   own.local_size = slots(0);
   own.world_size = own.local_size;
   own.machines = static_cast<int>(machines_.size()) + 1;
-  own.life = life;
+  own.restart_count = restart_count;
   own.run_dir = run_dir;
   deadline_ns_ = 0;
   for (auto& [rank, machine] : machines_) {
-    machine.share = own;
-    machine.share.first_rank = own.world_size;
-    machine.share.local_size = slots(rank);
-    own.world_size += machine.share.local_size;
+    machine.assignment = own;
+    machine.assignment.first_rank = own.world_size;
+    machine.assignment.local_size = slots(rank);
+    own.world_size += machine.assignment.local_size;
     machine.ended = 0;
   }
-  for (auto& [rank, machine] : machines_) machine.share.world_size = own.world_size;
+  for (auto& [rank, machine] : machines_) machine.assignment.world_size = own.world_size;
   return own;
 }
 
 void NodeAgents::start(std::uint16_t store_port) {
-  for (auto& [rank, machine] : machines_) machine.link.send(message(Start{machine.share, store_port}));
+  for (auto& [rank, machine] : machines_) machine.link.send(message(Start{machine.assignment, store_port}));
 }
 
 void NodeAgents::add_to(std::vector<pollfd>& waiting) const {
@@ -201,7 +201,7 @@ void NodeAgents::add_to(std::vector<pollfd>& waiting) const {
   }
 }
 
-std::vector<RankEnd> NodeAgents::look() {
+std::vector<RankEnd> NodeAgents::take_ended() {
   std::vector<RankEnd> ends;
   for (auto& [rank, process] : remote_) process->read_output();
   const bool late = timeout_ms() == 0;
@@ -210,14 +210,14 @@ std::vector<RankEnd> NodeAgents::look() {
       if (auto end = rank_end_in(message)) {
         const bool of_all = end->rank == RankEnd::kNoRank;
         if (of_all) end->text = machine.name(rank) + " failed: " + end->text;
-        machine.ended = of_all ? machine.share.local_size : machine.ended + 1;
+        machine.ended = of_all ? machine.assignment.local_size : machine.ended + 1;
         ends.push_back(*std::move(end));
       }
     }
-    if (machine.ended >= machine.share.local_size) continue;
+    if (machine.ended >= machine.assignment.local_size) continue;
     if (late && machine.link.is_open()) machine.link.end("it does not report how its ranks ended");
     if (machine.link.is_open()) continue;
-    machine.ended = machine.share.local_size;
+    machine.ended = machine.assignment.local_size;
     RankEnd lost;
     lost.who = machine.name(rank);
     lost.status = core::kExitFailed;
@@ -229,7 +229,7 @@ std::vector<RankEnd> NodeAgents::look() {
 
 bool NodeAgents::over() const {
   return std::all_of(machines_.begin(), machines_.end(),
-                     [](const auto& entry) { return entry.second.ended >= entry.second.share.local_size; });
+                     [](const auto& entry) { return entry.second.ended >= entry.second.assignment.local_size; });
 }
 
 void NodeAgents::stop() {

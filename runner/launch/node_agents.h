@@ -24,17 +24,17 @@ class NodeAgents {
   explicit NodeAgents(const LaunchPlan& plan);
   ~NodeAgents();
 
-  /// Waits up to `patience_s` for missing machines; starts them if the plan lists hosts. Returns the end of the launch
+  /// Waits up to `timeout_s` for missing machines; starts them if the plan lists hosts. Returns the end of the launch
   /// when too few joined, when one does not fit, or on a signal.
-  std::optional<LaunchEnd> gather(const Signals& signals, double patience_s);
-  /// Assigns ranks to the machines that joined; returns the share of this one.
-  Share deal(int life, const std::string& run_dir);
-  /// Sends each of the others its share.
+  std::optional<LaunchEnd> gather(const Signals& signals, double timeout_s);
+  /// Assigns ranks to the machines that joined; returns those of this one.
+  RankAssignment assign_ranks(int restart_count, const std::string& run_dir);
+  /// Sends each of the others its assignment.
   void start(std::uint16_t store_port);
 
   void add_to(std::vector<pollfd>& waiting) const;
-  std::vector<RankEnd> look();  ///< ends of ranks and losses of machines since the last call
-  bool over() const;            ///< look() has reported all ends
+  std::vector<RankEnd> take_ended();  ///< ends of ranks and losses of machines since the last call
+  bool over() const;                  ///< take_ended() has reported all ends
   /// After a failure: asks for the end of their ranks. A machine that does not report it within seconds is lost.
   void stop();
   int timeout_ms() const;  ///< until that limit; -1 without one
@@ -44,19 +44,19 @@ class NodeAgents {
   struct Machine {
     AgentConnection link;
     std::string host;
-    Share share;
-    int ended = 0;  ///< of its ranks, in this life
+    RankAssignment assignment;
+    int ended = 0;  ///< of its ranks, since the last start
     std::string name(int rank) const { return "machine " + std::to_string(rank) + " (" + host + ")"; }
   };
   int slots(int machine) const;
   void start_missing();
   void accept_one();
-  std::optional<LaunchEnd> welcome(AgentConnection link, const Hello& hello);
-  std::optional<LaunchEnd> hear_newcomers();
-  std::optional<LaunchEnd> look_at_remote_starts();
+  std::optional<LaunchEnd> admit(AgentConnection link, const Hello& hello);
+  std::optional<LaunchEnd> read_newcomers();
+  std::optional<LaunchEnd> check_remote_starts();
   void forget_lost();
   bool complete() const;
-  LaunchEnd absent(double patience_s) const;
+  LaunchEnd absent(double timeout_s) const;
 
   const LaunchPlan& plan_;
   std::unique_ptr<core::ListeningSocket> socket_;

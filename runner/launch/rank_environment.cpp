@@ -34,35 +34,35 @@ void check_half(const char* name, const char* other, int holds, const std::strin
 }
 
 core::RankInfo place_in_variables() {
-  core::RankInfo place;
-  place.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
-  place.rank = number("RANK", 0, place.size - 1, std::nullopt);
-  place.local_size = number("LOCAL_WORLD_SIZE", 1, place.size, place.size);
-  place.local_rank = number("LOCAL_RANK", 0, place.local_size - 1, place.rank);
+  core::RankInfo info;
+  info.size = number("WORLD_SIZE", 1, kRanksMax, std::nullopt);
+  info.rank = number("RANK", 0, info.size - 1, std::nullopt);
+  info.local_size = number("LOCAL_WORLD_SIZE", 1, info.size, info.size);
+  info.local_rank = number("LOCAL_RANK", 0, info.local_size - 1, info.rank);
   const char* address = variable("MASTER_ADDR");
-  if (address == nullptr && place.size > 1) {
+  if (address == nullptr && info.size > 1) {
     throw core::RunError("MASTER_ADDR is not set, but RANK and WORLD_SIZE are", kHint, core::kExitUsage);
   }
-  if (address != nullptr) place.master_addr = address;
-  place.master_port =
-      static_cast<std::uint16_t>(number("MASTER_PORT", 1, kPortMax, place.size > 1 ? std::nullopt : std::optional(0)));
+  if (address != nullptr) info.master_addr = address;
+  info.master_port =
+      static_cast<std::uint16_t>(number("MASTER_PORT", 1, kPortMax, info.size > 1 ? std::nullopt : std::optional(0)));
   const char* agent = variable("TORCHELASTIC_USE_AGENT_STORE");
-  place.hosts_store = place.rank == 0 && !(agent != nullptr && std::string(agent) == "True");
-  return place;
+  info.hosts_store = info.rank == 0 && !(agent != nullptr && std::string(agent) == "True");
+  return info;
 }
 
 }  // namespace
 
-core::Result<std::optional<LaunchedRank>> rank_from_environment(const RendezvousOverride& wish) {
+core::Result<std::optional<LaunchedRank>> rank_from_environment(const RendezvousOverride& requested) {
   if (variable("RANK") != nullptr && variable("WORLD_SIZE") != nullptr) {
     return core::attempt([] { return std::optional<LaunchedRank>({place_in_variables(), "", "WORLD_SIZE"}); });
   }
-  auto started = rank_of_launcher(wish);
+  auto started = rank_of_launcher(requested);
   if (!started) return started;
   return core::attempt([&] {
     const LaunchedRank alone, &known = started.value() ? *started.value() : alone;
-    check_half("RANK", "WORLD_SIZE", known.place.rank, known.launcher);
-    check_half("WORLD_SIZE", "RANK", known.place.size, known.launcher);
+    check_half("RANK", "WORLD_SIZE", known.info.rank, known.launcher);
+    check_half("WORLD_SIZE", "RANK", known.info.size, known.launcher);
     return started.value();
   });
 }
@@ -77,17 +77,17 @@ std::optional<std::pair<std::string, std::string>> size_in_environment() {
 bool another_process_reports() {
   if (variable(kSupervised) != nullptr) return true;
   const auto started = rank_from_environment({"127.0.0.1", std::uint16_t{1}});  // the rendezvous does not matter here
-  return started && started.value() && started.value()->place.rank > 0;
+  return started && started.value() && started.value()->info.rank > 0;
 }
 
-std::map<std::string, std::string> environment_of(const core::RankInfo& place) {
-  return {{"RANK", std::to_string(place.rank)},
-          {"WORLD_SIZE", std::to_string(place.size)},
-          {"LOCAL_RANK", std::to_string(place.local_rank)},
-          {"LOCAL_WORLD_SIZE", std::to_string(place.local_size)},
-          {"MASTER_ADDR", place.master_addr},
-          {"MASTER_PORT", std::to_string(place.master_port)},
-          {"TORCHELASTIC_USE_AGENT_STORE", place.hosts_store ? "False" : "True"}};
+std::map<std::string, std::string> environment_of(const core::RankInfo& info) {
+  return {{"RANK", std::to_string(info.rank)},
+          {"WORLD_SIZE", std::to_string(info.size)},
+          {"LOCAL_RANK", std::to_string(info.local_rank)},
+          {"LOCAL_WORLD_SIZE", std::to_string(info.local_size)},
+          {"MASTER_ADDR", info.master_addr},
+          {"MASTER_PORT", std::to_string(info.master_port)},
+          {"TORCHELASTIC_USE_AGENT_STORE", info.hosts_store ? "False" : "True"}};
 }
 
 void report_run(const std::string& run_dir) {

@@ -11,7 +11,7 @@ namespace runner::launch {
 
 /// The rank that a launcher gave this process.
 struct LaunchedRank {
-  core::RankInfo place;
+  core::RankInfo info;
   std::string launcher;       ///< `mpirun`, for messages; "" for torchrun's variables, which many programs set
   std::string size_variable;  ///< variable with the world size: `OMPI_COMM_WORLD_SIZE`
 };
@@ -25,7 +25,7 @@ struct RendezvousOverride {
 /// Reads the variables of torchrun: RANK and WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 /// TORCHELASTIC_USE_AGENT_STORE; otherwise those of mpirun or srun (launcher_detection.h). Nothing if none are set.
 /// Failure (exit status 2) names the variable that is missing, wrong, or contradicts the launcher.
-core::Result<std::optional<LaunchedRank>> rank_from_environment(const RendezvousOverride& wish = {});
+core::Result<std::optional<LaunchedRank>> rank_from_environment(const RendezvousOverride& requested = {});
 
 /// The variable with the number of processes, and its value; nothing if none is set.
 std::optional<std::pair<std::string, std::string>> size_in_environment();
@@ -35,7 +35,7 @@ std::optional<std::pair<std::string, std::string>> size_in_environment();
 bool another_process_reports();
 
 /// The same variables, for starting a process.
-std::map<std::string, std::string> environment_of(const core::RankInfo& place);
+std::map<std::string, std::string> environment_of(const core::RankInfo& info);
 
 /// Set for ranks of our own supervisor, which has already printed the diagnostics of the recipe.
 inline constexpr const char* kSupervised = "ROUX_SUPERVISED";

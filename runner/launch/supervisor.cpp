@@ -28,19 +28,20 @@ constexpr int kPauseMs = 100;      // after a refused connection
 std::string at(const MachinesPlan& machines) { return machines.address + ":" + std::to_string(machines.port); }
 
 /// `2 ranks`; on several machines `ranks 2 to 3 of 4`.
-std::string ranks_text(const Share& share) {
-  if (share.machines == 1) return std::to_string(share.local_size) + " ranks";
-  const int last = share.first_rank + share.local_size - 1;
-  return (share.local_size == 1 ? "rank " + std::to_string(last)
-                                : "ranks " + std::to_string(share.first_rank) + " to " + std::to_string(last)) +
-         " of " + std::to_string(share.world_size);
+std::string ranks_text(const RankAssignment& assignment) {
+  if (assignment.machines == 1) return std::to_string(assignment.local_size) + " ranks";
+  const int last = assignment.first_rank + assignment.local_size - 1;
+  return (assignment.local_size == 1
+              ? "rank " + std::to_string(last)
+              : "ranks " + std::to_string(assignment.first_rank) + " to " + std::to_string(last)) +
+         " of " + std::to_string(assignment.world_size);
 }
 
 /// The shorter of two timeouts, where -1 is infinite.
 int sooner(int a_ms, int b_ms) { return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms; }
 
-void say_started(const LaunchPlan& plan, const Share& share, const LocalRanks& ranks) {
-  plan.say("started " + ranks_text(share) + " as processes " + ranks.pids());
+void say_started(const LaunchPlan& plan, const RankAssignment& assignment, const LocalRanks& ranks) {
+  plan.say("started " + ranks_text(assignment) + " as processes " + ranks.pids());
 }
 
 /// The process with the rendezvous store of all ranks.
@@ -61,7 +62,7 @@ class Store {
     for (const int output : process_->outputs()) waiting.push_back({output, POLLIN, 0});
   }
   /// Its unexpected end, once.
-  std::optional<RankEnd> look() {
+  std::optional<RankEnd> take_ended() {
     process_->read_output();
     if (told_ || !process_->has_ended()) return std::nullopt;
     told_ = true;
@@ -79,38 +80,38 @@ class Store {
   bool told_ = false;
 };
 
-/// One life of the group, on the leader.
-class Life {
+/// The group from one start to its end, on the leader.
+class WorkerGroup {
  public:
-  Life(const LaunchPlan& plan, const Share& share, NodeAgents& agents, const Signals& signals)
+  WorkerGroup(const LaunchPlan& plan, const RankAssignment& assignment, NodeAgents& agents, const Signals& signals)
       : agents_(agents),
         signals_(signals),
         store_(plan),
-        ranks_(plan, share, {plan.machines.count > 1 ? plan.machines.address : "127.0.0.1", store_.port()}) {
+        ranks_(plan, assignment, {plan.machines.count > 1 ? plan.machines.address : "127.0.0.1", store_.port()}) {
     agents.start(store_.port());
-    say_started(plan, share, ranks_);
+    say_started(plan, assignment, ranks_);
   }
 
   FailureAttribution run() {
     for (;;) {
-      look();
+      take_ended();
       if (ranks_.over() && agents_.over()) return verdict();
       std::vector<pollfd> waiting = {{signals_.descriptor(), POLLIN, 0}};
       ranks_.add_to(waiting);
       agents_.add_to(waiting);
       store_.add_to(waiting);
       poll(waiting.data(), waiting.size(), sooner(ranks_.timeout_ms(), agents_.timeout_ms()));
-      while (const std::optional<int> signal = signals_.next()) ranks_.hand_on(*signal);
+      while (const std::optional<int> signal = signals_.next()) ranks_.forward_signal(*signal);
     }
   }
 
   std::string run_dir() { return ranks_.run_dir(); }
 
  private:
-  void look() {
-    for (RankEnd& end : ranks_.look()) verdict_.add(std::move(end));
-    for (RankEnd& end : agents_.look()) verdict_.add(std::move(end));
-    if (!store_end_ && !(ranks_.over() && agents_.over())) store_end_ = store_.look();
+  void take_ended() {
+    for (RankEnd& end : ranks_.take_ended()) verdict_.add(std::move(end));
+    for (RankEnd& end : agents_.take_ended()) verdict_.add(std::move(end));
+    if (!store_end_ && !(ranks_.over() && agents_.over())) store_end_ = store_.take_ended();
     if (stopping_ || !(verdict_.has_failure() || store_end_)) return;
     stopping_ = true;
     ranks_.begin_grace();
@@ -136,14 +137,14 @@ class Life {
 LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agents) {
   std::string run_dir;
   for (std::int64_t restarts = 0;; ++restarts) {
-    const double patience_s = restarts == 0 ? plan.machines.timeout_s : plan.machines.join_timeout_s;
-    if (auto end = agents.gather(signals, patience_s)) {
+    const double timeout_s = restarts == 0 ? plan.machines.timeout_s : plan.machines.join_timeout_s;
+    if (auto end = agents.gather(signals, timeout_s)) {
       agents.end(*end);
       return *std::move(end);
     }
-    Life life(plan, agents.deal(static_cast<int>(restarts), run_dir), agents, signals);
-    const FailureAttribution verdict = life.run();
-    if (const std::string opened = life.run_dir(); !opened.empty()) run_dir = opened;
+    WorkerGroup group(plan, agents.assign_ranks(static_cast<int>(restarts), run_dir), agents, signals);
+    const FailureAttribution verdict = group.run();
+    if (const std::string opened = group.run_dir(); !opened.empty()) run_dir = opened;
     const RankEnd* culprit = verdict.culprit();
     const int status = verdict.status();
     if (culprit == nullptr) {
@@ -151,7 +152,7 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agent
       return {status, "", ""};
     }
     // A wrong recipe or a bug fails again, and a user who stopped the run does not want a restart.
-    const bool lasting = status == core::kExitUsage || status == core::kExitOurBug || verdict.was_asked_to_end();
+    const bool lasting = status == core::kExitUsage || status == core::kExitInternalError || verdict.was_asked_to_end();
     if (lasting || restarts >= plan.max_restarts) {
       const std::string hint =
           restarts > 0 ? "all restarts are used up (launch.max_restarts: " + std::to_string(plan.max_restarts) + ")"
@@ -195,13 +196,13 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
   }
 }
 
-/// Runs the ranks of this machine for one life; sets `end` when the leader ends the launch or is lost.
+/// Runs the ranks of this machine until the group ends; sets `end` when the leader ends the launch or is lost.
 void follow_life(const LaunchPlan& plan, const Start& start, const Signals& signals, AgentConnection& link,
                  std::optional<LaunchEnd>& end) {
-  LocalRanks ranks(plan, start.share, {plan.machines.address, start.store_port});
-  say_started(plan, start.share, ranks);
+  LocalRanks ranks(plan, start.assignment, {plan.machines.address, start.store_port});
+  say_started(plan, start.assignment, ranks);
   for (;;) {
-    for (const RankEnd& ended : ranks.look()) link.send(message(ended));
+    for (const RankEnd& ended : ranks.take_ended()) link.send(message(ended));
     for (const core::Node& message : link.receive()) {
       if (is_stop(message)) ranks.begin_grace();
       if (!end) end = end_of(message);
@@ -214,7 +215,7 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
     std::vector<pollfd> waiting = {{signals.descriptor(), POLLIN, 0}, {link.descriptor(), POLLIN, 0}};
     ranks.add_to(waiting);
     poll(waiting.data(), waiting.size(), ranks.timeout_ms());
-    while (const std::optional<int> signal = signals.next()) ranks.hand_on(*signal);
+    while (const std::optional<int> signal = signals.next()) ranks.forward_signal(*signal);
   }
 }
 

@@ -9,18 +9,18 @@
 
 namespace runner::launch {
 
-/// The ranks of one machine. A restart is the next life of the group.
-struct Share {
+/// The ranks of one machine, from a start or restart of the group to its end.
+struct RankAssignment {
   int first_rank = 0, local_size = 1;
   int world_size = 1, machines = 1;
-  int life = 0;         ///< counted from 0
-  std::string run_dir;  ///< of the run to resume; "" for a new one
+  int restart_count = 0;  ///< 0: the first start
+  std::string run_dir;    ///< of the run to resume; "" for a new one
 };
 
 /// The machines of a launch; see the section `launch` of a recipe.
 struct MachinesPlan {
   int count = 1;
-  int least = 1;            ///< minimum to restart with
+  int min_count = 1;        ///< minimum to restart with
   std::optional<int> rank;  ///< of this one; nothing: the owner of `address` leads, the others are numbered on arrival
   std::string address;      ///< of the leader
   std::uint16_t port = 29'500;
@@ -38,7 +38,7 @@ struct LaunchPlan {
   std::int64_t max_restarts = 0;
   std::map<std::string, std::string> environment;  ///< of each rank, in addition to its rank variables
   /// The command of a rank: the same command again, or one that resumes the run.
-  std::function<std::vector<std::string>(const Share&)> command;
+  std::function<std::vector<std::string>(const RankAssignment&)> command;
   /// The command of the process with the rendezvous store; it serves the listening socket at this descriptor and port.
   std::function<std::vector<std::string>(int descriptor, int port)> store_command;
   std::function<void(const std::string& line)> say;  ///< logs a line

@@ -123,7 +123,7 @@ std::string name_of(const Term& leaf) {
   return leaf.terms.empty() ? leaf.text : leaf.terms.front()->text;
 }
 
-core::Location place_of(const std::shared_ptr<const core::Source>& source, std::size_t at, std::size_t width) {
+core::Location location_of(const std::shared_ptr<const core::Source>& source, std::size_t at, std::size_t width) {
   const std::string_view text = source->text, before = text.substr(0, at);
   const std::size_t line_begin = before.rfind('\n') + 1;  // npos + 1 is 0
   const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
@@ -132,7 +132,7 @@ core::Location place_of(const std::shared_ptr<const core::Source>& source, std::
   return {source, line + 1, column + 1, std::max(columns, 1)};
 }
 
-/// Every problem of a filter at its place.
+/// Reports all problems of a filter at their locations.
 class FilterCheck {
  public:
   FilterCheck(std::shared_ptr<const core::Source> source, core::Diagnostics& diagnostics)
@@ -162,7 +162,7 @@ class FilterCheck {
 
  private:
   void refuse(std::size_t at, std::size_t width, const std::string& message, const std::string& hint) {
-    diagnostics_.error(place_of(source_, at, width), message, hint);
+    diagnostics_.error(location_of(source_, at, width), message, hint);
   }
   void refuse(const Term& literal, const std::string& message, const std::string& hint) {
     refuse(literal.at, literal.width, message, hint);
@@ -194,7 +194,7 @@ class FilterCheck {
 };
 
 /// A metric is a number: comparing it with a word would silently match nothing.
-void check_metric(const Term& leaf, const core::Location& place, const std::vector<store::RunSummary>& runs,
+void check_metric(const Term& leaf, const core::Location& location, const std::vector<store::RunSummary>& runs,
                   core::Diagnostics& diagnostics) {
   if (leaf.op == Op::kContains || leaf.op == Op::kMatches || leaf.op == Op::kTag) return;
   const std::string name = name_of(leaf);
@@ -203,7 +203,7 @@ void check_metric(const Term& leaf, const core::Location& place, const std::vect
   });
   const auto has_metric = [&](const store::RunSummary& run) { return run.metrics.contains(name); };
   if (word == leaf.terms.end() || std::none_of(runs.begin(), runs.end(), has_metric)) return;
-  diagnostics.error(place, "the metric " + name + " is a number, but " + core::quote((*word)->text) + " is not",
+  diagnostics.error(location, "the metric " + name + " is a number, but " + core::quote((*word)->text) + " is not",
                     "nan and inf are numbers; two metrics cannot be compared with each other");
 }
 
@@ -244,8 +244,8 @@ void Filter::check_names(const std::vector<store::RunSummary>& runs, const core:
                          core::Diagnostics& diagnostics) const {
   for_each_leaf(*root_, [&](const Term& leaf) {
     const Term& name = leaf.terms.empty() ? leaf : *leaf.terms.front();
-    const core::Location place = place_of(source_, name.at, name.width);
-    if (check_name(name_of(leaf), place, runs, clock, diagnostics)) check_metric(leaf, place, runs, diagnostics);
+    const core::Location location = location_of(source_, name.at, name.width);
+    if (check_name(name_of(leaf), location, runs, clock, diagnostics)) check_metric(leaf, location, runs, diagnostics);
   });
 }
 

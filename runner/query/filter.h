@@ -53,7 +53,7 @@ class Filter {
 };
 
 /// The same check for a name given elsewhere (`--sort`, `--columns`).
-bool check_name(const std::string& name, const core::Location& place, const std::vector<store::RunSummary>& runs,
+bool check_name(const std::string& name, const core::Location& location, const std::vector<store::RunSummary>& runs,
                 const core::Clock& clock, core::Diagnostics& diagnostics);
 
 }  // namespace runner::query

@@ -133,7 +133,7 @@ bool needs_recipe(const std::vector<store::RunSummary>& runs, const std::string&
                       [&](const store::RunSummary& run) { return own_value(run, name, clock).has_value(); });
 }
 
-bool check_name(const std::string& name, const core::Location& place, const std::vector<store::RunSummary>& runs,
+bool check_name(const std::string& name, const core::Location& location, const std::vector<store::RunSummary>& runs,
                 const core::Clock& clock, core::Diagnostics& diagnostics) {
   if (runs.empty() || is_builtin(name)) return true;
   const auto has = [&](const store::RunSummary& run) {
@@ -142,7 +142,7 @@ bool check_name(const std::string& name, const core::Location& place, const std:
   };
   if (std::any_of(runs.begin(), runs.end(), has)) return true;
   const std::string near = core::closest(name, known_names(runs));
-  diagnostics.error(place, "no run has a metric, a recipe key or a property called \"" + name + "\"",
+  diagnostics.error(location, "no run has a metric, a recipe key or a property called \"" + name + "\"",
                     near.empty() ? "`roux runs show last` lists what a run has" : "did you mean \"" + near + "\"?");
   return false;
 }

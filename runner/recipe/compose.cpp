@@ -236,8 +236,8 @@ std::optional<Composed> compose(const std::string& path, const ComposeOptions& o
   return source ? composer.run(source) : std::nullopt;
 }
 
-std::optional<Composed> compose_open(const std::string& path, const ComposeOptions& options,
-                                     core::Diagnostics& diagnostics) {
+std::optional<Composed> compose_uninterpolated(const std::string& path, const ComposeOptions& options,
+                                               core::Diagnostics& diagnostics) {
   Composer composer(options, diagnostics);
   const auto source = composer.open(path, Location{});
   return source ? composer.run_open(source) : std::nullopt;

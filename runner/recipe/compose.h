@@ -46,8 +46,8 @@ std::optional<Composed> compose(const std::string& path, const ComposeOptions& o
 
 /// The same up to the overrides: `${...}` stays, so that one reading serves many variants. interpolate() and
 /// set_value() do the rest.
-std::optional<Composed> compose_open(const std::string& path, const ComposeOptions& options,
-                                     core::Diagnostics& diagnostics);
+std::optional<Composed> compose_uninterpolated(const std::string& path, const ComposeOptions& options,
+                                               core::Diagnostics& diagnostics);
 
 /// The same for text that is already in memory (tests, the fuzz target).
 std::optional<Composed> compose_text(std::shared_ptr<const core::Source> source, const ComposeOptions& options,

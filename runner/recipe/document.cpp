@@ -49,8 +49,8 @@ std::optional<Node> read_document(std::shared_ptr<const core::Source> source, co
     node = read_yaml_leniently(source, options.limits, diagnostics);
   }
   if (!node || node->is_mapping()) return node;
-  const core::Location place = node->location().known() ? node->location() : core::Location{source, 0, 0, 1};
-  diagnostics.error(place, "a recipe is a mapping of keys, got " + std::string(kind_word(*node)),
+  const core::Location location = node->location().known() ? node->location() : core::Location{source, 0, 0, 1};
+  diagnostics.error(location, "a recipe is a mapping of keys, got " + std::string(kind_word(*node)),
                     !is_yaml(ending)      ? "write { ... } at the top level"
                     : node->is_sequence() ? "remove the dashes at the top level"
                                           : "write lines such as training: {max_steps: 100}");

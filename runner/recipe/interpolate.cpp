@@ -123,7 +123,7 @@ class Interpolation {
   }
 
   // Text with references in it, `$${` being a literal `${`. The result is text.
-  bool joined_text(std::string_view text, const Location& place, const std::string& written, Node& result) {
+  bool joined_text(std::string_view text, const Location& location, const std::string& written, Node& result) {
     std::string out;
     std::vector<std::string> steps;
     for (std::size_t at = 0; at < text.size();) {
@@ -138,14 +138,14 @@ class Interpolation {
       }
       const std::size_t end = find_end(text, at);
       if (end == std::string_view::npos) {
-        return fail(place, text.substr(at), written, "${ without its closing }", "write $${ for a literal ${");
+        return fail(location, text.substr(at), written, "${ without its closing }", "write $${ for a literal ${");
       }
       Node value;
       const std::string_view one = text.substr(at, end + 1 - at);
-      if (!reference(one, place, written, value)) return false;
+      if (!reference(one, location, written, value)) return false;
       if (value.is_mapping() || value.is_sequence() || value.is_null()) {
         const char* kind = value.is_mapping() ? "a mapping" : value.is_sequence() ? "a list" : "empty";
-        return fail(place, one, written, std::string(one) + " is " + kind + " and cannot be a part of a text",
+        return fail(location, one, written, std::string(one) + " is " + kind + " and cannot be a part of a text",
                     "refer to one value of it, or let the reference be the whole value");
       }
       out += value.scalar_text();
@@ -155,7 +155,7 @@ class Interpolation {
         if (!known && steps.size() < kStepsMax) steps.push_back(step);
       }
       if (static_cast<std::int64_t>(out.size()) > limits_.text_bytes_max) {
-        return fail(place, one, written,
+        return fail(location, one, written,
                     "references make this text longer than " + std::to_string(limits_.text_bytes_max) + " bytes", "");
       }
       at = end + 1;
@@ -166,46 +166,47 @@ class Interpolation {
   }
 
   // One `${...}`: the value it stands for.
-  bool reference(std::string_view written_reference, const Location& place, const std::string& written, Node& result) {
+  bool reference(std::string_view written_reference, const Location& location, const std::string& written,
+                 Node& result) {
     const std::string name(written_reference.substr(2, written_reference.size() - 3));
-    if (name.starts_with("env:")) return from_environment(written_reference, name.substr(4), place, written, result);
+    if (name.starts_with("env:")) return from_environment(written_reference, name.substr(4), location, written, result);
     if (name == "recipe_dir") {
       result = Node::string(recipe_dir_);
       result.add_history("variable recipe_dir");
       return true;
     }
     if (name.empty())
-      return fail(place, written_reference, written, "${} has no name",
+      return fail(location, written_reference, written, "${} has no name",
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");
     const auto steps = core::parse_path(renamed_path(name));
     if (!steps) {
-      return fail(place, written_reference, written, steps.failure().message,
+      return fail(location, written_reference, written, steps.failure().message,
                   "write ${vars.name}, ${env:NAME} or a path of the recipe");
     }
-    return from_recipe(written_reference, steps.value(), place, written, result);
+    return from_recipe(written_reference, steps.value(), location, written, result);
   }
 
-  bool from_environment(std::string_view reference_text, const std::string& inside, const Location& place,
+  bool from_environment(std::string_view reference_text, const std::string& inside, const Location& location,
                         const std::string& written, Node& result) {
     const std::size_t dash = inside.find(":-");
     const std::string name = inside.substr(0, dash);
     const bool is_name = !name.empty() && std::all_of(name.begin(), name.end(),
                                                       [](unsigned char c) { return std::isalnum(c) || c == '_'; });
     if (!is_name) {
-      return fail(place, reference_text, written, core::quote(name) + " is not a name of an environment variable",
+      return fail(location, reference_text, written, core::quote(name) + " is not a name of an environment variable",
                   "write ${env:NAME} or ${env:NAME:-default}");
     }
     const char* value = std::getenv(name.c_str());
     if (value && core::find_invalid_utf8(value) != std::string_view::npos) {
-      return fail(place, reference_text, written, "the environment variable " + name + " is not valid UTF-8", "");
+      return fail(location, reference_text, written, "the environment variable " + name + " is not valid UTF-8", "");
     }
     if (value) {
       result = Node::string(value);
     } else if (dash != std::string::npos) {
       const std::string otherwise = inside.substr(dash + 2);
-      if (!joined_text(otherwise, place, written, result)) return false;
+      if (!joined_text(otherwise, location, written, result)) return false;
     } else {
-      return fail(place, reference_text, written, "the environment variable " + name + " is not set",
+      return fail(location, reference_text, written, "the environment variable " + name + " is not set",
                   environment_hint(name));
     }
     result.add_history("${env:" + name + "}");
@@ -223,7 +224,7 @@ class Interpolation {
     return "set it, or give a default: ${env:" + name + ":-default}";
   }
 
-  bool from_recipe(std::string_view reference_text, const std::vector<core::PathStep>& steps, const Location& place,
+  bool from_recipe(std::string_view reference_text, const std::vector<core::PathStep>& steps, const Location& location,
                    const std::string& written, Node& result) {
     Node* node = &root_;
     std::string path;
@@ -238,7 +239,7 @@ class Interpolation {
       }
       if (!child) {
         if (is_refused(*node)) return false;  // told already
-        return nothing_there(reference_text, *node, path, step, place, written);
+        return nothing_there(reference_text, *node, path, step, location, written);
       }
       path = step.is_index() ? core::join_path(path, static_cast<std::size_t>(step.index))
                              : core::join_path(path, step.key);
@@ -248,7 +249,7 @@ class Interpolation {
       if (chain_[i].node == node || !contains(*node, *chain_[i].node)) continue;
       std::string circle;
       for (std::size_t j = i; j < chain_.size(); ++j) circle += chain_[j].path + " -> ";
-      return fail(place, reference_text, written,
+      return fail(location, reference_text, written,
                   "the value refers to itself: " + circle + path + ", which holds " + chain_[i].path,
                   "refer to a part of it that does not refer back");
     }
@@ -259,7 +260,7 @@ class Interpolation {
       chain_.push_back({node, path});
       if (static_cast<int>(chain_.size()) > limits_.interpolation_depth_max) {
         chain_.pop_back();
-        return fail(place, reference_text, written,
+        return fail(location, reference_text, written,
                     "references are nested more than " + std::to_string(limits_.interpolation_depth_max) + " times",
                     "");
       }
@@ -267,21 +268,21 @@ class Interpolation {
       chain_.pop_back();
     }
     if (is_refused(*node)) return false;
-    return copy(*node, path, reference_text, place, written, result);
+    return copy(*node, path, reference_text, location, written, result);
   }
 
-  bool copy(const Node& node, const std::string& path, std::string_view reference_text, const Location& place,
+  bool copy(const Node& node, const std::string& path, std::string_view reference_text, const Location& location,
             const std::string& written, Node& result) {
     const Size size = measure(node);
     nodes_added_ += size.nodes;
     if (nodes_added_ > limits_.alias_nodes_max) {
       exhausted_ = true;
-      return fail(place, reference_text, written,
+      return fail(location, reference_text, written,
                   "references repeat more than " + std::to_string(limits_.alias_nodes_max) + " values",
                   "references to lists of references grow quickly: use fewer levels");
     }
     if (size.depth > limits_.nesting_depth_max) {
-      return fail(place, reference_text, written,
+      return fail(location, reference_text, written,
                   "references nest values more than " + std::to_string(limits_.nesting_depth_max) + " levels deep", "");
     }
     std::vector<std::string> steps{"variable " + path};
@@ -300,7 +301,7 @@ class Interpolation {
   }
 
   bool nothing_there(std::string_view reference_text, const Node& parent, const std::string& parent_path,
-                     const core::PathStep& step, const Location& place, const std::string& written) {
+                     const core::PathStep& step, const Location& location, const std::string& written) {
     const std::string where = step.is_index() ? core::join_path(parent_path, static_cast<std::size_t>(step.index))
                                               : core::join_path(parent_path, step.key);
     std::vector<std::string> keys;
@@ -322,7 +323,7 @@ class Interpolation {
       hint = "vars has ";
       for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 12); ++i) hint += (i ? ", " : "") + keys[i];
     }
-    return fail(place, reference_text, written,
+    return fail(location, reference_text, written,
                 std::string(reference_text) + " refers to nothing: " + where + " not found", hint);
   }
 
@@ -342,25 +343,25 @@ class Interpolation {
   }
 
   // Points at the reference itself where it can be found in the line; a text may hold several.
-  bool fail(const Location& place, std::string_view reference_text, const std::string& written, std::string message,
+  bool fail(const Location& location, std::string_view reference_text, const std::string& written, std::string message,
             std::string hint) {
     if (++errors_ >= kErrorsMax) exhausted_ = true;
-    diagnostics_.error(narrowed(place, reference_text, written), std::move(message), std::move(hint));
+    diagnostics_.error(narrowed(location, reference_text, written), std::move(message), std::move(hint));
     return false;
   }
 
-  static Location narrowed(const Location& place, std::string_view reference_text, const std::string& written) {
-    if (!place.known() || place.line <= 0 || reference_text.empty() || reference_text == written) return place;
-    std::string_view text = place.source->text;
-    for (int line = 1; line < place.line && !text.empty(); ++line)
+  static Location narrowed(const Location& location, std::string_view reference_text, const std::string& written) {
+    if (!location.known() || location.line <= 0 || reference_text.empty() || reference_text == written) return location;
+    std::string_view text = location.source->text;
+    for (int line = 1; line < location.line && !text.empty(); ++line)
       text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
     text = text.substr(0, text.find('\n'));
     std::size_t begin = 0;
-    for (int column = 1; column < place.column && begin < text.size(); ++column)
+    for (int column = 1; column < location.column && begin < text.size(); ++column)
       begin += std::max<std::size_t>(core::utf8_length(text, begin), 1);
     const std::size_t found = text.find(reference_text, begin);
-    if (found == std::string_view::npos) return place;
-    Location narrow = place;
+    if (found == std::string_view::npos) return location;
+    Location narrow = location;
     narrow.column += static_cast<int>(core::count_code_points(text.substr(begin, found - begin)));
     narrow.width = static_cast<int>(core::count_code_points(reference_text));
     return narrow;

@@ -56,8 +56,8 @@ void expand_short_form(Node& node) {
   Node type = std::move(node);
   node = Node::mapping(type.location());
   for (const std::string& step : type.history()) node.add_history(step);
-  const core::Location place = type.location();
-  node.set("type", std::move(type), place);
+  const core::Location location = type.location();
+  node.set("type", std::move(type), location);
 }
 
 void merge(Node& base, Node over) {

@@ -31,8 +31,8 @@ std::string what_it_is(const Node& node) {
 // One change, applied along a path; reports errors of the path.
 class Change {
  public:
-  Change(Node& root, Location place, Steps steps, core::Diagnostics& diagnostics)
-      : root_(root), place_(std::move(place)), steps_(std::move(steps)), diagnostics_(diagnostics) {}
+  Change(Node& root, Location location, Steps steps, core::Diagnostics& diagnostics)
+      : root_(root), location_(std::move(location)), steps_(std::move(steps)), diagnostics_(diagnostics) {}
 
   void set(Node value) {
     Node* parent = walk(steps_.size() - 1, true);
@@ -48,21 +48,21 @@ class Change {
       const Node* old = parent->find("type");
       if (old && !old->same_value(value)) parent->entries().clear();
     }
-    parent->set(last.key, std::move(value), place_);
+    parent->set(last.key, std::move(value), location_);
   }
 
   void append(Node value) {
     Node* list = walk(steps_.size(), true);
     if (!list) return;
-    if (list->is_null()) *list = Node::sequence({}, place_);
+    if (list->is_null()) *list = Node::sequence({}, location_);
     if (list->is_mapping())
       return error(path_to(steps_.size()) + " is a mapping, only a list can be appended to",
                    "set a key of it: path.key=value");
     if (!list->is_sequence()) {
       // `metrics: accuracy` is a list of one in short.
       Node only = std::move(*list);
-      const Location only_place = only.location();
-      *list = Node::sequence({}, only_place);
+      const Location only_location = only.location();
+      *list = Node::sequence({}, only_location);
       list->items().push_back(std::move(only));
     }
     list->items().push_back(std::move(value));
@@ -82,7 +82,7 @@ class Change {
 
  private:
   void error(std::string message, std::string hint = "") {
-    diagnostics_.error(place_, std::move(message), std::move(hint));
+    diagnostics_.error(location_, std::move(message), std::move(hint));
   }
 
   std::string path_to(std::size_t count) const {
@@ -124,7 +124,7 @@ class Change {
 
   // Whether a key can be looked for in `node`; what is empty becomes a mapping, a bare name becomes {type: name}.
   bool accept_key(Node& node, std::size_t at) {
-    if (node.is_null()) node = Node::mapping(place_);
+    if (node.is_null()) node = Node::mapping(location_);
     expand_short_form(node);
     if (node.is_mapping()) return true;
     const std::string way_out = node.is_sequence() ? "name its entry first: " + path_to(at) + "[0]" : "";
@@ -143,7 +143,7 @@ class Change {
       }
       if (make && !accept_key(*node, at)) return nullptr;
       Node* child = node->find(steps_[at].key);
-      if (!child && make) child = &node->set(steps_[at].key, Node::null(place_), place_);
+      if (!child && make) child = &node->set(steps_[at].key, Node::null(location_), location_);
       if (!child) {
         missing_key(*node, at);
         return nullptr;
@@ -154,7 +154,7 @@ class Change {
   }
 
   Node& root_;
-  Location place_;
+  Location location_;
   Steps steps_;
   core::Diagnostics& diagnostics_;
 };
@@ -164,9 +164,9 @@ class Change {
 void apply_set(Node& root, const std::string& text, const std::string& shown_as, const Limits& limits,
                core::Diagnostics& diagnostics) {
   const auto source = std::make_shared<const core::Source>(core::Source{shown_as, "", core::Source::Kind::kFlag});
-  const Location place{source, 0, 0, 1};
+  const Location location{source, 0, 0, 1};
   if (core::find_invalid_utf8(text) != std::string::npos) {
-    return diagnostics.error(place, "the flag is not valid UTF-8", "set a UTF-8 locale in the terminal");
+    return diagnostics.error(location, "the flag is not valid UTF-8", "set a UTF-8 locale in the terminal");
   }
   const char mode = text.empty() ? ' ' : text[0];
   const std::size_t begin = mode == '+' || mode == '~' ? 1 : 0;
@@ -175,25 +175,25 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   for (bool quoted = false; equals < text.size() && (text[equals] != '=' || quoted); ++equals)
     quoted ^= text[equals] == '"';
   if (mode == '~' && equals < text.size())
-    return diagnostics.error(place, "~ deletes a key and accepts no value", "write ~" + text.substr(1, equals - 1));
+    return diagnostics.error(location, "~ deletes a key and accepts no value", "write ~" + text.substr(1, equals - 1));
   if (mode != '~' && equals >= text.size())
-    return diagnostics.error(place, "missing \"=\" between path and value", kUsage);
+    return diagnostics.error(location, "missing \"=\" between path and value", kUsage);
 
   const std::string_view written = std::string_view(text).substr(begin, equals - begin);
   const std::string path = renamed_path(written);
-  if (path != written) diagnostics.notice(place, std::string(written) + " is read as " + path);
+  if (path != written) diagnostics.notice(location, std::string(written) + " is read as " + path);
   const auto steps = core::parse_path(path);
-  if (!steps) return diagnostics.error(place, steps.failure().message, steps.failure().hint);
+  if (!steps) return diagnostics.error(location, steps.failure().message, steps.failure().hint);
   if (steps.value().size() > static_cast<std::size_t>(limits.nesting_depth_max)) {
-    return diagnostics.error(place,
+    return diagnostics.error(location,
                              "the path is more than " + std::to_string(limits.nesting_depth_max) + " levels deep");
   }
   if (steps.value().front().key == "extends") {
-    return diagnostics.error(place, "extends is resolved before --set is applied",
+    return diagnostics.error(location, "extends is resolved before --set is applied",
                              "merge a file into the recipe with --set-file FILE");
   }
-  if (steps.value().front().is_index()) return diagnostics.error(place, "a path begins with a key", kUsage);
-  Change change(root, place, steps.value(), diagnostics);
+  if (steps.value().front().is_index()) return diagnostics.error(location, "a path begins with a key", kUsage);
+  Change change(root, location, steps.value(), diagnostics);
   if (mode == '~') return change.erase();
   auto value = read_value(source, text.substr(equals + 1), diagnostics);
   if (!value) return;

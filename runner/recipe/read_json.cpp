@@ -44,11 +44,11 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   bool end_array() override { return close(); }
 
   bool key(std::string& value) override {
-    key_place_ = token();
+    key_location_ = token();
     key_ = std::move(value);
-    const auto [first, is_new] = open_.back().lines.try_emplace(key_, key_place_.line);
+    const auto [first, is_new] = open_.back().lines.try_emplace(key_, key_location_.line);
     if (!is_new) {
-      diagnostics_.error(key_place_, "the key " + core::quote(key_) + " appears twice in this object",
+      diagnostics_.error(key_location_, "the key " + core::quote(key_) + " appears twice in this object",
                          "the first one is at line " + std::to_string(first->second));
     }
     return true;
@@ -70,7 +70,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     } else if (text[at] == '\'') {
       hint = "JSON strings use double quotes";
     }
-    diagnostics_.error(text_.place(at, at + 1), "invalid JSON: " + plain_words(error.what()), hint);
+    diagnostics_.error(text_.location(at, at + 1), "invalid JSON: " + plain_words(error.what()), hint);
     return false;
   }
 
@@ -106,13 +106,13 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     }
     token_ = text.substr(begin, end - begin);
     cursor_ = end;
-    return text_.place(begin, end);
+    return text_.location(begin, end);
   }
 
   bool out_of_range(const char* kind) {
-    const Location place = token();
+    const Location location = token();
     diagnostics_.error(
-        place, std::string("the ") + kind + " " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
+        location, std::string("the ") + kind + " " + std::string(token_.substr(0, 60)) + " does not fit into 64 bits");
     return false;
   }
 
@@ -133,7 +133,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
       open_.back().node.items().push_back(std::move(node));
     } else {
       // No search for the key here: `key` has done it.
-      open_.back().node.entries().push_back({std::move(key_), key_place_, std::move(node)});
+      open_.back().node.entries().push_back({std::move(key_), key_location_, std::move(node)});
     }
     return true;
   }
@@ -144,7 +144,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
                          "nested more than " + std::to_string(limits_.nesting_depth_max) + " levels deep");
       return false;
     }
-    open_.push_back({std::move(node), std::move(key_), key_place_, {}});
+    open_.push_back({std::move(node), std::move(key_), key_location_, {}});
     return true;
   }
 
@@ -153,7 +153,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     Open done = std::move(open_.back());
     open_.pop_back();
     key_ = std::move(done.key);
-    key_place_ = done.key_location;
+    key_location_ = done.key_location;
     return add(std::move(done.node));
   }
 
@@ -164,7 +164,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   std::string_view token_;
   std::vector<Open> open_;
   std::string key_;
-  Location key_place_;
+  Location key_location_;
   std::int64_t nodes_ = 0;
   std::optional<Node> root_;
 };

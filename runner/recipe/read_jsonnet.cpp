@@ -232,7 +232,7 @@ Complaint understand(std::string text, const std::vector<std::string>& files) {
   // A static error begins with its place; a runtime error has one line for each frame below it.
   const std::size_t first_line = text.find('\n');
   complaint.message = text.substr(0, first_line);
-  const auto find_place = [&](std::string_view part, bool cut) {
+  const auto find_location = [&](std::string_view part, bool cut) {
     for (const std::string& file : files) {
       if (!part.starts_with(file + ":")) continue;
       const std::size_t length = take_position(part.substr(file.size() + 1), complaint);
@@ -248,11 +248,11 @@ Complaint understand(std::string text, const std::vector<std::string>& files) {
     return false;
   };
   if (is_static) {
-    find_place(text, true);
+    find_location(text, true);
   } else {
     for (std::size_t at = first_line; at != std::string::npos; at = text.find('\n', at + 1)) {
       const std::size_t begin = text.find_first_not_of("\n\t ", at);
-      if (begin != std::string::npos && find_place(std::string_view(text).substr(begin), false)) break;
+      if (begin != std::string::npos && find_location(std::string_view(text).substr(begin), false)) break;
     }
   }
   if (!complaint.message.empty())
@@ -276,15 +276,15 @@ void complain(const Source& source, const std::string& text, const Sources& file
   std::vector<std::string> names;
   for (const auto& file : files) names.push_back(file->name);
   Complaint complaint = understand(text, names);
-  Location place{files.front(), 0, 0, 1};
+  Location location{files.front(), 0, 0, 1};
   for (const auto& file : files) {
     if (file->name == complaint.file)
-      place =
+      location =
           Location{file, complaint.line, complaint.column, std::max(1, complaint.end_column - complaint.column + 1)};
   }
   if (complaint.message.empty()) complaint.message = source.name + " cannot be evaluated";
   // The library names the import and repeats our own reason after it.
-  diagnostics.error(place, core::escape_for_terminal(complaint.message), hint_for(complaint.message));
+  diagnostics.error(location, core::escape_for_terminal(complaint.message), hint_for(complaint.message));
 }
 
 // Gives the values of an evaluated file places in its text, where that is plain to see: a key that is written there
@@ -293,13 +293,13 @@ class Locator {
  public:
   explicit Locator(std::shared_ptr<const Source> source) : source_(source), text_(std::move(source)) { index(); }
 
-  void locate(Node& node, const Location& place) {
-    node.set_location(place);
-    for (Node& item : node.items()) locate(item, place);
+  void locate(Node& node, const Location& location) {
+    node.set_location(location);
+    for (Node& item : node.items()) locate(item, location);
     for (auto& entry : node.entries()) {
       const auto found = keys_.find(entry.key);
       const bool once = found != keys_.end() && found->second.count == 1;
-      entry.key_location = once ? found->second.place : Location{source_, 0, 0, 1};
+      entry.key_location = once ? found->second.location : Location{source_, 0, 0, 1};
       locate(entry.value, once ? place_of_value(entry.value, found->second) : entry.key_location);
     }
   }
@@ -307,22 +307,22 @@ class Locator {
  private:
   struct Key {
     int count = 0;
-    Location place, value_place;
+    Location location, value_location;
     std::size_t value = 0;  // offset
   };
 
   // The value itself when it is written out after its key, else the key.
   Location place_of_value(const Node& value, const Key& key) const {
-    if (value.is_mapping() || value.is_sequence()) return key.place;
+    if (value.is_mapping() || value.is_sequence()) return key.location;
     const std::string_view rest = std::string_view(source_->text).substr(key.value);
     const std::string written = value.scalar_text();
     const std::size_t quote = !rest.empty() && (rest[0] == '"' || rest[0] == '\'') ? 1 : 0;
-    if (!rest.substr(quote).starts_with(written)) return key.place;
+    if (!rest.substr(quote).starts_with(written)) return key.location;
     const std::size_t end = quote + written.size();
-    if (quote == 0 && end < rest.size() && is_word(rest[end])) return key.place;
-    Location place = key.value_place;
-    place.width = static_cast<int>(std::max<std::size_t>(core::count_code_points(written) + 2 * quote, 1));
-    return place;
+    if (quote == 0 && end < rest.size() && is_word(rest[end])) return key.location;
+    Location location = key.value_location;
+    location.width = static_cast<int>(std::max<std::size_t>(core::count_code_points(written) + 2 * quote, 1));
+    return location;
   }
 
   static bool is_word(char c) {
@@ -342,9 +342,9 @@ class Locator {
       if (begin == end) continue;
       Key& key = keys_[std::string(text.substr(begin, end - begin))];
       ++key.count;
-      key.place = text_.place(begin, end);
+      key.location = text_.location(begin, end);
       key.value = std::min(text.find_first_not_of(" \t:", colon + 1), text.size());
-      key.value_place = text_.place(key.value, key.value + 1);
+      key.value_location = text_.location(key.value, key.value + 1);
     }
   }
 

@@ -90,50 +90,50 @@ class Builder final : public YAML::EventHandler {
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const std::size_t at = offset(mark);
     const std::size_t end = text_.text().find_first_of(" \t\r\n,[]{}", at);
-    const Location place = place_at(at, std::min(end, text_.text().size()) - at);
+    const Location location = place_at(at, std::min(end, text_.text().size()) - at);
     if (expects_key()) {
-      diagnostics_.error(place, "an alias cannot be a key", "write the key out");
+      diagnostics_.error(location, "an alias cannot be a key", "write the key out");
       throw Stop{};
     }
     const auto it = anchors_.find(anchor);
     if (it == anchors_.end()) {
-      diagnostics_.error(place, "the value refers to itself", "the alias is inside of the value that it names");
+      diagnostics_.error(location, "the value refers to itself", "the alias is inside of the value that it names");
       throw Stop{};
     }
     const Anchored& target = it->second;
     alias_nodes_ += target.nodes;
     if (alias_nodes_ > limits_.alias_nodes_max) {
       diagnostics_.error(
-          place, "the aliases of this file repeat more than " + std::to_string(limits_.alias_nodes_max) + " values",
+          location, "the aliases of this file repeat more than " + std::to_string(limits_.alias_nodes_max) + " values",
           "aliases of lists of aliases grow quickly: use fewer levels");
       throw Stop{};
     }
-    if (static_cast<int>(open_.size()) + target.depth > limits_.nesting_depth_max) too_deep(place);
-    add_copy(target, place);
+    if (static_cast<int>(open_.size()) + target.depth > limits_.nesting_depth_max) too_deep(location);
+    add_copy(target, location);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     const std::size_t start = offset(mark);
     const std::size_t at = refuse_tag(start, tag);
-    const Location place = place_at(at, scalar_width(at, value));
+    const Location location = place_at(at, scalar_width(at, value));
     refuse_open_quote(at);
     if (expects_key()) {
-      if (anchor != YAML::NullAnchor) diagnostics_.error(place, "an anchor (&) on a key", "put it before the value");
-      return take_key(value, place, tag);
+      if (anchor != YAML::NullAnchor) diagnostics_.error(location, "an anchor (&) on a key", "put it before the value");
+      return take_key(value, location, tag);
     }
-    Node node = Node::string(value, place);
+    Node node = Node::string(value, location);
     if (at != start && text_.text().substr(start, at - start).find('!') != std::string_view::npos) {
-      node = Node::null(place);
+      node = Node::null(location);
       node.add_history(core::kRefused);
     } else if (tag == "?") {
       auto read = core::resolve_scalar(value);
       if (read.ok()) {
         node = std::move(read).value();
-        node.set_location(place);
+        node.set_location(location);
       } else {
-        diagnostics_.error(place, read.failure().message, read.failure().hint);
-        node = Node::null(place);
+        diagnostics_.error(location, read.failure().message, read.failure().hint);
+        node = Node::null(location);
         node.add_history(core::kRefused);
       }
     }
@@ -142,17 +142,17 @@ class Builder final : public YAML::EventHandler {
 
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value style) override {
-    open(Node::sequence({}, collection_place(mark, tag, style)), anchor);
+    open(Node::sequence({}, collection_location(mark, tag, style)), anchor);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value style) override {
-    open(Node::mapping(collection_place(mark, tag, style)), anchor);
+    open(Node::mapping(collection_location(mark, tag, style)), anchor);
   }
   void OnMapEnd() override { close(); }
 
   /// Where the innermost list or mapping begins that is not complete.
-  Location open_place() const { return open_.empty() ? Location{} : open_.back().node.location(); }
+  Location open_location() const { return open_.empty() ? Location{} : open_.back().node.location(); }
   bool any_document() const { return documents_ > 0; }
   std::optional<Node> take() { return std::move(root_); }
   std::size_t last_offset() const { return last_offset_; }
@@ -181,7 +181,7 @@ class Builder final : public YAML::EventHandler {
     return last_offset_;
   }
 
-  Location place_at(std::size_t at, std::size_t width) { return text_.place(at, at + width); }
+  Location place_at(std::size_t at, std::size_t width) { return text_.location(at, at + width); }
 
   // An anchor or a tag stands before its value; the value is what messages point at.
   std::size_t skip_properties(std::size_t at) const {
@@ -220,7 +220,7 @@ class Builder final : public YAML::EventHandler {
     throw Stop{};
   }
 
-  Location collection_place(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
+  Location collection_location(const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
     const std::size_t at = refuse_tag(offset(mark), tag);
     return place_at(at, style == YAML::EmitterStyle::Flow ? flow_width(at) : block_width(at));
   }
@@ -278,43 +278,43 @@ class Builder final : public YAML::EventHandler {
 
   bool expects_key() const { return !open_.empty() && open_.back().node.is_mapping() && !open_.back().has_key; }
 
-  void take_key(const std::string& key, const Location& place, const std::string& tag) {
+  void take_key(const std::string& key, const Location& location, const std::string& tag) {
     Open& top = open_.back();
     top.has_key = true;
     top.key = key;
-    top.key_location = place;
+    top.key_location = location;
     top.key_plain = tag == "?";
     if (top.key_plain && key.size() > 1 && key[0] == '-' && key[1] != '-') {
-      Location dash = place;
+      Location dash = location;
       dash.width = 1;
       diagnostics_.error(dash, "no space after \"-\" in " + core::quote(key), "write - " + key.substr(1) + ": ...");
       top.drop_value = true;
       return;
     }
     if (tag == "?" && key == "<<") {
-      diagnostics_.error(place, "the merge key << is not part of YAML 1.2",
+      diagnostics_.error(location, "the merge key << is not part of YAML 1.2",
                          "use extends, or put the alias under its own key");
       top.drop_value = true;
       return;
     }
-    const auto [first, is_new] = top.lines.try_emplace(key, place.line);
+    const auto [first, is_new] = top.lines.try_emplace(key, location.line);
     if (!is_new) {
-      diagnostics_.error(place, "the key " + core::quote(key) + " appears twice in this mapping",
+      diagnostics_.error(location, "the key " + core::quote(key) + " appears twice in this mapping",
                          "the first one is at line " + std::to_string(first->second));
       top.drop_value = true;
     }
   }
 
-  void count(const Location& place, std::int64_t nodes) {
+  void count(const Location& location, std::int64_t nodes) {
     nodes_ += nodes;
     if (nodes_ <= limits_.nodes_max) return;
-    diagnostics_.error(place, "more than " + std::to_string(limits_.nodes_max) + " values in one file",
+    diagnostics_.error(location, "more than " + std::to_string(limits_.nodes_max) + " values in one file",
                        "put the data into a separate file and refer to it by path");
     throw Stop{};
   }
 
-  [[noreturn]] void too_deep(const Location& place) {
-    diagnostics_.error(place, "nested more than " + std::to_string(limits_.nesting_depth_max) + " levels deep");
+  [[noreturn]] void too_deep(const Location& location) {
+    diagnostics_.error(location, "nested more than " + std::to_string(limits_.nesting_depth_max) + " levels deep");
     throw Stop{};
   }
 
@@ -324,11 +324,11 @@ class Builder final : public YAML::EventHandler {
     attach(std::move(node));
   }
 
-  void add_copy(const Anchored& target, const Location& place) {
-    count(place, target.nodes);
+  void add_copy(const Anchored& target, const Location& location) {
+    count(location, target.nodes);
     if (!open_.empty()) open_.back().depth = std::max(open_.back().depth, target.depth + 1);
     Node copy = target.node;
-    copy.add_history("alias at " + place.text());
+    copy.add_history("alias at " + location.text());
     attach(std::move(copy));
   }
 
@@ -350,9 +350,9 @@ class Builder final : public YAML::EventHandler {
     if (expects_key()) {
       const char bracket = text_.text()[last_offset_];
       if ((bracket == '[' || bracket == '{') && !is_closed(last_offset_)) {
-        Location place = node.location();
-        place.width = 1;
-        diagnostics_.error(place, std::string("this ") + bracket + " is never closed",
+        Location location = node.location();
+        location.width = 1;
+        diagnostics_.error(location, std::string("this ") + bracket + " is never closed",
                            bracket == '[' ? "close it with ]" : "close it with }");
         throw Stop{};
       }
@@ -394,7 +394,7 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
   const std::string_view message = error.msg;
   const std::size_t at = std::min(text.begin() + static_cast<std::size_t>(std::max(error.mark.pos, 0)), bytes.size());
   const auto point_at = [&](std::size_t from, std::string what, std::string hint) {
-    diagnostics.error(text.place(from, from + 1), std::move(what), std::move(hint));
+    diagnostics.error(text.location(from, from + 1), std::move(what), std::move(hint));
   };
   const std::size_t tab = find_indenting_tab(bytes, at);
   if (tab != std::string_view::npos) return point_at(tab, "a tab in the indentation", "indent with spaces");
@@ -418,14 +418,14 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
     }
   }
   const std::string_view line = line_around(bytes, at);
-  YamlComplaint complaint = explain_yaml_error(message, line, bytes.substr(at));
+  YamlError complaint = explain_yaml_error(message, line, bytes.substr(at));
   if (complaint.is_bare_reference) {
     return point_at(static_cast<std::size_t>(line.data() - bytes.data()) + line.find("${"), complaint.message,
                     complaint.hint);
   }
-  const core::Location open = builder.open_place();
+  const core::Location open = builder.open_location();
   if (message.find("flow not found") != std::string_view::npos && open.known()) {
-    const int line = text.place(at, at).line;
+    const int line = text.location(at, at).line;
     core::Location bracket = open;
     bracket.width = 1;
     if (line > open.line) complaint.hint += "; reading stopped at line " + std::to_string(line);
@@ -442,7 +442,7 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
 bool check_line_ends(SourceText& text, core::Diagnostics& diagnostics) {
   const std::size_t end = text.text().find('\r');
   if (end == std::string_view::npos || text.text().find('\n') != std::string_view::npos) return true;
-  diagnostics.error(text.place(end, end + 1), "the lines end with CR alone",
+  diagnostics.error(text.location(end, end + 1), "the lines end with CR alone",
                     "save the file with line ends LF or CR LF");
   return false;
 }
@@ -482,29 +482,29 @@ std::optional<Node> read_yaml(std::shared_ptr<const core::Source> source, const 
 
 std::optional<Node> read_value(std::shared_ptr<const core::Source> source, const std::string& text,
                                core::Diagnostics& diagnostics) {
-  const Location place{source, 0, 0, 1};
-  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Node::null(place);
+  const Location location{source, 0, 0, 1};
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Node::null(location);
   // Read behind a key, where a bracket cannot be taken for the beginning of a key of its own.
   const auto value_source =
       std::make_shared<const core::Source>(core::Source{source->name, "value: " + text, source->kind});
   core::Diagnostics own;
   auto mapping = read_yaml(value_source, Limits{}, own);
   for (const auto& item : own.all()) {
-    diagnostics.error(place, "the value " + core::quote(text) + " cannot be read: " + item.message, item.hint);
+    diagnostics.error(location, "the value " + core::quote(text) + " cannot be read: " + item.message, item.hint);
   }
   if (!mapping) return std::nullopt;
   if (!mapping->is_mapping() || mapping->entries().size() != 1) {
-    diagnostics.error(place, "the value " + core::quote(text) + " is more than one value",
+    diagnostics.error(location, "the value " + core::quote(text) + " is more than one value",
                       "write {key: value} or [a, b]");
     return std::nullopt;
   }
   std::optional<Node> node = std::move(mapping->entries().front().value);
   // A flag has no lines of its own: every value in it stands at the flag.
   const auto relocate = [&](const auto& self, Node& value) -> void {
-    value.set_location(place);
+    value.set_location(location);
     for (Node& item : value.items()) self(self, item);
     for (auto& entry : value.entries()) {
-      entry.key_location = place;
+      entry.key_location = location;
       self(self, entry.value);
     }
   };

@@ -15,8 +15,8 @@ constexpr std::string_view kTextsWithPaths[] = {"constraints", "when", "explore"
 
 bool is_part_of_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.'; }
 
-std::string old_path(const RenamedKey& key) { return core::join_path(key.section, key.was); }
-std::string new_path(const RenamedKey& key) { return core::join_path(key.section, key.is); }
+std::string old_path(const RenamedKey& key) { return core::join_path(key.section, key.old_name); }
+std::string new_path(const RenamedKey& key) { return core::join_path(key.section, key.new_name); }
 
 /// `path` with `section.from` at its beginning made `section.to`; "" where it has another beginning.
 std::string moved(std::string_view path, std::string_view section, std::string_view from, std::string_view to) {
@@ -74,9 +74,9 @@ const std::vector<RenamedKey>& renamed_keys() {
 
 void rename_keys(Node& recipe, core::Diagnostics* diagnostics) {
   for (const RenamedKey& key : renamed_keys()) {
-    Node::Entry* old = find_key(recipe, key.section, key.was);
-    if (old == nullptr || find_key(recipe, key.section, key.is) != nullptr) continue;
-    old->key = key.is;
+    Node::Entry* old = find_key(recipe, key.section, key.old_name);
+    if (old == nullptr || find_key(recipe, key.section, key.new_name) != nullptr) continue;
+    old->key = key.new_name;
     old->value.add_history("alias " + old_path(key));
     if (diagnostics != nullptr) diagnostics->notice(old->key_location, old_path(key) + " is read as " + new_path(key));
   }
@@ -85,7 +85,7 @@ void rename_keys(Node& recipe, core::Diagnostics* diagnostics) {
 
 std::string renamed_path(std::string_view path) {
   for (const RenamedKey& key : renamed_keys()) {
-    if (std::string renamed = moved(path, key.section, key.was, key.is); !renamed.empty()) return renamed;
+    if (std::string renamed = moved(path, key.section, key.old_name, key.new_name); !renamed.empty()) return renamed;
   }
   return std::string(path);
 }
@@ -107,14 +107,14 @@ std::string renamed_text(std::string_view text) {
 
 std::string former_path(std::string_view path) {
   for (const RenamedKey& key : renamed_keys()) {
-    if (std::string former = moved(path, key.section, key.is, key.was); !former.empty()) return former;
+    if (std::string former = moved(path, key.section, key.new_name, key.old_name); !former.empty()) return former;
   }
   return "";
 }
 
 void restore_former_keys(Node& recipe) {
   for (const RenamedKey& key : renamed_keys()) {
-    if (Node::Entry* entry = find_key(recipe, key.section, key.is)) entry->key = key.was;
+    if (Node::Entry* entry = find_key(recipe, key.section, key.new_name)) entry->key = key.old_name;
   }
 }
 

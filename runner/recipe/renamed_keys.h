@@ -9,12 +9,12 @@
 
 namespace runner::recipe {
 
-/// A key that had another word in an earlier version, at the same place. What was recorded with the old word is read as
-/// if it had the new one: recipes of runs, variants of a sweep, filters. The recipe hash keeps the old word, so that
+/// A key with another name in an earlier version, at the same path. Data recorded under the old name are read under the
+/// new one: recipes of runs, variants of a sweep, filters. The recipe hash keeps the old word, so that
 /// the hashes of all versions can be compared. The fragment has the old word in `x-aliases` too, for editors and
 /// reference.
 struct RenamedKey {
-  std::string_view section, was, is;
+  std::string_view section, old_name, new_name;
 };
 
 const std::vector<RenamedKey>& renamed_keys();

@@ -37,7 +37,7 @@ SourceText::SourceText(std::shared_ptr<const core::Source> source) : source_(std
   offset_ = begin_;
 }
 
-core::Location SourceText::place(std::size_t begin, std::size_t end) {
+core::Location SourceText::location(std::size_t begin, std::size_t end) {
   const std::string_view text = source_->text;
   begin = std::clamp(begin, begin_, text.size());
   if (begin < offset_) {
@@ -64,7 +64,7 @@ core::Location SourceText::place(std::size_t begin, std::size_t end) {
 
 bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagnostics) {
   const std::string_view bytes = text.text();
-  const core::Location whole{text.place(0, 0).source, 0, 0, 1};
+  const core::Location whole{text.location(0, 0).source, 0, 0, 1};
   if (static_cast<std::int64_t>(bytes.size()) > limits.file_bytes_max) {
     diagnostics.error(whole, "the file has " + core::format_bytes(static_cast<std::int64_t>(bytes.size())) +
                                  ", a recipe has at most " + core::format_bytes(limits.file_bytes_max));
@@ -82,14 +82,14 @@ bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagn
     const auto byte = static_cast<unsigned char>(bytes[at]);
     const std::size_t length = core::utf8_length(bytes, at);
     if (length == 0) {
-      diagnostics.error(text.place(at, at + 1), "the byte " + hex(byte) + " is not valid UTF-8",
+      diagnostics.error(text.location(at, at + 1), "the byte " + hex(byte) + " is not valid UTF-8",
                         "save the file again with the encoding UTF-8");
       return false;
     }
     const bool is_space = byte == '\t' || byte == '\n' || byte == '\r';
     if ((byte < 0x20 && !is_space) || byte == 0x7F) {
       const bool binary = byte == 0;
-      diagnostics.error(text.place(at, at + 1),
+      diagnostics.error(text.location(at, at + 1),
                         binary ? "a NUL byte: this is a binary file, not a recipe"
                                : "the control byte " + hex(byte) + " is not allowed in a recipe",
                         binary ? "a recipe is text: .yaml, .json or .jsonnet"

@@ -15,8 +15,8 @@ class SourceText {
  public:
   explicit SourceText(std::shared_ptr<const core::Source> source);
 
-  /// The place of the bytes [begin, end), underlined up to the end of their first line.
-  core::Location place(std::size_t begin, std::size_t end);
+  /// The location of the bytes [begin, end), underlined up to the end of their first line.
+  core::Location location(std::size_t begin, std::size_t end);
 
   /// The text without a byte-order mark; offsets still count from the start of the file.
   std::string_view text() const { return source_->text; }

@@ -69,7 +69,7 @@ bool has_bare_reference(std::string_view line) {
 
 }  // namespace
 
-YamlComplaint explain_yaml_error(std::string_view library_message, std::string_view line, std::string_view rest) {
+YamlError explain_yaml_error(std::string_view library_message, std::string_view line, std::string_view rest) {
   if (has_bare_reference(line) && line.find_first_of("[{") < line.find("${")) {
     return {"a ${...} without quotes inside [...] or {...}", "write \"${...}\" with quotes around it", true};
   }

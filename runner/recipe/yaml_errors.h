@@ -7,7 +7,7 @@
 namespace runner::recipe {
 
 /// An error of yaml-cpp in plain words.
-struct YamlComplaint {
+struct YamlError {
   std::string message;
   std::string hint;
   bool is_bare_reference = false;  ///< the culprit is the first `${` of the line
@@ -15,7 +15,7 @@ struct YamlComplaint {
 
 /// `library_message` as yaml-cpp words it; `line` is the text of the line where it stumbled, `rest` what follows the
 /// place.
-YamlComplaint explain_yaml_error(std::string_view library_message, std::string_view line, std::string_view rest);
+YamlError explain_yaml_error(std::string_view library_message, std::string_view line, std::string_view rest);
 
 /// The line that holds the byte at `at`.
 std::string_view line_around(std::string_view text, std::size_t at);

@@ -217,7 +217,7 @@ class Reader {
         diagnostics_.error(entry.key_location, core::in_quotes(entry.key) + " cannot be a key of a recipe",
                            "use lower-case letters, digits and underscores, with a letter first");
       Property property = read_property(entry.key, entry.value);
-      property.place = entry.key_location;
+      property.location = entry.key_location;
       if (property.description.empty() && entry.value.is_mapping())
         diagnostics_.error(entry.key_location, "the key " + core::in_quotes(entry.key) + " has no description");
       properties.push_back(std::move(property));
@@ -228,7 +228,7 @@ class Reader {
   Property read_property(const std::string& name, const Node& node) {
     Property property;
     property.name = name;
-    property.place = node.location();
+    property.location = node.location();
     property.type = Type::kAny;
     if (!node.is_mapping()) {
       error(node, "the description of a value must be an object, got " + shown(node));
@@ -452,13 +452,13 @@ class Reader {
     for (const Property& property : properties) {
       for (const std::string& other : property.exclusive_with)
         if (!names.count(other) || other == property.name)
-          diagnostics_.error(property.place, "x-exclusive of " + core::in_quotes(property.name) + " names " +
-                                                 core::in_quotes(other) +
-                                                 ", which is not another key of the same block");
+          diagnostics_.error(property.location, "x-exclusive of " + core::in_quotes(property.name) + " names " +
+                                                    core::in_quotes(other) +
+                                                    ", which is not another key of the same block");
       for (const std::string& alias : property.aliases)
         if (!names.insert(alias).second)
-          diagnostics_.error(property.place, "the alias " + core::in_quotes(alias) + " of " +
-                                                 core::in_quotes(property.name) + " is taken by another key");
+          diagnostics_.error(property.location, "the alias " + core::in_quotes(alias) + " of " +
+                                                    core::in_quotes(property.name) + " is taken by another key");
     }
   }
 

@@ -52,7 +52,7 @@ struct Property {
   std::string kind;                         ///< x-kind of a component
   std::shared_ptr<Property> element;        ///< of an array or a map
   std::vector<Property> properties;         ///< of an object
-  core::Location place;                     ///< where the fragment defines it
+  core::Location location;                  ///< where the fragment defines it
 };
 
 /// A rule between keys of one component (x-checks), in the small expression language of registry/expression.h.
@@ -83,7 +83,7 @@ struct Fragment {
   const Property* find(const std::string& key) const;
 };
 
-/// Reads a fragment from JSON with places; unknown keywords, bad defaults and rules are errors at their line.
+/// Reads a fragment from JSON with locations; unknown keywords, bad defaults and rules are errors at their line.
 /// `kind`/`name` come from the path `<kind>/<name>.json`.
 std::optional<Fragment> parse_fragment(const std::string& kind, const std::string& name, const std::string& file_name,
                                        const std::string& json_text, core::Diagnostics& diagnostics);

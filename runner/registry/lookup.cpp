@@ -26,7 +26,7 @@ const Fragment* fragment_at(const Registry& registry, const Property& property, 
   return type != nullptr && type->is_string() ? registry.find(property.kind, type->as_string()) : nullptr;
 }
 
-const Property* key_of(const Registry& registry, const Described& at, const std::string& key) {
+const Property* key_of(const Registry& registry, const PathSchema& at, const std::string& key) {
   if (at.property != nullptr && at.property->type == Type::kMap) return at.property->element.get();
   if (at.property != nullptr && at.property->type == Type::kObject) return find_among(at.property->properties, key);
   if (at.fragment == nullptr) return nullptr;
@@ -74,8 +74,8 @@ std::vector<std::string> path_parts(std::string_view path) {
   return parts;
 }
 
-Described describe_place(const Registry& registry, const Node& root, std::string_view path) {
-  Described at{nullptr, registry.find("section", "recipe")};
+PathSchema find_schema(const Registry& registry, const Node& root, std::string_view path) {
+  PathSchema at{nullptr, registry.find("section", "recipe")};
   const Node* node = &root;
   for (const std::string& part : path_parts(path)) {
     const bool item = part[0] == '[';

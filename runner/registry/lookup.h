@@ -9,14 +9,14 @@
 
 namespace runner::registry {
 
-/// The schema of one place in a recipe.
-struct Described {
+/// The schema at one path of a recipe.
+struct PathSchema {
   const Property* property = nullptr;  ///< null without a schema (inside `vars`)
-  const Fragment* fragment = nullptr;  ///< of the component or section at that place, if any
+  const Fragment* fragment = nullptr;  ///< of the component or section at that path, if any
 };
 
 /// `root` is a validated recipe: which component stands in a block decides what its keys are.
-Described describe_place(const Registry& registry, const core::Node& root, std::string_view path);
+PathSchema find_schema(const Registry& registry, const core::Node& root, std::string_view path);
 
 /// `integer, at least 1`, `relu | gelu`, `list of metrics`: the type of a key and its bounds.
 std::string type_text(const Property& property);

@@ -117,13 +117,13 @@ std::string Registry::suggest(std::string_view kind, std::string_view name) cons
 bool Registry::add(const std::string& kind, const std::string& name, const std::string& file_name,
                    const std::string& json, core::Diagnostics& diagnostics) {
   const auto source = std::make_shared<core::Source>(core::Source{file_name, json, core::Source::Kind::kFile});
-  const core::Location place{source, 0, 0, 1};
+  const core::Location location{source, 0, 0, 1};
   if (!find_kind(kind)) {
     std::vector<std::string> known;
     for (const Kind& candidate : kinds_) known.push_back(candidate.name);
     const std::string near = core::closest(kind, known);
     std::string hint = near.empty() ? "`roux list` shows the kinds" : "did you mean \"" + near + "\"?";
-    diagnostics.error(place, "no kind of component is called \"" + kind + "\"", std::move(hint));
+    diagnostics.error(location, "no kind of component is called \"" + kind + "\"", std::move(hint));
     return false;
   }
   std::optional<Fragment> fragment = parse_fragment(kind, name, file_name, json, diagnostics);
@@ -136,7 +136,7 @@ bool Registry::add(const std::string& kind, const std::string& name, const std::
   const auto [taken, added] = slots_[kind].emplace(name, std::move(slot));
   if (added) return true;
   const std::string owner = taken->second->file_name.empty() ? "roux itself" : taken->second->file_name;
-  diagnostics.error(place, kind + "/" + name + " is already defined in " + owner, "use another component name");
+  diagnostics.error(location, kind + "/" + name + " is already defined in " + owner, "use another component name");
   return false;
 }
 

@@ -7,7 +7,7 @@
 namespace runner::registry {
 
 /// Checks a composed recipe (or one component block) against the fragments and returns it normalised: aliases renamed
-/// (with a notice), short forms expanded, defaults filled in (with their origin as place/history), keys in schema
+/// (with a notice), short forms expanded, defaults filled in (with their origin as location/history), keys in schema
 /// order. Collects every problem: unknown keys with did-you-mean, types, ranges, enums, exclusive keys, x-checks,
 /// component names, secrets in plain text, keys of other frameworks. Reads `type:` first and checks that one fragment.
 core::Node validate_recipe(const core::Node& composed, const Registry& registry, core::Diagnostics& diagnostics);

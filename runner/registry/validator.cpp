@@ -22,23 +22,23 @@ namespace {
 
 constexpr std::int64_t kRecipeVersion = 1;
 
-core::Location default_place(const std::string& origin) {
-  core::Location place;
-  place.source = std::make_shared<core::Source>(
+core::Location default_location(const std::string& origin) {
+  core::Location location;
+  location.source = std::make_shared<core::Source>(
       core::Source{"default of " + (origin.empty() ? "the recipe" : origin), "", core::Source::Kind::kDefault});
-  return place;
+  return location;
 }
 
 bool is_default(const Node& value) {
   return value.location().known() && value.location().source->kind == core::Source::Kind::kDefault;
 }
 
-void set_places(Node& value, const core::Location& place) {
-  value.set_location(place);
-  for (Node& item : value.items()) set_places(item, place);
+void set_locations(Node& value, const core::Location& location) {
+  value.set_location(location);
+  for (Node& item : value.items()) set_locations(item, location);
   for (Node::Entry& entry : value.entries()) {
-    entry.key_location = place;
-    set_places(entry.value, place);
+    entry.key_location = location;
+    set_locations(entry.value, location);
   }
 }
 
@@ -129,8 +129,8 @@ bool is_refused(const Node& node) {
 
 }  // namespace
 
-Node refused(const core::Location& place) {
-  Node node = Node::null(place);
+Node refused(const core::Location& location) {
+  Node node = Node::null(location);
   node.add_history(core::kRefused);
   return node;
 }
@@ -297,13 +297,13 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     for (const Property& property : common->properties) own.properties.push_back(&property);
   }
   const Node::Entry* type_entry = mapping.find_entry("type");
-  const core::Location type_key_place = type_entry->key_location;
+  const core::Location type_key_location = type_entry->key_location;
   const Node name = *type;
   mapping.erase("type");
   Node keys = block(mapping, own);
   Node checked = Node::mapping(given.location());
   for (const std::string& step : given.history()) checked.add_history(step);
-  checked.set("type", name, type_key_place);
+  checked.set("type", name, type_key_location);
   for (Node::Entry& entry : keys.entries()) checked.set(entry.key, std::move(entry.value), entry.key_location);
   run_checks(*fragment, checked);
   if (common != nullptr) run_checks(*common, checked);
@@ -315,7 +315,7 @@ Node Validator::block(const Node& given, const Block& block) {
   if (has_own_alias(given, block)) rename_own_aliases(renamed.emplace(given), block);
   const Node& written = renamed ? *renamed : given;
   exclusive_keys(written, block);
-  const core::Location defaults = default_place(block.origin);
+  const core::Location defaults = default_location(block.origin);
   Node checked = Node::mapping(given.location());
   for (const std::string& step : given.history()) checked.add_history(step);
   std::vector<const Property*> missing;
@@ -354,14 +354,14 @@ bool Validator::is_excluded(const Property& property, const Block& block, const 
   });
 }
 
-Node Validator::default_of(const Property& property, const Block& block, const core::Location& place) {
+Node Validator::default_of(const Property& property, const Block& block, const core::Location& location) {
   if (!property.default_value) {
-    Node open = Node::null(place);
+    Node open = Node::null(location);
     open.add_history("computed from " + property.default_from);
     return open;
   }
   Node node = *property.default_value;
-  set_places(node, place);
+  set_locations(node, location);
   node.add_history("default of " + (block.origin.empty() ? std::string("the recipe") : block.origin));
   const bool nested = property.type == Type::kSection || property.type == Type::kObject ||
                       property.type == Type::kComponent || property.type == Type::kArray || property.type == Type::kMap;
@@ -413,16 +413,16 @@ void Validator::run_checks(const Fragment& fragment, const Node& block) {
     // The intended value of a refused one is unknown.
     if (std::any_of(read.begin(), read.end(), unknown) || rule.holds(block)) continue;
     // Point at what the author wrote: the key the rule names, else another key of the rule, else the block.
-    core::Location place = block.location();
+    core::Location location = block.location();
     std::vector<std::string> keys = {check.at};
     keys.insert(keys.end(), read.begin(), read.end());
     for (const std::string& key : keys) {
       const Node* node = block.at_path(key);
       if (node == nullptr || is_default(*node) || !node->location().known()) continue;
-      place = node->location();
+      location = node->location();
       break;
     }
-    diagnostics_.error(place, substitute_keys(check.message, block), substitute_keys(check.hint, block));
+    diagnostics_.error(location, substitute_keys(check.message, block), substitute_keys(check.hint, block));
   }
 }
 

@@ -40,7 +40,7 @@ class Validator {
   static void take_short_form(const Fragment& fragment, core::Node& block);
   core::Node block(const core::Node& value, const Block& block);
   static bool is_excluded(const Property& property, const Block& block, const core::Node& written);
-  core::Node default_of(const Property& property, const Block& block, const core::Location& place);
+  core::Node default_of(const Property& property, const Block& block, const core::Location& location);
   core::Node refused_type(const core::Node& value, const Property& property, const std::string& path);
 
   static bool has_own_alias(const core::Node& value, const Block& block);
@@ -71,6 +71,6 @@ void apply_aliases(core::Node& root, const AliasTable& table, const Registry& re
 const Property* find_property(const std::vector<const Property*>& properties, const std::string& key);
 
 /// A null in place of what does not fit.
-core::Node refused(const core::Location& place);
+core::Node refused(const core::Location& location);
 
 }  // namespace runner::registry

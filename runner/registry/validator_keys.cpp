@@ -100,10 +100,10 @@ void Validator::exclusive_keys(const Node& value, const Block& block) {
 
 void Validator::missing_keys(const Node& value, const Block& block, const std::vector<const Property*>& missing) {
   const std::vector<std::string> names = names_of(missing);
-  core::Location place = value.location();
+  core::Location location = value.location();
   std::string hint;
   if (block.path.empty()) {
-    place.line = 0;  // the file as a whole
+    location.line = 0;  // the file as a whole
     for (const Property* property : missing) {
       const Property& value = property->type == Type::kMap ? *property->element : *property;
       if (value.type != Type::kComponent) continue;
@@ -117,31 +117,32 @@ void Validator::missing_keys(const Node& value, const Block& block, const std::v
       hint += (hint.empty() ? "" : "; ") + property->name + ": " + sentence;
     }
   }
-  diagnostics_.error(place, block.title + " needs the key" + (names.size() > 1 ? "s " : " ") + enumerated(names), hint);
+  diagnostics_.error(location, block.title + " needs the key" + (names.size() > 1 ? "s " : " ") + enumerated(names),
+                     hint);
 }
 
 void Validator::missing_type(const Node& value, const std::string& kind, const std::string& path) {
   const std::vector<std::string> names = registry_.names(kind);
   std::string hint = "set type: " + enumerated(names, "or", 8);
-  core::Location place = value.location();
+  core::Location location = value.location();
   for (const Node::Entry& entry : value.entries()) {
     const ForeignWord* word = aliases_.find_foreign(path.substr(0, path.find_first_of(".[")), entry.key);
-    if (word != nullptr) hint = word->hint, place = entry.key_location;
+    if (word != nullptr) hint = word->hint, location = entry.key_location;
   }
   for (const char* foreign : kForeignTypeKeys) {
     const Node::Entry* entry = value.find_entry(foreign);
     if (entry == nullptr || !entry->value.is_string()) continue;
     const std::string near = registry_.suggest(kind, entry->value.as_string());
-    place = entry->key_location;
+    location = entry->key_location;
     hint = "here " + a_kind(kind) + " is named by type" + (near.empty() ? "" : ": write type: " + near);
     break;
   }
   // `optimizer: {adamw: {lr: 1e-3}}`
   if (value.entries().size() == 1 && std::find(names.begin(), names.end(), value.entries()[0].key) != names.end()) {
-    place = value.entries()[0].key_location;
+    location = value.entries()[0].key_location;
     hint = "write {type: " + value.entries()[0].key + ", ...} with its keys beside type";
   }
-  diagnostics_.error(place, path + " needs the key type", hint);
+  diagnostics_.error(location, path + " needs the key type", hint);
 }
 
 std::string Validator::all_of_kind(const std::string& kind) const {

@@ -322,12 +322,12 @@ bool search_secrets(const Node& node, const std::string& path, bool by_name, boo
 
 }  // namespace
 
-core::Location without_text(const core::Location& place) {
-  if (!place.known()) return place;
-  core::Location bare = place;
-  std::string name = place.source->name;
-  if (place.source->kind == core::Source::Kind::kFlag) name = name.substr(0, name.find('='));
-  bare.source = std::make_shared<core::Source>(core::Source{std::move(name), "", place.source->kind});
+core::Location without_text(const core::Location& location) {
+  if (!location.known()) return location;
+  core::Location bare = location;
+  std::string name = location.source->name;
+  if (location.source->kind == core::Source::Kind::kFlag) name = name.substr(0, name.find('='));
+  bare.source = std::make_shared<core::Source>(core::Source{std::move(name), "", location.source->kind});
   return bare;
 }
 

@@ -9,7 +9,7 @@
 namespace runner::registry {
 
 /// Whether one scalar (boolean, number, text, interval, duration, bytes, path, secret) is what `property` wants; says
-/// so at the value's place when not. `path` is how messages name it. A number without a fraction is taken for an
+/// so at the value's location when not. `path` is how messages name it. A number without a fraction is taken for an
 /// integer and `value` becomes one.
 bool check_scalar(core::Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics);
 
@@ -26,11 +26,11 @@ void check_plain_secrets(const core::Node& root, core::Diagnostics& diagnostics)
 /// The same for a key without a schema: true when there was one, so that it is not quoted.
 bool check_plain_secrets(const core::Node::Entry& entry, const std::string& path, core::Diagnostics& diagnostics);
 
-/// A text that came from the environment, as a recipe says it again: what a variable holds is its reference.
+/// A text as a recipe would write it: parts from the environment are their references, `${env:NAME}`.
 std::string with_environment_references(const core::Node& value);
 
 /// The excerpt of a message would print a secret again, so the location keeps its numbers but not its text.
-core::Location without_text(const core::Location& place);
+core::Location without_text(const core::Location& location);
 
 /// A history step for a value from the environment.
 bool came_from_environment(const core::Node& value, std::string* reference = nullptr);

@@ -101,9 +101,9 @@ bool is_override(const core::Node::Entry& entry) {
                      [](const std::string& step) { return step.starts_with("--set-file "); });
 }
 
-std::string line_beside(const core::Location& place, const core::Location& other) {
-  if (place.line > 0 && place.source == other.source) return "line " + std::to_string(place.line);
-  return place.known() ? place.text() : "elsewhere";
+std::string line_beside(const core::Location& location, const core::Location& other) {
+  if (location.line > 0 && location.source == other.source) return "line " + std::to_string(location.line);
+  return location.known() ? location.text() : "elsewhere";
 }
 
 }  // namespace runner::registry

@@ -33,10 +33,10 @@ std::string kept_text(const Fragment& tracker);
 /// When `trackers: all` includes a tracker: `includes it if this is found: COMET_API_KEY`.
 std::string taken_text(const Fragment& tracker);
 
-/// Whether a flag or a variable gave it, which wins over what a recipe says, by another name of the key too.
+/// Whether a flag or an environment variable set it: they override the recipe, also under an alias of the key.
 bool is_override(const core::Node::Entry& entry);
 
-/// `line 14` when both stand in one file, else the whole place.
-std::string line_beside(const core::Location& place, const core::Location& other);
+/// `line 14` when both stand in one file, else the whole location.
+std::string line_beside(const core::Location& location, const core::Location& other);
 
 }  // namespace runner::registry

@@ -30,7 +30,7 @@ bool same(const Node& a, const Node& b) {
 
 class Walk {
  public:
-  /// `before` and `after` are what holds the two, for their places.
+  /// `before` and `after` are the mappings that hold the two, for their locations.
   void compare(const std::string& path, const Node* before, const Node* after, const Node& holds_before,
                const Node& holds_after) {
     if (before == nullptr && is_default(*after)) return;
@@ -47,8 +47,8 @@ class Walk {
     }
     Change change;
     change.path = path;
-    change.before_place = (before != nullptr ? before : &holds_before)->location();
-    change.after_place = (after != nullptr ? after : &holds_after)->location();
+    change.before_location = (before != nullptr ? before : &holds_before)->location();
+    change.after_location = (after != nullptr ? after : &holds_after)->location();
     if (before != nullptr) change.before = *before;
     if (after != nullptr) change.after = *after;
     changes.push_back(std::move(change));
@@ -68,7 +68,7 @@ class Walk {
   }
 };
 
-/// Values that `written` says in the same way get their place there.
+/// Values that `written` says in the same way get their location there.
 void relocate(Node& settled, const Node& written) {
   if (settled.is_mapping() && written.is_mapping()) {
     settled.set_location(written.location());
@@ -99,7 +99,7 @@ std::optional<Node> read_located(const std::string& path, bool yaml) {
   return node;
 }
 
-/// The recipe as it was written and what it extends, the recipe last: its places count most.
+/// The recipe as it was written and what it extends, the recipe last: its locations have priority.
 std::vector<std::string> written_files(const std::string& run_dir) {
   std::vector<std::string> files;
   std::error_code ignored;

@@ -9,12 +9,12 @@
 
 namespace runner::resolve {
 
-/// A value in which two settled recipes differ. A value that is absent in one of them has the place of the mapping that
-/// could hold it.
+/// A value in which two settled recipes differ. A value that is absent in one of them has the location of the mapping
+/// that could hold it.
 struct Change {
   std::string path;                         ///< `optimizer.lr`, `model.layers[2].p`
   std::optional<core::Node> before, after;  ///< nothing: absent
-  core::Location before_place, after_place;
+  core::Location before_location, after_location;
 
   std::string before_text() const;  ///< as JSON; `absent`
   std::string after_text() const;
@@ -24,7 +24,7 @@ struct Change {
 /// other has as null or by its default is no difference: the one was written by a program that did not know the key.
 std::vector<Change> list_changes(const core::Node& before, const core::Node& after);
 
-/// The settled recipe `resolved_path` of the run in `run_dir`. Each value has its place in the recipe as it was
+/// The settled recipe `resolved_path` of the run in `run_dir`. Each value has its location in the recipe as it was
 /// written, where the run folder has that and it says the same (a later `--set` may have changed it); else its line in
 /// the resolved one. Keys have today's words.
 core::Result<core::Node> read_recorded_recipe(const std::string& run_dir, const std::string& resolved_path);

@@ -14,7 +14,7 @@ std::vector<std::string> rule_names();
 
 /// The rules between sections (named rows of one table), on a validated recipe; and what the sections settle among
 /// themselves, written into the tree with its history: batch algebra (micro_batch_size x gradient_accumulation_steps x
-/// launch.num_processes = global_batch_size; any two give the third, a contradiction names both places), `compat`
+/// launch.num_processes = global_batch_size; any two give the third, a contradiction names both locations), `compat`
 /// (`accelerate` sets its switches unless they are written), `lr_scheduler.total_steps` from training.max_steps.
 void settle(core::Node& recipe, core::Diagnostics& diagnostics, SettleContext context = {});
 

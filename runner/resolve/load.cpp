@@ -77,7 +77,7 @@ bool Recipe::was_automatic(std::string_view path_in_recipe) const {
 void Recipe::settle_device(const std::string& settled) {
   if (settled == device) return;
   device = settled;
-  Node value = Node::string(settled, place("device"));
+  Node value = Node::string(settled, location("device"));
   value.add_history("settled when the training began");
   root.set("device", std::move(value));
   core::Diagnostics ignored;
@@ -144,8 +144,8 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   return settled;
 }
 
-Recipe settle_open(const std::string& path, recipe::Composed open, const registry::Registry& registry,
-                   core::Diagnostics& diagnostics) {
+Recipe interpolate_and_settle(const std::string& path, recipe::Composed open, const registry::Registry& registry,
+                              core::Diagnostics& diagnostics) {
   recipe::interpolate(open.root, open.recipe_dir, {}, diagnostics);
   return settle_recipe(path, std::move(open), registry, diagnostics);
 }

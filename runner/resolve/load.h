@@ -26,7 +26,7 @@ struct Recipe : sections::recipe::Config {
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< the recipe file first, then what it extends
 
   const core::Node& at(std::string_view path_in_recipe) const;  ///< RUNNER_ASSERT when absent
-  const core::Location& place(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
+  const core::Location& location(std::string_view path_in_recipe) const { return at(path_in_recipe).location(); }
   /// Whether the value was `auto` and has been settled on this machine.
   bool was_automatic(std::string_view path_in_recipe) const;
   /// Writes down the device that `auto` stands for, or `cuda` with its index, and settles what follows from it. What
@@ -55,8 +55,8 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                      core::Diagnostics& diagnostics);
 
 /// The stages after the overrides. `open` still has its `${...}`: one reading of the text gives several recipes.
-Recipe settle_open(const std::string& path, recipe::Composed open, const registry::Registry& registry,
-                   core::Diagnostics& diagnostics);
+Recipe interpolate_and_settle(const std::string& path, recipe::Composed open, const registry::Registry& registry,
+                              core::Diagnostics& diagnostics);
 
 /// The same of a text that is in memory.
 std::optional<Recipe> load_recipe_text(const std::shared_ptr<const core::Source>& source,

@@ -84,7 +84,7 @@ std::optional<std::string> runs_untag(const RunsContext& context, const RunsTagR
   return std::nullopt;
 }
 
-std::optional<std::string> runs_note(const RunsContext& context, const RunsSayRequest& request,
+std::optional<std::string> runs_note(const RunsContext& context, const RunsTextRequest& request,
                                      core::Diagnostics& diagnostics) {
   const auto run = find_run(context, request.run, diagnostics);
   if (!run || !can_be_kept("note", request.text, kNoteBytesMax, Lines::kSeveral, diagnostics)) return std::nullopt;
@@ -96,7 +96,7 @@ std::optional<std::string> runs_note(const RunsContext& context, const RunsSayRe
   return line_of(*run, "note added; `roux runs show " + run->id + "` shows it");
 }
 
-std::optional<std::string> runs_rename(const RunsContext& context, const RunsSayRequest& request,
+std::optional<std::string> runs_rename(const RunsContext& context, const RunsTextRequest& request,
                                        core::Diagnostics& diagnostics) {
   const auto run = find_run(context, request.run, diagnostics);
   if (!run || !can_be_kept("name", request.text, kTagBytesMax, Lines::kOne, diagnostics)) return std::nullopt;

@@ -14,7 +14,7 @@ struct RunsTagRequest {
 };
 
 /// A note or a name; the name "" restores the recipe's.
-struct RunsSayRequest {
+struct RunsTextRequest {
   std::string run = "";
   std::string text = "";
 };
@@ -34,9 +34,9 @@ std::optional<std::string> runs_tag(const RunsContext& context, const RunsTagReq
                                     core::Diagnostics& diagnostics);
 std::optional<std::string> runs_untag(const RunsContext& context, const RunsTagRequest& request,
                                       core::Diagnostics& diagnostics);
-std::optional<std::string> runs_note(const RunsContext& context, const RunsSayRequest& request,
+std::optional<std::string> runs_note(const RunsContext& context, const RunsTextRequest& request,
                                      core::Diagnostics& diagnostics);
-std::optional<std::string> runs_rename(const RunsContext& context, const RunsSayRequest& request,
+std::optional<std::string> runs_rename(const RunsContext& context, const RunsTextRequest& request,
                                        core::Diagnostics& diagnostics);
 std::optional<std::string> runs_archive(const RunsContext& context, const RunsSetRequest& request,
                                         core::Diagnostics& diagnostics);
@@ -44,9 +44,9 @@ std::optional<std::string> runs_unarchive(const RunsContext& context, const Runs
                                           core::Diagnostics& diagnostics);
 
 /// Asks for confirmation on the terminal. Without a terminal an error in the name of `command`. True with `yes`.
-bool go_ahead(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics);
+bool confirm(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics);
 
-/// Moves runs to the trash of their folder, after go_ahead(). A run in use by a process stays.
+/// Moves runs to the trash of their folder, after confirm(). A run in use by a process stays.
 std::optional<std::string> runs_remove(const RunsContext& context, const RunsRemoveRequest& request,
                                        core::Diagnostics& diagnostics);
 std::optional<std::string> runs_restore(const RunsContext& context, const RunsSetRequest& request,

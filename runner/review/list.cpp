@@ -241,7 +241,7 @@ std::size_t hide(Runs& runs, const RunsListRequest& request, const std::optional
 
 }  // namespace
 
-bool choose_from(Runs& runs, const RunsListRequest& request, const std::optional<query::Filter>& filter,
+bool select_runs(Runs& runs, const RunsListRequest& request, const std::optional<query::Filter>& filter,
                  const RunsContext& context, core::Diagnostics& diagnostics) {
   const SortKey key = parse_sort(request.sort);
   if (filter) filter->check_names(runs, context.clock, diagnostics);
@@ -295,7 +295,7 @@ std::optional<std::string> runs_list(const RunsContext& context, const RunsListR
     if (!name.empty()) names.push_back(name);
   }
   read_recipes_for(runs, folder, filter, names, context.clock);
-  if (!choose_from(runs, request, filter, context, diagnostics)) return std::nullopt;
+  if (!select_runs(runs, request, filter, context, diagnostics)) return std::nullopt;
   if (runs.empty() && request.format == "text") return nothing_to_show(context, request, hidden);
   const std::vector<std::string> columns = request.columns.empty() ? default_columns(runs) : request.columns;
   return list_text(std::move(runs), request, columns, context);

@@ -77,8 +77,8 @@ void add_picture_flags(CLI::App& command, PictureRequest& request) {
       ->check(CLI::Range(5, 4000));
 }
 
-std::optional<std::string> put_picture(Picture picture, const PictureRequest& request,
-                                       const terminal::Terminal& terminal, core::Diagnostics& diagnostics) {
+std::optional<std::string> write_picture(Picture picture, const PictureRequest& request,
+                                         const terminal::Terminal& terminal, core::Diagnostics& diagnostics) {
   if (request.svg.empty() && request.png.empty()) return as_characters(picture, request, terminal);
   for (const auto& [flag, size] : {std::pair("--width", request.width), std::pair("--height", request.height)}) {
     if (size == 0 || size >= kPixelsMin) continue;
@@ -113,7 +113,7 @@ std::optional<std::string> runs_plot(const RunsContext& context, const RunsPlotR
   chart.options.log_x = request.log_x;
   chart.options.log_y = request.log_y;
   chart.curves = std::move(all->curves);
-  return put_picture({{std::move(chart)}}, request.picture, context.terminal, diagnostics);
+  return write_picture({{std::move(chart)}}, request.picture, context.terminal, diagnostics);
 }
 
 }  // namespace runner::review

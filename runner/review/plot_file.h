@@ -30,8 +30,8 @@ struct Picture {
 void add_picture_flags(CLI::App& command, PictureRequest& request);
 
 /// Returns the plot as text, or which files were written. Nothing when `diagnostics` has the reason.
-std::optional<std::string> put_picture(Picture picture, const PictureRequest& request,
-                                       const terminal::Terminal& terminal, core::Diagnostics& diagnostics);
+std::optional<std::string> write_picture(Picture picture, const PictureRequest& request,
+                                         const terminal::Terminal& terminal, core::Diagnostics& diagnostics);
 
 struct RunsPlotRequest {
   CurvesRequest curves = {};

@@ -88,7 +88,7 @@ std::optional<std::string> remove_runs(const RunsContext& context, const RunsRem
   if (!runs) return std::nullopt;
   refuse_held(*runs, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
-  if (!go_ahead(question_about(*runs), request.yes, kCommand, diagnostics)) {
+  if (!confirm(question_about(*runs), request.yes, kCommand, diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
   }
   std::string text;
@@ -147,8 +147,8 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
   if (diagnostics.has_errors()) return std::nullopt;
   const std::string what =
       core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs") + ", " + core::format_bytes(bytes_of(runs));
-  if (!go_ahead("permanently delete the trash of " + context.output_dir + " (" + what + ")?", request.yes, kCommand,
-                diagnostics)) {
+  if (!confirm("permanently delete the trash of " + context.output_dir + " (" + what + ")?", request.yes, kCommand,
+               diagnostics)) {
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   }
   if (const std::error_code error = delete_for_good(runs, trash)) {
@@ -160,7 +160,7 @@ std::optional<std::string> empty_trash(const RunsContext& context, const RunsRem
 
 }  // namespace
 
-bool go_ahead(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics) {
+bool confirm(const std::string& question, bool yes, const std::string& command, core::Diagnostics& diagnostics) {
   if (yes) return true;
   const Answer answer = ask(question);
   if (answer == Answer::kNobodyToAsk) {

@@ -95,7 +95,8 @@ std::optional<std::vector<store::RunSummary>> choose_runs(const RunsContext& con
     store::read_resolved(chosen->back());
   }
   if (!chosen->empty()) return chosen;
-  diagnostics.error({}, "no run in " + context.output_dir + " matches " + core::quote(filter), "`roux runs list` lists all runs");
+  diagnostics.error({}, "no run in " + context.output_dir + " matches " + core::quote(filter),
+                    "`roux runs list` lists all runs");
   return std::nullopt;
 }
 
@@ -103,11 +104,11 @@ std::string name_of(const store::RunSummary& run) { return run.label.empty() ? r
 
 std::string trash_dir(const std::string& output_dir) { return output_dir + "/.trash"; }
 
-Better better_end(const std::string& metric, const Node& resolved) {
+MetricDirection direction_of(const std::string& metric, const Node& resolved) {
   const Node* monitor = resolved.at_path("checkpoint.monitor");
   const Node* mode = resolved.at_path("checkpoint.mode");
   if (monitor != nullptr && monitor->is_string() && monitor->as_string() == metric && mode != nullptr) {
-    return mode->scalar_text() == "max" ? Better::kHigher : Better::kLower;
+    return mode->scalar_text() == "max" ? MetricDirection::kHigher : MetricDirection::kLower;
   }
   return core::metric_direction(metric);
 }
@@ -116,7 +117,7 @@ std::vector<std::string> key_metrics(const std::vector<store::RunSummary>& runs)
   std::map<std::string, std::size_t> counts;
   for (const store::RunSummary& run : runs) {
     for (const auto& [name, value] : run.metrics) {
-      if (better_end(name, run.resolved) != Better::kUnknown) ++counts[name];
+      if (direction_of(name, run.resolved) != MetricDirection::kUnknown) ++counts[name];
     }
   }
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
@@ -138,7 +139,7 @@ void report_no_metric(const std::vector<store::RunSummary>& runs, const std::str
     for (const auto& [metric, value] : run.metrics) names.insert(metric);
   }
   std::vector<std::string> others(names.begin(), names.end());
-  std::stable_partition(others.begin(), others.end(), [](const std::string& one) { return !is_of_the_machine(one); });
+  std::stable_partition(others.begin(), others.end(), [](const std::string& one) { return !is_machine_metric(one); });
   std::vector<std::string> sorted;
   for (std::string near = core::closest(name, others); !near.empty() && sorted.size() < kMetricsShown;) {
     std::erase(others, near);
@@ -154,7 +155,7 @@ void report_no_metric(const std::vector<store::RunSummary>& runs, const std::str
                     hint + (list.empty() ? "they have logged nothing yet" : "they have " + list));
 }
 
-bool is_of_the_machine(const std::string& metric) {
+bool is_machine_metric(const std::string& metric) {
   return metric.starts_with(std::string(store::kSystemContext) + "/");
 }
 

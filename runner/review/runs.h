@@ -55,7 +55,7 @@ std::optional<std::string> runs_compare(const RunsContext& context, const RunsCo
                                         core::Diagnostics& diagnostics);
 
 /// Filters, sorts and limits runs that were read for this request. False when `diagnostics` names an unknown key.
-bool choose_from(std::vector<store::RunSummary>& runs, const RunsListRequest& request,
+bool select_runs(std::vector<store::RunSummary>& runs, const RunsListRequest& request,
                  const std::optional<query::Filter>& filter, const RunsContext& context,
                  core::Diagnostics& diagnostics);
 /// As a table, JSON or CSV, grouped by `group_by`.
@@ -84,10 +84,10 @@ std::string name_of(const store::RunSummary& run);
 /// The trash of `output_dir`.
 std::string trash_dir(const std::string& output_dir);
 
-using core::Better;
+using core::MetricDirection;
 
 /// By the recipe's `checkpoint.mode` if the metric is its `checkpoint.monitor`, otherwise by the metric's name.
-Better better_end(const std::string& metric, const core::Node& resolved);
+MetricDirection direction_of(const std::string& metric, const core::Node& resolved);
 
 /// Metrics for the default columns: those with a known better end; losses first, those of validation before others, the
 /// most common first.
@@ -99,7 +99,7 @@ void report_no_metric(const std::vector<store::RunSummary>& runs, const std::str
                       core::Diagnostics& diagnostics);
 
 /// Whether a metric is about the use of the machine. Comparisons omit these dozens of metrics.
-bool is_of_the_machine(const std::string& metric);
+bool is_machine_metric(const std::string& metric);
 
 /// A run for `--format json`, without its recipe.
 core::Node run_json(const store::RunSummary& run);

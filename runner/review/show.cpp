@@ -34,7 +34,7 @@ struct Page {
   std::vector<store::ArtefactRow> artefacts;  ///< along the branch's lineage
   store::Annotations annotations;
   std::vector<artifact::CheckpointInfo> checkpoints;
-  std::optional<artifact::Provenance> capsule;  ///< nothing in the first milliseconds of a run
+  std::optional<artifact::Provenance> provenance;  ///< nothing in the first milliseconds of a run
 };
 
 /// Lines of a name and a value, the values in one column.
@@ -106,17 +106,17 @@ std::string code_text(const Node& code) {
 }
 
 /// Where it came from and where it was made.
-void add_origin(const artifact::Provenance& capsule, Lines& lines) {
-  if (capsule.code.is_mapping()) {
-    lines.add("code", code_text(capsule.code));
-    if (const std::string remote = field(capsule.code, "remote"); !remote.empty()) lines.add("", remote);
+void add_origin(const artifact::Provenance& provenance, Lines& lines) {
+  if (provenance.code.is_mapping()) {
+    lines.add("code", code_text(provenance.code));
+    if (const std::string remote = field(provenance.code, "remote"); !remote.empty()) lines.add("", remote);
   }
-  if (capsule.host.empty()) return;
-  lines.add("host", core::printable(capsule.host) + ", " + capsule.cpu + ", " +
-                        core::counted(capsule.cores, "core", "cores") + ", " +
-                        core::format_bytes(capsule.memory_bytes));
-  lines.add("built with", "roux " + capsule.version + " (" + capsule.source + ", " + capsule.build + "), LibTorch " +
-                              capsule.libtorch + " (" + capsule.cpu_capability + ")");
+  if (provenance.host.empty()) return;
+  lines.add("host", core::printable(provenance.host) + ", " + provenance.cpu + ", " +
+                        core::counted(provenance.cores, "core", "cores") + ", " +
+                        core::format_bytes(provenance.memory_bytes));
+  lines.add("built with", "roux " + provenance.version + " (" + provenance.source + ", " + provenance.build +
+                              "), LibTorch " + provenance.libtorch + " (" + provenance.cpu_capability + ")");
 }
 
 std::string head_text(const Page& page, const RunsContext& context) {
@@ -144,7 +144,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   }
   if (!page.details.command_line.empty())
     lines.add("command", core::printable(core::joined(page.details.command_line, " ")));
-  if (page.capsule) add_origin(*page.capsule, lines);
+  if (page.provenance) add_origin(*page.provenance, lines);
   lines.add("folder", run.run_dir);
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
   std::error_code ignored;
@@ -170,10 +170,10 @@ std::string metrics_text(const Page& page, const RunsContext& context) {
                                                  {"at step", true, false},  {"points", true, false}};
   std::vector<std::vector<terminal::Cell>> rows;
   for (const store::SeriesSummary& series : page.details.series) {
-    const Better better = better_end(series.key(), page.run.resolved);
-    const double best = better == Better::kHigher ? series.most : series.least;
-    const std::int64_t at = better == Better::kHigher ? series.most_step : series.least_step;
-    const bool told = better != Better::kUnknown && !std::isnan(best);
+    const MetricDirection better = direction_of(series.key(), page.run.resolved);
+    const double best = better == MetricDirection::kHigher ? series.maximum : series.minimum;
+    const std::int64_t at = better == MetricDirection::kHigher ? series.maximum_step : series.minimum_step;
+    const bool told = better != MetricDirection::kUnknown && !std::isnan(best);
     rows.push_back({{"  " + core::printable(series.key())},
                     {terminal::number_text(series.first)},
                     {terminal::number_text(series.last)},
@@ -307,10 +307,10 @@ std::string page_json(const Page& page) {
     row.set("first", Node::floating(one.first));
     row.set("last_step", Node::integer(one.last_step));
     row.set("last", Node::floating(one.last));
-    row.set("min", Node::floating(one.least));
-    row.set("min_step", Node::integer(one.least_step));
-    row.set("max", Node::floating(one.most));
-    row.set("max_step", Node::integer(one.most_step));
+    row.set("min", Node::floating(one.minimum));
+    row.set("min_step", Node::integer(one.minimum_step));
+    row.set("max", Node::floating(one.maximum));
+    row.set("max_step", Node::integer(one.maximum_step));
     series.items().push_back(std::move(row));
   }
   node.set("series", std::move(series));
@@ -361,7 +361,7 @@ std::string page_json(const Page& page) {
   }
   node.set("checkpoints", std::move(checkpoints));
   node.set("trackers", trackers_json(page.run));
-  node.set("capsule", page.capsule ? page.capsule->to_node() : Node::null());
+  node.set("capsule", page.provenance ? page.provenance->to_node() : Node::null());
   node.set("recipe", page.run.resolved);
   return core::to_json(node) + "\n";
 }
@@ -421,8 +421,8 @@ std::optional<std::string> runs_show(const RunsContext& context, const RunsShowR
     }
     page.annotations = store::read_annotations(page.run.run_dir);
   }
-  if (const std::string path = store::branch_file(page.run.run_dir, artifact::kCapsuleFile); !path.empty()) {
-    if (auto capsule = artifact::read_provenance(path)) page.capsule = std::move(capsule).value();
+  if (const std::string path = store::branch_file(page.run.run_dir, artifact::kProvenanceFile); !path.empty()) {
+    if (auto provenance = artifact::read_provenance(path)) page.provenance = std::move(provenance).value();
   }
   page.checkpoints = artifact::list_checkpoints(page.run.run_dir + "/checkpoints");
   if (request.format == "json") return page_json(page);

@@ -94,7 +94,7 @@ class Metrics final : public Source {
     try {
       feed_ = std::make_unique<store::Feed>(run_dir_);
     } catch (const store::SqliteError& error) {
-      if (!error.may_pass()) throw;  // a run that has just begun has no database yet
+      if (!error.is_transient()) throw;  // a run that has just begun has no database yet
     }
     return feed_ != nullptr;
   }
@@ -204,7 +204,7 @@ void runs_tail(const RunsContext& context, const RunsTailRequest& request,
   source->end(lines);
   lines.flow();
   source.reset();
-  store::put_journal_away(run->run_dir);
+  store::checkpoint_wal(run->run_dir);
   write(status_cell(*run).text + (run->reason.empty() ? "" : ": " + core::escape_for_terminal(run->reason)) + "\n");
 }
 

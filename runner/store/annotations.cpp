@@ -7,7 +7,7 @@ namespace runner::store {
 namespace {
 
 // Users and trackers write here, and neither retries.
-constexpr int kPatienceMs = 30'000;
+constexpr int kBusyTimeoutMs = 30'000;
 
 std::string info(const Database& database, const char* key) {
   Statement row = database.prepare("SELECT value FROM info WHERE key = ?");
@@ -46,7 +46,7 @@ Annotations read_annotations(const std::string& run_dir) {
 
 Database open_annotations(const std::string& run_dir) {
   Database database(annotations_db_path(run_dir), Database::Mode::kCreate);
-  database.set_patience(kPatienceMs);
+  database.set_busy_timeout(kBusyTimeoutMs);
   Transaction transaction(database);
   if (is_empty(database)) create_annotations_schema(database);
   check_format(database, kAnnotationsFormat).value();

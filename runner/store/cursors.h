@@ -22,7 +22,7 @@ struct TrackerRecord {
 };
 
 /// The cursors in annotations.db: what each tracker of a run has received. Several processes write there, each the row
-/// of its own tracker. Errors: SqliteError, may_pass() when another process locks the file.
+/// of its own tracker. Errors: SqliteError, is_transient() when another process locks the file.
 class Cursors {
  public:
   /// Creates annotations.db if missing.

@@ -30,15 +30,15 @@ std::int64_t first_branch(const Database& database, const char* table, std::int6
   return first.step() ? first.integer(0) : kNone;
 }
 
-using Stretches = std::vector<Stretch>;  // the newest first
+using Segments = std::vector<LineageSegment>;  // the newest first
 
-/// Up to which step two lineages are one, and how many of `to`'s newest stretches lie beyond.
+/// Up to which step two lineages are one, and how many of `to`'s newest segments lie beyond.
 struct Fork {
   std::int64_t step = -1;
   std::size_t beyond = 0;
 };
 
-Fork fork_of(const Stretches& from, const Stretches& to) {
+Fork fork_of(const Segments& from, const Segments& to) {
   Fork fork{-1, to.size()};
   for (auto a = from.rbegin(), b = to.rbegin(); a != from.rend() && b != to.rend() && a->branch == b->branch;
        ++a, ++b) {
@@ -72,7 +72,7 @@ void add(std::vector<FeedArtefact>& artefacts, const Statement& row) {
 
 /// Whether anything in a table up to `row` lies beyond the fork in the lineage of `to`: nothing where it grew from the
 /// very branch that was read before.
-bool has_between(const Database& database, const char* table, const Stretches& to, const Fork& fork, std::int64_t row) {
+bool has_between(const Database& database, const char* table, const Segments& to, const Fork& fork, std::int64_t row) {
   Statement rows =
       database.prepare(std::string(table) + " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
   for (std::size_t i = std::min(fork.beyond + 1, to.size()); i-- > 0;) {
@@ -146,11 +146,11 @@ using Verdict = PieceReader::Verdict;
 /// a long run.
 void replay(const Database& database, std::int64_t rows_max, FeedBatch& batch) {
   Cursor::Replay& at = *batch.end.replay;
-  const Stretches lineage_now = lineage(database, batch.end.branch).value();
+  const Segments lineage_now = lineage(database, batch.end.branch).value();
   const auto judge = [&](const Statement& row) {
     const std::int64_t branch = row.integer(1), step = row.integer(2);
-    const bool counts = std::any_of(lineage_now.begin(), lineage_now.end(), [&](const Stretch& stretch) {
-      return stretch.branch == branch && step <= stretch.last_step;
+    const bool counts = std::any_of(lineage_now.begin(), lineage_now.end(), [&](const LineageSegment& segment) {
+      return segment.branch == branch && step <= segment.last_step;
     });
     return counts && step > at.fork_step ? Verdict::kTake : Verdict::kPassOver;
   };
@@ -158,14 +158,14 @@ void replay(const Database& database, std::int64_t rows_max, FeedBatch& batch) {
 }
 
 /// Whether anything up to `cursor` lies beyond a step of the lineage that was read.
-bool has_read_beyond(const Database& database, const Stretches& from, std::int64_t step, const Cursor& cursor) {
+bool has_read_beyond(const Database& database, const Segments& from, std::int64_t step, const Cursor& cursor) {
   for (const auto& [table, row] : {std::pair("metrics", cursor.rows.metrics), std::pair("events", cursor.rows.events),
                                    std::pair("artefacts", cursor.rows.artefacts)}) {
     Statement beyond = database.prepare(std::string("SELECT 1 FROM ") + table +
                                         " WHERE branch = ? AND step > ? AND step <= ? AND row <= ? LIMIT 1");
-    for (const Stretch& stretch : from) {
+    for (const LineageSegment& segment : from) {
       beyond.reset();
-      beyond.bind(1, stretch.branch).bind(2, step).bind(3, stretch.last_step).bind(4, row);
+      beyond.bind(1, segment.branch).bind(2, step).bind(3, segment.last_step).bind(4, row);
       if (beyond.step()) return true;
     }
   }
@@ -177,7 +177,7 @@ bool has_read_beyond(const Database& database, const Stretches& from, std::int64
 Feed::Feed(const std::string& run_dir) : database_(open_for_reading(run_dir)) {}
 
 FeedBatch Feed::next(const Cursor& cursor, std::int64_t rows_max) {
-  const Moment moment(database_);
+  const ReadTransaction transaction(database_);
   FeedBatch batch;
   batch.end = cursor;
   if (cursor.replay) {
@@ -190,8 +190,8 @@ FeedBatch Feed::next(const Cursor& cursor, std::int64_t rows_max) {
                 first_branch(database_, "artefacts", rows.artefacts)});
   if (branch == kNone) return batch;
   if (branch != cursor.branch) {
-    const Stretches from = cursor.branch < 0 ? Stretches() : lineage(database_, cursor.branch).value();
-    const Stretches to = lineage(database_, branch).value();
+    const Segments from = cursor.branch < 0 ? Segments() : lineage(database_, cursor.branch).value();
+    const Segments to = lineage(database_, branch).value();
     const Fork fork = fork_of(from, to);
     if (from.empty() || has_read_beyond(database_, from, fork.step, cursor)) batch.rewind_to = fork.step;
     batch.end.branch = branch;
@@ -253,7 +253,7 @@ std::int64_t last_metric_row(const std::string& run_dir) {
   }
 }
 
-void put_journal_away(const std::string& run_dir) {
+void checkpoint_wal(const std::string& run_dir) {
   try {
     const Database last(run_db_path(run_dir), Database::Mode::kWrite);
     last.prepare("PRAGMA journal_mode=DELETE").step();  // one file, as the writer leaves it without readers

@@ -72,8 +72,8 @@ struct FeedBatch {
 };
 
 /// Reads a run in the order it was written, also while it is written: the source of trackers. A point logged again at
-/// the same step is repeated. Used by one thread. Errors: SqliteError; may_pass() when the file is locked or does not
-/// exist yet.
+/// the same step is repeated. Used by one thread. Errors: SqliteError; is_transient() when the file is locked or does
+/// not exist yet.
 class Feed {
  public:
   explicit Feed(const std::string& run_dir);
@@ -97,6 +97,6 @@ std::int64_t last_metric_row(const std::string& run_dir);
 
 /// Call after the end of a run: checkpoints SQLite's journal, left by a reader that closed last, into run.db, if
 /// possible.
-void put_journal_away(const std::string& run_dir);
+void checkpoint_wal(const std::string& run_dir);
 
 }  // namespace runner::store

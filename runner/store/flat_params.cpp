@@ -35,15 +35,15 @@ std::string pack_leaves(const Node& recipe) {
 LeafPath::LeafPath(std::string_view path) {
   auto steps = core::parse_path(path);
   if (!steps) return;
-  places_.push_back({steps.value(), begin_of_line(core::path_text(steps.value()))});
+  candidates_.push_back({steps.value(), begin_of_line(core::path_text(steps.value()))});
   steps.value().push_back({"type", -1});
-  places_.push_back({steps.value(), begin_of_line(core::path_text(steps.value()))});
+  candidates_.push_back({steps.value(), begin_of_line(core::path_text(steps.value()))});
 }
 
 bool LeafPath::copy(std::string_view leaves, Node& recipe) const {
-  for (const Location& place : places_) {
+  for (const Candidate& candidate : candidates_) {
     // Not string_view::find(), which stops at the first character of each line.
-    const std::string& begin = place.begin_of_line;
+    const std::string& begin = candidate.begin_of_line;
     const void* found = memmem(leaves.data(), leaves.size(), begin.data(), begin.size());
     if (found == nullptr) continue;
     const auto at_byte = static_cast<std::size_t>(static_cast<const char*>(found) - leaves.data());
@@ -51,13 +51,13 @@ bool LeafPath::copy(std::string_view leaves, Node& recipe) const {
     auto node = core::parse_json(value.substr(0, value.find('\n')));
     if (!node) return false;
     Node* at = &recipe;
-    for (std::size_t i = 0; i + 1 < place.steps.size(); ++i) {
+    for (std::size_t i = 0; i + 1 < candidate.steps.size(); ++i) {
       if (!at->is_mapping()) *at = Node::mapping();
-      Node* below = at->find(place.steps[i].key);
-      at = below != nullptr ? below : &at->set(place.steps[i].key, Node::mapping());
+      Node* below = at->find(candidate.steps[i].key);
+      at = below != nullptr ? below : &at->set(candidate.steps[i].key, Node::mapping());
     }
     if (!at->is_mapping()) *at = Node::mapping();
-    at->set(place.steps.back().key, std::move(node).value());
+    at->set(candidate.steps.back().key, std::move(node).value());
     return true;
   }
   return false;

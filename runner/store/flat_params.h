@@ -23,11 +23,11 @@ class LeafPath {
   bool copy(std::string_view leaves, core::Node& recipe) const;
 
  private:
-  struct Location {
+  struct Candidate {
     std::vector<core::PathStep> steps;
     std::string begin_of_line;
   };
-  std::vector<Location> places_;  ///< the path itself, and its type
+  std::vector<Candidate> candidates_;  ///< the path itself, and its type
 };
 
 }  // namespace runner::store

@@ -34,14 +34,15 @@ std::vector<Series> all_series(const Database& database) {
   return all;
 }
 
-/// Newest stretch first; a step that an older stretch holds too is the newer one's.
-std::vector<SeriesPoint> points_of(const Database& database, std::int64_t series, const std::vector<Stretch>& lineage) {
+/// Newest segment first; a step that an older segment holds too is the newer one's.
+std::vector<SeriesPoint> points_of(const Database& database, std::int64_t series,
+                                   const std::vector<LineageSegment>& lineage) {
   std::vector<SeriesPoint> points;
   Statement rows = database.prepare(
       "SELECT step, value, time_ms FROM metrics WHERE branch = ? AND series = ? AND step <= ? ORDER BY step");
-  for (const Stretch& stretch : lineage) {
+  for (const LineageSegment& segment : lineage) {
     rows.reset();
-    rows.bind(1, stretch.branch).bind(2, series).bind(3, stretch.last_step);
+    rows.bind(1, segment.branch).bind(2, series).bind(3, segment.last_step);
     while (rows.step()) points.push_back({rows.integer(0), rows.real(1), rows.integer(2)});
   }
   if (lineage.size() > 1) {
@@ -58,7 +59,7 @@ SeriesSummary summarise(const Series& series, const std::vector<SeriesPoint>& po
   summary.name = series.name;
   summary.context = series.context;
   summary.points = static_cast<std::int64_t>(points.size());
-  summary.least = summary.most = std::numeric_limits<double>::quiet_NaN();
+  summary.minimum = summary.maximum = std::numeric_limits<double>::quiet_NaN();
   if (points.empty()) return summary;
   summary.first_step = points.front().step;
   summary.first = points.front().value;
@@ -66,8 +67,8 @@ SeriesSummary summarise(const Series& series, const std::vector<SeriesPoint>& po
   summary.last = points.back().value;
   for (const SeriesPoint& point : points) {
     if (std::isnan(point.value)) continue;
-    if (!(point.value >= summary.least)) summary.least = point.value, summary.least_step = point.step;
-    if (!(point.value <= summary.most)) summary.most = point.value, summary.most_step = point.step;
+    if (!(point.value >= summary.minimum)) summary.minimum = point.value, summary.minimum_step = point.step;
+    if (!(point.value <= summary.maximum)) summary.maximum = point.value, summary.maximum_step = point.step;
   }
   return summary;
 }
@@ -126,15 +127,15 @@ std::string name_of(const EventRow& event) {
   return event.kind + " " + (name != nullptr ? name->scalar_text() : "");
 }
 
-/// Those of one stretch after another, newest first; `all` as run.db holds them.
+/// Those of one segment after another, newest first; `all` as run.db holds them.
 template <typename Row>
-std::vector<Row> along(const std::vector<Row>& all, const std::vector<Stretch>& lineage) {
+std::vector<Row> along(const std::vector<Row>& all, const std::vector<LineageSegment>& lineage) {
   std::vector<Row> kept;
-  std::set<std::pair<std::int64_t, std::string>> said;  // by newer stretches
-  for (const Stretch& stretch : lineage) {
+  std::set<std::pair<std::int64_t, std::string>> said;  // by newer segments
+  for (const LineageSegment& segment : lineage) {
     std::vector<Row> of_stretch;
     for (const Row& event : all) {
-      if (event.branch != stretch.branch || event.step > stretch.last_step) continue;
+      if (event.branch != segment.branch || event.step > segment.last_step) continue;
       if (!said.contains({event.step, name_of(event)})) of_stretch.push_back(event);
     }
     for (const Row& event : of_stretch) said.emplace(event.step, name_of(event));
@@ -161,7 +162,7 @@ std::string why_of(const std::vector<EventRow>& events, const BranchRow& branch)
 }
 
 std::vector<BranchRow> all_branches(const Database& database, const std::vector<EventRow>& events,
-                                    const std::vector<Stretch>& newest) {
+                                    const std::vector<LineageSegment>& newest) {
   std::vector<BranchRow> branches;
   Statement rows = database.prepare("SELECT id, coalesce(parent, -1), step, time_ms FROM branches ORDER BY id");
   Statement own = database.prepare(
@@ -179,8 +180,8 @@ std::vector<BranchRow> all_branches(const Database& database, const std::vector<
       branch.last_step = own.integer(1);
     }
     branch.why = why_of(events, branch);
-    for (const Stretch& stretch : newest) {
-      if (stretch.branch == branch.id) branch.kept_to = std::min(stretch.last_step, branch.last_step);
+    for (const LineageSegment& segment : newest) {
+      if (segment.branch == branch.id) branch.kept_to = std::min(segment.last_step, branch.last_step);
     }
     branches.push_back(std::move(branch));
   }
@@ -205,8 +206,8 @@ std::int64_t newest_branch(const Database& database) {
   return newest.step() ? newest.integer(0) : 0;
 }
 
-core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_t branch) {
-  std::vector<Stretch> stretches;
+core::Result<std::vector<LineageSegment>> lineage(const Database& database, std::int64_t branch) {
+  std::vector<LineageSegment> segments;
   std::int64_t last_step = std::numeric_limits<std::int64_t>::max();
   Statement row = database.prepare("SELECT coalesce(parent, -1), step FROM branches WHERE id = ?");
   while (branch >= 0) {
@@ -216,25 +217,25 @@ core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_
       return core::Failure{database.path() + " has no branch " + std::to_string(branch),
                            last == 0 ? "it has one, 0" : "it has 0 to " + std::to_string(last)};
     }
-    stretches.push_back({branch, last_step});
+    segments.push_back({branch, last_step});
     last_step = std::min(last_step, row.integer(1));
     const std::int64_t parent = row.integer(0);
     if (parent >= branch)
       return core::Failure{database.path() + ": branch " + std::to_string(branch) + " grew from a later one", ""};
     branch = parent;
   }
-  return stretches;
+  return segments;
 }
 
-std::map<std::string, double> last_values(const Database& database, const std::vector<Stretch>& lineage) {
+std::map<std::string, double> last_values(const Database& database, const std::vector<LineageSegment>& lineage) {
   std::map<std::string, double> values;
   Statement row = database.prepare(
       "SELECT step, value FROM metrics WHERE branch = ? AND series = ? AND step <= ? ORDER BY step DESC LIMIT 1");
   for (const Series& series : all_series(database)) {
     std::optional<SeriesPoint> last;
-    for (const Stretch& stretch : lineage) {
+    for (const LineageSegment& segment : lineage) {
       row.reset();
-      row.bind(1, stretch.branch).bind(2, series.id).bind(3, stretch.last_step);
+      row.bind(1, segment.branch).bind(2, series.id).bind(3, segment.last_step);
       if (row.step() && (!last || row.integer(0) > last->step)) last = SeriesPoint{row.integer(0), row.real(1), 0};
     }
     if (last) values[series.key()] = last->value;
@@ -243,30 +244,30 @@ std::map<std::string, double> last_values(const Database& database, const std::v
 }
 
 std::vector<SeriesPoint> points_of(const Database& database, const std::string& name,
-                                   const std::vector<Stretch>& lineage) {
+                                   const std::vector<LineageSegment>& lineage) {
   const std::vector<Series> all = all_series(database);
   const Series* series = find_series(all, name, "train");
   if (series == nullptr) return {};
   return points_of(database, series->id, lineage);
 }
 
-std::int64_t last_step(const Database& database, const std::vector<Stretch>& lineage) {
+std::int64_t last_step(const Database& database, const std::vector<LineageSegment>& lineage) {
   std::int64_t step = lineage.size() > 1 ? lineage[1].last_step : 0;
   Statement metric = database.prepare("SELECT max(step) FROM metrics WHERE branch = ? AND series = ? AND step <= ?");
   Statement event = database.prepare("SELECT max(step) FROM events WHERE branch = ? AND step <= ?");
-  for (const Stretch& stretch : lineage) {
+  for (const LineageSegment& segment : lineage) {
     for (const Series& series : all_series(database)) {
       metric.reset();
-      metric.bind(1, stretch.branch).bind(2, series.id).bind(3, stretch.last_step);
+      metric.bind(1, segment.branch).bind(2, series.id).bind(3, segment.last_step);
       if (metric.step()) step = std::max(step, metric.integer(0));
     }
     event.reset();
-    if (event.bind(1, stretch.branch).bind(2, stretch.last_step).step()) step = std::max(step, event.integer(0));
+    if (event.bind(1, segment.branch).bind(2, segment.last_step).step()) step = std::max(step, event.integer(0));
   }
   return step;
 }
 
-core::Result<std::vector<Stretch>> read_lineage(const std::string& run_dir, std::int64_t branch) {
+core::Result<std::vector<LineageSegment>> read_lineage(const std::string& run_dir, std::int64_t branch) {
   auto opened = open_run(run_dir);
   if (!opened) return opened.failure();
   try {
@@ -281,11 +282,11 @@ std::string branch_folder(const std::string& run_dir, std::int64_t branch) {
 }
 
 std::string branch_file(const std::string& run_dir, const std::string& name, std::int64_t branch) {
-  const auto stretches = read_lineage(run_dir, branch);
+  const auto segments = read_lineage(run_dir, branch);
   std::error_code ignored;
-  if (stretches) {
-    for (const Stretch& stretch : stretches.value()) {
-      const std::string path = branch_folder(run_dir, stretch.branch) + "/" + name;
+  if (segments) {
+    for (const LineageSegment& segment : segments.value()) {
+      const std::string path = branch_folder(run_dir, segment.branch) + "/" + name;
       if (std::filesystem::exists(path, ignored)) return path;
     }
   }
@@ -300,11 +301,11 @@ core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t b
     const Database& database = opened.value();
     const auto newest = lineage(database, newest_branch(database));
     if (!newest) return newest.failure();
-    const auto stretches = branch < 0 ? newest : lineage(database, branch);
-    if (!stretches) return stretches.failure();
+    const auto segments = branch < 0 ? newest : lineage(database, branch);
+    if (!segments) return segments.failure();
     RunDetails details;
     for (const Series& series : all_series(database)) {
-      const std::vector<SeriesPoint> points = points_of(database, series.id, stretches.value());
+      const std::vector<SeriesPoint> points = points_of(database, series.id, segments.value());
       if (!points.empty()) details.series.push_back(summarise(series, points));
     }
     details.events = all_events(database);
@@ -326,12 +327,12 @@ core::Result<std::vector<SeriesPoint>> read_series(const std::string& run_dir, c
   if (!opened) return opened.failure();
   try {
     const Database& database = opened.value();
-    const auto stretches = lineage(database, branch < 0 ? newest_branch(database) : branch);
-    if (!stretches) return stretches.failure();
+    const auto segments = lineage(database, branch < 0 ? newest_branch(database) : branch);
+    if (!segments) return segments.failure();
     const std::vector<Series> all = all_series(database);
     const Series* series = find_series(all, name, context);
     if (series == nullptr) return no_series(run_dir, all, series_key(name, context));
-    return points_of(database, series->id, stretches.value());
+    return points_of(database, series->id, segments.value());
   } catch (const SqliteError& error) {
     return core::Failure{error.what(), ""};
   }
@@ -343,13 +344,13 @@ core::Result<std::vector<NamedSeries>> read_all_series(const std::string& run_di
   if (!opened) return opened.failure();
   try {
     const Database& database = opened.value();
-    const auto stretches = lineage(database, newest_branch(database));
-    if (!stretches) return stretches.failure();
+    const auto segments = lineage(database, newest_branch(database));
+    if (!segments) return segments.failure();
     std::vector<NamedSeries> all;
     for (const Series& series : all_series(database)) {
       std::string name = series.key();
       if (!wanted(name)) continue;
-      auto points = points_of(database, series.id, stretches.value());
+      auto points = points_of(database, series.id, segments.value());
       if (!points.empty()) all.push_back({std::move(name), std::move(points)});
     }
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -369,9 +370,9 @@ core::Result<std::vector<Row>> read_along(const std::string& run_dir, std::int64
   if (!opened) return opened.failure();
   try {
     const Database& database = opened.value();
-    const auto stretches = lineage(database, branch < 0 ? newest_branch(database) : branch);
-    if (!stretches) return stretches.failure();
-    return along(all(database), stretches.value());
+    const auto segments = lineage(database, branch < 0 ? newest_branch(database) : branch);
+    if (!segments) return segments.failure();
+    return along(all(database), segments.value());
   } catch (const SqliteError& error) {
     return core::Failure{error.what(), ""};
   }

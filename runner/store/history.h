@@ -17,14 +17,14 @@ core::Result<Database> open_run(const std::string& run_dir);
 
 std::int64_t newest_branch(const Database& database);
 /// The branch itself first, then what it grew from. Failure when there is no such branch.
-core::Result<std::vector<Stretch>> lineage(const Database& database, std::int64_t branch);
+core::Result<std::vector<LineageSegment>> lineage(const Database& database, std::int64_t branch);
 /// By `name`, or `context/name` where the context is not "train".
-std::map<std::string, double> last_values(const Database& database, const std::vector<Stretch>& lineage);
+std::map<std::string, double> last_values(const Database& database, const std::vector<LineageSegment>& lineage);
 /// Of a metric that is called by its name, or as last_values() calls it; none where the run has no such metric.
 std::vector<SeriesPoint> points_of(const Database& database, const std::string& name,
-                                   const std::vector<Stretch>& lineage);
+                                   const std::vector<LineageSegment>& lineage);
 /// The furthest step of metrics and events.
-std::int64_t last_step(const Database& database, const std::vector<Stretch>& lineage);
+std::int64_t last_step(const Database& database, const std::vector<LineageSegment>& lineage);
 
 struct NamedSeries {
   std::string name;  ///< as last_values() calls it

@@ -19,7 +19,7 @@ Database& InMemoryRun::begin(const std::string& run_dir) {
     empty();
   } else {
     database_.emplace(Database::in_memory(image_));
-    database_->keep_statements();
+    database_->cache_statements();
   }
   run_dir_ = run_dir;
   return *database_;

@@ -94,7 +94,7 @@ Lock take_lock(int descriptor) {
   return fcntl(descriptor, F_OFD_SETLK, &lock) == 0 ? Lock::kTaken : classify(errno);
 }
 
-Lock look_at_lock(int descriptor) {
+Lock read_lock(int descriptor) {
   struct flock lock {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
@@ -203,7 +203,7 @@ void Lease::release() {
 std::optional<LeaseOwner> live_owner(const std::string& run_dir, const core::Clock& clock) {
   const Descriptor file(open(path_of(run_dir).c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return std::nullopt;
-  const Lock lock = look_at_lock(file.get());
+  const Lock lock = read_lock(file.get());
   const std::optional<Content> content = read(file.get());
   if (lock == Lock::kHeld) return content ? content->owner : LeaseOwner{"this host", 0, 0, 0};
   if (content && alive_by_text(*content, lock, clock)) return content->owner;

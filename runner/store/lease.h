@@ -21,7 +21,7 @@ struct LeaseOwner {
   std::int64_t heartbeat_ms = 0;
 };
 
-/// The right to write a run: the file `lease` in its folder, locked as long as the holder lives and naming the is.
+/// The right to write a run: the file `lease` in its folder, locked as long as its holder lives, and naming it.
 ///
 /// The lock is a lock of the open file (F_OFD_SETLK): the kernel drops it with the process, so a crash frees the run at
 /// once on the same host, and readers can ask for it without taking it. Hosts that do not share locks see the

@@ -55,7 +55,7 @@ RunDbWriter::RunDbWriter(Start start, Lease& lease, const core::Clock& clock)
   for (const Batch::Series& series : start_.series) ids_[{series.name, series.context}] = series.id;
   durable_row_ = row_;
   handed_row_ = row_;
-  beaten_ns_ = clock_.monotonic_ns();
+  heartbeat_ns_ = clock_.monotonic_ns();
   if (!is_light()) begin_thread();
 }
 
@@ -98,7 +98,7 @@ std::int64_t RunDbWriter::branch() const {
   return branch_;
 }
 
-void RunDbWriter::go_back(std::int64_t step) {
+void RunDbWriter::rewind(std::int64_t step) {
   const std::int64_t now = clock_.wall_ms();
   const std::lock_guard lock(mutex_);
   throw_if_failed_locked();
@@ -129,7 +129,7 @@ void RunDbWriter::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t 
   work_.notify_one();
   while (!room_.wait_for(lock, std::chrono::milliseconds(kRetryMs), has_room)) {
     throw_if_full_for_too_long_locked();
-    if (full_since_ns_ < 0 || !patience_.give_up || !patience_.give_up()) continue;
+    if (full_since_ns_ < 0 || !disk_timeout_.give_up || !disk_timeout_.give_up()) continue;
     throw core::RunError("the disk does not accept " + run_db_path(start_.run_dir) + ", and the metrics buffer is full",
                          "free some space; the same command then resumes", core::kExitResumable);
   }
@@ -139,18 +139,18 @@ void RunDbWriter::wait_for_room(std::unique_lock<std::mutex>& lock, std::size_t 
 void RunDbWriter::throw_if_full_for_too_long_locked() const {
   if (full_since_ns_ < 0) return;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - full_since_ns_) / kNsPerMs;
-  if (waited_ms < patience_.ms) return;
+  if (waited_ms < disk_timeout_.ms) return;
   throw core::RunError("the disk has not accepted " + run_db_path(start_.run_dir) + " for " +
                            core::format_duration(static_cast<double>(waited_ms) / 1000.0),
-                       std::string(patience_.ms > 0 ? "free some space, or raise checkpoint.full_disk_timeout"
-                                                    : "free some space, or set checkpoint.on_full_disk: wait") +
+                       std::string(disk_timeout_.ms > 0 ? "free some space, or raise checkpoint.full_disk_timeout"
+                                                        : "free some space, or set checkpoint.on_full_disk: wait") +
                            "; the same command then resumes",
                        core::kExitResumable);
 }
 
-void RunDbWriter::set_patience(DiskPatience patience) {
+void RunDbWriter::set_disk_timeout(DiskTimeout timeout) {
   const std::lock_guard lock(mutex_);
-  patience_ = std::move(patience);
+  disk_timeout_ = std::move(timeout);
 }
 
 void RunDbWriter::event(const std::string& kind, std::int64_t step, std::string data) {
@@ -179,7 +179,7 @@ std::int64_t RunDbWriter::last_row() const {
   return handed_row_;
 }
 
-std::int64_t RunDbWriter::flush_durable(std::int64_t patience_ms) {
+std::int64_t RunDbWriter::flush_durable(std::int64_t timeout_ms) {
   begin_thread();
   std::unique_lock lock(mutex_);
   throw_if_failed_locked();
@@ -188,7 +188,7 @@ std::int64_t RunDbWriter::flush_durable(std::int64_t patience_ms) {
   while (flush_done_ < ticket) {
     done_.wait_for(lock, std::chrono::milliseconds(kRetryMs));
     throw_if_failed_locked();
-    if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > patience_ms * kNsPerMs) {
+    if (stuck_since_ns_ >= 0 && clock_.monotonic_ns() - stuck_since_ns_ > timeout_ms * kNsPerMs) {
       const std::string path = run_db_path(start_.run_dir);
       if (full_since_ns_ < 0) {
         throw core::RunError("another program holds a lock on " + path,
@@ -237,8 +237,8 @@ void RunDbWriter::run() {
   try {
     while (true) {
       Batch batch = next_batch();
-      if (!commit_with_patience(batch)) break;
-      if (!beat()) break;
+      if (!commit_with_retry(batch)) break;
+      if (!heartbeat()) break;
       if (batch.ending) {
         join_files();
         database_.reset();
@@ -249,7 +249,7 @@ void RunDbWriter::run() {
   } catch (const SqliteError& error) {
     // A write may meet the damage before check_record() does.
     const core::RunError& known = error;
-    const core::RunError seen = opened_ && error.is_damage() ? overwritten(run_db_path(start_.run_dir)) : known;
+    const core::RunError seen = opened_ && error.is_corrupt() ? overwritten(run_db_path(start_.run_dir)) : known;
     fail(seen.what(), seen.hint(), seen.exit_code());
   } catch (const core::RunError& error) {
     fail(error.what(), error.hint(), error.exit_code());
@@ -267,7 +267,7 @@ void RunDbWriter::join_files() {
   try {
     database_->execute("PRAGMA journal_mode=DELETE");
   } catch (const SqliteError& error) {
-    if (!error.may_pass()) throw;
+    if (!error.is_transient()) throw;
   }
 }
 
@@ -298,8 +298,8 @@ void RunDbWriter::verify_record() const {
     Statement check = database.prepare("PRAGMA quick_check(1)");
     if (check.step() && check.text(0) == "ok") return;
   } catch (const SqliteError& error) {
-    if (error.may_pass()) return;
-    if (!error.is_damage()) throw;
+    if (error.is_transient()) return;
+    if (!error.is_corrupt()) throw;
   }
   throw overwritten(path);
 }
@@ -317,7 +317,7 @@ Batch RunDbWriter::next_batch() {
   return batch;
 }
 
-bool RunDbWriter::commit_with_patience(Batch& batch) {
+bool RunDbWriter::commit_with_retry(Batch& batch) {
   const std::int64_t since_ns = clock_.monotonic_ns();
   bool told = false, refuses = false;
   while (true) {
@@ -329,7 +329,7 @@ bool RunDbWriter::commit_with_patience(Batch& batch) {
       const bool is_new = !database_;
       if (is_new) {
         database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
-        database_->keep_statements();
+        database_->cache_statements();
       }
       opened_ = true;
       const bool writes = !batch.empty() || batch.flush_ticket > 0;
@@ -337,14 +337,14 @@ bool RunDbWriter::commit_with_patience(Batch& batch) {
       if (writes || !is_new) check_record();  // a record that was opened this moment is in its place
       break;
     } catch (const SqliteError& error) {
-      if (!error.may_pass()) throw;
-      refuses = error.is_of_disk();
+      if (!error.is_transient()) throw;
+      refuses = error.is_disk_error();
       if (!told) core::log_warning(std::string(error.what()) + "; metrics are kept in memory meanwhile");
       told = true;
       // A refused unlock leaves a connection that waits for itself; a new one starts clean.
       if (!error.is_full()) database_.reset();
     }
-    if (!beat()) return false;
+    if (!heartbeat()) return false;
     std::unique_lock lock(mutex_);
     stuck_since_ns_ = since_ns;
     full_since_ns_ = refuses ? since_ns : -1;
@@ -368,8 +368,8 @@ bool RunDbWriter::give_up(const Batch& batch, std::int64_t since_ns) const {
   if (!ending) return false;
   const std::int64_t waited_ms = (clock_.monotonic_ns() - since_ns) / kNsPerMs;
   const bool waits_longer = ending->status == RunStatus::kFinished && full_since_ns_ >= 0 &&
-                            patience_.ms != DiskPatience{}.ms;  // else the timeout is unknown
-  return waited_ms >= (waits_longer ? std::max(patience_.ms, kFinishPatienceMs) : kFinishPatienceMs);
+                            disk_timeout_.ms != DiskTimeout{}.ms;  // else the timeout is unknown
+  return waited_ms >= (waits_longer ? std::max(disk_timeout_.ms, kFinishTimeoutMs) : kFinishTimeoutMs);
 }
 
 /// Of a run that ended before there was a file: without the journal that a reader beside us would need.
@@ -482,10 +482,10 @@ void RunDbWriter::sync_folder_once() {
   folder_durable_ = true;
 }
 
-bool RunDbWriter::beat() {
+bool RunDbWriter::heartbeat() {
   const std::int64_t now_ns = clock_.monotonic_ns();
-  if (now_ns - beaten_ns_ < kHeartbeatMs * kNsPerMs) return true;
-  beaten_ns_ = now_ns;
+  if (now_ns - heartbeat_ns_ < kHeartbeatMs * kNsPerMs) return true;
+  heartbeat_ns_ = now_ns;
   if (lease_.heartbeat(clock_)) return true;
   fail(start_.run_dir + " was taken over by another process while this one did not respond",
        "the run continues there; this process stops writing", core::kExitFailed);

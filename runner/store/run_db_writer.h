@@ -79,7 +79,7 @@ class RunDbWriter {
   static constexpr std::int64_t kCommitIntervalMs = 500;
   static constexpr std::int64_t kRetryMs = 100;
   static constexpr std::int64_t kVerifyBytesMax = 256 << 20;  ///< a larger run.db is not read through at the end
-  static constexpr std::int64_t kFinishPatienceMs = 10'000;   ///< minimum time that the end waits for a full disk
+  static constexpr std::int64_t kFinishTimeoutMs = 10'000;    ///< minimum time that the end waits for a full disk
 
   struct Start {
     std::string run_dir;
@@ -97,14 +97,14 @@ class RunDbWriter {
 
   MetricId metric(const std::string& name, const std::string& context);
   std::int64_t branch() const;
-  void go_back(std::int64_t step);
+  void rewind(std::int64_t step);
   void log(std::int64_t step, std::span<const MetricValue> values);
   void event(const std::string& kind, std::int64_t step, std::string data);
   void artefact(const std::string& kind, std::int64_t step, std::string path, std::string data);
   void set_summary(std::string json);
   std::int64_t last_row() const;
-  std::int64_t flush_durable(std::int64_t patience_ms);
-  void set_patience(DiskPatience patience);
+  std::int64_t flush_durable(std::int64_t timeout_ms);
+  void set_disk_timeout(DiskTimeout timeout);
   /// Writes the rest and ends the thread. False when the disk did not accept it.
   bool finish(RunStatus status, const std::string& reason);
   void throw_if_failed() const;
@@ -115,7 +115,7 @@ class RunDbWriter {
   void begin_thread_if_due();
   void run();
   Batch next_batch();
-  bool commit_with_patience(Batch& batch);
+  bool commit_with_retry(Batch& batch);
   void commit(Batch& batch);
   std::int64_t put(const Database& database, const Batch& batch) const;
   void write_whole(Batch& batch);
@@ -129,7 +129,7 @@ class RunDbWriter {
   void join_files();
   void check_record();
   void verify_record() const;
-  bool beat();
+  bool heartbeat();
 
   const Start start_;
   Lease& lease_;
@@ -142,7 +142,7 @@ class RunDbWriter {
   std::int64_t flush_wanted_ = 0, flush_done_ = 0, durable_row_ = 0;  // guarded by mutex_
   std::int64_t handed_row_ = 0;                                       // guarded by mutex_
   std::int64_t stuck_since_ns_ = -1, full_since_ns_ = -1;             // guarded by mutex_
-  DiskPatience patience_;                                             // guarded by mutex_
+  DiskTimeout disk_timeout_;                                          // guarded by mutex_
   std::int64_t branch_;                                               // guarded by mutex_
   bool ended_ = false, complete_ = false;                             // guarded by mutex_
   std::optional<core::RunError> failure_;                             // guarded by mutex_
@@ -151,7 +151,7 @@ class RunDbWriter {
   // The thread's own.
   std::optional<Database> database_;
   std::int64_t row_ = 0;
-  std::int64_t beaten_ns_ = 0;
+  std::int64_t heartbeat_ns_ = 0;
   std::int64_t record_bytes_ = 0;  // of run.db when it was last looked at: it never becomes shorter
   bool opened_ = false, folder_durable_ = false;
   std::thread thread_;

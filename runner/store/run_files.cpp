@@ -56,7 +56,7 @@ std::int64_t last_write_ms(const Database& database) {
 }
 
 void read_database(Database& database, const std::vector<std::string>& metrics, RunRecord& record) {
-  const Moment moment(database);
+  const ReadTransaction transaction(database);
   RunSummary& run = record.run;
   read_info(database, run);
   run.branch = newest_branch(database);

@@ -119,7 +119,7 @@ std::unordered_map<std::string, RunIndex::Row> RunIndex::load() const {
       rows.emplace(all.text(0), std::move(row));
     }
   } catch (const SqliteError& error) {
-    if (!error.is_damage()) return {};
+    if (!error.is_corrupt()) return {};
     core::log_debug(std::string(error.what()) + "; the index is rebuilt");
     remove_damaged(path());
     return {};
@@ -184,7 +184,7 @@ void RunIndex::store(const std::vector<std::pair<std::string, Row>>& changed,
     transaction.commit();
   } catch (const SqliteError& error) {
     core::log_debug(std::string(error.what()) + "; the list was read without an index");
-    if (error.is_damage()) remove_damaged(path());
+    if (error.is_corrupt()) remove_damaged(path());
   }
 }
 

@@ -82,8 +82,9 @@ std::optional<RunSummary> newest_unfinished(const std::string& output_dir, const
 struct SeriesSummary {
   std::string name, context;
   std::int64_t points = 0, first_step = 0, last_step = 0;
-  double first = 0, last = 0, least = 0, most = 0;  ///< `least` and `most` without NaN; NaN when nothing else is there
-  std::int64_t least_step = 0, most_step = 0;
+  double first = 0, last = 0, minimum = 0,
+         maximum = 0;  ///< `minimum` and `maximum` without NaN; NaN when nothing else is there
+  std::int64_t minimum_step = 0, maximum_step = 0;
   std::string key() const { return series_key(name, context); }
 };
 
@@ -118,13 +119,13 @@ struct RunDetails {
 core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t branch = -1);
 
 /// One stretch of a lineage: what belongs to `branch` up to and with `last_step`.
-struct Stretch {
+struct LineageSegment {
   std::int64_t branch;
   std::int64_t last_step;
 };
 
 /// The branch (-1: the newest) first, then what it grew from. Failure: no such run or branch.
-core::Result<std::vector<Stretch>> read_lineage(const std::string& run_dir, std::int64_t branch = -1);
+core::Result<std::vector<LineageSegment>> read_lineage(const std::string& run_dir, std::int64_t branch = -1);
 
 /// The folder of a branch's own files: the run folder for the first one, `branches/2` in it for others.
 std::string branch_folder(const std::string& run_dir, std::int64_t branch);

@@ -58,7 +58,7 @@ class Writer final : public RunWriter {
   const std::string& run_dir() const override { return run_dir_; }
   const std::string& run_id() const override { return run_id_; }
   std::int64_t branch() const override { return db_writer_.branch(); }
-  void go_back(std::int64_t step) override { db_writer_.go_back(step); }
+  void rewind(std::int64_t step) override { db_writer_.rewind(step); }
 
   MetricId metric(const std::string& name, const std::string& context) override {
     return db_writer_.metric(name, context);
@@ -71,10 +71,10 @@ class Writer final : public RunWriter {
     db_writer_.artefact(kind, step, within(run_dir_, path), core::to_json(data, -1));
   }
   std::int64_t last_row() const override { return db_writer_.last_row(); }
-  std::int64_t flush_durable(std::int64_t patience_ms) override { return db_writer_.flush_durable(patience_ms); }
+  std::int64_t flush_durable(std::int64_t timeout_ms) override { return db_writer_.flush_durable(timeout_ms); }
   void set_summary(core::Node summary) override { db_writer_.set_summary(core::to_json(summary, -1)); }
 
-  void set_patience(DiskPatience patience) override { db_writer_.set_patience(std::move(patience)); }
+  void set_disk_timeout(DiskTimeout timeout) override { db_writer_.set_disk_timeout(std::move(timeout)); }
 
   bool finish(RunStatus status, const std::string& reason) override {
     if (finished_) return complete_;

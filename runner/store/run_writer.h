@@ -50,7 +50,7 @@ struct ResumePoint {
 };
 
 /// Timeout for a full disk. Logged data wait in memory meanwhile.
-struct DiskPatience {
+struct DiskTimeout {
   std::int64_t ms = std::numeric_limits<std::int64_t>::max();
   std::function<bool()> give_up = {};  ///< polled while waiting for room in the queue; true ends the wait
 };
@@ -78,7 +78,7 @@ class RunWriter {
   virtual std::int64_t branch() const = 0;
   /// Rewinds to a step of the current branch: later logs belong to a new branch from there; everything beyond that step
   /// stays with the old one. Only for the logging thread.
-  virtual void go_back(std::int64_t step) = 0;
+  virtual void rewind(std::int64_t step) = 0;
 
   /// Registers a series; the same name and context give the same id. Not for the hot path.
   virtual MetricId metric(const std::string& name, const std::string& context = "train") = 0;
@@ -95,12 +95,12 @@ class RunWriter {
   /// Number of the last queued metric row; it may not be on disk yet.
   virtual std::int64_t last_row() const = 0;
   /// Blocks until everything queued so far is on disk (synchronous=EXTRA). Returns the last metric row's id. RunError
-  /// (exit status 75) when the disk was full for `patience_ms`.
-  virtual std::int64_t flush_durable(std::int64_t patience_ms = kFlushPatienceMs) = 0;
-  static constexpr std::int64_t kFlushPatienceMs = 60'000;
+  /// (exit status 75) when the disk was full for `timeout_ms`.
+  virtual std::int64_t flush_durable(std::int64_t timeout_ms = kFlushTimeoutMs) = 0;
+  static constexpr std::int64_t kFlushTimeoutMs = 60'000;
   /// Key figures for lists: final metrics, steps, seconds. May be called more than once.
   virtual void set_summary(core::Node summary) = 0;
-  virtual void set_patience(DiskPatience patience) = 0;
+  virtual void set_disk_timeout(DiskTimeout timeout) = 0;
   /// Drains, writes the status, releases the lease. `reason` is shown by `runs show`. Waits for a full disk: for the
   /// timeout if the run has finished, else ten seconds. False when that failed, which is reported; the run then shows
   /// as crashed.

@@ -34,7 +34,7 @@ void SystemMetrics::begin() {
 }
 
 void SystemMetrics::begin_if_late() {
-  if (clock_.monotonic_ns() - made_ns_ < kLate_ms * 1'000'000) return;
+  if (clock_.monotonic_ns() - made_ns_ < kLateMs * 1'000'000) return;
   begins_late_ = false;
   begin();
 }

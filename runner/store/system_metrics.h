@@ -23,7 +23,7 @@ inline constexpr const char* kSystemContext = "system";  ///< of the series that
 
 struct SystemMetricsOptions {
   double interval_s = 0;     ///< 0 disables it
-  bool begins_late = false;  ///< start with the first step after kLate_ms, for a run that may end before
+  bool begins_late = false;  ///< start with the first step after kLateMs, for a run that may end before
   int rank = 0;              ///< the others only watch their GPU, and hand its readings to rank 0
   std::string gpu = "";      ///< PCI address of this process's GPU; "": it trains on the CPU
 };
@@ -33,7 +33,7 @@ class SystemMetrics {
  public:
   /// `run` must outlive this.
   SystemMetrics(RunWriter& run, SystemMetricsOptions options, const core::Clock& clock);
-  static constexpr std::int64_t kLate_ms = 500;
+  static constexpr std::int64_t kLateMs = 500;
   ~SystemMetrics();
   SystemMetrics(const SystemMetrics&) = delete;
   SystemMetrics& operator=(const SystemMetrics&) = delete;

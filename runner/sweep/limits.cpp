@@ -18,11 +18,11 @@ bool has_limits(const Sweep& sweep) {
          stop.regret_bound;
 }
 
-std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t worked_ms,
+std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters& counters, std::int64_t worked_ms,
                           RegretMonitor& regret) {
   const auto& stop = sweep.config().stop;
   if (stop.target) {
-    const auto front = tally.front();
+    const auto front = counters.front();
     if (!front.empty() && sweep.signed_value(*front.front().value) <= sweep.signed_value(*stop.target)) {
       return "target " + number(*stop.target) + " is reached by variant " + std::to_string(front.front().variant);
     }
@@ -30,7 +30,7 @@ std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters&
   if (stop.max_time && static_cast<double>(worked_ms) >= *stop.max_time * 1000) {
     return "max_time " + core::format_duration(*stop.max_time) + " is over";
   }
-  const Spent& spent = tally.spent();
+  const Spent& spent = counters.spent();
   const auto used_up = [](const char* name, std::int64_t used, double limit) {
     return std::string(name) + " " + std::to_string(std::llround(limit)) + " is used up: " + std::to_string(used);
   };
@@ -43,7 +43,7 @@ std::string reached_limit(const Sweep& sweep, Study& study, const StudyCounters&
   if (stop.max_tokens && static_cast<double>(spent.tokens) >= *stop.max_tokens) {
     return used_up("max_tokens", spent.tokens, *stop.max_tokens);
   }
-  if (stop.patience && tally.without_improvement() >= *stop.patience) {
+  if (stop.patience && counters.without_improvement() >= *stop.patience) {
     return "patience " + std::to_string(*stop.patience) + " is used up: no better variant since";
   }
   if (stop.regret_bound) {

@@ -11,17 +11,17 @@ using components::sampler::Observation;
 constexpr std::uint64_t kPurpose = 3;  // of members beyond what the sampler has
 
 /// A generation is to be whole: what a grid or a list does not fill is drawn.
-std::optional<Stretch> next_stretch(const Sweep& sweep, const std::vector<Observation>& observations) {
+std::optional<Segment> next_segment(const Sweep& sweep, const std::vector<Observation>& observations) {
   const Population& population = *sweep.population();
   const auto number = static_cast<std::int64_t>(observations.size());
   if (number >= population.size()) return population.next(observations);
   auto point = sweep.sampler().propose(observations);
   if (!point) {
-    components::sampler::CounterRng draws(population.seed(), number, kPurpose);
-    point = components::sampler::draw_allowed(sweep.space(), draws);
+    components::sampler::CounterRng rng(population.seed(), number, kPurpose);
+    point = components::sampler::draw_allowed(sweep.space(), rng);
   }
   if (!point) return std::nullopt;
-  return Stretch{*std::move(point), -1, population.end_of_generation(0)};
+  return Segment{*std::move(point), -1, population.end_of_generation(0)};
 }
 
 }  // namespace
@@ -31,16 +31,16 @@ bool next_variant_waits(const Sweep& sweep, const std::vector<Observation>& obse
 }
 
 std::optional<Variant> next_variant(const Sweep& sweep, const std::vector<Observation>& observations) {
-  std::optional<Stretch> stretch;
+  std::optional<Segment> segment;
   if (sweep.population() != nullptr) {
-    stretch = next_stretch(sweep, observations);
+    segment = next_segment(sweep, observations);
   } else if (const auto point = sweep.sampler().propose(observations)) {
-    stretch = Stretch{*point, -1, 0};
+    segment = Segment{*point, -1, 0};
   }
-  if (!stretch) return std::nullopt;
-  const std::string text = sweep.space().text(stretch->point);
-  return Variant{static_cast<std::int64_t>(observations.size()), std::move(stretch->point), text, stretch->parent,
-                 stretch->until};
+  if (!segment) return std::nullopt;
+  const std::string text = sweep.space().text(segment->point);
+  return Variant{static_cast<std::int64_t>(observations.size()), std::move(segment->point), text, segment->parent,
+                 segment->until};
 }
 
 }  // namespace runner::sweep

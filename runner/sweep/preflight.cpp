@@ -55,13 +55,13 @@ double end_of(const Dimension& dimension, bool high) {
 }
 
 /// An allowed point in which the dimension is active and has this value, near the corner if possible.
-std::optional<Point> point_with(const RecipeSpace& space, std::size_t varied, double value, CounterRng& draws) {
+std::optional<Point> point_with(const RecipeSpace& space, std::size_t varied, double value, CounterRng& rng) {
   const std::vector<Dimension>& dimensions = space.dimensions();
   const auto fits = [&](const Point& point) { return !std::isnan(point[varied]) && space.allows(point); };
   Point point = make_point(space, [&](std::size_t i) { return i == varied ? value : end_of(dimensions[i], false); });
   for (int i = 0; i < kTriesMax && !fits(point); ++i) {
     point = make_point(space, [&](std::size_t j) {
-      const double drawn = dimensions[j].quantile(draws.uniform());
+      const double drawn = dimensions[j].quantile(rng.uniform());
       return j == varied ? value : drawn;
     });
   }
@@ -87,15 +87,15 @@ std::vector<Point> chosen_points(const RecipeSpace& space) {
         make_point(space, [&](std::size_t i) { return end_of(dimensions[i], (corner >> (i % axes)) & 1U); }));
   }
   std::erase_if(points, [&space](const Point& point) { return !space.allows(point); });
-  CounterRng draws(0, 0, kPurpose);
+  CounterRng rng(0, 0, kPurpose);
   const std::int64_t most = std::max<std::int64_t>(kVariantsMax / static_cast<std::int64_t>(dimensions.size()), 2);
   for (std::size_t varied = 0; varied < dimensions.size(); ++varied) {
     for (const double value : ends_of(dimensions[varied], most)) {
-      if (auto point = point_with(space, varied, value, draws)) points.push_back(*std::move(point));
+      if (auto point = point_with(space, varied, value, rng)) points.push_back(*std::move(point));
     }
   }
   for (int i = 0; i < kDrawn; ++i) {
-    auto point = components::sampler::draw_allowed(space, draws);
+    auto point = components::sampler::draw_allowed(space, rng);
     if (!point) break;
     points.push_back(*std::move(point));
   }
@@ -112,7 +112,7 @@ struct Problem {
 
 /// What is left of a message without its numbers: 64 draws that are too large are one problem.
 std::string kind_of(const core::Diagnostic& one) {
-  std::string text = one.place.text() + one.message;
+  std::string text = one.location.text() + one.message;
   std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == '-' || c == 'e'; });
   return text;
 }
@@ -165,15 +165,16 @@ void find_idle_variables(const Sweep& sweep, const std::vector<Point>& points, c
     std::erase_if(examples, [i](const Point& point) { return std::isnan(point[i]); });
     const auto matters_here = [&](const Point& point) { return matters(sweep, i, point); };
     if (examples.empty() || std::any_of(examples.begin(), examples.end(), matters_here)) continue;
-    diagnostics.warning(parts[i].place, parts[i].dimension.name + " has no effect on training",
+    diagnostics.warning(parts[i].location, parts[i].dimension.name + " has no effect on training",
                         "refer to it as in ${" + parts[i].paths.front() + "}");
   }
 }
 
 }  // namespace
 
-Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
-                     core::Diagnostics& diagnostics) {
+Preflight check_variants(const Sweep& sweep,
+                         const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
+                         core::Diagnostics& diagnostics) {
   const RecipeSpace& space = sweep.space();
   Preflight result;
   Walked walked = first_points(space);
@@ -197,7 +198,7 @@ Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve:
                             ": some repeat, with the same result",
                         "remove n_trials to try each once; use replicates for several seeds");
   }
-  space.find_idle(points, diagnostics);
+  space.warn_ineffective(points, diagnostics);
   find_idle_variables(sweep, points, diagnostics);
   std::vector<Problem> problems;
   for (const Point& point : points) {

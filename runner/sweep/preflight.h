@@ -19,7 +19,8 @@ inline constexpr std::int64_t kVariantsMax = 1000;
 /// Checks and plans variants: all of a space with at most kVariantsMax, else the corners, each choice and both ends of
 /// the rest wherever they are active, and a fixed sample. Parameters and constraints without effect are warnings. Each
 /// error is reported once, at its location, with the first variant and the number of others that have it.
-Preflight look_ahead(const Sweep& sweep, const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
-                     core::Diagnostics& diagnostics);
+Preflight check_variants(const Sweep& sweep,
+                         const std::function<void(const resolve::Recipe&, core::Diagnostics&)>& plan,
+                         core::Diagnostics& diagnostics);
 
 }  // namespace runner::sweep

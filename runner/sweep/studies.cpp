@@ -48,7 +48,7 @@ core::Result<std::unique_ptr<Study>> open_study(const std::string& output_dir, c
                                                 const std::string& name) {
   const std::string folder = sweeps_dir(output_dir) + "/" + name;
   if (!address.empty()) {
-    if (auto pointed = point_at_study(folder, address, name); !pointed) return pointed.failure();
+    if (auto pointed = link_study(folder, address, name); !pointed) return pointed.failure();
   }
   return Study::open(folder);
 }

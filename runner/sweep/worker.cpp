@@ -58,7 +58,7 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
       observations_(sweep),
       regret_(sweep),
       pruning_(sweep, study),
-      tally_(sweep),
+      counters_(sweep),
       options_(std::move(options)),
       clock_(clock),
       output_dir_(output_dir_of(sweep, study)),
@@ -68,17 +68,17 @@ Worker::Worker(const Sweep& sweep, Study& study, Options options, const core::Cl
     crash_note_.emplace(study_.folder(), "a trial with isolation: none ended this worker: roux sweep resume " +
                                              study_.info().name + " continues, by sweep.failures");
   }
-  study_.set_patience([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
+  study_.set_outage_handler([this](const StudyStore::Outage& outage) { return wait_for_study(outage); });
   id_ = study_.add_worker(study_.now_ms());
-  beaten_ns_ = clock_.monotonic_ns();
+  heartbeat_ns_ = clock_.monotonic_ns();
 }
 
 Worker::~Worker() {
-  study_.set_patience({});
+  study_.set_outage_handler({});
   if (has_left_) return;
   // During an error: releases its trials to the others, without waiting for the lease to expire.
   options_.trainings.reset();
-  const auto left = core::attempt([this] { study_.leave(); });
+  const auto left = core::attempt([this] { study_.unregister_worker(); });
   static_cast<void>(left);  // without that the lease expires
 }
 
@@ -93,15 +93,15 @@ Worker::End Worker::run() {
     if (sweep_.config().failures.hang_timeout) look_for_hangs();
     look_at_trainings();
     if (has_news_ && clock_.monotonic_ns() - synced_ns_ > kSyncMs * 1'000'000) sync();
-    beat();
+    heartbeat();
   }
-  study_.see_worker(id_, study_.now_ms());
+  study_.mark_worker_active(id_, study_.now_ms());
   const bool over = complete_ || is_finished(sweep_, study_);
   // A sweep ended by a limit may resume with other limits, from any of its trials.
   const bool for_good = over && study_.end_reason().empty() && is_finished(sweep_, study_);
-  if (over) remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, for_good, spared_);
+  if (over) remove_spare_checkpoints(sweep_, study_, counters_.update(study_), output_dir_, for_good, spared_);
   if (has_news_) sync();
-  study_.leave();
+  study_.unregister_worker();
   has_left_ = true;
   return {signals_heard_ > 0 && !over, failure_, limit_};
 }
@@ -120,7 +120,7 @@ bool Worker::has_more_to_come() const {
 
 /// False when there was nothing to start.
 bool Worker::start_next() {
-  study_.take_back();
+  study_.requeue_trials();
   Study::Demand demand;
   demand.now_ms = study_.now_ms();
   demand.variants_max = sweep_.config().n_trials.value_or(std::numeric_limits<std::int64_t>::max());
@@ -164,12 +164,12 @@ bool Worker::start(Trial trial) {
   if (unjudged && run->owner && !crashed) return put_back(trial), false;
   std::optional<store::RunRecord> left;
   if (unjudged) {
-    left = look_at_curves(run->run_dir, sweep_.objectives(), clock_);
+    left = read_trial_record(run->run_dir, sweep_.objectives(), clock_);
     const auto at = pruned_at(trial.number, *left);
     if (at && !is_last_step(left->run, at)) return give_up(trial, *left, *at), true;
   }
   if (const auto ended_with = status ? status : crashed) {
-    return conclude(trial, left, judge(left, *ended_with, "", sweep_.objectives())), true;
+    return conclude(trial, left, classify(left, *ended_with, "", sweep_.objectives())), true;
   }
   auto beginning = begin(trial, run_name, unjudged ? &*run : nullptr);
   if (!beginning && !failure_.empty()) return put_back(trial), false;
@@ -192,7 +192,8 @@ bool Worker::start(Trial trial) {
 /// other had it since.
 std::optional<store::RunSummary> Worker::newest_run_of(const Trial& trial) const {
   const auto own = pruned_.find(trial.number);
-  if (own != pruned_.end() && own->second.claims + 1 == trial.claims) return look_at_run(own->second.run_dir, clock_);
+  if (own != pruned_.end() && own->second.claims + 1 == trial.claims)
+    return read_trial_run(own->second.run_dir, clock_);
   return find_trial_run(output_dir_, trial_run_name(study_, trial.number), clock_);
 }
 
@@ -258,7 +259,7 @@ core::Result<Worker::Beginning> Worker::begin(const Trial& trial, const std::str
   }
   const auto checkpoint = checkpoint_at(model_dir, first_step_of(trial));
   if (!checkpoint) return checkpoint.failure();
-  for (std::string& word : words_to_go_on(checkpoint.value(), before.value(), recipe.value())) {
+  for (std::string& word : resume_arguments(checkpoint.value(), before.value(), recipe.value())) {
     beginning.training.words.push_back(std::move(word));
   }
   return beginning;
@@ -299,13 +300,13 @@ void Worker::look_at_trainings() {
       continue;
     }
     pause_ms_ = 0;
-    const auto run = look_at_curves(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
+    const auto run = read_trial_record(ended->run_dir, sweep_.objectives(), clock_, options_.light.get());
     // It may have run beyond the point at which it is pruned, or reported it just before its end.
     if (run && !ended->pruned_at) ended->pruned_at = pruned_at(ended->trial.number, *run);
     if (run && ended->pruned_at && !is_last_step(run->run, ended->pruned_at)) {
       give_up(ended->trial, *run, *ended->pruned_at);
     } else {
-      Outcome outcome = judge(run, end.status, end.words, sweep_.objectives());
+      Outcome outcome = classify(run, end.status, end.words, sweep_.objectives());
       if (ended->hangs && outcome.kind == Outcome::Kind::kCrash) {
         outcome.kind = Outcome::Kind::kHang;
         outcome.reason = "no progress for " + core::format_duration(*sweep_.config().failures.hang_timeout);
@@ -330,7 +331,7 @@ void Worker::conclude(const Trial& trial, const std::optional<store::RunRecord>&
                        outcome.kind == Outcome::Kind::kHang;
   end.run = run && !(goes_on && end.state == TrialState::kWaiting) ? run->run.id : trial.run;
   if (run) end.spent = spent_by(run->run, first_step_of(trial));
-  end.begins_anew = run && end.state == TrialState::kWaiting && !goes_on;
+  end.starts_new_run = run && end.state == TrialState::kWaiting && !goes_on;
   write_down(trial, end);
 }
 
@@ -342,7 +343,7 @@ void Worker::write_down(const Trial& trial, const TrialEnd& end) {
     options_.warn("trial " + std::to_string(trial.number) +
                   " was reassigned to another worker because this one sent no heartbeat; its result here is discarded");
   }
-  remove_spare_checkpoints(sweep_, study_, tally_.update(study_), output_dir_, false, spared_);
+  remove_spare_checkpoints(sweep_, study_, counters_.update(study_), output_dir_, false, spared_);
 }
 
 /// Of all trials that run, those of other workers too; none where no pruner looks at them.
@@ -354,7 +355,7 @@ LiveCurves Worker::live_curves() {
   for (const std::int64_t number : running) {
     const auto own = std::find_if(running_.begin(), running_.end(),
                                   [number](const Running& running) { return running.trial.number == number; });
-    const auto run = own != running_.end() ? look_at_run(own->run_dir, clock_) : runs_.find(number);
+    const auto run = own != running_.end() ? read_trial_run(own->run_dir, clock_) : runs_.find(number);
     if (run && run->id != trials.at(static_cast<std::size_t>(number)).run)
       curves[number] = read_curve(run->run_dir, sweep_.metric());
   }
@@ -387,7 +388,7 @@ void Worker::prune() {
 void Worker::look_for_hangs() {
   const auto patience_ns = static_cast<std::int64_t>(*sweep_.config().failures.hang_timeout * 1e9);
   for (Running& running : running_) {
-    const auto run = look_at_run(running.run_dir, clock_);
+    const auto run = read_trial_run(running.run_dir, clock_);
     const std::int64_t now_ns = clock_.monotonic_ns();
     if (run && run->step != running.step) {
       running.step = run->step;
@@ -419,7 +420,7 @@ void Worker::look_at_limits() {
   if (!limit_.empty() || !has_limits(sweep_)) return;
   limit_ = study_.end_reason();
   if (limit_.empty())
-    limit_ = reached_limit(sweep_, study_, tally_.update(study_), study_.worked_ms(id_, study_.now_ms()), regret_);
+    limit_ = reached_limit(sweep_, study_, counters_.update(study_), study_.worked_ms(id_, study_.now_ms()), regret_);
   if (limit_.empty()) return;
   study_.set_end_reason(limit_);
   if (sweep_.config().stop.running == sections::sweep::Running::kFinish) return;
@@ -473,7 +474,7 @@ void Worker::tell(const Trial& trial, const TrialEnd& end) {
   if (end.state == TrialState::kWaiting && !end.costs_retry) return;
   if (end.state == TrialState::kWaiting) return options_.warn(name + " restarts: " + end.reason);
   if (end.state == TrialState::kFailed) return options_.warn(name + " failed: " + end.reason);
-  options_.say(standing_line(sweep_, study_, tally_.update(study_), trial.number));
+  options_.say(trial_line(sweep_, study_, counters_.update(study_), trial.number));
 }
 
 void Worker::sync() {
@@ -482,14 +483,14 @@ void Worker::sync() {
   has_news_ = false;
 }
 
-void Worker::beat() {
+void Worker::heartbeat() {
   // A limit of time goes by what workers have written down.
   const std::int64_t interval_ms =
       sweep_.config().stop.max_time ? std::min(kTimedMs, study_.heartbeat_ms()) : study_.heartbeat_ms();
-  if (clock_.monotonic_ns() - beaten_ns_ < interval_ms * 1'000'000) return;
-  beaten_ns_ = clock_.monotonic_ns();
-  study_.see_worker(id_, study_.now_ms());
-  if (study_.beat()) return;
+  if (clock_.monotonic_ns() - heartbeat_ns_ < interval_ms * 1'000'000) return;
+  heartbeat_ns_ = clock_.monotonic_ns();
+  study_.mark_worker_active(id_, study_.now_ms());
+  if (study_.heartbeat()) return;
   throw core::RunError("other workers took over this worker's trials, because it sent no heartbeat for too long",
                        "start it again: roux sweep work " + study_.info().name);
 }

@@ -90,7 +90,7 @@ class Worker {
   TrialEnd end_of(const Trial& trial, const Outcome& outcome);
   TrialEnd failed(const Trial& trial, const Outcome& outcome, std::string_view policy);
   void tell(const Trial& trial, const TrialEnd& end);
-  void beat();
+  void heartbeat();
   void sync();
   bool wait_for_study(const StudyStore::Outage& outage);
 
@@ -99,14 +99,14 @@ class Worker {
   ObservationList observations_;
   RegretMonitor regret_;
   Pruning pruning_;
-  StudyCounters tally_;
+  StudyCounters counters_;
   Options options_;
   const core::Clock& clock_;
   std::string output_dir_;
   TrialRuns runs_;                       ///< of other workers' trials
   std::optional<CrashNote> crash_note_;  ///< where trainings can take this process along
   std::int64_t id_ = 0;
-  std::int64_t beaten_ns_ = 0, looks_again_ns_ = 0, pruned_ns_ = 0;
+  std::int64_t heartbeat_ns_ = 0, looks_again_ns_ = 0, pruned_ns_ = 0;
   std::int64_t pause_ms_ = 0;       ///< after a trial for which there was no process
   std::int64_t away_since_ns_ = 0;  ///< the study
   std::int64_t synced_ns_ = 0;

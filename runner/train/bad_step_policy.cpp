@@ -69,7 +69,7 @@ BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, St
   if (windows_.size() > kWindowsMax) windows_.pop_front();
   if (result.stepped) {
     remember(result);
-    return Outcome::kMoved;
+    return Outcome::kStepped;
   }
   if (result.overflowed) trouble_ = overflow(result);
   if (!trouble_ || trouble_->action == Action::kIgnore) return Outcome::kSkipped;
@@ -91,7 +91,7 @@ BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, St
 StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
   const StepGuard guard = [this](const StepResult& result) {
     trouble_ = judge(result);
-    find_rank_to_blame(result);
+    find_bad_rank(result);
     return !trouble_ || trouble_->action == Action::kIgnore;
   };
   while (true) {
@@ -238,22 +238,22 @@ void BadStepPolicy::remember(const StepResult& result) {
   if (config_.spike_grad_z_score && std::isfinite(result.grad_norm.value_or(NAN))) norms_.add(*result.grad_norm);
 }
 
-void BadStepPolicy::find_rank_to_blame(const StepResult& result) {
+void BadStepPolicy::find_bad_rank(const StepResult& result) {
   const auto bad = std::find_if(result.rank_losses.begin(), result.rank_losses.end(),
                                 [](double loss) { return !std::isfinite(loss); });
-  to_blame_.reset();
-  if (bad != result.rank_losses.end()) to_blame_ = static_cast<int>(bad - result.rank_losses.begin());
+  bad_rank_.reset();
+  if (bad != result.rank_losses.end()) bad_rank_ = static_cast<int>(bad - result.rank_losses.begin());
 }
 
 std::vector<std::int64_t> BadStepPolicy::bad_samples() const {
-  return to_blame_ ? stepper_.window_samples_of(*to_blame_) : stepper_.window_samples();
+  return bad_rank_ ? stepper_.window_samples_of(*bad_rank_) : stepper_.window_samples();
 }
 
 // Each rank inspects its own last batch; all of them got the same verdict on the step.
 std::string BadStepPolicy::first_bad_tensor() {
   const std::string own = stepper_.first_bad_tensor();
   if (experiment_.ranks == nullptr) return own;
-  const auto rank = static_cast<std::size_t>(to_blame_.value_or(0));
+  const auto rank = static_cast<std::size_t>(bad_rank_.value_or(0));
   return experiment_.ranks->all_gather(own, "the first bad tensor").at(rank);
 }
 
@@ -261,7 +261,7 @@ std::string BadStepPolicy::samples_text() const {
   const std::vector<std::int64_t> samples = bad_samples();
   const std::string text =
       (samples.size() == 1 ? "sample " : "samples ") + core::joined_first(samples, kSamplesShown) + " of data.train";
-  return to_blame_ ? text + " on rank " + std::to_string(*to_blame_) : text;
+  return bad_rank_ ? text + " on rank " + std::to_string(*bad_rank_) : text;
 }
 
 Node BadStepPolicy::report(const Trouble& trouble) {
@@ -269,7 +269,7 @@ Node BadStepPolicy::report(const Trouble& trouble) {
   data.set("cause", Node::string(trouble.kind));
   data.set("what", Node::string(trouble.what));
   if (trouble.kind == "nan") data.set("tensor", Node::string(first_bad_tensor()));
-  if (to_blame_) data.set("rank", Node::integer(*to_blame_));
+  if (bad_rank_) data.set("rank", Node::integer(*bad_rank_));
   const std::vector<std::int64_t> samples = bad_samples();
   Node list = Node::sequence();
   for (std::size_t i = 0; i < std::min(samples.size(), kSamplesKept); ++i) {
@@ -315,7 +315,7 @@ void BadStepPolicy::skip(const Trouble& trouble) {
   stepper_.drop_window();
 }
 
-std::string BadStepPolicy::checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const {
+std::string BadStepPolicy::rollback_checkpoint(const Saver& saver, std::vector<std::string>& skipped) const {
   std::vector<std::string> looked_at;
   const auto is_whole = [&](const std::string& path) {
     if (path.empty() || std::find(looked_at.begin(), looked_at.end(), path) != looked_at.end()) return false;
@@ -341,7 +341,7 @@ void BadStepPolicy::roll_back(const Trouble& trouble, Saver& saver) {
   saver.finish();  // a save in progress is a rollback target, too
   // They were verified when saved; the disk may have lost them since.
   std::vector<std::string> skipped;
-  std::string checkpoint = experiment_.is_first() ? checkpoint_to_go_back_to(saver, skipped) : "";
+  std::string checkpoint = experiment_.is_first() ? rollback_checkpoint(saver, skipped) : "";
   if (experiment_.ranks != nullptr) checkpoint = experiment_.ranks->from_rank_0(checkpoint, "where to go back to");
   for (const std::string& what : skipped) core::log_warning("skipped " + what);
   if (checkpoint.empty()) {
@@ -389,7 +389,7 @@ void BadStepPolicy::roll_back(const Trouble& trouble, Saver& saver) {
   data.set("left_out_from", position_node(from));
   data.set("left_out_steps", Node::integer(left_out));
   run_.event("rollback", bad_step, std::move(data));
-  run_.go_back(back);
+  run_.rewind(back);
   console_.line("step " + std::to_string(bad_step) + ": " + trouble.what + "; resuming from " + checkpoint +
                 " without " + samples +
                 (left_out > 1 ? " and those of " + counted(left_out - 1, "step", "steps") + " before it" : ""));

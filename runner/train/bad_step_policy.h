@@ -24,7 +24,7 @@ class Saver;
 /// was killed and resumed makes the same ones.
 class BadStepPolicy final : public core::Stateful {
  public:
-  enum class Outcome { kMoved, kSkipped, kRolledBack };
+  enum class Outcome { kStepped, kSkipped, kRolledBack };
 
   BadStepPolicy(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console);
 
@@ -63,7 +63,7 @@ class BadStepPolicy final : public core::Stateful {
   bool switch_to_sync_saves(Saver& saver) const;
   void shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what);
   std::optional<Trouble> judge(const StepResult& result) const;
-  void find_rank_to_blame(const StepResult& result);
+  void find_bad_rank(const StepResult& result);
   void remember(const StepResult& result);
   [[noreturn]] void stop(const Trouble& trouble, const std::string& hint);
   void check_budget(const Trouble& trouble);
@@ -74,7 +74,7 @@ class BadStepPolicy final : public core::Stateful {
   void roll_back(const Trouble& trouble, Saver& saver);
   /// The planned checkpoint if it is intact, else the newest that is; "" when none is. `skipped` gets a line for each
   /// one rejected.
-  std::string checkpoint_to_go_back_to(const Saver& saver, std::vector<std::string>& skipped) const;
+  std::string rollback_checkpoint(const Saver& saver, std::vector<std::string>& skipped) const;
   core::Node report(const Trouble& trouble);
   /// Of the rank to blame, when it is one of several.
   std::vector<std::int64_t> bad_samples() const;
@@ -90,7 +90,7 @@ class BadStepPolicy final : public core::Stateful {
   const MicroBatchPolicy micro_batches_;
   SpikeDetector losses_, norms_;
   std::optional<Trouble> trouble_;       // of the current step
-  std::optional<int> to_blame_;          // the rank with a part of the loss that is not finite
+  std::optional<int> bad_rank_;          // the rank with a part of the loss that is not finite
   std::vector<std::int64_t> bad_steps_;  // every skip and rollback, in order
   std::int64_t skips_ = 0, rollbacks_ = 0, shrinks_ = 0, overflows_ = 0;
   std::int64_t eval_batch_ = 0;             // 0: the recipe's

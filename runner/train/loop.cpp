@@ -190,7 +190,7 @@ class Loop final : public Context, public core::Stateful {
   // Exit status 2: nothing happened yet, the run is as before.
   void restore() {
     try {
-      saver_.restore(request_.checkpoint, {request_.held.get(), request_.verify_seconds});
+      saver_.restore(request_.checkpoint, {request_.prefetched.get(), request_.verify_seconds});
     } catch (const core::RunError& error) {
       if (artifact::verify_checkpoint(request_.checkpoint)) {
         throw core::RunError(error.what(), error.hint(), core::kExitUsage);
@@ -304,7 +304,7 @@ class Loop final : public Context, public core::Stateful {
     agree(result.notes);
     step_s_ = std::max(static_cast<double>(end_ns - begin_ns) * 1e-9, 0.9 * step_s_);
     stepped_ = true;
-    if (outcome != BadStepPolicy::Outcome::kMoved) {
+    if (outcome != BadStepPolicy::Outcome::kStepped) {
       if (outcome == BadStepPolicy::Outcome::kRolledBack) {
         forget_abandoned();
         system_metrics_.at_step(stepper_.progress().step);  // not one that the new branch has yet to reach
@@ -429,7 +429,7 @@ class Loop final : public Context, public core::Stateful {
     const bool improved = saver_.note_best(latest_, step());
     stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
     {
-      const EvalWeights judged(experiment_);
+      const EvalWeights eval_weights(experiment_);
       for (const auto& one : experiment_.callbacks) one.callback->on_eval_end(*this);
     }
     log_end();

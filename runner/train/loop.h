@@ -26,9 +26,9 @@ struct LoopRequest {
   bool smoke = false;
   bool progress_bar = false;
   bool quiet = false;
-  std::string checkpoint;                                ///< folder to resume from; "" starts at step 0
-  std::shared_ptr<checkpoint::CheckpointPrefetch> held;  ///< the part that was prefetched; null: none
-  double verify_seconds = 0;                             ///< seconds spent to find and verify it
+  std::string checkpoint;                                      ///< folder to resume from; "" starts at step 0
+  std::shared_ptr<checkpoint::CheckpointPrefetch> prefetched;  ///< the part that was prefetched; null: none
+  double verify_seconds = 0;                                   ///< seconds spent to find and verify it
   double peak_flops = 0;                     ///< FLOP/s of this machine for the recipe's precision; 0 when not measured
   double process_age_s = 0;                  ///< for `launch.time_limit`, which counts from process start
   const std::atomic<int>* signal = nullptr;  ///< TrainRequest::signal

@@ -33,7 +33,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
   const auto experiment = build_experiment(recipe, {}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   if (recipe.base_lr == 0.0) {
-    diagnostics.error(recipe.place("optimizer.lr"),
+    diagnostics.error(recipe.location("optimizer.lr"),
                       "optimizer.lr is 0, so the ratios of groups with their own rate are undefined",
                       "set any other rate: the range test replaces it");
     return std::nullopt;

@@ -60,22 +60,22 @@ double lr_at(const LrRangeRequest& request, std::int64_t step) {
 
 bool LrRecorder::add(double lr, double loss) {
   if (!std::isfinite(loss)) {
-    sweep_.diverged = true;
+    result_.diverged = true;
     return false;
   }
   mean_ = request_.smoothing * mean_ + (1.0 - request_.smoothing) * loss;
   kept_ *= request_.smoothing;
   const double smoothed = mean_ / (1.0 - kept_);
-  sweep_.points.push_back({lr, loss, smoothed});
-  if (sweep_.points.size() == 1 || smoothed < least_) least_ = smoothed;
+  result_.points.push_back({lr, loss, smoothed});
+  if (result_.points.size() == 1 || smoothed < least_) least_ = smoothed;
   // For a negative loss every multiple lies below it, too.
-  sweep_.diverged = smoothed > least_ + (request_.diverged_at - 1.0) * std::abs(least_);
-  return !sweep_.diverged;
+  result_.diverged = smoothed > least_ + (request_.diverged_at - 1.0) * std::abs(least_);
+  return !result_.diverged;
 }
 
 LrRangeTest LrRecorder::take() {
-  sweep_.suggestion = suggest_lr(sweep_.points);
-  return std::move(sweep_);
+  result_.suggestion = suggest_lr(result_.points);
+  return std::move(result_);
 }
 
 std::optional<LrSuggestion> suggest_lr(const std::vector<LrPoint>& all) {

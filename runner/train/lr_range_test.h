@@ -47,7 +47,7 @@ class LrRecorder {
 
  private:
   LrRangeRequest request_;
-  LrRangeTest sweep_;
+  LrRangeTest result_;
   double mean_ = 0, kept_ = 1, least_ = 0;
 };
 

@@ -15,7 +15,7 @@
 #include "runner/core/json.h"
 #include "runner/core/text.h"
 #include "runner/distributed/process_group.h"
-#include "runner/store/follower.h"
+#include "runner/store/null_run_writer.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/strategy/rank_differences.h"
 
@@ -66,14 +66,14 @@ std::shared_ptr<ProcessGroup> join_process_group(const resolve::Recipe& recipe, 
   const auto& launch = recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
   std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
-  const Surroundings surroundings = present_surroundings();
+  const ArithmeticEnvironment environment = current_environment();
   check_ranks_agree(*ranks,
                     {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
-                     {"LibTorch", surroundings.libtorch},
+                     {"LibTorch", environment.libtorch},
                      {"the recipe", recipe.hash()},
                      {"the device", recipe.device == "auto" ? request.auto_device : recipe.device},
-                     {"CPU instructions", surroundings.cpu_capability},
-                     {"threads", std::to_string(surroundings.threads)}},
+                     {"CPU instructions", environment.cpu_capability},
+                     {"threads", std::to_string(environment.threads)}},
                     "rank identity", "ranks must agree on all of this");
   return ranks;
 }
@@ -115,7 +115,7 @@ std::unique_ptr<store::RunWriter> open_run_on_rank_0(ProcessGroup* ranks,
     return run;
   }
   const Node node = read(ranks->from_rank_0("", "the run"));
-  return store::follow_run(text(node, "run_dir"), text(node, "run_id"), node.find("branch")->as_integer());
+  return store::null_run_writer(text(node, "run_dir"), text(node, "run_id"), node.find("branch")->as_integer());
 }
 
 }  // namespace runner::train

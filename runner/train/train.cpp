@@ -21,8 +21,8 @@
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
+#include "runner/core/deferred_log.h"
 #include "runner/core/error.h"
-#include "runner/core/held_log.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
@@ -127,30 +127,30 @@ std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe,
 artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::string& resolved,
                                    const Experiment& experiment, const TrainRequest& request,
                                    const checkpoint::InitWeights* init) {
-  const Surroundings surroundings = present_surroundings();
-  artifact::Provenance capsule;
-  capsule.version = core::program_version();
-  capsule.source = core::source_hash();
-  capsule.libtorch = surroundings.libtorch;
-  capsule.cpu_capability = surroundings.cpu_capability;
-  capsule.threads = surroundings.threads;
-  capsule.total_steps = experiment.total_steps;
-  capsule.build = core::program_build();
-  capsule.environment = environment_of(recipe, resolved);
+  const ArithmeticEnvironment environment = current_environment();
+  artifact::Provenance provenance;
+  provenance.version = core::program_version();
+  provenance.source = core::source_hash();
+  provenance.libtorch = environment.libtorch;
+  provenance.cpu_capability = environment.cpu_capability;
+  provenance.threads = environment.threads;
+  provenance.total_steps = experiment.total_steps;
+  provenance.build = core::program_build();
+  provenance.environment = environment_of(recipe, resolved);
   std::error_code ignored;
-  capsule.folder = std::filesystem::current_path(ignored).string();
-  capsule.recipe = recipe.path;
-  capsule.command_line = request.command_line;
-  const auto add = [&capsule](const std::string& set, const components::data::Dataset& data) {
-    for (const std::string& path : data.files()) capsule.data.push_back({set, path, 0, 0, ""});
+  provenance.folder = std::filesystem::current_path(ignored).string();
+  provenance.recipe = recipe.path;
+  provenance.command_line = request.command_line;
+  const auto add = [&provenance](const std::string& set, const components::data::Dataset& data) {
+    for (const std::string& path : data.files()) provenance.data.push_back({set, path, 0, 0, ""});
   };
   add("train", *experiment.train_data);
   for (const NamedDataset& set : experiment.eval_data) add(set.name, *set.data);
   if (init != nullptr) {
     const std::vector<std::string> files = artifact::files_of_set(init->source).value();
-    for (const std::string& path : files) capsule.data.push_back({artifact::kInitFromSet, path, 0, 0, ""});
+    for (const std::string& path : files) provenance.data.push_back({artifact::kInitFromSet, path, 0, 0, ""});
   }
-  return capsule;
+  return provenance;
 }
 
 double figure(const Node& summary, const char* name) {
@@ -274,8 +274,8 @@ class Training {
     const auto max_memory = on_cpu ? recipe_.training.max_memory : std::nullopt;
     if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
-      held_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
-                                                    std::min(max_memory.value_or(kNoLimit), core::free_memory()));
+      prefetched_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
+                                                          std::min(max_memory.value_or(kNoLimit), core::free_memory()));
     }
     return true;
   }
@@ -294,11 +294,12 @@ class Training {
     std::optional<store::StartLock> lock;
     if (is_first_) lock.emplace(recipe_.output_dir);
     const std::int64_t begin_ns = clock_.monotonic_ns();
-    if (!agree([&] { return choose_start(recipe_, request_, *experiment_, held_.get(), clock_, diagnostics_); })) {
+    if (!agree(
+            [&] { return choose_start(recipe_, request_, *experiment_, prefetched_.get(), clock_, diagnostics_); })) {
       return false;
     }
     verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
-    if (held_ != nullptr && held_->checkpoint() != start_.checkpoint) held_.reset();
+    if (prefetched_ != nullptr && prefetched_->checkpoint() != start_.checkpoint) prefetched_.reset();
     if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
     if (diagnostics_.has_errors()) return false;
     if (is_first_) {
@@ -316,7 +317,7 @@ class Training {
     loop.progress_bar = request_.progress_bar;
     loop.quiet = request_.quiet;
     loop.checkpoint = start_.checkpoint;
-    loop.held = std::move(held_);
+    loop.prefetched = std::move(prefetched_);
     loop.verify_seconds = verify_seconds_;
     loop.peak_flops = experiment_->device.is_cpu() ? peak_flops : 0.0;  // measured on the CPU
     loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
@@ -371,7 +372,7 @@ class Training {
   void record_start() {
     if (is_first_ && request_.on_opened) request_.on_opened(run_->run_dir());
     const std::string log_file = run_->run_dir() + "/logs/rank-" + std::to_string(experiment_->rank()) + ".log";
-    request_.light != nullptr ? core::hold_log_file(log_file) : core::set_log_file(log_file);
+    request_.light != nullptr ? core::defer_log_file(log_file) : core::set_log_file(log_file);
     for (const std::string& note : start_.notes) core::log_warning(note);
     for (const Difference& difference : start_.differences) {
       if (difference.effect == Effect::kHarmless) {
@@ -405,7 +406,7 @@ class Training {
   std::shared_ptr<distributed::ProcessGroup> ranks_;
   bool is_first_ = true;
   Start start_;
-  std::shared_ptr<checkpoint::CheckpointPrefetch> held_;
+  std::shared_ptr<checkpoint::CheckpointPrefetch> prefetched_;
   double verify_seconds_ = 0;
   std::unique_ptr<Experiment> experiment_;
   std::optional<checkpoint::InitWeights> init_;

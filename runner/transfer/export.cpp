@@ -106,8 +106,8 @@ core::Result<std::string> text_of(const RunSummary& run, const RunsExportRequest
   return text;
 }
 
-/// Reports metrics that no run has: an empty file would say nothing about a misspelt name. False if there are some. What
-/// cannot be read is reported later.
+/// Reports metrics that no run has: an empty file would say nothing about a misspelt name. False if there are some.
+/// What cannot be read is reported later.
 bool metrics_exist(const Runs& runs, const std::vector<std::string>& wanted, core::Diagnostics& diagnostics) {
   const auto is_unreadable = [](const RunSummary& run) { return run.status == store::RunStatus::kUnreadable; };
   if (std::any_of(runs.begin(), runs.end(), is_unreadable)) return true;

@@ -23,7 +23,7 @@ constexpr int kPage = 1000;            // of runs and of experiments
 constexpr int kPointsOfPage = 25'000;  // what a server gives at most
 
 /// What a browser shows for an address: `http://HOST:PORT/#/experiments/1/runs/abc`. The last two may be missing.
-struct Location {
+struct MlflowUrl {
   std::string uri, experiment, run;
 };
 
@@ -34,15 +34,15 @@ std::string after(const std::string& text, const std::string& word) {
   return rest.substr(0, rest.find_first_of("/?"));
 }
 
-Location place_of(const std::string& address) {
+MlflowUrl parse_url(const std::string& address) {
   const std::size_t hash = address.find('#');
-  Location place{address.substr(0, hash), "", ""};
-  while (place.uri.ends_with("/")) place.uri.pop_back();
-  if (hash == std::string::npos) return place;
+  MlflowUrl url{address.substr(0, hash), "", ""};
+  while (url.uri.ends_with("/")) url.uri.pop_back();
+  if (hash == std::string::npos) return url;
   const std::string shown = address.substr(hash);
-  place.experiment = after(shown, "/experiments/");
-  place.run = after(shown, "/runs/");
-  return place;
+  url.experiment = after(shown, "/experiments/");
+  url.run = after(shown, "/runs/");
+  return url;
 }
 
 /// A number, or the words that JSON has none for.
@@ -68,16 +68,16 @@ std::string text_of(const json& object, const char* key) {
 
 class Reader {
  public:
-  explicit Reader(Location place) : place_(std::move(place)), server_(place_.uri, trackers::mlflow_http_options()) {}
+  explicit Reader(MlflowUrl url) : url_(std::move(url)), server_(url_.uri, trackers::mlflow_http_options()) {}
 
   std::vector<ForeignRun> runs() {
     std::vector<ForeignRun> found;
-    if (!place_.run.empty()) {
-      found.push_back(read(server_.get("runs/get", "?run_id=" + trackers::url_encoded(place_.run)).at("run")));
+    if (!url_.run.empty()) {
+      found.push_back(read(server_.get("runs/get", "?run_id=" + trackers::url_encoded(url_.run)).at("run")));
       return found;
     }
-    std::string experiments = json_quote(place_.experiment);
-    if (place_.experiment.empty()) experiments = all_experiments();
+    std::string experiments = json_quote(url_.experiment);
+    if (url_.experiment.empty()) experiments = all_experiments();
     if (experiments.empty()) return found;
     const std::string search = R"({"experiment_ids":[)" + experiments + R"(],"max_results":)" + std::to_string(kPage);
     each_page("runs/search", search, "runs", [&](const json& run) { found.push_back(read(run)); });
@@ -110,7 +110,7 @@ class Reader {
     ForeignRun run;
     run.tool = "mlflow";
     run.source =
-        trackers::without_credentials(place_.uri) + "/#/experiments/" + text_of(info, "experiment_id") + "/runs/" + id;
+        trackers::without_credentials(url_.uri) + "/#/experiments/" + text_of(info, "experiment_id") + "/runs/" + id;
     run.name = text_of(info, "run_name").empty() ? id : text_of(info, "run_name");
     run.status = mlflow_status(text_of(info, "status"));
     run.began_ms = integer_of(info, "start_time");
@@ -146,7 +146,7 @@ class Reader {
     return points;
   }
 
-  const Location place_;
+  const MlflowUrl url_;
   MlflowServer server_;
 };
 
@@ -154,7 +154,7 @@ class Reader {
 
 core::Result<std::vector<ForeignRun>> read_mlflow_server(const std::string& address) {
   try {
-    auto runs = Reader(place_of(address)).runs();
+    auto runs = Reader(parse_url(address)).runs();
     if (runs.empty()) {
       return core::Failure{"MLflow at " + trackers::without_credentials(address) + " has no runs there",
                            "check the id of the experiment; deleted runs are not imported"};

@@ -14,19 +14,19 @@
 namespace runner::transfer {
 
 /// A sweep as Optuna keeps it: each trial with its parameters by path, its curve, and `run`, `variant`, `seed` and
-/// `reason` as attributes. A choice that Optuna has no type for (a list, a block, what is paired) is its text; a normal
-/// distribution, which it has not, becomes a uniform one over the values that there are.
+/// `reason` as attributes. A choice without a type in Optuna (a list, a block, paired values) becomes text; a normal
+/// distribution, which Optuna lacks, becomes a uniform one over the values present.
 OptunaStudy to_optuna(const sweep::Sweep& sweep, sweep::Study& study);
 
-/// For a study that no recipe of ours belongs to: one that varies its parameters as `vars.NAME`, compares by the loss
-/// of a data set for each objective, and has as many variants as trials have ended. It trains nothing of worth.
+/// A recipe for a study imported without one: it varies the parameters as `vars.NAME`, has the loss of one data set
+/// for each objective, and one variant for each ended trial. It is not meant to be trained.
 struct StandIn {
   core::Node recipe;
   std::map<std::string, std::string> paths;  ///< `vars.NAME` by Optuna's name; no two have the same
 };
 StandIn stand_in_for(const OptunaStudy& study, const std::string& output_dir);
-/// Those of its paths that are numbered, since another parameter's name comes to the same.
-std::map<std::string, std::string> told_apart(const std::map<std::string, std::string>& paths);
+/// The paths that got a number because another parameter's name maps to the same path.
+std::map<std::string, std::string> numbered_paths(const std::map<std::string, std::string>& paths);
 
 struct ImportOptions {
   std::map<std::string, std::string> paths;  ///< of the parameters whose name is not their path

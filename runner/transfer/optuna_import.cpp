@@ -291,7 +291,7 @@ StandIn stand_in_for(const OptunaStudy& study, const std::string& output_dir) {
   return made;
 }
 
-std::map<std::string, std::string> told_apart(const std::map<std::string, std::string>& paths) {
+std::map<std::string, std::string> numbered_paths(const std::map<std::string, std::string>& paths) {
   std::map<std::string, std::string> numbered;
   for (const auto& [name, path] : paths) {
     if (path != "vars." + variable_of(name)) numbered[name] = path;
@@ -327,7 +327,7 @@ void import_trials(const Importable& from, const sweep::RecipeSpace& space, swee
     const auto claimed = study.claim(demand);
     study.end(claimed->number, *end_of(*trial, from.objectives), std::max(trial->ended_ms, trial->started_ms));
   }
-  study.leave();
+  study.unregister_worker();
 }
 
 }  // namespace runner::transfer

@@ -87,14 +87,14 @@ void check_references(const Schemas& schemas, Diagnostics& diagnostics) {
     if (property.type == Property::Type::kComponent &&
         std::find(kinds.begin(), kinds.end(), property.kind) == kinds.end()) {
       const std::string near = runner::core::closest(property.kind, kinds);
-      diagnostics.error(property.place, "no kind is called \"" + property.kind + "\"",
+      diagnostics.error(property.location, "no kind is called \"" + property.kind + "\"",
                         near.empty() ? "schemas/kinds.json lists them" : "did you mean \"" + near + "\"?");
     }
     if (property.type == Property::Type::kSection) {
       const auto& sections = schemas.of("section");
       const auto same = [&](const Fragment& fragment) { return fragment.name == property.name; };
       if (std::none_of(sections.begin(), sections.end(), same))
-        diagnostics.error(property.place, "schemas/section/" + property.name + ".json is missing");
+        diagnostics.error(property.location, "schemas/section/" + property.name + ".json is missing");
     }
     if (property.element) check(*property.element);
     for (const Property& member : property.properties) check(member);
@@ -112,7 +112,7 @@ void check_common(const Schemas& schemas, Diagnostics& diagnostics) {
       for (const Fragment& fragment : schemas.of(kind.name))
         for (const Property& property : fragment.properties)
           if (common.find(property.name))
-            diagnostics.error(property.place, "the key \"" + property.name + "\" is common to every " + kind.name,
+            diagnostics.error(property.location, "the key \"" + property.name + "\" is common to every " + kind.name,
                               "schemas/section/" + common.name + ".json has it already");
     }
 }
@@ -122,7 +122,7 @@ void check_aliases(const Schemas& schemas, const fs::path& path, Diagnostics& di
   Diagnostics found;
   const runner::registry::AliasTable table = runner::registry::parse_aliases(schemas.aliases_json, found);
   diagnostics.add_all(found);
-  const runner::core::Location place{
+  const runner::core::Location location{
       std::make_shared<runner::core::Source>(runner::core::Source{path.string(), "", {}}), 0, 0, 1};
   const auto section = [&](const std::string& name) -> const Fragment* {
     for (const Fragment& fragment : schemas.of("section"))
@@ -148,11 +148,13 @@ void check_aliases(const Schemas& schemas, const fs::path& path, Diagnostics& di
       known = property->type == Property::Type::kComponent ? in_kind(property->kind, key) : inner && inner->find(key);
     }
     if (!known)
-      diagnostics.error(place, "the alias " + alias.word + " leads to " + alias.path + ", which is no key of a recipe");
+      diagnostics.error(location,
+                        "the alias " + alias.word + " leads to " + alias.path + ", which is no key of a recipe");
     for (const std::string& at : alias.at) {
       const Fragment* hidden = section(at.empty() ? "recipe" : at);
       if (hidden && hidden->find(alias.word))
-        diagnostics.error(place, "the alias " + alias.word + " hides a key of " + (at.empty() ? "the top level" : at));
+        diagnostics.error(location,
+                          "the alias " + alias.word + " hides a key of " + (at.empty() ? "the top level" : at));
     }
   }
 }

@@ -195,7 +195,7 @@ std::string to_text_of(const Property& property, const std::string& name) {
 /// What a fragment may say and C++ may not; reported at the key.
 void check_names(const Fragment& fragment, const Kind* kind, runner::core::Diagnostics& diagnostics) {
   const auto error = [&](const Property& at, const std::string& message) {
-    diagnostics.error(at.place, message, "choose another word; the name goes into generated C++");
+    diagnostics.error(at.location, message, "choose another word; the name goes into generated C++");
   };
   std::set<std::string> taken = {"Config", "Inputs", "Node"};
   if (kind) taken.insert(kind->product);
@@ -217,10 +217,10 @@ void check_names(const Fragment& fragment, const Kind* kind, runner::core::Diagn
   };
   check_keys(fragment.properties);
   if (is_cpp_keyword(fragment.name)) {
-    runner::core::Location place{
+    runner::core::Location location{
         std::make_shared<runner::core::Source>(runner::core::Source{fragment.kind + "/" + fragment.name, "", {}}), 0, 0,
         1};
-    diagnostics.error(place, "the name \"" + fragment.name + "\" is a word of C++", "choose another name");
+    diagnostics.error(location, "the name \"" + fragment.name + "\" is a word of C++", "choose another name");
   }
 }
 

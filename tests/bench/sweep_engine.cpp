@@ -127,13 +127,13 @@ void drive(const sweep::Sweep& sweep, sweep::Study& study) {
   const double begin_cpu_s = cpu_s();
   std::int64_t trials = 0;
   for (;; ++trials) {
-    study.take_back();
+    study.requeue_trials();
     demand.now_ms = clock.wall_ms();
     const auto trial = study.claim(demand);
     if (!trial) break;
     study.end(trial->number, end_of(sweep, study, pruning, *trial), clock.wall_ms());
     study.sync();  // a worker does twice a second
-    standing_line(sweep, study, tally.update(study), trial->number);
+    trial_line(sweep, study, tally.update(study), trial->number);
   }
   const double seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   std::printf("{\"trials\": %lld, \"trials_per_s\": %.0f, \"sampler_share\": %.3f, \"cpu_ms\": %.3f}\n",

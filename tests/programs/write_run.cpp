@@ -90,7 +90,7 @@ void obey(RunWriter& run, const std::vector<Node>& words) {
   } else if (order == "artefact") {
     run.artefact(words.at(1).as_string(), words.at(2).as_integer(), words.at(3).as_string(), words.at(4));
   } else if (order == "go_back") {
-    run.go_back(words.at(1).as_integer());
+    run.rewind(words.at(1).as_integer());
   } else if (order == "summary") {
     run.set_summary(words.at(1));
   } else if (order == "commit") {

@@ -21,9 +21,9 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/at_each.h"
 #include "tests/support/disk/crash_disk.h"
 #include "tests/support/disk/tracer.h"
+#include "tests/support/for_each_in_parallel.h"
 #include "tests/support/process/process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -34,11 +34,11 @@ namespace artifact = runner::artifact;
 namespace fs = std::filesystem;
 namespace store = runner::store;
 
-using tests::at_each;
 using tests::CrashDisk;
 using tests::DiskEvent;
+using tests::for_each_in_parallel;
+using tests::Injection;
 using tests::joined;
-using tests::Strike;
 using tests::trace;
 using tests::Traced;
 
@@ -155,26 +155,26 @@ std::string look_and_go_on(const Scenario& scenario, const std::string& output_d
 }
 
 /// One life of the program in a copy of the prepared folder.
-struct Struck {
+struct Injected {
   std::optional<Traced> traced;
   std::string problem;
 };
 
-Struck strike_one(const Scenario& scenario, const std::string& prepared, const Strike& strike) {
+Injected inject_one(const Scenario& scenario, const std::string& prepared, const Injection& injection) {
   const tests::TempDir dir(tests::TempDir::On::kMemory);
   fs::copy(prepared, dir.path(), fs::copy_options::recursive);
-  Struck struck;
-  struck.traced = trace(command(scenario, dir.path()), {.strike = strike});
-  if (!struck.traced) return struck;
-  const Traced& traced = *struck.traced;
+  Injected injected;
+  injected.traced = trace(command(scenario, dir.path()), {.injection = injection});
+  if (!injected.traced) return injected;
+  const Traced& traced = *injected.traced;
   const bool killed = traced.status == 128 + SIGKILL;
   if (traced.status > 127 && !killed) {
-    struck.problem = "ended with " + std::to_string(traced.status) + ": " + traced.output;
+    injected.problem = "ended with " + std::to_string(traced.status) + ": " + traced.output;
   } else {
-    struck.problem = look_and_go_on(scenario, dir.path(), traced.status == 0);
+    injected.problem = look_and_go_on(scenario, dir.path(), traced.status == 0);
   }
-  if (!struck.problem.empty()) struck.problem = traced.struck_call + ": " + struck.problem;
-  return struck;
+  if (!injected.problem.empty()) injected.problem = traced.injected_call + ": " + injected.problem;
+  return injected;
 }
 
 /// A life that nothing disturbs.
@@ -221,28 +221,28 @@ TEST_CASE("a save that is killed at any of its calls loses nothing", "[ranks][cr
     const tests::TempDir prepared(tests::TempDir::On::kMemory), recorded(tests::TempDir::On::kMemory);
     prepare(scenario, prepared.path());
     const auto calm = undisturbed(scenario, prepared.path(), recorded.path());
-    std::atomic<int> struck = 0;
-    for (const auto kind : {Strike::Kind::kKillBefore, Strike::Kind::kKillAfter}) {
-      struck = 0;
-      const auto problems = at_each(calm.calls, [&](int call) {
-        Struck one;
+    std::atomic<int> injected = 0;
+    for (const auto kind : {Injection::Kind::kKillBefore, Injection::Kind::kKillAfter}) {
+      injected = 0;
+      const auto problems = for_each_in_parallel(calm.calls, [&](int call) {
+        Injected one;
         // Two threads do not always call in the same order, and the last call of one life may be beyond another's.
-        for (int life = 0; life < 5 && one.problem.empty() && !(one.traced && one.traced->struck); ++life) {
-          one = strike_one(scenario, prepared.path(), {.kind = kind, .at = call});
+        for (int life = 0; life < 5 && one.problem.empty() && !(one.traced && one.traced->injected); ++life) {
+          one = inject_one(scenario, prepared.path(), {.kind = kind, .at = call});
         }
-        struck += one.traced && one.traced->struck;
+        injected += one.traced && one.traced->injected;
         return one.problem;
       });
       CAPTURE(scenario.name, joined(problems));
       CHECK(problems.empty());
-      CHECK(struck == calm.calls);
+      CHECK(injected == calm.calls);
     }
     const int shown = calls_by_strace(scenario, prepared.path());
-    std::printf("%s: %d crash points, strace -f shows %d calls\n", scenario.name, struck.load(), shown);
+    std::printf("%s: %d crash points, strace -f shows %d calls\n", scenario.name, injected.load(), shown);
     std::fflush(stdout);
     CAPTURE(scenario.name, joined(calm.counted));
     counted = counted && shown >= 0;
-    CHECK((shown < 0 || shown == struck));
+    CHECK((shown < 0 || shown == injected));
   }
   if (!counted) tests::skip("strace, which counts the calls once more, is not installed or may not trace (strace)");
 }
@@ -250,13 +250,13 @@ TEST_CASE("a save that is killed at any of its calls loses nothing", "[ranks][cr
 TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends nothing badly", "[ranks][crash]") {
   struct Refusal {
     const char* name;
-    Strike strike;
+    Injection injection;
   };
   const Refusal refusals[] = {
-      {"ENOSPC", {.kind = Strike::Kind::kError, .error = ENOSPC}},
-      {"EIO", {.kind = Strike::Kind::kError, .error = EIO}},
-      {"EINTR", {.kind = Strike::Kind::kError, .error = EINTR}},
-      {"half of the bytes", {.kind = Strike::Kind::kShort}},
+      {"ENOSPC", {.kind = Injection::Kind::kError, .error = ENOSPC}},
+      {"EIO", {.kind = Injection::Kind::kError, .error = EIO}},
+      {"EINTR", {.kind = Injection::Kind::kError, .error = EINTR}},
+      {"half of the bytes", {.kind = Injection::Kind::kShort}},
   };
   for (const Scenario& scenario : kScenarios) {
     const tests::TempDir prepared(tests::TempDir::On::kMemory), recorded(tests::TempDir::On::kMemory);
@@ -264,22 +264,22 @@ TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends 
     const auto calm = undisturbed(scenario, prepared.path(), recorded.path());
     for (const Refusal& refusal : refusals) {
       // The kinds of refusal differ in what is done about them, not in where they may come: all of them once is enough.
-      if (&scenario != kScenarios && refusal.strike.error != EIO) continue;
-      std::atomic<int> struck = 0, ended = 0;
-      const auto problems = at_each(calm.calls, [&](int call) {
-        Strike strike = refusal.strike;
-        strike.at = call;
-        const Struck one = strike_one(scenario, prepared.path(), strike);
-        struck += one.traced && one.traced->struck;
+      if (&scenario != kScenarios && refusal.injection.error != EIO) continue;
+      std::atomic<int> injected = 0, ended = 0;
+      const auto problems = for_each_in_parallel(calm.calls, [&](int call) {
+        Injection injection = refusal.injection;
+        injection.at = call;
+        const Injected one = inject_one(scenario, prepared.path(), injection);
+        injected += one.traced && one.traced->injected;
         ended += one.traced && one.traced->status != 0;
         return one.problem;
       });
-      std::printf("%s, %s: %d calls refused, %d ended the program\n", scenario.name, refusal.name, struck.load(),
+      std::printf("%s, %s: %d calls refused, %d ended the program\n", scenario.name, refusal.name, injected.load(),
                   ended.load());
       std::fflush(stdout);
       CAPTURE(scenario.name, refusal.name, joined(problems));
       CHECK(problems.empty());
-      CHECK(struck > 0);
+      CHECK(injected > 0);
     }
   }
 }
@@ -308,15 +308,15 @@ TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[
       committed.push_back(is_committed);
     }
     const auto states = static_cast<int>(moments.size()) * static_cast<int>(kinds);
-    const auto problems = at_each(states, [&](int state) {
+    const auto problems = for_each_in_parallel(states, [&](int state) {
       const auto moment = static_cast<std::size_t>((state - 1) / static_cast<int>(kinds));
       const unsigned variant = static_cast<unsigned>(state - 1) % kinds;
-      const auto luck = variant == 0   ? CrashDisk::Luck::kNone
-                        : variant == 1 ? CrashDisk::Luck::kAll
-                                       : CrashDisk::Luck::kRandom;
+      const auto unsynced = variant == 0   ? CrashDisk::Unsynced::kNone
+                            : variant == 1 ? CrashDisk::Unsynced::kAll
+                                           : CrashDisk::Unsynced::kRandom;
       std::mt19937 random(static_cast<unsigned>(state));
       const tests::TempDir dir(tests::TempDir::On::kMemory);
-      moments[moment].after_power_loss(luck, random, dir.path());
+      moments[moment].after_power_loss(unsynced, random, dir.path());
       const std::string problem = look_and_go_on(scenario, dir.path(), committed[moment]);
       return problem.empty()
                  ? ""

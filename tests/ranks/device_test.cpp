@@ -12,12 +12,12 @@
 
 #include "runner/core/json.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/process/launched.h"
+#include "tests/support/process/equal_checkpoints.h"
 #include "tests/support/process/own_ssh.h"
 #include "tests/support/process/pretended_gpu.h"
 #include "tests/support/process/process.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/rank_processes.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -30,8 +30,8 @@ using tests::Process;
 using tests::TestRun;
 
 /// The states of a rank's generators in a checkpoint, by name.
-std::map<std::string, std::string> generators_of(const TestRun& place, const std::string& step, int rank) {
-  const std::string file = place.saved(step, "random_states_" + std::to_string(rank) + ".safetensors");
+std::map<std::string, std::string> generators_of(const TestRun& test, const std::string& step, int rank) {
+  const std::string file = test.saved(step, "random_states_" + std::to_string(rank) + ".safetensors");
   std::uint64_t header = 0;
   REQUIRE(file.size() > sizeof header);
   std::memcpy(&header, file.data(), sizeof header);
@@ -63,7 +63,7 @@ logging_steps: 1
 }  // namespace
 
 TEST_CASE("a training on the CPU maps nothing of a GPU", "[device]") {
-  const tests::TestRun place(R"(
+  const tests::TestRun test(R"(
 model: {type: mlp, hidden: [4]}
 data: {train: {type: synthetic, task: regression}}
 loss: mse
@@ -71,7 +71,7 @@ optimizer: {type: sgd, lr: 1.0e-3}
 training: {max_steps: 1000000000, micro_batch_size: 4}
 logging_steps: 1
 )");
-  tests::Process training(place.command(), {}, place.path().string());
+  tests::Process training(test.command(), {}, test.path().string());
   REQUIRE(training.wait_for("run runs/"));
   const std::string libraries = libraries_of(training.pid());
   training.send(SIGKILL);
@@ -105,16 +105,16 @@ TEST_CASE("a rank with a GPU that is killed is named, and the same command resum
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  tests::check_same_end(straight, killed, "step-000040", tests::tensors_of_ranks(2));
+  tests::check_equal_checkpoints(straight, killed, "step-000040", tests::tensors_of_ranks(2));
 }
 
 TEST_CASE("machines that are started have the number of processes that the first one settles", "[device]") {
-  const TestRun place(kOnGpus);
-  std::vector<std::string> command = tests::on_gpu(place.command());
+  const TestRun test(kOnGpus);
+  std::vector<std::string> command = tests::on_gpu(test.command());
   command.insert(command.end(), {"--num-processes", "auto", "--hosts", "127.0.0.1,elsewhere", "--main-process-port",
-                                 std::to_string(tests::quiet_port())});
+                                 std::to_string(tests::unused_port())});
   // The driver there tells of one GPU.
-  Process process(command, tests::with_own_ssh(place, tests::with_gpus(), "FAKE_GPUS=1"), place.path().string());
+  Process process(command, tests::with_own_ssh(test, tests::with_gpus(), "FAKE_GPUS=1"), test.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -123,10 +123,10 @@ TEST_CASE("machines that are started have the number of processes that the first
 }
 
 TEST_CASE("ranks with a GPU each share its random numbers where the recipe says so", "[device]") {
-  const TestRun place(kOnGpus);
-  const auto ended = [&place](const std::vector<std::string>& command,
-                              const std::map<std::string, std::string>& environment) {
-    Process process(command, environment, place.path().string());
+  const TestRun test(kOnGpus);
+  const auto ended = [&test](const std::vector<std::string>& command,
+                             const std::map<std::string, std::string>& environment) {
+    Process process(command, environment, test.path().string());
     const int status = process.wait();
     return TestRun::Ended{status, process.output()};
   };
@@ -134,17 +134,17 @@ TEST_CASE("ranks with a GPU each share its random numbers where the recipe says 
                                          "training.max_steps=4"};
   auto on_cpu = sets;
   on_cpu.emplace_back("device=auto");
-  const auto refused = ended(place.command(on_cpu), TestRun::environment());
+  const auto refused = ended(test.command(on_cpu), TestRun::environment());
   INFO(refused.output);
   CHECK(refused.status == 2);
   CHECK(refused.output.find("--set loader.rng_types=[generator, cuda]: error: rng_types lists cuda, but the training "
                             "is on the CPU\n  hint: write torch, whose generator the CPU draws from, or set device: "
                             "cuda\n") != std::string::npos);
 
-  const auto trained = ended(tests::on_gpu(place.command(sets)), tests::with_gpus());
+  const auto trained = ended(tests::on_gpu(test.command(sets)), tests::with_gpus());
   INFO(trained.output);
   REQUIRE(trained.status == 0);
-  const auto first = generators_of(place, "step-000004", 0), second = generators_of(place, "step-000004", 1);
+  const auto first = generators_of(test, "step-000004", 0), second = generators_of(test, "step-000004", 1);
   REQUIRE(first.size() == 2);
   for (const auto& [name, state] : first) {
     INFO(name);
@@ -153,10 +153,10 @@ TEST_CASE("ranks with a GPU each share its random numbers where the recipe says 
 }
 
 TEST_CASE("the GPU of each rank is watched", "[device]") {
-  const TestRun place(kOnGpus);
-  Process process(tests::on_gpu(place.command({"launch={num_processes: 2, gpu_ids: [1, 0]}", "training.max_steps=200",
-                                               "checkpoint.save_steps=null", "system_metrics.interval=0.01"})),
-                  tests::with_gpus(), place.path().string());
+  const TestRun test(kOnGpus);
+  Process process(tests::on_gpu(test.command({"launch={num_processes: 2, gpu_ids: [1, 0]}", "training.max_steps=200",
+                                              "checkpoint.save_steps=null", "system_metrics.interval=0.01"})),
+                  tests::with_gpus(), test.path().string());
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
@@ -164,7 +164,7 @@ TEST_CASE("the GPU of each rank is watched", "[device]") {
   for (const auto& [name, busy] :
        {std::pair("gpu_0_utilization_percentage", 74.0), {"gpu_1_utilization_percentage", 75.0}}) {
     INFO(name);
-    const auto points = runner::store::read_series(place.run_dir().string(), name, "system").value();
+    const auto points = runner::store::read_series(test.run_dir().string(), name, "system").value();
     REQUIRE(!points.empty());
     CHECK(points.front().value == busy);
     CHECK(points.back().value == busy);
@@ -189,5 +189,5 @@ TEST_CASE("a GPU that is lost ends the run with its words, and the last checkpoi
   INFO(resumed.output());
   CHECK(after == 0);
   CHECK(resumed.output().find("from runs/") != std::string::npos);
-  tests::check_same_end(straight, lost, "step-000040");
+  tests::check_equal_checkpoints(straight, lost, "step-000040");
 }

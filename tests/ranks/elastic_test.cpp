@@ -4,12 +4,12 @@
 #include <cmath>
 #include <cstdint>
 
-#include "tests/support/process/ranks_place.h"
+#include "tests/support/process/ranks_test_run.h"
 
 namespace {
 
 using tests::processes;
-using tests::RanksPlace;
+using tests::RanksTestRun;
 
 // Row i has the target 2^i, and nothing that a weight could be multiplied with: whatever the weights are, its loss is
 // 4^i, and the sum of a step counts in base 4 how often it saw each row. Steps of 4, 4 and 3 samples.
@@ -25,13 +25,13 @@ logging_steps: 1
 constexpr int kRows = 11;
 
 /// Resumes the run's last checkpoint with this many processes, up to a step.
-void go_on(const RanksPlace& place, int count, int max_steps) {
-  std::vector<std::string> words = {"resume", place.run_dir().string(), "--checkpoint",
-                                    "last",   "--allow-change",         "launch.num_processes"};
+void go_on(const RanksTestRun& test, int count, int max_steps) {
+  std::vector<std::string> words = {"resume", test.run_dir().string(), "--checkpoint",
+                                    "last",   "--allow-change",        "launch.num_processes"};
   for (const std::string& setting : {processes(count), "training.max_steps=" + std::to_string(max_steps)}) {
     words.insert(words.end(), {"--set", setting});
   }
-  const auto ended = place.roux(words);
+  const auto ended = test.roux(words);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
 }
@@ -39,17 +39,17 @@ void go_on(const RanksPlace& place, int count, int max_steps) {
 }  // namespace
 
 TEST_CASE("each sample is seen once in an epoch that 4, 2 and 3 processes share", "[ranks][elastic]") {
-  const RanksPlace place(kCounted);
+  const RanksTestRun test(kCounted);
   std::string rows = "x,y\n";
   for (int i = 0; i < kRows; ++i) rows += "0.0," + std::to_string(1 << i) + ".0\n";
-  place.write("counted.csv", rows);
-  const auto begun = place.run({processes(4)});
+  test.write("counted.csv", rows);
+  const auto begun = test.run({processes(4)});
   INFO(begun.output);
   REQUIRE(begun.status == 0);
-  go_on(place, 2, 2);
-  go_on(place, 3, 3);  // 3 do not divide the 4 samples of a step
+  go_on(test, 2, 2);
+  go_on(test, 3, 3);  // 3 do not divide the 4 samples of a step
 
-  const auto losses = place.series("loss");
+  const auto losses = test.series("loss");
   REQUIRE(losses.size() == 3);
   constexpr int kSamples[] = {4, 4, 3};
   std::vector<int> seen(kRows, 0);
@@ -69,7 +69,7 @@ TEST_CASE("a run that resumes with other numbers of processes has the curve of o
   const bool is_text = recipe == tests::ranks_recipes::kGpt, streams = is_text && GENERATE(false, true);
   std::vector<std::string> whole = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
   if (streams) whole.insert(whole.end(), {"data.train.streaming=true", "data.val.streaming=true"});
-  const RanksPlace alone(recipe), elastic(recipe);
+  const RanksTestRun alone(recipe), elastic(recipe);
   REQUIRE(alone.run(whole).status == 0);
   auto first = whole;
   first.insert(first.end(), {processes(4), "training.max_steps=17"});

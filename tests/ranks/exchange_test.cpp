@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "runner/store/run_reader.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/equal_checkpoints.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -28,18 +28,18 @@ checkpoint: {save_steps: 6}
 logging_steps: 1
 )";
 
-std::vector<double> losses_of(const TestRun& place) {
+std::vector<double> losses_of(const TestRun& test) {
   std::vector<double> losses;
-  const auto points = store::read_series(place.run_dir().string(), "loss", "train", -1).value();
+  const auto points = store::read_series(test.run_dir().string(), "loss", "train", -1).value();
   for (const auto& point : points) losses.push_back(point.value);
   return losses;
 }
 
-std::vector<double> trained(const TestRun& place, const std::vector<std::string>& settings) {
-  const auto ended = place.run(settings);
+std::vector<double> trained(const TestRun& test, const std::vector<std::string>& settings) {
+  const auto ended = test.run(settings);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  const std::vector<double> losses = losses_of(place);
+  const std::vector<double> losses = losses_of(test);
   REQUIRE(losses.size() == 12);
   return losses;
 }
@@ -110,7 +110,8 @@ TEST_CASE("what each process remembers for itself is part of a checkpoint", "[ra
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
-  tests::check_same_end(straight, resumed, "step-000012", {"model", "optimizer", steps_alone ? "local_sgd" : "ddp"});
+  tests::check_equal_checkpoints(straight, resumed, "step-000012",
+                                 {"model", "optimizer", steps_alone ? "local_sgd" : "ddp"});
 }
 
 TEST_CASE("what processes remember survives with more and with fewer of them", "[ranks][exchange]") {
@@ -118,20 +119,20 @@ TEST_CASE("what processes remember survives with more and with fewer of them", "
   CAPTURE(which);
   auto settings = which == "local_sgd" ? std::vector<std::string>{"local_sgd.local_sgd_steps=2"} : power_sgd(which);
   settings.insert(settings.end(), {"training.max_steps=6", "launch.num_processes=2"});
-  const TestRun place(kRecipe);
-  const auto begun = place.run(settings);
+  const TestRun test(kRecipe);
+  const auto begun = test.run(settings);
   INFO(begun.output);
   REQUIRE(begun.status == 0);
   int last = 6;
   for (const std::string& count : {std::string("3"), std::string("2")}) {
     last += 3;
-    const auto ended = place.roux({"resume", place.run_dir().string(), "--checkpoint", "last", "--allow-change",
-                                   "launch.num_processes", "--set", "launch.num_processes=" + count, "--set",
-                                   "training.max_steps=" + std::to_string(last)});
+    const auto ended =
+        test.roux({"resume", test.run_dir().string(), "--checkpoint", "last", "--allow-change", "launch.num_processes",
+                   "--set", "launch.num_processes=" + count, "--set", "training.max_steps=" + std::to_string(last)});
     INFO(ended.output);
     REQUIRE(ended.status == 0);
   }
-  const std::vector<double> losses = losses_of(place);
+  const std::vector<double> losses = losses_of(test);
   REQUIRE(losses.size() == 12);
   CHECK(losses.back() < losses.front());
 }

@@ -7,8 +7,8 @@
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/equal_checkpoints.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -46,8 +46,8 @@ std::string table(const std::string& bad_target, int without = kRows) {
   return text;
 }
 
-struct Location : TestRun {
-  explicit Location(const std::string& data) : TestRun(kRecipe) { write("data.csv", data); }
+struct Fixture : TestRun {
+  explicit Fixture(const std::string& data) : TestRun(kRecipe) { write("data.csv", data); }
   runner::store::RunDetails details() const {
     return std::move(runner::store::read_details(run_dir().string())).value();
   }
@@ -71,8 +71,8 @@ struct Location : TestRun {
 
 TEST_CASE("a loss that is not finite stops the run before the parameters move, and names its samples",
           "[ranks][faults]") {
-  const Location place(table(kHuge));
-  const auto ended = place.run();
+  const Fixture test(table(kHuge));
+  const auto ended = test.run();
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(ended.output.find(
@@ -80,18 +80,18 @@ TEST_CASE("a loss that is not finite stops the run before the parameters move, a
             "samples 176, 177, 178, 179, 180, 181 and 2 more of data.train\n"
             "  hint: lower the learning rate, clip gradients, or skip such steps with faults.on_nan: skip") !=
         std::string::npos);
-  CHECK(place.events("nan").size() == 1);
-  CHECK(place.losses().size() == 22);
+  CHECK(test.events("nan").size() == 1);
+  CHECK(test.losses().size() == 22);
 }
 
 TEST_CASE("a skipped step leaves what a run on data without its samples leaves", "[ranks][faults]") {
-  const Location skips(table(kHuge)), without(table(kHuge, 176));
+  const Fixture skips(table(kHuge)), without(table(kHuge, 176));
   const auto ended = skips.run({"faults.on_nan=skip"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("step 23 skipped: the loss is inf; it saw samples 176") != std::string::npos);
   REQUIRE(without.run().status == 0);
-  tests::check_same_end(skips, without, "step-000040");
+  tests::check_equal_checkpoints(skips, without, "step-000040");
   CHECK(skips.losses() == without.losses());
   const auto events = skips.events("skip");
   REQUIRE(events.size() == 1);
@@ -101,12 +101,12 @@ TEST_CASE("a skipped step leaves what a run on data without its samples leaves",
 }
 
 TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named samples out", "[ranks][faults]") {
-  const Location rolls(table(kHuge)), without(table(kHuge, 176));
+  const Fixture rolls(table(kHuge)), without(table(kHuge, 176));
   const auto ended = rolls.run({"faults.on_nan=rollback"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   REQUIRE(without.run().status == 0);
-  tests::check_same_end(rolls, without, "step-000040");
+  tests::check_equal_checkpoints(rolls, without, "step-000040");
   CHECK(rolls.losses() == without.losses());  // each step once
   const auto details = rolls.details();
   REQUIRE(details.branches.size() == 2);
@@ -117,65 +117,63 @@ TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named
 
 TEST_CASE("a rollback passes over a damaged checkpoint, names it, and resumes from the newest that is whole",
           "[ranks][faults]") {
-  const Location place(table(kHuge));
+  const Fixture test(table(kHuge));
   // It ends, as a whole checkpoint, between the one that a rollback is planned to and the bad step.
   const std::vector<std::string> settings = {"faults.on_nan=rollback", "training.max_steps=22"};
-  REQUIRE(place.run(settings).status == 0);
-  const std::string checkpoints = (place.run_dir() / "checkpoints").string();
+  REQUIRE(test.run(settings).status == 0);
+  const std::string checkpoints = (test.run_dir() / "checkpoints").string();
   std::filesystem::resize_file(checkpoints + "/step-000020/model.safetensors", 100);
-  std::vector<std::string> command = place.command({"faults.on_nan=rollback"});
+  std::vector<std::string> command = test.command({"faults.on_nan=rollback"});
   command.insert(command.end(), {"--checkpoint", "last", "--allow-change", "training.max_steps"});
-  Process process(command, TestRun::environment(), place.path().string());
+  Process process(command, TestRun::environment(), test.path().string());
   const int status = process.wait();
   INFO(process.output());
   REQUIRE(status == 0);
-  CHECK(process.output().find("skipped " + std::filesystem::relative(checkpoints, place.path()).string() +
+  CHECK(process.output().find("skipped " + std::filesystem::relative(checkpoints, test.path()).string() +
                               "/step-000020/model.safetensors holds 100 bytes, its manifest says ") !=
         std::string::npos);
   CHECK(process.output().find("/step-000022 without samples 176") != std::string::npos);
-  const auto events = place.events("rollback");
+  const auto events = test.events("rollback");
   REQUIRE(events.size() == 1);
   REQUIRE(events[0].data.find("skipped")->items().size() == 1);
-  CHECK(place.losses().size() == 40);
+  CHECK(test.losses().size() == 40);
 }
 
 TEST_CASE("a loss that jumps up is a spike, and skipping it leaves it out", "[ranks][faults]") {
-  const Location skips(table(kJump)), without(table(kJump, 176));
+  const Fixture skips(table(kJump)), without(table(kJump, 176));
   const auto ended = skips.run({"faults.on_spike=skip", "faults.spike_window=16"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("deviations above the mean of the last 16 steps") != std::string::npos);
   REQUIRE(without.run().status == 0);
-  tests::check_same_end(skips, without, "step-000040");
-  const Location ignores(table(kJump));
+  tests::check_equal_checkpoints(skips, without, "step-000040");
+  const Fixture ignores(table(kJump));
   REQUIRE(ignores.run().status == 0);
   CHECK(ignores.saved("step-000040", "model.safetensors") != skips.saved("step-000040", "model.safetensors"));
 }
 
 TEST_CASE("a spent budget fails the run", "[ranks][faults]") {
   const std::string policy = GENERATE("skip", "rollback");
-  const Location place(table(kHuge));
+  const Fixture test(table(kHuge));
   // Beyond step 4 every loss overflows: nothing that is left out helps.
-  const auto ended = place.run({"faults.on_nan=" + policy, "faults.budget=3", "optimizer={type: sgd, lr: 1.0e+4}"});
+  const auto ended = test.run({"faults.on_nan=" + policy, "faults.budget=3", "optimizer={type: sgd, lr: 1.0e+4}"});
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(ended.output.find(", and faults.budget, 3 skips and rollbacks, is used up at step ") != std::string::npos);
-  CHECK(place.events(policy).size() == 3);
-  CHECK(
-      runner::store::find_run((place.path() / "runs").string(), place.run_dir().string(), runner::core::system_clock())
-          .value()
-          .status == runner::store::RunStatus::kFailed);
+  CHECK(test.events(policy).size() == 3);
+  CHECK(runner::store::find_run((test.path() / "runs").string(), test.run_dir().string(), runner::core::system_clock())
+            .value()
+            .status == runner::store::RunStatus::kFailed);
 }
 
 TEST_CASE("a rollback that does not help reaches back further each time", "[ranks][faults]") {
-  const Location place(table(kHuge));
-  const auto ended = place.run(
+  const Fixture test(table(kHuge));
+  const auto ended = test.run(
       {"faults.on_nan=rollback", "faults.budget=4", "optimizer={type: sgd, lr: 1.0e+4}", "checkpoint.save_steps=1000"});
   INFO(ended.output);
   CHECK(ended.status == 1);
   std::vector<std::int64_t> left_out;
-  for (const auto& event : place.events("rollback"))
-    left_out.push_back(event.data.find("left_out_steps")->as_integer());
+  for (const auto& event : test.events("rollback")) left_out.push_back(event.data.find("left_out_steps")->as_integer());
   REQUIRE(left_out.size() == 4);
   CHECK(left_out[0] == 1);
   CHECK(left_out[1] == 2);
@@ -187,7 +185,7 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
   const int signal = GENERATE(SIGKILL, SIGTERM);
   const std::vector<std::string> settings = {"faults.on_nan=" + policy, "faults.on_spike=" + policy,
                                              "faults.spike_window=8", "faults.rollback_skip_steps=3"};
-  const Location straight(table(kHuge)), broken(table(kHuge));
+  const Fixture straight(table(kHuge)), broken(table(kHuge));
   REQUIRE(straight.run(settings).status == 0);
   const char* const until = GENERATE("step-000010", "step-000020", "step 23", "step-000025");
   INFO(policy << " " << signal << " " << until);
@@ -203,13 +201,13 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
       REQUIRE(ended.status == 0);
     }
   }
-  tests::check_same_end(straight, broken, "step-000040");
+  tests::check_equal_checkpoints(straight, broken, "step-000040");
   CHECK(straight.losses() == broken.losses());
 }
 
 TEST_CASE("a time limit stops with 75 again and again, and the end is that of one go", "[ranks][faults][time_limit]") {
   const std::vector<std::string> settings = {"training.max_steps=8", "checkpoint.save_steps=4"};
-  const Location straight(table("0")), pieces(table("0"));
+  const Fixture straight(table("0")), pieces(table("0"));
   REQUIRE(straight.run(settings).status == 0);
   std::vector<std::string> limited = settings;
   limited.insert(limited.end(), {"launch.time_limit=0.01s", "launch.save_margin=0s"});  // one step each time
@@ -219,7 +217,7 @@ TEST_CASE("a time limit stops with 75 again and again, and the end is that of on
   INFO(ended.output);
   CHECK(ended.status == 0);
   CHECK(processes == 8);
-  tests::check_same_end(straight, pieces, "step-000008");
+  tests::check_equal_checkpoints(straight, pieces, "step-000008");
   CHECK(straight.losses() == pieces.losses());
 }
 
@@ -234,36 +232,36 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
   // The last four samples of the window are the second process's.
   const std::string culprit = "samples 180, 181, 182, 183 of data.train on rank 1";
   SECTION("stop") {
-    const Location place(table(kHuge));
-    const auto ended = place.run(both);
+    const Fixture test(table(kHuge));
+    const auto ended = test.run(both);
     INFO(ended.output);
     CHECK(ended.status == 1);
     CHECK(ended.output.find("the loss is inf at step 23; the first tensor that is not finite: the loss; it saw " +
                             culprit) != std::string::npos);
-    CHECK(place.losses().size() == 22);
+    CHECK(test.losses().size() == 22);
   }
   SECTION("skip, with an exchange that remembers what it left out") {
     auto settings = with("skip");
     settings.insert(settings.end(), {"model.hidden=[16, 16]", "ddp.comm_hook=power_sgd",
                                      "ddp.comm_state_option.start_power_sgd_iter=2"});
-    const Location place(table(kHuge));
-    const auto ended = place.run(settings);
+    const Fixture test(table(kHuge));
+    const auto ended = test.run(settings);
     INFO(ended.output);
     REQUIRE(ended.status == 0);
     // The gradient was huge and finite: what was left out of it spoils the next step, and is dropped with that one.
-    CHECK(place.events("skip").size() == 2);
-    CHECK(std::isfinite(place.losses().back().second));
+    CHECK(test.events("skip").size() == 2);
+    CHECK(std::isfinite(test.losses().back().second));
   }
   SECTION("skip and roll back") {
     const std::string policy = GENERATE("skip", "rollback");
     CAPTURE(policy);
-    const Location faulty(table(kHuge)), without(table(kHuge, 176));
+    const Fixture faulty(table(kHuge)), without(table(kHuge, 176));
     const auto ended = faulty.run(with(policy));
     INFO(ended.output);
     REQUIRE(ended.status == 0);
     CHECK(ended.output.find(culprit) != std::string::npos);
     REQUIRE(without.run(both).status == 0);
-    tests::check_same_end(faulty, without, "step-000040");
+    tests::check_equal_checkpoints(faulty, without, "step-000040");
     CHECK(faulty.losses() == without.losses());
     CHECK(faulty.events(policy).at(0).data.find("rank")->as_integer() == 1);
   }

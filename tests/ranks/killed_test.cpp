@@ -15,8 +15,8 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/disk/tracer.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/equal_checkpoints.h"
+#include "tests/support/process/test_run.h"
 #include "tests/support/skip.h"
 
 namespace {
@@ -24,7 +24,7 @@ namespace {
 namespace artifact = runner::artifact;
 namespace store = runner::store;
 
-using tests::Strike;
+using tests::Injection;
 using tests::TestRun;
 
 constexpr int kKills = 40;
@@ -47,8 +47,8 @@ logging_steps: 1
 launch: {num_cpu_threads_per_process: 1}
 )";
 
-struct Location : TestRun {
-  Location() : TestRun(kRecipe) { write_corpus(3'000); }
+struct Fixture : TestRun {
+  Fixture() : TestRun(kRecipe) { write_corpus(3'000); }
   std::vector<std::string> traced_command() const {
     return {"/usr/bin/env", "--chdir=" + path().string(), tests::roux_program(), "run", "recipe.yaml", "--verbose"};
   }
@@ -60,10 +60,10 @@ struct Restorable {
   std::int64_t newest = 0, branch = 0;
 };
 
-Restorable restorable(const Location& place) {
+Restorable restorable(const Fixture& test) {
   Restorable found;
-  if (!place.has_run()) return found;
-  const std::string folder = (place.run_dir() / "checkpoints").string();
+  if (!test.has_run()) return found;
+  const std::string folder = (test.run_dir() / "checkpoints").string();
   if (!std::filesystem::exists(folder)) return found;
   for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(folder)) {
     found.count += artifact::verify_checkpoint(info.path).ok();
@@ -77,8 +77,8 @@ Restorable restorable(const Location& place) {
 }
 
 /// Points of the loss along a branch (-1: the newest), up to a step; none where a death came before the first of them.
-std::vector<store::SeriesPoint> losses(const Location& place, std::int64_t branch, std::int64_t until) {
-  auto points = store::read_series(place.run_dir().string(), "loss", "train", branch).value_or({});
+std::vector<store::SeriesPoint> losses(const Fixture& test, std::int64_t branch, std::int64_t until) {
+  auto points = store::read_series(test.run_dir().string(), "loss", "train", branch).value_or({});
   std::erase_if(points, [until](const store::SeriesPoint& point) { return point.step > until; });
   return points;
 }
@@ -89,10 +89,10 @@ struct Lost {
 };
 
 /// What was trained and is not in run.db, by the run's log.
-Lost lost_metrics(const Location& place) {
-  const std::vector<store::SeriesPoint> points = losses(place, -1, kSteps);
+Lost lost_metrics(const Fixture& test) {
+  const std::vector<store::SeriesPoint> points = losses(test, -1, kSteps);
   const std::int64_t last = points.empty() ? 0 : points.back().step;
-  std::ifstream log(place.run_dir() / "logs/rank-0.log");
+  std::ifstream log(test.run_dir() / "logs/rank-0.log");
   Lost lost;
   double first_s = 0, now_s = 0;
   for (std::string line; std::getline(log, line);) {
@@ -117,7 +117,7 @@ tests::WindowBegin from_draft(int save) { return {"mkdir", "/.step-", save}; }
 
 /// Calls from the making of one draft's folder to the making of the next one's.
 int calls_of_a_save() {
-  const Location one, other;
+  const Fixture one, other;
   const auto first = tests::trace(one.traced_command(), {.begin = from_draft(1)});
   const auto second = tests::trace(other.traced_command(), {.begin = from_draft(2)});
   INFO(first->output.substr(0, 3000));
@@ -131,7 +131,7 @@ int calls_of_a_save() {
 TEST_CASE("a program that is killed again and again in its saves ends where an undisturbed one does",
           "[ranks][killed][ptrace]") {
   if (!tests::trace({"/bin/true"}, {})) tests::skip("ptrace is not permitted");
-  const Location straight, killed;
+  const Fixture straight, killed;
   REQUIRE(straight.run().status == 0);
   const std::vector<store::SeriesPoint> expected = losses(straight, -1, kSteps);
   REQUIRE(expected.size() == kSteps);
@@ -146,11 +146,11 @@ TEST_CASE("a program that is killed again and again in its saves ends where an u
   Lost most;
   Restorable before;
   for (int life = 0; life < kKills; ++life) {
-    const Strike strike{.kind = random() % 2 == 0 ? Strike::Kind::kKillBefore : Strike::Kind::kKillAfter,
-                        .at = 1 + static_cast<int>(random() % static_cast<unsigned>(calls))};
+    const Injection injection{.kind = random() % 2 == 0 ? Injection::Kind::kKillBefore : Injection::Kind::kKillAfter,
+                              .at = 1 + static_cast<int>(random() % static_cast<unsigned>(calls))};
     const tests::WindowBegin begin = from_draft(1 + static_cast<int>(random() % kSavesMax));
-    const auto traced = tests::trace(killed.traced_command(), {.strike = strike, .begin = begin});
-    CAPTURE(life, begin.time, strike.at, traced->struck_call, traced->output);
+    const auto traced = tests::trace(killed.traced_command(), {.injection = injection, .begin = begin});
+    CAPTURE(life, begin.time, injection.at, traced->injected_call, traced->output);
     REQUIRE(traced->status == 128 + SIGKILL);
     ++kills;
     const Restorable after = restorable(killed);
@@ -175,7 +175,7 @@ TEST_CASE("a program that is killed again and again in its saves ends where an u
   const auto ended = killed.run();
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  tests::check_same_end(straight, killed, kLast);
+  tests::check_equal_checkpoints(straight, killed, kLast);
   const auto points = losses(killed, -1, kSteps);
   REQUIRE(points.size() == expected.size());
   for (std::size_t i = 0; i < points.size(); ++i) CHECK(points[i].value == expected[i].value);

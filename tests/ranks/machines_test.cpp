@@ -10,20 +10,20 @@
 
 #include "runner/core/build_info.h"
 #include "runner/core/platform/listening_socket.h"
-#include "tests/support/process/launched.h"
+#include "tests/support/process/equal_checkpoints.h"
 #include "tests/support/process/other_build.h"
 #include "tests/support/process/own_ssh.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/rank_processes.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
-using tests::check_same_end;
-using tests::is_gone;
+using tests::check_equal_checkpoints;
 using tests::other_build;
 using tests::Process;
 using tests::TestRun;
 using tests::wait_for_ranks;
+using tests::wait_until_exited;
 
 // Dropout shows whether a restart gives each process its own random state back. The timeout is one that nothing here
 // waits for: what is lost is noticed without it.
@@ -41,8 +41,8 @@ launch: {num_processes: 4, num_machines: 2, main_process_ip: 127.0.0.1, timeout:
 )";
 constexpr const char* kLast = "step-000040";
 
-struct Location : TestRun {
-  Location() : TestRun(kRecipe) {}
+struct Fixture : TestRun {
+  Fixture() : TestRun(kRecipe) {}
 
   std::unique_ptr<Process> machine(const std::vector<std::string>& flags,
                                    std::map<std::string, std::string> environment = TestRun::environment(),
@@ -52,45 +52,45 @@ struct Location : TestRun {
     return std::make_unique<Process>(command, environment, path().string());
   }
 
-  const std::string port = std::to_string(tests::quiet_port());
+  const std::string port = std::to_string(tests::unused_port());
 };
 
 /// The undisturbed run of four processes on one machine.
-const Location& undisturbed() {
-  static const Location place;
+const Fixture& undisturbed() {
+  static const Fixture test;
   static const bool done = [] {
-    const auto ended = place.run({"launch.num_machines=1"});
+    const auto ended = test.run({"launch.num_machines=1"});
     INFO(ended.output);
     REQUIRE(ended.status == 0);
     return true;
   }();
   (void)done;
-  return place;
+  return test;
 }
 
 }  // namespace
 
 TEST_CASE("processes of two machines end where those of one do", "[ranks][machines]") {
-  const Location place;
+  const Fixture test;
   std::unique_ptr<Process> first, second;
   SECTION("numbered by hand") {
-    first = place.machine({"--machine-rank", "0"});
-    second = place.machine({"--machine-rank", "1"});
+    first = test.machine({"--machine-rank", "0"});
+    second = test.machine({"--machine-rank", "1"});
   }
   SECTION("numbered by the environment, and the later one first") {
     auto environment = TestRun::environment();
     environment["ROUX_LAUNCH_MACHINE_RANK"] = "1";
-    second = place.machine({}, environment);
+    second = test.machine({}, environment);
     REQUIRE(second->wait_for("connecting to machine 0"));
-    first = place.machine({"--machine_rank", "0"});
+    first = test.machine({"--machine_rank", "0"});
   }
   SECTION("numbered as they come") {
-    first = place.machine({"--rdzv-backend", "c10d"});
+    first = test.machine({"--rdzv-backend", "c10d"});
     REQUIRE(first->wait_for("waiting for the other machines"));
-    second = place.machine({"--rdzv-backend", "c10d"});
+    second = test.machine({"--rdzv-backend", "c10d"});
   }
   SECTION("started by ssh") {
-    first = place.machine({"--hosts", "127.0.0.1,elsewhere"}, tests::with_own_ssh(place, TestRun::environment()));
+    first = test.machine({"--hosts", "127.0.0.1,elsewhere"}, tests::with_own_ssh(test, TestRun::environment()));
   }
   CHECK(first->wait() == 0);
   INFO(first->output());
@@ -98,15 +98,15 @@ TEST_CASE("processes of two machines end where those of one do", "[ranks][machin
   CHECK(first->output().find("started ranks 0 to 1 of 4 as processes ") != std::string::npos);
   const std::string& others = second ? second->output() : first->output();
   CHECK(others.find("started ranks 2 to 3 of 4 as processes ") != std::string::npos);
-  check_same_end(undisturbed(), place, kLast, tests::tensors_of_ranks(4));
+  check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
 TEST_CASE("a rank that dies on another machine ends all, or all go on to the same bits", "[ranks][machines][killed]") {
   const bool restart = GENERATE(false, true);
-  const Location place;
+  const Fixture test;
   const std::string restarts = restart ? "2" : "0";
-  const auto first = place.machine({"--machine-rank", "0", "--max-restarts", restarts});
-  const auto second = place.machine({"--machine-rank", "1", "--max-restarts", restarts});
+  const auto first = test.machine({"--machine-rank", "0", "--max-restarts", restarts});
+  const auto second = test.machine({"--machine-rank", "1", "--max-restarts", restarts});
   std::size_t seen = 0, seen_there = 0;
   auto pids = wait_for_ranks(*first, seen);
   const auto there = wait_for_ranks(*second, seen_there);
@@ -117,21 +117,21 @@ TEST_CASE("a rank that dies on another machine ends all, or all go on to the sam
   INFO(first->output() << second->output());
   CHECK(std::regex_search(first->output(), std::regex("rank 3 \\(process " + std::to_string(there.at(1)) +
                                                       " on [^)]+\\) was killed by SIGKILL")));
-  for (const pid_t pid : pids) CHECK(is_gone(pid));
+  for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
   CHECK(status == (restart ? 0 : 1));
   CHECK(status_there == status);
-  if (restart) check_same_end(undisturbed(), place, kLast, tests::tensors_of_ranks(4));
+  if (restart) check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
 TEST_CASE("a machine that is lost is named, and the others go on without it where they may",
           "[ranks][machines][killed]") {
   const bool go_on = GENERATE(false, true);
-  const Location place;
+  const Fixture test;
   std::vector<std::string> flags = {"--machine-rank", "0", "--join-timeout", "0"};
   if (go_on) flags.insert(flags.end(), {"--max-restarts", "1", "--min-machines", "1"});
-  const auto first = place.machine(flags);
+  const auto first = test.machine(flags);
   flags[1] = "1";
-  const auto second = place.machine(flags);
+  const auto second = test.machine(flags);
   std::size_t seen = 0;
   const auto there = wait_for_ranks(*second, seen);
   REQUIRE(first->wait_for("trained step 12\n"));
@@ -141,7 +141,7 @@ TEST_CASE("a machine that is lost is named, and the others go on without it wher
   CHECK(std::regex_search(first->output(),
                           std::regex("lost machine 1 \\([^)]+\\) at 127.0.0.1: it closed the connection")));
   CHECK(second->wait() == 128 + SIGKILL);
-  for (const pid_t pid : there) CHECK(is_gone(pid));
+  for (const pid_t pid : there) CHECK(wait_until_exited(pid));
   CHECK(status == (go_on ? 0 : 1));
   if (!go_on) return;
   CHECK(first->output().find("started 2 ranks as processes ") != std::string::npos);
@@ -149,37 +149,37 @@ TEST_CASE("a machine that is lost is named, and the others go on without it wher
 }
 
 TEST_CASE("a machine that loses the one that leads ends", "[ranks][machines][killed]") {
-  const Location place;
-  const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
+  const Fixture test;
+  const auto first = test.machine({"--machine-rank", "0"}), second = test.machine({"--machine-rank", "1"});
   std::size_t seen = 0;
   const auto there = wait_for_ranks(*second, seen);
   REQUIRE(first->wait_for("trained step 7\n"));
   first->send(SIGKILL);
   CHECK(second->wait() == 1);
   INFO(second->output());
-  CHECK(second->output().find("error: lost machine 0 at 127.0.0.1:" + place.port + ": ") != std::string::npos);
-  for (const pid_t pid : there) CHECK(is_gone(pid));
+  CHECK(second->output().find("error: lost machine 0 at 127.0.0.1:" + test.port + ": ") != std::string::npos);
+  for (const pid_t pid : there) CHECK(wait_until_exited(pid));
 }
 
 TEST_CASE("Ctrl-C on one machine stops all at the same step, and the same commands go on", "[ranks][machines]") {
-  const Location place;
+  const Fixture test;
   {
-    const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
+    const auto first = test.machine({"--machine-rank", "0"}), second = test.machine({"--machine-rank", "1"});
     REQUIRE(first->wait_for("trained step 9\n"));
     second->send(SIGINT);
     CHECK(first->wait() == 75);
     CHECK(second->wait() == 75);
   }
-  const auto first = place.machine({"--machine-rank", "0"}), second = place.machine({"--machine-rank", "1"});
+  const auto first = test.machine({"--machine-rank", "0"}), second = test.machine({"--machine-rank", "1"});
   CHECK(first->wait() == 0);
   CHECK(second->wait() == 0);
-  check_same_end(undisturbed(), place, kLast, tests::tensors_of_ranks(4));
+  check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
 TEST_CASE("a rank of another machine that finds something wrong is told in its words on both", "[ranks][machines]") {
-  const Location place;
-  const auto first = place.machine({"--machine-rank", "0"});
-  const auto second = place.machine({"--machine-rank", "1", "--log-dir", "/dev/null/logs"});
+  const Fixture test;
+  const auto first = test.machine({"--machine-rank", "0"});
+  const auto second = test.machine({"--machine-rank", "1", "--log-dir", "/dev/null/logs"});
   CHECK(second->wait() == 1);
   CHECK(first->wait() == 1);
   INFO(first->output() << second->output());
@@ -189,10 +189,10 @@ TEST_CASE("a rank of another machine that finds something wrong is told in its w
 }
 
 TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]") {
-  const Location place;
-  const auto first = place.machine({"--machine-rank", "0"});
+  const Fixture test;
+  const auto first = test.machine({"--machine-rank", "0"});
   SECTION("by how many processes they wait for") {
-    const auto second = place.machine({"--machine-rank", "1", "--num-processes", "6"});
+    const auto second = test.machine({"--machine-rank", "1", "--num-processes", "6"});
     for (const auto& machine : {first.get(), second.get()}) {
       CHECK(machine->wait() == 2);
       CHECK(std::regex_search(machine->output(),
@@ -201,7 +201,7 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
     }
   }
   SECTION("by the programs that they are") {
-    const auto second = place.machine({"--machine-rank", "1"}, TestRun::environment(), other_build(place.path()));
+    const auto second = test.machine({"--machine-rank", "1"}, TestRun::environment(), other_build(test.path()));
     const std::string own = runner::core::source_hash();
     for (const auto& machine : {first.get(), second.get()}) {
       CHECK(machine->wait() == 2);
@@ -213,18 +213,18 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
     }
   }
   SECTION("by their recipes") {
-    const auto second = place.machine({"--machine-rank", "1", "--set", "optimizer.lr=0.5"});
+    const auto second = test.machine({"--machine-rank", "1", "--set", "optimizer.lr=0.5"});
     for (const auto& machine : {first.get(), second.get()}) {
       CHECK(machine->wait() == 2);
       INFO(machine->output());
       CHECK(machine->output().find("ranks 0 and 2 differ in the recipe: ") != std::string::npos);
     }
   }
-  CHECK_FALSE(std::filesystem::exists(place.path() / "runs"));
+  CHECK_FALSE(std::filesystem::exists(test.path() / "runs"));
 }
 
 TEST_CASE("a failed rendezvous is reported with a hint", "[ranks][machines]") {
-  const Location place;
+  const Fixture test;
   struct Case {
     std::vector<std::string> flags;
     const char* message;
@@ -248,7 +248,7 @@ TEST_CASE("a failed rendezvous is reported with a hint", "[ranks][machines]") {
       {{}, "error: with launch.num_machines 2, launch.machine_rank must be set\n  hint: "},
   };
   for (const Case& c : cases) {
-    const auto machine = place.machine(c.flags);
+    const auto machine = test.machine(c.flags);
     CHECK(machine->wait() == (c.flags.empty() ? 2 : 1));
     INFO(c.message << "\n" << machine->output());
     CHECK(std::regex_search(machine->output(), std::regex(c.message)));
@@ -256,18 +256,18 @@ TEST_CASE("a failed rendezvous is reported with a hint", "[ranks][machines]") {
 }
 
 TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
-  const Location place;
-  const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(place.port)));
-  const auto machine = place.machine({"--machine-rank", "0"});
+  const Fixture test;
+  const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(test.port)));
+  const auto machine = test.machine({"--machine-rank", "0"});
   CHECK(machine->wait() == 1);
   CHECK(machine->output() ==
-        "error: cannot listen at port " + place.port + ": process " + std::to_string(getpid()) +
+        "error: cannot listen at port " + test.port + ": process " + std::to_string(getpid()) +
             " (tests_ranks) has it\n  hint: stop that process, or use another port on all machines\n");
 }
 
 TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]") {
-  const Location place;
-  const auto group = place.machine(
+  const Fixture test;
+  const auto group = test.machine(
       {"--num-machines", "1", "--log-dir", "console", "--tee", "2", "--role", "trainer", "--enable-cpu-affinity"});
   CHECK(group->wait() == 0);
   const std::string& shown = group->output();
@@ -275,7 +275,7 @@ TEST_CASE("what ranks print is kept and shown as asked for", "[ranks][machines]"
   CHECK(shown.find("\ndebug: trained step 3\n") != std::string::npos);
   for (int rank = 0; rank < 4; ++rank) {
     const std::string number = std::to_string(rank);
-    std::ifstream file(place.path() / "console" / ("rank-" + number + ".log"));
+    std::ifstream file(test.path() / "console" / ("rank-" + number + ".log"));
     std::ostringstream kept;
     kept << file.rdbuf();
     CHECK(kept.str().find("trained step 3\n") != std::string::npos);

@@ -6,8 +6,8 @@
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/equal_checkpoints.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -31,8 +31,8 @@ logging_steps: 1
 /// Plain SGD, which some of these train with, remembers nothing.
 const std::vector<std::string> kFiles = {"model", "random_states_0"};
 
-struct Location : TestRun {
-  Location() : TestRun(kRecipe) { write_corpus(40'000); }
+struct Fixture : TestRun {
+  Fixture() : TestRun(kRecipe) { write_corpus(40'000); }
   std::vector<runner::store::EventRow> out_of_memory_events() const {
     std::vector<runner::store::EventRow> found;
     const auto details = runner::store::read_details(run_dir().string());
@@ -43,16 +43,16 @@ struct Location : TestRun {
   }
 };
 
-std::int64_t peak_of(const TestRun& place) {
-  const auto run = runner::store::find_run((place.path() / "runs").string(), "last", runner::core::system_clock());
+std::int64_t peak_of(const TestRun& test) {
+  const auto run = runner::store::find_run((test.path() / "runs").string(), "last", runner::core::system_clock());
   return run.value().summary.find("peak_tensor_bytes")->as_integer();
 }
 
 }  // namespace
 
 TEST_CASE("a step that does not fit fails with figures and ways out", "[ranks][memory]") {
-  const Location place;
-  const auto ended = place.run({"training.max_memory=10MB"});
+  const Fixture test;
+  const auto ended = test.run({"training.max_memory=10MB"});
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(ended.output.find("error: step 1 does not fit into memory with micro-batches of 16 samples: max_memory is "
@@ -62,7 +62,7 @@ TEST_CASE("a step that does not fit fails with figures and ways out", "[ranks][m
 }
 
 TEST_CASE("a micro-batch that was halved gives what the smaller one gives from the start", "[ranks][memory]") {
-  const Location halved, small;
+  const Fixture halved, small;
   // sgd keeps nothing beside the parameters: what fits in the first step fits in all of them.
   const std::string sgd = "optimizer={type: sgd, lr: 0.1}";
   const auto ended = halved.run({"training.max_memory=10MB", "training.auto_micro_batch=halve", sgd});
@@ -74,23 +74,23 @@ TEST_CASE("a micro-batch that was halved gives what the smaller one gives from t
   const auto alone = small.run(
       {"training.micro_batch_size=8", "training.gradient_accumulation_steps=4", "eval.micro_batch_size=16", sgd});
   REQUIRE(alone.status == 0);
-  tests::check_same_end(halved, small, "step-000006", kFiles);
+  tests::check_equal_checkpoints(halved, small, "step-000006", kFiles);
 }
 
 TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[ranks][memory]") {
-  const Location shrunk, small;
+  const Fixture shrunk, small;
   const auto ended = shrunk.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   REQUIRE_FALSE(shrunk.out_of_memory_events().empty());
   // Windows of 32 samples in passes of 11 or 6: the same as one micro-batch of 32 but for rounding.
-  const auto of = [](const Location& place) {
-    return runner::store::read_series(place.run_dir().string(), "loss").value();
+  const auto of = [](const Fixture& test) {
+    return runner::store::read_series(test.run_dir().string(), "loss").value();
   };
   REQUIRE(
       small.run({"training.micro_batch_size=32", "training.gradient_accumulation_steps=1", "model.dropout=0"}).status ==
       0);
-  const Location plain;
+  const Fixture plain;
   REQUIRE(plain.run({"training.max_memory=11MB", "training.auto_micro_batch=minus:5", "model.dropout=0"}).status == 0);
   REQUIRE_FALSE(plain.out_of_memory_events().empty());
   REQUIRE(of(plain).size() == 6);
@@ -99,7 +99,7 @@ TEST_CASE("a size that does not divide the batch leaves the batch as it is", "[r
 
 TEST_CASE("a resumed run keeps the micro-batch that fits", "[ranks][memory][resume]") {
   const std::vector<std::string> settings = {"training.max_memory=10MB", "training.auto_micro_batch=halve"};
-  const Location straight, broken;
+  const Fixture straight, broken;
   REQUIRE(straight.run(settings).status == 0);
   {
     tests::Process process(broken.command(settings), TestRun::environment(), broken.path().string());
@@ -112,11 +112,11 @@ TEST_CASE("a resumed run keeps the micro-batch that fits", "[ranks][memory][resu
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(broken.out_of_memory_events().size() == tried);  // nothing is tried again
-  tests::check_same_end(straight, broken, "step-000006", kFiles);
+  tests::check_equal_checkpoints(straight, broken, "step-000006", kFiles);
 }
 
 TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][memory]") {
-  const Location place, refused;
+  const Fixture test, refused;
   const std::vector<std::string> settings = {"training.max_memory=12MB", "training.micro_batch_size=2",
                                              "training.gradient_accumulation_steps=16", "eval.micro_batch_size=64"};
   const auto without = refused.run(settings);
@@ -127,23 +127,23 @@ TEST_CASE("an evaluation that does not fit shrinks as a step does", "[ranks][mem
                           "of 64 samples") != std::string::npos);
   std::vector<std::string> more = settings;
   more.push_back("training.auto_micro_batch=shrink");
-  const auto ended = place.run(more);
+  const auto ended = test.run(more);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  REQUIRE_FALSE(place.out_of_memory_events().empty());
-  CHECK(place.out_of_memory_events()[0].data.find("to")->as_integer() == 57);
+  REQUIRE_FALSE(test.out_of_memory_events().empty());
+  CHECK(test.out_of_memory_events()[0].data.find("to")->as_integer() == 57);
 }
 
 TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
-  const Location place;
-  const auto ended = place.run({"training.max_memory=2MB", "training.auto_micro_batch=halve"});
+  const Fixture test;
+  const auto ended = test.run({"training.max_memory=2MB", "training.auto_micro_batch=halve"});
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(ended.output.find("with micro-batches of 1 sample: max_memory is 2.0 MB") != std::string::npos);
   CHECK(ended.output.find("weights, gradients and optimizer state need ") != std::string::npos);
-  CHECK(place.out_of_memory_events().size() == 4);
+  CHECK(test.out_of_memory_events().size() == 4);
 
-  const Location tiny;
+  const Fixture tiny;
   const auto at_once = tiny.run({"training.max_memory=500KB"});
   INFO(at_once.output);
   CHECK(at_once.status == 2);
@@ -153,7 +153,7 @@ TEST_CASE("when nothing fits, the figures say why", "[ranks][memory]") {
 
 TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks][memory]") {
   const std::string notice = "no memory for a copy of the state: saves are synchronous";
-  const Location waits, roomy, tight;
+  const Fixture waits, roomy, tight;
   REQUIRE(waits.run({"training.max_memory=1GB", "checkpoint.async_save=false"}).status == 0);
   const std::int64_t steps_take = peak_of(waits);
   const auto checkpoint = static_cast<std::int64_t>(waits.saved("step-000006", "model.safetensors").size() +
@@ -169,8 +169,8 @@ TEST_CASE("the copies of an asynchronous save count towards max_memory", "[ranks
   INFO(refused.output);
   REQUIRE(refused.status == 0);
   CHECK(refused.output.find(notice) != std::string::npos);
-  tests::check_same_end(waits, roomy, "step-000006", kFiles);
-  tests::check_same_end(waits, tight, "step-000006", kFiles);
+  tests::check_equal_checkpoints(waits, roomy, "step-000006", kFiles);
+  tests::check_equal_checkpoints(waits, tight, "step-000006", kFiles);
 }
 
 TEST_CASE("a step that the copies of a save left too little for gets their memory", "[ranks][memory][resume]") {
@@ -202,8 +202,8 @@ checkpoint: {save_steps: 1}
 
 TEST_CASE("what the system refuses shrinks the micro-batch as max_memory does", "[ranks][memory]") {
   // 4096 activations a sample, 330 MB for all of them, several times over; the program itself needs half of the limit.
-  const Location place;
-  place.write("wide.yaml", R"(
+  const Fixture test;
+  test.write("wide.yaml", R"(
 run_name: wide
 model: {type: mlp, hidden: [4096], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 20000}}
@@ -212,12 +212,12 @@ optimizer: {type: sgd, lr: 1.0e-3}
 training: {max_steps: 1, micro_batch_size: 20000, auto_micro_batch: halve}
 )");
   const std::string limited = "ulimit -v 1400000 && exec \"$0\" run wide.yaml";
-  tests::Process process({"bash", "-c", limited, tests::roux_program()}, TestRun::environment(), place.path().string());
+  tests::Process process({"bash", "-c", limited, tests::roux_program()}, TestRun::environment(), test.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  REQUIRE_FALSE(place.out_of_memory_events().empty());
-  CHECK(place.out_of_memory_events()[0].data.find("from")->as_integer() == 20000);
+  REQUIRE_FALSE(test.out_of_memory_events().empty());
+  CHECK(test.out_of_memory_events()[0].data.find("from")->as_integer() == 20000);
 }
 
 TEST_CASE("a step that does not fit into one of the processes is made again by all, with smaller micro-batches",
@@ -236,7 +236,7 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
                                              "training.micro_batch_size=2",
                                              "training.gradient_accumulation_steps=null",
                                              "training.global_batch_size=8"};
-  const Location alone, together;
+  const Fixture alone, together;
   alone.write("lines.txt", lines);
   together.write("lines.txt", lines);
   const auto one = alone.run(settings);
@@ -252,8 +252,8 @@ TEST_CASE("a step that does not fit into one of the processes is made again by a
   REQUIRE(together.out_of_memory_events().size() == 1);
   CHECK(together.out_of_memory_events()[0].data.find("to")->as_integer() == 1);
   CHECK(together.out_of_memory_events()[0].data.find("error")->as_string().starts_with("rank 1: max_memory is 3.0 MB"));
-  const auto losses_of = [](const Location& place) {
-    return runner::store::read_series(place.run_dir().string(), "loss").value();
+  const auto losses_of = [](const Fixture& test) {
+    return runner::store::read_series(test.run_dir().string(), "loss").value();
   };
   const auto expected = losses_of(alone), found = losses_of(together);
   REQUIRE(found.size() == expected.size());
@@ -267,7 +267,7 @@ TEST_CASE("an evaluation that does not fit shrinks on all processes", "[ranks][m
                                              "training.global_batch_size=16",
                                              "eval.micro_batch_size=64",
                                              "launch.num_processes=2"};
-  const Location free, limited;
+  const Fixture free, limited;
   REQUIRE(free.run(settings).status == 0);
   auto tight = settings;
   tight.insert(tight.end(), {"training.max_memory=12MB", "training.auto_micro_batch=halve"});
@@ -275,8 +275,8 @@ TEST_CASE("an evaluation that does not fit shrinks on all processes", "[ranks][m
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK_FALSE(limited.out_of_memory_events().empty());
-  const auto loss_of = [](const Location& place) {
-    return runner::store::read_series(place.run_dir().string(), "val/loss").value();
+  const auto loss_of = [](const Fixture& test) {
+    return runner::store::read_series(test.run_dir().string(), "val/loss").value();
   };
   REQUIRE(loss_of(limited).size() == 2);
   for (std::size_t i = 0; i < 2; ++i) {

@@ -9,16 +9,16 @@
 #include <regex>
 
 #include "runner/store/run_reader.h"
-#include "tests/support/process/launched.h"
-#include "tests/support/process/run_place.h"
+#include "tests/support/process/rank_processes.h"
+#include "tests/support/process/test_run.h"
 #include "tests/support/skip.h"
 
 namespace {
 
-using tests::is_gone;
 using tests::Process;
 using tests::TestRun;
 using tests::wait_for_ranks;
+using tests::wait_until_exited;
 
 constexpr const char* kRecipe = R"(
 run_name: hosts
@@ -61,14 +61,14 @@ class Network {
   static std::string address(int machine) { return "10.77.0." + std::to_string(machine + 1); }
   void cut() const { succeeds("ip -n " + name(1) + " link set " + cable_[1] + " down"); }
 
-  std::unique_ptr<Process> run(const TestRun& place, int machine, const std::vector<std::string>& flags = {}) const {
+  std::unique_ptr<Process> run(const TestRun& test, int machine, const std::vector<std::string>& flags = {}) const {
     std::vector<std::string> command = {"ip", "netns", "exec", name(machine)};
-    const auto words = place.command();
+    const auto words = test.command();
     command.insert(command.end(), words.begin(), words.end());
     command.insert(command.end(), {"--num-processes", "2", "--num-machines", "2", "--main-process-ip", address(0),
                                    "--machine-rank", std::to_string(machine), "--verbose"});
     command.insert(command.end(), flags.begin(), flags.end());
-    return std::make_unique<Process>(command, TestRun::environment(), place.path().string());
+    return std::make_unique<Process>(command, TestRun::environment(), test.path().string());
   }
 
  private:
@@ -91,8 +91,8 @@ TEST_CASE("two hosts give the curve of one process", "[ranks][namespaces]") {
   INFO(first->output() << second->output());
   REQUIRE(status == 0);
   REQUIRE(status_there == 0);
-  const auto series = [](const TestRun& place) {
-    return runner::store::read_series(place.run_dir().string(), "loss", "train", -1).value();
+  const auto series = [](const TestRun& test) {
+    return runner::store::read_series(test.run_dir().string(), "loss", "train", -1).value();
   };
   const auto expected = series(alone), found = series(together);
   REQUIRE(expected.size() == 50);
@@ -104,9 +104,9 @@ TEST_CASE("two hosts give the curve of one process", "[ranks][namespaces]") {
 
 TEST_CASE("a rank that dies on one host ends the other host", "[ranks][namespaces][killed]") {
   const Network network;
-  const TestRun place(kRecipe);
+  const TestRun test(kRecipe);
   const std::vector<std::string> long_run = {"--set", "training.max_steps=1000000"};
-  const auto first = network.run(place, 0, long_run), second = network.run(place, 1, long_run);
+  const auto first = network.run(test, 0, long_run), second = network.run(test, 1, long_run);
   std::size_t seen = 0, seen_there = 0;
   const auto here = wait_for_ranks(*first, seen), there = wait_for_ranks(*second, seen_there);
   REQUIRE(first->wait_for("trained step 5\n"));
@@ -124,6 +124,6 @@ TEST_CASE("a rank that dies on one host ends the other host", "[ranks][namespace
     CHECK(std::regex_search(first->output(), std::regex("error: lost machine 1 \\(.+\\) at 10.77.0.2: ")));
     CHECK(std::regex_search(second->output(), std::regex("error: lost machine 0 at 10.77.0.1:29500: ")));
   }
-  CHECK(is_gone(here.at(0)));
-  CHECK(is_gone(there.at(0)));
+  CHECK(wait_until_exited(here.at(0)));
+  CHECK(wait_until_exited(there.at(0)));
 }

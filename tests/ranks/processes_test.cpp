@@ -16,23 +16,23 @@
 #include "runner/core/platform/listening_socket.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/disk/file_events.h"
-#include "tests/support/process/launched.h"
-#include "tests/support/process/ranks_place.h"
-#include "tests/support/process/same_end.h"
+#include "tests/support/process/equal_checkpoints.h"
+#include "tests/support/process/rank_processes.h"
+#include "tests/support/process/ranks_test_run.h"
 
 namespace {
 
 namespace store = runner::store;
 
-using Location = tests::RanksPlace;
+using Fixture = tests::RanksTestRun;
+using tests::check_equal_checkpoints;
 using tests::check_killed_rank_is_named;
-using tests::check_same_end;
-using tests::is_gone;
 using tests::Process;
 using tests::processes;
 using tests::tensors_of_ranks;
 using tests::TestRun;
 using tests::wait_for_ranks;
+using tests::wait_until_exited;
 using tests::ranks_recipes::kGpt;
 using tests::ranks_recipes::kTable;
 
@@ -66,8 +66,8 @@ class Stopwatch {
 };
 
 /// The phase of a step that the last line of a rank's log names; "" when it names none.
-std::string last_phase(const Location& place, int rank) {
-  std::ifstream log(place.run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"));
+std::string last_phase(const Fixture& test, int rank) {
+  std::ifstream log(test.run_dir() / "logs" / ("rank-" + std::to_string(rank) + ".log"));
   std::string line, last;
   while (std::getline(log, line)) last = line;
   std::smatch found;
@@ -84,7 +84,7 @@ class Store {
   }
 
   /// One of two ranks: the second one of its host, or the only one there.
-  std::unique_ptr<Process> start(const TestRun& place, int rank, std::vector<std::string> settings,
+  std::unique_ptr<Process> start(const TestRun& test, int rank, std::vector<std::string> settings,
                                  bool alone_on_host = false) const {
     auto environment = TestRun::environment();
     environment.insert({{"RANK", std::to_string(rank)},
@@ -95,7 +95,7 @@ class Store {
                         {"MASTER_PORT", std::to_string(socket_.port())},
                         {"TORCHELASTIC_USE_AGENT_STORE", "True"}});
     settings.push_back(processes(2));
-    return std::make_unique<Process>(place.command(settings), environment, place.path().string());
+    return std::make_unique<Process>(test.command(settings), environment, test.path().string());
   }
 
  private:
@@ -108,7 +108,7 @@ class Store {
 
 TEST_CASE("the curve does not depend on the number of processes", "[ranks][processes]") {
   const char* recipe = GENERATE(kGpt, kTable);
-  const Location alone(recipe);
+  const Fixture alone(recipe);
   const auto one = alone.run();
   INFO(one.output);
   REQUIRE(one.status == 0);
@@ -116,7 +116,7 @@ TEST_CASE("the curve does not depend on the number of processes", "[ranks][proce
   REQUIRE(losses.size() == 50);
   for (const int count : {2, 3, 4}) {
     CAPTURE(count);
-    const Location together(recipe);
+    const Fixture together(recipe);
     const auto ended = together.run({processes(count)});
     INFO(ended.output);
     REQUIRE(ended.status == 0);
@@ -146,7 +146,7 @@ TEST_CASE("who reads a batch, and how it is cut, is not seen in the curve", "[ra
                std::vector<std::string>{"loader.dispatch_batches=true", "loader.num_workers=0", processes(3)},
                std::vector<std::string>{"loader.split_batches=true", "training.global_batch_size=16", processes(2)});
   CAPTURE(settings.front());
-  const Location alone(kTable), together(kTable);
+  const Fixture alone(kTable), together(kTable);
   REQUIRE(alone.run().status == 0);
   const auto ended = together.run(settings);
   INFO(ended.output);
@@ -167,14 +167,14 @@ TEST_CASE("running statistics follow the samples of all processes", "[ranks][pro
       "0.3}, {type: residual, body: [{type: relu}, {type: linear, out_features: 8, bias: false}, {type: "
       "batch_norm}]}, {type: linear, out_features: 1}]}",
       "loader.drop_last=true"};
-  const Location alone(kTable);
+  const Fixture alone(kTable);
   const auto one = alone.run(normed);
   INFO(one.output);
   REQUIRE(one.status == 0);
   for (const int count : {2, 3}) {
     for (const bool of_first : {false, true}) {
       CAPTURE(count, of_first);
-      const Location together(kTable);
+      const Fixture together(kTable);
       auto settings = normed;
       settings.insert(settings.end(), {processes(count), "ddp.bucket_cap_mb=0.0001"});
       if (of_first) settings.emplace_back("ddp.broadcast_buffers=true");
@@ -194,30 +194,30 @@ TEST_CASE("running statistics follow the samples of all processes", "[ranks][pro
 }
 
 TEST_CASE("each process writes a profile of its own, and that of the first is shown", "[ranks][processes]") {
-  const Location place(kTable);
-  const auto ended = place.run({processes(2), "training.max_steps=4",
-                                "profiler={activities: [cpu], schedule: {wait: 1, warmup: 1, active: 2}}"});
+  const Fixture test(kTable);
+  const auto ended = test.run({processes(2), "training.max_steps=4",
+                               "profiler={activities: [cpu], schedule: {wait: 1, warmup: 1, active: 2}}"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   std::map<std::string, int> traces;
-  for (const auto& entry : std::filesystem::directory_iterator(place.run_dir() / "profile")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test.run_dir() / "profile")) {
     const std::string name = entry.path().filename().string();
     if (name.ends_with(".pt.trace.json")) ++traces[name.substr(0, name.find('.'))];
   }
   CHECK(traces == std::map<std::string, int>{{"rank-0", 1}, {"rank-1", 1}});
-  const auto shown = place.roux({"profile", "show", "last"});
+  const auto shown = test.roux({"profile", "show", "last"});
   CHECK(shown.status == 0);
   CHECK(shown.output.find("trace rank-0.") != std::string::npos);
   CHECK(shown.output.find("exchange") != std::string::npos);
 }
 
 TEST_CASE("processes that share random numbers stand at the same place", "[ranks][processes]") {
-  const Location place(kKilled);
-  const auto ended = place.run({processes(2), "training.max_steps=6", "loader.rng_types=[generator, torch]"});
+  const Fixture test(kKilled);
+  const auto ended = test.run({processes(2), "training.max_steps=6", "loader.rng_types=[generator, torch]"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   const auto generator = [&](int rank) {
-    return place.saved("step-000006", "random_states_" + std::to_string(rank) + ".safetensors");
+    return test.saved("step-000006", "random_states_" + std::to_string(rank) + ".safetensors");
   };
   CHECK((generator(0).size() > 100));
   CHECK((generator(0) == generator(1)));
@@ -235,11 +235,11 @@ TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks
                           Case{kGpt, "1000", {"val/loss", "val/perplexity", "val/accuracy"}});  // all in one batch
   const std::vector<std::string> still = {"optimizer.lr=1e-30", "training.max_steps=1", "eval.eval_on_start=true",
                                           std::string("eval.micro_batch_size=") + c.batch};
-  const Location alone(c.recipe);
+  const Fixture alone(c.recipe);
   REQUIRE(alone.run(still).status == 0);
   for (const int count : {2, 3, 4}) {
     CAPTURE(c.batch, count);
-    const Location together(c.recipe);
+    const Fixture together(c.recipe);
     auto settings = still;
     settings.push_back(processes(count));
     const auto ended = together.run(settings);
@@ -257,7 +257,7 @@ TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks
 TEST_CASE("processes that are killed again and again end where undisturbed ones do", "[ranks][processes][killed]") {
   const int count = GENERATE(2, 4);
   CAPTURE(count);
-  const Location straight(kKilled), killed(kKilled);
+  const Fixture straight(kKilled), killed(kKilled);
   const auto undisturbed = straight.run({processes(count)});
   INFO(undisturbed.output);
   REQUIRE(undisturbed.status == 0);
@@ -284,7 +284,7 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
     REQUIRE(process.wait_for(moment));
     const Stopwatch since_death;
     kill(pids[life == 0 ? 1 + random() % (pids.size() - 1) : 0], SIGKILL);
-    for (const pid_t pid : pids) CHECK(is_gone(pid));
+    for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
     CHECK(since_death.seconds() <= kOthersEndWithin_s);
   }
   const auto pids = wait_for_ranks(process, seen);
@@ -292,12 +292,12 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  for (const pid_t pid : all) CHECK(is_gone(pid));
-  check_same_end(straight, killed, kLast, tensors_of_ranks(count));
+  for (const pid_t pid : all) CHECK(wait_until_exited(pid));
+  check_equal_checkpoints(straight, killed, kLast, tensors_of_ranks(count));
 }
 
 TEST_CASE("a rank that dies is named, no process is left behind, and the same command resumes", "[ranks][processes]") {
-  const Location straight(kKilled), killed(kKilled);
+  const Fixture straight(kKilled), killed(kKilled);
   REQUIRE(straight.run({processes(2)}).status == 0);
   {
     Process process(killed.verbose({processes(2)}), TestRun::environment(), killed.path().string());
@@ -306,49 +306,49 @@ TEST_CASE("a rank that dies is named, no process is left behind, and the same co
     REQUIRE(process.wait_for("trained step 11\n"));
     kill(pids.at(1), SIGKILL);
     check_killed_rank_is_named(process, 1, pids.at(1));
-    for (const pid_t pid : pids) CHECK(is_gone(pid));
+    for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
   }
   CHECK(store::list_runs((killed.path() / "runs").string(), runner::core::system_clock()).at(0).status ==
         store::RunStatus::kCrashed);
   const auto ended = killed.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
-  check_same_end(straight, killed, kLast, tensors_of_ranks(2));
+  check_equal_checkpoints(straight, killed, kLast, tensors_of_ranks(2));
 }
 
 TEST_CASE("a rank that is killed in any phase of a step ends the others in two seconds", "[ranks][processes]") {
   const std::string phase = GENERATE("forward", "backward", "exchange");
   CAPTURE(phase);
-  const Location place(kKilled);
-  Process process(place.verbose({processes(2), "training.max_steps=100000", "eval.eval_steps=100000",
-                                 "checkpoint.save_steps=100000"}),
-                  TestRun::environment(), place.path().string());
+  const Fixture test(kKilled);
+  Process process(test.verbose({processes(2), "training.max_steps=100000", "eval.eval_steps=100000",
+                                "checkpoint.save_steps=100000"}),
+                  TestRun::environment(), test.path().string());
   std::size_t seen = 0;
   const auto pids = wait_for_ranks(process, seen);
   REQUIRE(process.wait_for("trained step 3\n"));
-  tests::FileEvents events(place.run_dir() / "logs");
+  tests::FileEvents events(test.run_dir() / "logs");
   int lines = 0;
   if (phase == "exchange") {  // where it waits for the other one
     tests::stop(pids.at(0));
-    while (last_phase(place, 1) != phase) REQUIRE(events.wait_for(++lines));
+    while (last_phase(test, 1) != phase) REQUIRE(events.wait_for(++lines));
   }
-  for (tests::stop(pids.at(1)); last_phase(place, 1) != phase; tests::stop(pids.at(1))) {
+  for (tests::stop(pids.at(1)); last_phase(test, 1) != phase; tests::stop(pids.at(1))) {
     kill(pids.at(1), SIGCONT);
     REQUIRE(events.wait_for(++lines));
   }
   const Stopwatch since_death;
   kill(pids.at(1), SIGKILL);
   kill(pids.at(0), SIGCONT);
-  CHECK(is_gone(pids.at(0)));
+  CHECK(wait_until_exited(pids.at(0)));
   CHECK(since_death.seconds() <= kOthersEndWithin_s);
   check_killed_rank_is_named(process, 1, pids.at(1));
   CHECK(since_death.seconds() <= kNoticedWithin_s);
 }
 
 TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][processes]") {
-  const Location place(kKilled);
+  const Fixture test(kKilled);
   // Long enough for a busy machine to start in.
-  Process process(place.verbose({processes(2), "launch.timeout=15s"}), TestRun::environment(), place.path().string());
+  Process process(test.verbose({processes(2), "launch.timeout=15s"}), TestRun::environment(), test.path().string());
   std::size_t seen = 0;
   const auto pids = wait_for_ranks(process, seen);
   REQUIRE(process.wait_for("trained step 8\n"));
@@ -361,11 +361,11 @@ TEST_CASE("a rank that hangs is named by those that wait for it", "[ranks][proce
   CHECK(std::regex_search(process.output(),
                           std::regex("error: rank 0: all_(reduce|gather) of .* waited 15.* s: rank 1 \\(process " +
                                      std::to_string(pids.at(1)) + " on .*\\) does not respond")));
-  for (const pid_t pid : pids) CHECK(is_gone(pid));
+  for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
 }
 
 TEST_CASE("each host saves on a disk of its own, and resumes from there", "[ranks][processes]") {
-  const Location here(kKilled), there(kKilled);
+  const Fixture here(kKilled), there(kKilled);
   for (const int last : {6, 12}) {  // the second time from what was saved
     const Store store;
     std::vector<std::string> settings = {"training.max_steps=" + std::to_string(last),
@@ -379,15 +379,15 @@ TEST_CASE("each host saves on a disk of its own, and resumes from there", "[rank
     REQUIRE(status == 0);
     REQUIRE(their_status == 0);
   }
-  check_same_end(here, there, "step-000012", {"model", "optimizer", "random_states_1"});
+  check_equal_checkpoints(here, there, "step-000012", {"model", "optimizer", "random_states_1"});
   CHECK_FALSE(std::filesystem::exists(there.run_dir() / "run.db"));
 }
 
 TEST_CASE("ranks that another launcher starts meet at the store, and have to be the same", "[ranks][processes]") {
-  const Location place(kKilled);
+  const Fixture test(kKilled);
   const Store store;
   const auto start = [&](int rank, const std::vector<std::string>& settings) {
-    return store.start(place, rank, settings);
+    return store.start(test, rank, settings);
   };
   SECTION("to train") {
     const auto first = start(0, {"training.max_steps=3"}), second = start(1, {"training.max_steps=3"});
@@ -404,12 +404,12 @@ TEST_CASE("ranks that another launcher starts meet at the store, and have to be 
       INFO(rank->output());
       CHECK(rank->output().find("error: ranks 0 and 1 differ in the recipe: ") != std::string::npos);
     }
-    CHECK_FALSE(std::filesystem::exists(place.path() / "runs"));
+    CHECK_FALSE(std::filesystem::exists(test.path() / "runs"));
   }
 }
 
 TEST_CASE("what one rank alone finds wrong is told in its words", "[ranks][processes]") {
-  const Location place(R"(
+  const Fixture test(R"(
 run_name: ranks
 model: {type: gpt, n_layer: 1, n_head: 2, n_embd: 16}
 data: {train: {type: tokens, path: ids.bin, vocab_size: 100, max_seq_len: 8}}
@@ -421,8 +421,8 @@ launch: {num_processes: 2}
 )");
   std::string ids;  // of 2 bytes, the lower one first; window 5, which the second process takes, has one too large
   for (int i = 0; i < 400; ++i) ids += std::string{static_cast<char>(i == 44 ? 101 : i % 100), '\0'};
-  place.write("ids.bin", ids);
-  const auto ended = place.run();
+  test.write("ids.bin", ids);
+  const auto ended = test.run();
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(std::regex_search(ended.output,
@@ -432,7 +432,7 @@ launch: {num_processes: 2}
 TEST_CASE("a signal stops all ranks at the same step, and the same command goes on", "[ranks][processes]") {
   const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   CAPTURE(signal);
-  const Location straight(kKilled), stopped(kKilled);
+  const Fixture straight(kKilled), stopped(kKilled);
   REQUIRE(straight.run({processes(2)}).status == 0);
   {
     // Ctrl-C reaches the whole process group of the terminal.
@@ -450,5 +450,5 @@ TEST_CASE("a signal stops all ranks at the same step, and the same command goes 
   const auto ended = stopped.run({processes(2)});
   INFO(ended.output);
   CHECK(ended.status == 0);
-  check_same_end(straight, stopped, kLast, tensors_of_ranks(2));
+  check_equal_checkpoints(straight, stopped, kLast, tensors_of_ranks(2));
 }

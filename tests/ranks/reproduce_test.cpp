@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process/run_place.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -28,8 +28,8 @@ eval: {eval_steps: 10}
 logging_steps: 2
 )";
 
-struct Workplace : TestRun {
-  Workplace() : TestRun(kRecipe) {
+struct Fixture : TestRun {
+  Fixture() : TestRun(kRecipe) {
     write_corpus(20'000);
     const auto trained = roux({"run", "recipe.yaml"});
     INFO(trained.output);
@@ -47,24 +47,24 @@ bool has(const TestRun::Ended& result, const std::string& text) {
 }  // namespace
 
 TEST_CASE("an unchanged run is reproduced to the last bit", "[ranks][reproduce]") {
-  const Workplace place;
-  const auto result = place.roux({"reproduce", "again"});
+  const Fixture test;
+  const auto result = test.roux({"reproduce", "again"});
   INFO(result.output);
   CHECK(result.status == 0);
   CHECK(has(result, "recipe, data, threads, CPU and program are the same as in runs/again-"));
   CHECK(has(result, "reproduced: runs/again-again-"));
   // That one in its turn gets a number and no second word.
-  CHECK(has(place.roux({"reproduce", "last"}), "reproduced: runs/again-again-2-"));
-  CHECK(has(place.roux({"reproduce", "last"}), "reproduced: runs/again-again-3-"));
+  CHECK(has(test.roux({"reproduce", "last"}), "reproduced: runs/again-again-2-"));
+  CHECK(has(test.roux({"reproduce", "last"}), "reproduced: runs/again-again-3-"));
 }
 
 TEST_CASE("one changed byte of the data is the cause that is named", "[ranks][reproduce]") {
-  const Workplace place;
-  std::fstream file(place.path() / "corpus.txt", std::ios::in | std::ios::out | std::ios::binary);
+  const Fixture test;
+  std::fstream file(test.path() / "corpus.txt", std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(100);
   file.put('#');
   file.close();
-  const auto result = place.roux({"reproduce", "again"});
+  const auto result = test.roux({"reproduce", "again"});
   INFO(result.output);
   CHECK(result.status == 1);
   CHECK(has(result, "file corpus.txt of data.train was "));
@@ -74,12 +74,12 @@ TEST_CASE("one changed byte of the data is the cause that is named", "[ranks][re
 }
 
 TEST_CASE("one changed value of the recipe is the cause that is named", "[ranks][reproduce]") {
-  const Workplace place;
+  const Fixture test;
   std::string edited = kRecipe;
   edited.replace(edited.find("1.0e-3"), 6, "1.1e-3");
-  place.write("recipe.yaml", edited);
+  test.write("recipe.yaml", edited);
   {
-    const auto as_recorded = place.roux({"reproduce", "again"});
+    const auto as_recorded = test.roux({"reproduce", "again"});
     INFO(as_recorded.output);
     CHECK(as_recorded.status == 0);
     CHECK(has(as_recorded, "the recipe has changed; using the recorded one (--recipe recipe.yaml"));
@@ -90,7 +90,7 @@ TEST_CASE("one changed value of the recipe is the cause that is named", "[ranks]
                                                 std::vector<std::string>{"--set", "optimizer.lr=0.0011"}}) {
     std::vector<std::string> command = {"reproduce", "again"};
     command.insert(command.end(), words.begin(), words.end());
-    const auto result = place.roux(command);
+    const auto result = test.roux(command);
     INFO(result.output);
     CHECK(result.status == 1);
     CHECK(has(result, "the cause:\n  optimizer.lr was 0.001 ("));
@@ -100,8 +100,8 @@ TEST_CASE("one changed value of the recipe is the cause that is named", "[ranks]
 }
 
 TEST_CASE("another thread count is a cause that is named", "[ranks][reproduce]") {
-  const Workplace place;
-  const auto result = place.roux({"reproduce", "again"}, "1");
+  const Fixture test;
+  const auto result = test.roux({"reproduce", "again"}, "1");
   INFO(result.output);
   CHECK(has(result, "threads was 2 and is 1"));
   // Whether the sums differ is the library's business; if they do, the cause is told once more beside the difference.
@@ -109,8 +109,8 @@ TEST_CASE("another thread count is a cause that is named", "[ranks][reproduce]")
 }
 
 TEST_CASE("a recorded recipe that was edited afterwards is the cause that is named", "[ranks][reproduce]") {
-  const Workplace place;
-  for (const auto& entry : fs::directory_iterator(place.path() / "runs")) {
+  const Fixture test;
+  for (const auto& entry : fs::directory_iterator(test.path() / "runs")) {
     if (!entry.is_directory()) continue;
     std::ostringstream text;
     text << std::ifstream(entry.path() / "resolved.json").rdbuf();
@@ -119,7 +119,7 @@ TEST_CASE("a recorded recipe that was edited afterwards is the cause that is nam
     edited.replace(edited.find("\"lr\": 0.001"), 11, "\"lr\": 0.002");
     std::ofstream(entry.path() / "resolved.json") << edited;
   }
-  const auto result = place.roux({"reproduce", "again"});
+  const auto result = test.roux({"reproduce", "again"});
   INFO(result.output);
   CHECK(result.status == 1);
   CHECK(has(result, "/resolved.json (hash of its values) was "));
@@ -127,12 +127,12 @@ TEST_CASE("a recorded recipe that was edited afterwards is the cause that is nam
 }
 
 TEST_CASE("a run that recorded nothing of itself, or is not there, is refused", "[ranks][reproduce]") {
-  const Workplace place;
-  CHECK(place.roux({"reproduce", "nothing"}).status == 2);
-  for (const auto& entry : fs::directory_iterator(place.path() / "runs")) {
+  const Fixture test;
+  CHECK(test.roux({"reproduce", "nothing"}).status == 2);
+  for (const auto& entry : fs::directory_iterator(test.path() / "runs")) {
     if (entry.is_directory()) fs::remove(entry.path() / "capsule.json");
   }
-  const auto result = place.roux({"reproduce", "again"});
+  const auto result = test.roux({"reproduce", "again"});
   INFO(result.output);
   CHECK(result.status == 2);
   CHECK(has(result, "cannot be reproduced"));

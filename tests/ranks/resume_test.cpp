@@ -6,7 +6,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 
-#include "tests/support/process/run_place.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -33,8 +33,8 @@ callbacks: [{type: early_stopping, monitor: val/loss, patience: 50}]
 )";
 constexpr const char* kLast = "step-000300";
 
-struct Workplace : TestRun {
-  Workplace() : TestRun(kRecipe) { write_corpus(40'000); }
+struct Fixture : TestRun {
+  Fixture() : TestRun(kRecipe) { write_corpus(40'000); }
   int runs() const {
     const auto runs = fs::directory_iterator(path() / "runs");
     return static_cast<int>(
@@ -43,8 +43,8 @@ struct Workplace : TestRun {
 };
 
 /// Trains until that checkpoint is told of, sends the signal, and returns how it ended.
-int interrupted(const Workplace& place, const std::string& checkpoint, int signal) {
-  Process process(place.command(), TestRun::environment(), place.path());
+int interrupted(const Fixture& test, const std::string& checkpoint, int signal) {
+  Process process(test.command(), TestRun::environment(), test.path());
   REQUIRE(process.wait_for(checkpoint));
   process.send(signal);
   const int status = process.wait();
@@ -54,44 +54,44 @@ int interrupted(const Workplace& place, const std::string& checkpoint, int signa
 
 /// Bytes of the last checkpoint's tensors, of a run that nothing disturbed.
 std::string undisturbed(const std::string& file) {
-  const Workplace place;
-  const auto ended = place.run();
+  const Fixture test;
+  const auto ended = test.run();
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  return place.saved(kLast, file);
+  return test.saved(kLast, file);
 }
 
 }  // namespace
 
 TEST_CASE("a killed run resumes with the same command and ends bit-identical", "[ranks][resume]") {
-  const Workplace place;
-  CHECK(interrupted(place, "step-000030", SIGKILL) == 128 + SIGKILL);
-  const auto second = place.run();
+  const Fixture test;
+  CHECK(interrupted(test, "step-000030", SIGKILL) == 128 + SIGKILL);
+  const auto second = test.run();
   INFO(second.output);
   REQUIRE(second.status == 0);
   CHECK(second.output.find("resuming runs/resumable-") != std::string::npos);
-  REQUIRE(place.runs() == 1);
+  REQUIRE(test.runs() == 1);
   for (const char* file : {"model.safetensors", "optimizer.safetensors", "random_states_0.safetensors"}) {
     INFO(file);
-    CHECK((place.saved(kLast, file) == undisturbed(file)));  // not printed: the bytes of a file
+    CHECK((test.saved(kLast, file) == undisturbed(file)));  // not printed: the bytes of a file
   }
 }
 
 TEST_CASE("SIGTERM saves and exits 75, and the same command goes on to the same end", "[ranks][resume]") {
-  const Workplace place;
-  CHECK(interrupted(place, "step-000010", SIGTERM) == 75);
-  const auto second = place.run();
+  const Fixture test;
+  CHECK(interrupted(test, "step-000010", SIGTERM) == 75);
+  const auto second = test.run();
   INFO(second.output);
   REQUIRE(second.status == 0);
-  CHECK((place.saved(kLast, "model.safetensors") == undisturbed("model.safetensors")));
+  CHECK((test.saved(kLast, "model.safetensors") == undisturbed("model.safetensors")));
 }
 
 TEST_CASE("a second run of a living one is refused with its owner", "[ranks][resume]") {
-  const Workplace place;
+  const Fixture test;
   const std::vector<std::string> endless = {"training.max_steps=1000000"};
-  Process first(place.command(endless), TestRun::environment(), place.path());
+  Process first(test.command(endless), TestRun::environment(), test.path());
   REQUIRE(first.wait_for("step-000010"));
-  const auto second = place.run(endless);
+  const auto second = test.run(endless);
   CHECK(second.status == 2);
   INFO(second.output);
   CHECK(second.output.find("process " + std::to_string(first.pid())) != std::string::npos);
@@ -99,16 +99,16 @@ TEST_CASE("a second run of a living one is refused with its owner", "[ranks][res
 }
 
 TEST_CASE("a finished run is not continued, and a changed recipe meets the resume contract", "[ranks][resume]") {
-  const Workplace place;
-  CHECK(interrupted(place, "step-000010", SIGKILL) == 128 + SIGKILL);
+  const Fixture test;
+  CHECK(interrupted(test, "step-000010", SIGKILL) == 128 + SIGKILL);
   {
-    const auto changed = place.run({"optimizer.lr=0.5"});
+    const auto changed = test.run({"optimizer.lr=0.5"});
     CHECK(changed.status == 2);
     INFO(changed.output);
     CHECK(changed.output.find("optimizer.lr was 0.001") != std::string::npos);
     CHECK(changed.output.find("changes the results") != std::string::npos);
   }
-  CHECK(place.run().status == 0);
-  CHECK(place.run().status == 0);
-  CHECK(place.runs() == 2);
+  CHECK(test.run().status == 0);
+  CHECK(test.run().status == 0);
+  CHECK(test.runs() == 2);
 }

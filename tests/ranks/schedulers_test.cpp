@@ -9,11 +9,11 @@
 #include "runner/core/clock.h"
 #include "runner/core/platform/machine.h"
 #include "runner/store/run_reader.h"
-#include "tests/support/process/launched.h"
+#include "tests/support/process/equal_checkpoints.h"
 #include "tests/support/process/postgres.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/same_end.h"
-#include "tests/support/process/swept.h"
+#include "tests/support/process/rank_processes.h"
+#include "tests/support/process/sweep_trials.h"
+#include "tests/support/process/test_run.h"
 #include "tests/support/skip.h"
 
 namespace {
@@ -60,7 +60,7 @@ class Slurm {
     for (const char* folder : {"state", "spool"}) std::filesystem::create_directory(dir_ / folder);
     std::ofstream(dir_ / "munge.key") << std::string(1024, 'k');
     std::filesystem::permissions(dir_ / "munge.key", std::filesystem::perms::owner_read);
-    const std::string controller = std::to_string(tests::quiet_port()), node = std::to_string(tests::quiet_port());
+    const std::string controller = std::to_string(tests::unused_port()), node = std::to_string(tests::unused_port());
     std::ofstream(conf())
         << "ClusterName=roux\nSlurmctldHost=" << host << "(127.0.0.1)\nSlurmctldPort=" << controller
         << "\nSlurmdPort=" << node << "\nSlurmUser=" << user << "\nSlurmdUser=" << user
@@ -118,15 +118,15 @@ TEST_CASE("mpirun's processes are the ranks", "[ranks][schedulers][mpi]") {
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
+  tests::check_equal_checkpoints(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
 TEST_CASE("what concerns all of mpirun's processes is said by the first one", "[ranks][schedulers][mpi]") {
   need({"/usr/bin/mpirun"}, "openmpi-bin");
-  const TestRun place(kRecipe);
+  const TestRun test(kRecipe);
   Process process({"/usr/bin/mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "3", tests::roux_program(), "run",
                    "recipe.yaml"},
-                  TestRun::environment(), place.path().string());
+                  TestRun::environment(), test.path().string());
   const int status = process.wait();
   const std::string& said = process.output();
   INFO(said);
@@ -148,19 +148,18 @@ TEST_CASE("srun's processes are the ranks", "[ranks][schedulers][slurm]") {
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  tests::check_same_end(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
+  tests::check_equal_checkpoints(ours, theirs, "step-000010", tests::tensors_of_ranks(2));
 }
 
 TEST_CASE("a batch job saves before its time is up, queues again and completes", "[ranks][schedulers][slurm]") {
   need(kSlurmPrograms, kSlurmPackages);
   Slurm slurm;
-  const TestRun place(kEndless);
+  const TestRun test(kEndless);
   Process emit({"/bin/sh", "-c", tests::roux_program() + " launch --emit slurm recipe.yaml > job.sh"}, {},
-               place.path().string());
+               test.path().string());
   REQUIRE(emit.wait() == 0);
   // A minute is the least that Slurm grants; it warns 55 s before, or when it next looks.
-  Process job({"/usr/bin/sbatch", "--time=1", "--output=job.log", "job.sh"}, slurm.environment(),
-              place.path().string());
+  Process job({"/usr/bin/sbatch", "--time=1", "--output=job.log", "job.sh"}, slurm.environment(), test.path().string());
   REQUIRE(job.wait() == 0);
   Process& controller = slurm.controller();
   REQUIRE(controller.wait_for(" JobId=1 NodeList="));  // it starts
@@ -171,12 +170,12 @@ TEST_CASE("a batch job saves before its time is up, queues again and completes",
   const std::string& said = controller.output();
   const std::string status = said.substr(said.rfind(done) + done.size(), 2);
   std::ostringstream log;
-  log << std::ifstream(place.path() / "job.log").rdbuf();
+  log << std::ifstream(test.path() / "job.log").rdbuf();
   INFO(log.str());
   CHECK(status == "0\n");
   CHECK(log.str().find("SIGUSR1: saving, then exiting") != std::string::npos);
   CHECK(log.str().find("resuming runs/queued-") != std::string::npos);
-  const auto runs = runner::store::list_runs((place.path() / "runs").string(), runner::core::system_clock());
+  const auto runs = runner::store::list_runs((test.path() / "runs").string(), runner::core::system_clock());
   REQUIRE(runs.size() == 1);
   CHECK(runs.front().status == runner::store::RunStatus::kFinished);
 }
@@ -201,19 +200,19 @@ sweep:
 )";
   const TestRun calm(kSwept);
   REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  const TestRun place(kSwept + ("  store: " + server.address() + "\n"));
-  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, TestRun::environment(), place.path().string());
+  const TestRun test(kSwept + ("  store: " + server.address() + "\n"));
+  Process begun({tests::roux_program(), "sweep", "run", "recipe.yaml"}, TestRun::environment(), test.path().string());
   REQUIRE(begun.wait_for("trial 0 "));
   begun.send(SIGINT);
   REQUIRE(begun.wait() == 75);
   const Slurm slurm;
   Process array({"/usr/bin/sbatch", "--wait", "--array=0-3", "--output=worker-%a.log",
                  "--wrap=exec " + tests::roux_program() + " sweep work '" + server.address() + "'"},
-                slurm.environment(), place.path().string());
+                slurm.environment(), test.path().string());
   const int status = array.wait();
   std::ostringstream logs;
-  for (int i = 0; i < 4; ++i) logs << std::ifstream(place.path() / ("worker-" + std::to_string(i) + ".log")).rdbuf();
+  for (int i = 0; i < 4; ++i) logs << std::ifstream(test.path() / ("worker-" + std::to_string(i) + ".log")).rdbuf();
   INFO(array.output() << logs.str());
   CHECK(status == 0);
-  tests::check_nothing_is_lost_or_doubled(place, tests::trials_of(calm));
+  tests::check_nothing_is_lost_or_doubled(test, tests::trials_of(calm));
 }

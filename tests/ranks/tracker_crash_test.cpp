@@ -20,9 +20,9 @@
 #include "runner/core/clock.h"
 #include "runner/core/platform/files.h"
 #include "runner/store/run_writer.h"
-#include "tests/support/at_each.h"
 #include "tests/support/disk/tracer.h"
-#include "tests/support/process/run_place.h"
+#include "tests/support/for_each_in_parallel.h"
+#include "tests/support/process/test_run.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -62,11 +62,11 @@ void log(RunWriter& run, int from, int to, double value) {
 }
 
 /// In `output_dir`; with every tracker as far as step 30 of a branch that was left at step 10.
-fs::path prepare(const TestRun& place, const std::string& output_dir) {
+fs::path prepare(const TestRun& test, const std::string& output_dir) {
   runner::store::NewRun run;
   run.output_dir = output_dir;
   run.run_name = "tracked";
-  const auto resolved = place.roux({"resolve", "recipe.yaml", "--format", "json"});
+  const auto resolved = test.roux({"resolve", "recipe.yaml", "--format", "json"});
   REQUIRE(resolved.status == 0);
   run.resolved_json = resolved.output;
   fs::path run_dir;
@@ -92,7 +92,7 @@ Tree tree_of(const fs::path& run_dir) {
   for (const auto& entry : fs::recursive_directory_iterator(run_dir)) {
     const std::string path = fs::relative(entry.path(), run_dir).string();
     // What a kill leaves of a file that is being replaced: no tool reads it.
-    if (runner::core::is_left_over(path)) continue;
+    if (runner::core::is_temporary_file(path)) continue;
     if (path.starts_with("run.db") || path.starts_with("annotations.db") || path.starts_with(".sync-")) continue;
     std::ostringstream content;
     if (entry.is_symlink())
@@ -135,10 +135,10 @@ std::vector<int> calls_that_change(const tests::Traced& traced, bool removals_on
   return {calls.begin(), calls.end()};
 }
 
-std::optional<tests::Traced> trace_sync(const fs::path& run_dir, const std::string& tracker, tests::Strike strike,
+std::optional<tests::Traced> trace_sync(const fs::path& run_dir, const std::string& tracker, tests::Injection injection,
                                         bool recording) {
   tests::TraceOptions options;
-  options.strike = strike;
+  options.injection = injection;
   options.begin = {.call = "openat", .path_part = ".sync-"};
   if (recording) options.record_below = run_dir.string();
   return tests::trace(sync(run_dir, tracker), options);
@@ -154,9 +154,9 @@ fs::path copy_of(const fs::path& run_dir, const TempDir& into) {
 
 TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool the same in the end",
           "[ranks][crash]") {
-  const TestRun place(kRecipe);
+  const TestRun test(kRecipe);
   const TempDir prepared(TempDir::On::kMemory);
-  const fs::path run_dir = prepare(place, prepared.path());
+  const fs::path run_dir = prepare(test, prepared.path());
   for (const std::string tracker : kTrackers) {
     CAPTURE(tracker);
     const TempDir calm_dir(TempDir::On::kMemory), again_dir(TempDir::On::kMemory);
@@ -173,12 +173,13 @@ TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool 
     std::atomic<int> kills = 0;
     const std::vector<int> first = calls_that_change(*traced, false);
     REQUIRE(!first.empty());
-    const auto problems = tests::at_each(static_cast<int>(first.size()), [&](int i) -> std::string {
-      const tests::Strike strike = {tests::Strike::Kind::kKillAfter, first.at(static_cast<std::size_t>(i) - 1)};
+    const auto problems = tests::for_each_in_parallel(static_cast<int>(first.size()), [&](int i) -> std::string {
+      const tests::Injection injection = {tests::Injection::Kind::kKillAfter,
+                                          first.at(static_cast<std::size_t>(i) - 1)};
       const TempDir left_dir(TempDir::On::kMemory);
       const fs::path left = copy_of(run_dir, left_dir);
-      const auto killed = trace_sync(left, tracker, strike, false);
-      kills += killed->struck;
+      const auto killed = trace_sync(left, tracker, injection, false);
+      kills += killed->injected;
       std::set<std::string> names;
       for (const auto& [path, content] : tree_of(left)) names.insert(path + (content.empty() ? "" : " not empty"));
       std::vector<int> second = {0};
@@ -190,10 +191,10 @@ TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool 
       for (const int call : second) {
         const TempDir dir(TempDir::On::kMemory);
         const fs::path run = copy_of(left, dir);
-        if (call > 0) kills += trace_sync(run, tracker, {tests::Strike::Kind::kKillAfter, call}, false)->struck;
+        if (call > 0) kills += trace_sync(run, tracker, {tests::Injection::Kind::kKillAfter, call}, false)->injected;
         sync_calmly(run, tracker);
         if (const std::string found = difference(tree_of(run), calm, again); !found.empty()) {
-          return killed->struck_call + ", then call " + std::to_string(call) + ": " + found;
+          return killed->injected_call + ", then call " + std::to_string(call) + ": " + found;
         }
       }
       return "";

@@ -110,7 +110,7 @@ bool run_one(const Scenario& scenario, Fault fault, int call, std::optional<int>
   save(dir.path(), 400, 1, sound).value();
   CHECK(newest(dir.path()) == std::pair<std::int64_t, std::int64_t>(400, 1));
   CHECK(hidden_entries(dir.path()) == 0);
-  return io.struck();
+  return io.injected();
 }
 
 TEST_CASE("a process that dies at any call to the disk loses no checkpoint", "[sim][artifact]") {

@@ -287,7 +287,7 @@ TEST_CASE("a rewind is told, or what counts is sent again", "[trackers][follow]"
   for (int step = 1; step <= 3; ++step) f.log(step, 10 + step);
   f.commit();
   f.follow();
-  f.writer->go_back(2);
+  f.writer->rewind(2);
   f.log(3, 23);
   f.commit();
   SECTION("told") {

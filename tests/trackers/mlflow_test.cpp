@@ -198,7 +198,7 @@ TEST_CASE("steps that are done again add what differs", "[trackers][mlflow]") {
   f.log(3, std::numeric_limits<double>::infinity(), "val/loss");
   f.commit();
   f.follow(block(server));
-  f.writer->go_back(1);
+  f.writer->rewind(1);
   f.clock.now_ms += 1000;
   f.log(2, 12);
   f.commit();

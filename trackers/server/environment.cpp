@@ -11,7 +11,7 @@ std::optional<std::string> environment(const char* name) {
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
 }
 
-bool environment_says(const char* name) {
+bool environment_flag(const char* name) {
   const auto value = environment(name);
   if (!value) return false;
   for (const char* yes : {"1", "true", "yes", "on"}) {

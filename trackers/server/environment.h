@@ -9,6 +9,6 @@ namespace trackers {
 std::optional<std::string> environment(const char* name);
 
 /// Whether a variable is true: `1`, `true`, `yes`, `on`, however it is written.
-bool environment_says(const char* name);
+bool environment_flag(const char* name);
 
 }  // namespace trackers

@@ -94,7 +94,7 @@ HttpOptions mlflow_http_options() {
   options.user = said("MLFLOW_TRACKING_USERNAME");
   options.password = said("MLFLOW_TRACKING_PASSWORD");
   options.token = said("MLFLOW_TRACKING_TOKEN");
-  options.verify_tls = !environment_says("MLFLOW_TRACKING_INSECURE_TLS");
+  options.verify_tls = !environment_flag("MLFLOW_TRACKING_INSECURE_TLS");
   options.ca_file = said("MLFLOW_TRACKING_SERVER_CERT_PATH");
   options.client_certificate = said("MLFLOW_TRACKING_CLIENT_CERT_PATH");
   options.timeout_s = runner::core::parse_duration_s(said("MLFLOW_HTTP_REQUEST_TIMEOUT")).value_or(options.timeout_s);

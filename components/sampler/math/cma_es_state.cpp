@@ -63,11 +63,11 @@ void CmaEsState::decompose() {
   spread_N_ = solver.eigenvalues().cwiseMax(kTiny * kTiny).cwiseSqrt();
 }
 
-VectorXd CmaEsState::draw(CounterRng& draws) const {
+VectorXd CmaEsState::draw(CounterRng& rng) const {
   VectorXd x_N(mean_N_.size());
   for (Index attempt = 0; attempt < kDrawsForEachDimension * mean_N_.size(); ++attempt) {
     VectorXd z_N(mean_N_.size());
-    for (double& z : z_N) z = inverse_normal(std::max(draws.uniform(), 0x1p-53));
+    for (double& z : z_N) z = inverse_normal(std::max(rng.uniform(), 0x1p-53));
     x_N = mean_N_ + sigma_ * (axes_NN_ * spread_N_.cwiseProduct(z_N));
     if (x_N.minCoeff() >= 0 && x_N.maxCoeff() <= 1) return x_N;
   }

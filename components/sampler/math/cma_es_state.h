@@ -11,7 +11,7 @@ namespace components::sampler {
 
 /// A normal distribution that adapts to the better half of its samples (CMA-ES), in the unit cube.
 ///
-/// Source  Hansen, The CMA CmaEsState Strategy: A Tutorial, arXiv:1604.00772; constants by its equation numbers
+/// Source  Hansen, The CMA Evolution Strategy: A Tutorial, arXiv:1604.00772; constants by its equation numbers
 class CmaEsState {
  public:
   /// mean_N    where it begins
@@ -22,7 +22,7 @@ class CmaEsState {
 
   Eigen::Index population() const { return population_; }
   /// A draw inside the cube.
-  Eigen::VectorXd draw(CounterRng& draws) const;
+  Eigen::VectorXd draw(CounterRng& rng) const;
   /// The points of a generation, the best first; `population()` of them. They may come from a distribution before this
   /// one.
   void learn(const std::vector<Eigen::VectorXd>& ranked_LN);

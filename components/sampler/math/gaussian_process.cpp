@@ -18,7 +18,7 @@ using Eigen::VectorXd;
 constexpr double kNoiseLeast = 1e-6;
 constexpr double kLogLeast = -14, kLogMost = 7;  // a millionth to a thousand: lengths from 33rds of a side on
 constexpr double kLogNoiseLeast = -23;           // beside kNoiseLeast it is nothing
-constexpr BoxLimits kLimits = {100, 1e-2};
+constexpr LbfgsbOptions kLimits = {100, 1e-2};
 constexpr double kDeviationLeast = 1e-6;
 
 /// Matern's kernel of nu = 5/2 at a squared distance, in lengths.
@@ -148,10 +148,10 @@ void GaussianProcess::settle() {
   alpha_N_ = llt.solve(values_N_);
 }
 
-void GaussianProcess::believe(const MatrixXd& points_MD, const VectorXd& least_M) {
+void GaussianProcess::fantasize(const MatrixXd& points_MD, const VectorXd& least_M) {
   const Index known = points_ND_.rows(), count = points_MD.rows();
   if (count == 0) return;
-  const std::vector<Guess> guesses = at(points_MD);
+  const std::vector<Prediction> guesses = at(points_MD);
   points_ND_.conservativeResize(known + count, Eigen::NoChange);
   points_ND_.bottomRows(count) = points_MD;
   values_N_.conservativeResize(known + count);
@@ -161,7 +161,7 @@ void GaussianProcess::believe(const MatrixXd& points_MD, const VectorXd& least_M
   settle();
 }
 
-std::vector<GaussianProcess::Guess> GaussianProcess::at(const MatrixXd& points_MD) const {
+std::vector<GaussianProcess::Prediction> GaussianProcess::at(const MatrixXd& points_MD) const {
   MatrixXd covariance_NM(points_ND_.rows(), points_MD.rows());
   for (Index m = 0; m < points_MD.rows(); ++m) {
     const VectorXd point_D = points_MD.row(m);
@@ -169,7 +169,7 @@ std::vector<GaussianProcess::Guess> GaussianProcess::at(const MatrixXd& points_M
   }
   const VectorXd means_M = covariance_NM.transpose() * alpha_N_;
   factor_NN_.triangularView<Eigen::Lower>().solveInPlace(covariance_NM);
-  std::vector<Guess> guesses;
+  std::vector<Prediction> guesses;
   for (Index m = 0; m < points_MD.rows(); ++m) {
     const double variance = scale_ - covariance_NM.col(m).squaredNorm();
     guesses.push_back({means_M[m], std::sqrt(std::max(variance, kDeviationLeast * kDeviationLeast))});
@@ -177,8 +177,8 @@ std::vector<GaussianProcess::Guess> GaussianProcess::at(const MatrixXd& points_M
   return guesses;
 }
 
-GaussianProcess::Guess GaussianProcess::at(const VectorXd& point_D, VectorXd& mean_gradient_D,
-                                           VectorXd& deviation_gradient_D) const {
+GaussianProcess::Prediction GaussianProcess::at(const VectorXd& point_D, VectorXd& mean_gradient_D,
+                                                VectorXd& deviation_gradient_D) const {
   const Index count = points_ND_.rows(), dimensions = points_ND_.cols();
   VectorXd covariance_N(count);
   MatrixXd slopes_DN = MatrixXd::Zero(dimensions, count);
@@ -195,7 +195,7 @@ GaussianProcess::Guess GaussianProcess::at(const VectorXd& point_D, VectorXd& me
   VectorXd solved_N = covariance_N;
   factor_NN_.triangularView<Eigen::Lower>().solveInPlace(solved_N);
   const double variance = scale_ - solved_N.squaredNorm();
-  const Guess guess{covariance_N.dot(alpha_N_), std::sqrt(std::max(variance, kDeviationLeast * kDeviationLeast))};
+  const Prediction guess{covariance_N.dot(alpha_N_), std::sqrt(std::max(variance, kDeviationLeast * kDeviationLeast))};
   factor_NN_.triangularView<Eigen::Lower>().transpose().solveInPlace(solved_N);
   mean_gradient_D = slopes_DN * alpha_N_;
   deviation_gradient_D = -(slopes_DN * solved_N) / guess.deviation;

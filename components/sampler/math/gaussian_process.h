@@ -16,19 +16,19 @@ class GaussianProcess {
   /// Finds the lengths, the scale and the noise that are likeliest (MAP). `values_N` have mean 0 and variance 1.
   GaussianProcess(Eigen::MatrixXd points_ND, Eigen::VectorXd values_N, std::vector<bool> is_choice);
 
-  /// Takes points for known that are not, with the value that is likeliest there, or least_M where that is more.
-  void believe(const Eigen::MatrixXd& points_MD, const Eigen::VectorXd& least_M);
+  /// Adds points as if they were observed, each with its predicted mean, or least_M where that is larger.
+  void fantasize(const Eigen::MatrixXd& points_MD, const Eigen::VectorXd& least_M);
 
-  struct Guess {
+  struct Prediction {
     double mean = 0, deviation = 0;
   };
   /// [M] of points_MD.
-  std::vector<Guess> at(const Eigen::MatrixXd& points_MD) const;
+  std::vector<Prediction> at(const Eigen::MatrixXd& points_MD) const;
   /// The same of one point, with the gradients of both.
-  Guess at(const Eigen::VectorXd& point_D, Eigen::VectorXd& mean_gradient_D,
-           Eigen::VectorXd& deviation_gradient_D) const;
+  Prediction at(const Eigen::VectorXd& point_D, Eigen::VectorXd& mean_gradient_D,
+                Eigen::VectorXd& deviation_gradient_D) const;
 
-  /// In which a dimension's values forget each other.
+  /// The length scale of each dimension.
   Eigen::VectorXd lengths_D() const { return weights_D_.cwiseSqrt().cwiseInverse(); }
 
  private:

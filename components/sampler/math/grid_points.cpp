@@ -7,9 +7,9 @@
 #include "runner/core/error.h"
 
 namespace components::sampler {
-GridPoints::GridPoints(const Space& space, std::int64_t looked_max)
+GridPoints::GridPoints(const Space& space, std::int64_t checked_max)
     : space_(&space),
-      left_(looked_max),
+      left_(checked_max),
       point_(space.dimensions().size(), std::numeric_limits<double>::quiet_NaN()),
       at_(space.dimensions().size()) {
   RUNNER_ASSERT(is_finite(space), "only what ends is walked through");
@@ -50,20 +50,20 @@ void GridPoints::begin_at(std::size_t dimension) {
   }
 }
 
-Point draw_point(const Space& space, CounterRng& draws) {
-  return make_point(space, [&](std::size_t i) { return space.dimensions()[i].quantile(draws.uniform()); });
+Point draw_point(const Space& space, CounterRng& rng) {
+  return make_point(space, [&](std::size_t i) { return space.dimensions()[i].quantile(rng.uniform()); });
 }
 
-std::optional<Point> draw_allowed(const Space& space, CounterRng& draws) {
+std::optional<Point> draw_allowed(const Space& space, CounterRng& rng) {
   for (int i = 0; i < kDrawsMax; ++i) {
-    Point point = draw_point(space, draws);
+    Point point = draw_point(space, rng);
     if (space.allows(point)) return point;
   }
   return std::nullopt;
 }
 
-bool for_each_grid_point(const Space& space, const std::function<bool(const Point&)>& visit, std::int64_t looked_max) {
-  GridPoints walk(space, looked_max);
+bool for_each_grid_point(const Space& space, const std::function<bool(const Point&)>& visit, std::int64_t checked_max) {
+  GridPoints walk(space, checked_max);
   for (auto point = walk.next(); point && visit(*point); point = walk.next()) {
   }
   return walk.at_end();

@@ -22,18 +22,18 @@ Point make_point(const Space& space, Choose choose) {
 }
 
 /// Each dimension drawn from its distribution.
-Point draw_point(const Space& space, CounterRng& draws);
+Point draw_point(const Space& space, CounterRng& rng);
 
 /// The first of many draws that the constraints allow; nothing when none does.
 inline constexpr int kDrawsMax = 10'000;
-std::optional<Point> draw_allowed(const Space& space, CounterRng& draws);
+std::optional<Point> draw_allowed(const Space& space, CounterRng& rng);
 
 /// All points of a finite space that the constraints allow, the last dimension changing fastest, each once. Borrows the
 /// space.
 class GridPoints {
  public:
-  /// `looked_max`: maximum number of points to check, allowed or not.
-  explicit GridPoints(const Space& space, std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
+  /// `checked_max`: maximum number of points to check, allowed or not.
+  explicit GridPoints(const Space& space, std::int64_t checked_max = std::numeric_limits<std::int64_t>::max());
 
   /// The next one; nothing after the last.
   std::optional<Point> next();
@@ -51,10 +51,10 @@ class GridPoints {
   bool begun_ = false, at_end_ = false;
 };
 
-/// The same, until `visit` returns false. Checks at most `looked_max` points, allowed or not: with very strict
+/// The same, until `visit` returns false. Checks at most `checked_max` points, allowed or not: with very strict
 /// constraints a search could take years. Returns whether it visited all.
 bool for_each_grid_point(const Space& space, const std::function<bool(const Point&)>& visit,
-                         std::int64_t looked_max = std::numeric_limits<std::int64_t>::max());
+                         std::int64_t checked_max = std::numeric_limits<std::int64_t>::max());
 
 /// Whether all dimensions have finitely many values.
 bool is_finite(const Space& space);

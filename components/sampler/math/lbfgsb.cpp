@@ -33,8 +33,8 @@ VectorXd of_free(VectorXd x, const std::vector<bool>& free) {
 
 }  // namespace
 
-LbfgsbResult minimize_in_box(const Slope& f, VectorXd x, const VectorXd& low, const VectorXd& high,
-                             const BoxLimits& limits) {
+LbfgsbResult minimize_in_box(const DifferentiableFunction& f, VectorXd x, const VectorXd& low, const VectorXd& high,
+                             const LbfgsbOptions& limits) {
   const Index size = x.size();
   VectorXd gradient(size), next_gradient(size);
   double value = f(x, gradient);

@@ -6,7 +6,7 @@
 namespace components::sampler {
 
 /// A function of N numbers; writes its gradient.
-using Slope = std::function<double(const Eigen::VectorXd& x_N, Eigen::VectorXd& gradient_N)>;
+using DifferentiableFunction = std::function<double(const Eigen::VectorXd& x_N, Eigen::VectorXd& gradient_N)>;
 
 struct LbfgsbResult {
   Eigen::VectorXd x_N;
@@ -14,7 +14,7 @@ struct LbfgsbResult {
 };
 
 /// Where to stop.
-struct BoxLimits {
+struct LbfgsbOptions {
   int steps = 100;
   double gradient = 1e-5;  ///< the largest of its components that is left, of those that do not lead out of the box
 };
@@ -23,7 +23,7 @@ struct BoxLimits {
 ///
 /// Source  Bertsekas, Projected Newton Methods for Optimization Problems with Simple Constraints, 1982, with BFGS's
 ///         matrix in place of the inverse of the Hessian
-LbfgsbResult minimize_in_box(const Slope& f, Eigen::VectorXd x_N, const Eigen::VectorXd& low_N,
-                             const Eigen::VectorXd& high_N, const BoxLimits& limits);
+LbfgsbResult minimize_in_box(const DifferentiableFunction& f, Eigen::VectorXd x_N, const Eigen::VectorXd& low_N,
+                             const Eigen::VectorXd& high_N, const LbfgsbOptions& limits);
 
 }  // namespace components::sampler

@@ -10,14 +10,14 @@ namespace {
 
 constexpr double kNormalReach = 4;
 
-double grain_of(const Dimension& d) {
+double step_of(const Dimension& d) {
   if (d.step > 0) return d.step;
   return d.kind == Dimension::Kind::kInteger ? 1 : 0;
 }
 
 }  // namespace
 
-NumericAxis::NumericAxis(const Dimension& dimension) : dimension_(&dimension), grain_(grain_of(dimension)) {
+NumericAxis::NumericAxis(const Dimension& dimension) : dimension_(&dimension), step_(step_of(dimension)) {
   const Dimension& d = dimension;
   RUNNER_ASSERT(d.kind != Dimension::Kind::kChoice, "choices have no order");
   if (d.kind == Dimension::Kind::kNormal) {
@@ -25,7 +25,7 @@ NumericAxis::NumericAxis(const Dimension& dimension) : dimension_(&dimension), g
     high_ = d.mu + kNormalReach * d.sigma;
     return;
   }
-  const double half = grain_ / 2;
+  const double half = step_ / 2;
   low_ = at(d.log ? std::max(d.min - half, d.min / 2) : d.min - half);
   high_ = at(d.max + half);
 }
@@ -36,9 +36,9 @@ double NumericAxis::value(double x) const {
   const Dimension& d = *dimension_;
   const double value = d.log ? std::exp(x) : x;
   if (d.kind == Dimension::Kind::kNormal) return d.step > 0 ? std::round(value / d.step) * d.step : value;
-  if (grain_ == 0) return std::clamp(value, d.min, d.max);
-  const double last = std::floor((d.max - d.min) / grain_ + 1e-9);  // not count(), which gives up on very many
-  return d.nth(static_cast<std::int64_t>(std::clamp(std::round((value - d.min) / grain_), 0.0, last)));
+  if (step_ == 0) return std::clamp(value, d.min, d.max);
+  const double last = std::floor((d.max - d.min) / step_ + 1e-9);  // not count(), which gives up on very many
+  return d.nth(static_cast<std::int64_t>(std::clamp(std::round((value - d.min) / step_), 0.0, last)));
 }
 
 }  // namespace components::sampler

@@ -21,9 +21,9 @@ double cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 /// The share of a normal distribution between two bounds, exact in both tails.
 double mass(double a, double b) { return a > 0 ? cdf(-a) - cdf(-b) : cdf(b) - cdf(a); }
 
-/// The stretch of the line that is `value`'s, where values have a grain.
-std::pair<double, double> stretch_of(const Dimension& d, const NumericAxis& line, double value) {
-  const double half = line.grain() / 2;
+/// The stretch of the line that is `value`'s, where values have a step.
+std::pair<double, double> segment_of(const Dimension& d, const NumericAxis& line, double value) {
+  const double half = line.step() / 2;
   const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
   return {low, std::min(line.high(), line.at(value + half))};
 }
@@ -100,29 +100,29 @@ void Parzen::set_line(Axis& axis, const std::vector<const Point*>& points) {
   axis.sigmas = widths(axis.centres, line.low(), line.high());
   axis.centres.push_back((line.low() + line.high()) / 2);
   axis.sigmas.push_back(line.high() - line.low());
-  const bool grained = line.grain() > 0;
+  const bool stepped = line.step() > 0;
   std::map<std::pair<double, double>, std::size_t> known;
   for (std::size_t kernel = 0; kernel < axis.centres.size(); ++kernel) {
     const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
     const double all = std::log(mass((line.low() - centre) / sigma, (line.high() - centre) / sigma));
     // A density over the line, or a share of a value's stretch of it.
-    axis.log_norms.push_back(grained ? -all : -all - std::log(sigma * std::sqrt(2 * std::numbers::pi)));
-    if (!grained) continue;
+    axis.log_norms.push_back(stepped ? -all : -all - std::log(sigma * std::sqrt(2 * std::numbers::pi)));
+    if (!stepped) continue;
     const auto [form, is_new] = known.try_emplace({centre, sigma}, axis.distinct.size());
     if (is_new) axis.distinct.push_back(kernel);
     axis.forms.push_back(form->second);
   }
 }
 
-void Parzen::draw(CounterRng& draws, Point& point) const {
-  double u = draws.uniform();
+void Parzen::draw(CounterRng& rng, Point& point) const {
+  double u = rng.uniform();
   std::size_t kernel = 0;
   while (kernel + 1 < weights_.size() && u >= weights_[kernel]) u -= weights_[kernel++];
-  for (const Axis& axis : axes_) point[axis.index] = draw_axis(axis, kernel, draws);
+  for (const Axis& axis : axes_) point[axis.index] = draw_axis(axis, kernel, rng);
 }
 
-double Parzen::draw_axis(const Axis& axis, std::size_t kernel, CounterRng& draws) {
-  const double u = draws.uniform(), centre = axis.centres[kernel];
+double Parzen::draw_axis(const Axis& axis, std::size_t kernel, CounterRng& rng) {
+  const double u = rng.uniform(), centre = axis.centres[kernel];
   if (axis.dimension->kind == Dimension::Kind::kChoice) {
     const auto choices = static_cast<double>(axis.dimension->choices);
     if (centre < 0) return std::min(std::floor(u * choices), choices - 1);
@@ -150,7 +150,7 @@ void Parzen::add_logs(const Axis& axis, double value, const std::vector<bool>& c
     return;
   }
   const NumericAxis& line = *axis.line;
-  if (line.grain() == 0) {
+  if (line.step() == 0) {
     const double x = line.at(value);
     for (std::size_t kernel = 0; kernel < count; ++kernel) {
       const double z = (x - axis.centres[kernel]) / axis.sigmas[kernel];
@@ -158,7 +158,7 @@ void Parzen::add_logs(const Axis& axis, double value, const std::vector<bool>& c
     }
     return;
   }
-  const auto [low, high] = stretch_of(d, line, value);
+  const auto [low, high] = segment_of(d, line, value);
   std::vector<double> of_form(axis.distinct.size(), std::numeric_limits<double>::quiet_NaN());
   for (std::size_t kernel = 0; kernel < count; ++kernel) {
     if (!counts[kernel]) continue;
@@ -176,16 +176,16 @@ void Parzen::add_logs(const Axis& axis, double value, const std::vector<bool>& c
 std::vector<bool> Parzen::kernels_that_count(const Point& point) const {
   const std::size_t count = log_weights_.size();
   std::vector<bool> counts(count, true);
-  const auto has_grain = [](const Axis& axis) { return axis.line && axis.line->grain() > 0; };
-  if (std::none_of(axes_.begin(), axes_.end(), has_grain)) return counts;
+  const auto has_step = [](const Axis& axis) { return axis.line && axis.line->step() > 0; };
+  if (std::none_of(axes_.begin(), axes_.end(), has_step)) return counts;
   std::vector<double> most = log_weights_;  // of a kernel, but of the last one what it is at least
   for (const Axis& axis : axes_) {
     const double value = point[axis.index];
-    if (!has_grain(axis)) {
+    if (!has_step(axis)) {
       add_logs(axis, value, {}, most);
       continue;
     }
-    const auto [low, high] = stretch_of(*axis.dimension, *axis.line, value);
+    const auto [low, high] = segment_of(*axis.dimension, *axis.line, value);
     for (std::size_t kernel = 0; kernel + 1 < count; ++kernel) {
       const double away =
           std::max({0.0, low - axis.centres[kernel], axis.centres[kernel] - high}) / axis.sigmas[kernel];

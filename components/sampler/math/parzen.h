@@ -19,8 +19,8 @@ class Parzen {
   Parzen(const Space& space, const std::vector<std::size_t>& dimensions, const std::vector<const Point*>& points,
          double prior_weight);
 
-  /// CounterRng the dimensions into `point`.
-  void draw(CounterRng& draws, Point& point) const;
+  /// Draws the dimensions into `point`.
+  void draw(CounterRng& rng, Point& point) const;
   double log_density(const Point& point) const;
 
  private:
@@ -40,7 +40,7 @@ class Parzen {
   };
   void set_choice(Axis& axis, const std::vector<const Point*>& points, double prior_weight) const;
   static void set_line(Axis& axis, const std::vector<const Point*>& points);
-  static double draw_axis(const Axis& axis, std::size_t kernel, CounterRng& draws);
+  static double draw_axis(const Axis& axis, std::size_t kernel, CounterRng& rng);
   static void add_logs(const Axis& axis, double value, const std::vector<bool>& counts, std::vector<double>& logs);
   std::vector<bool> kernels_that_count(const Point& point) const;
 

@@ -45,8 +45,8 @@ MatrixXd asked_points(const UnitCube& cube) {
   MatrixXd points_MD(kAsked, static_cast<Index>(cube.size()));
   Index count = 0;
   for (std::uint64_t index = 0; index < static_cast<std::uint64_t>(kDrawsMax) && count < kAsked; ++index) {
-    const VectorXd x_D = cube.at_shares([&](std::size_t i) { return sequence.at(index, i); });
-    if (cube.allows(x_D)) points_MD.row(count++) = cube.seen_from(x_D).transpose();
+    const VectorXd x_D = cube.at_quantiles([&](std::size_t i) { return sequence.at(index, i); });
+    if (cube.allows(x_D)) points_MD.row(count++) = cube.effective(x_D).transpose();
   }
   return points_MD.topRows(count);
 }

@@ -10,12 +10,12 @@ namespace {
 
 /// Each digit becomes the parity of itself and of some of the digits before it.
 template <typename Numbers>
-void scramble_digits(Numbers& numbers, CounterRng& draws) {
+void scramble_digits(Numbers& numbers, CounterRng& rng) {
   Numbers rows{};
   for (std::size_t digit = 0; digit < rows.size(); ++digit) {
     const std::uint32_t own = 0x80000000U >> digit;
     const std::uint32_t before = digit == 0 ? 0 : ~(0xFFFFFFFFU >> digit);
-    rows[digit] = own | (static_cast<std::uint32_t>(draws.bits()) & before);
+    rows[digit] = own | (static_cast<std::uint32_t>(rng.bits()) & before);
   }
   for (std::uint32_t& number : numbers) {
     std::uint32_t mixed = 0;
@@ -33,9 +33,9 @@ SobolSequence::SobolSequence(std::size_t dimensions, std::optional<std::uint64_t
     numbers_.push_back(directions(i));
     shifts_.push_back(0);
     if (!scramble) continue;
-    CounterRng draws(*scramble, static_cast<std::int64_t>(i));
-    scramble_digits(numbers_.back(), draws);
-    shifts_.back() = static_cast<std::uint32_t>(draws.bits());
+    CounterRng rng(*scramble, static_cast<std::int64_t>(i));
+    scramble_digits(numbers_.back(), rng);
+    shifts_.back() = static_cast<std::uint32_t>(rng.bits());
   }
 }
 

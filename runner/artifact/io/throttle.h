@@ -18,15 +18,15 @@ class Throttle {
   };
   Throttle(const Plan& plan, const core::Clock& clock);
 
-  /// Call after a piece of work: blocks as long as the budget allows, or until hurry().
-  void worked(std::int64_t bytes);
+  /// Call after a piece of work: blocks as long as the budget allows, or until disable().
+  void pause_after(std::int64_t bytes);
   /// The work is waited for now: no more pauses.
-  void hurry();
+  void disable();
 
   /// The same without a pause: its length in nanoseconds.
-  std::int64_t rest_after(std::int64_t bytes);
+  std::int64_t pause_ns_after(std::int64_t bytes);
   /// Total of pauses so far, over all threads.
-  double rested_seconds() const;
+  double paused_seconds() const;
 
  private:
   const core::Clock& clock_;
@@ -34,8 +34,8 @@ class Throttle {
   const std::int64_t begin_ns_;
   mutable std::mutex mutex_;
   std::condition_variable woken_;
-  std::int64_t done_bytes_ = 0, rested_ns_ = 0;
-  bool hurried_ = false;
+  std::int64_t done_bytes_ = 0, paused_ns_ = 0;
+  bool disabled_ = false;
 };
 
 }  // namespace runner::artifact

@@ -12,7 +12,7 @@
 #include "runner/cli/env_page.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/launch_flags.h"
-#include "runner/cli/launch_set_up.h"
+#include "runner/cli/show_launch.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 #include "runner/cuda/cuda.h"

@@ -25,8 +25,8 @@ namespace runner::cli {
 namespace {
 
 using core::Node;
-using registry::Described;
 using registry::Fragment;
+using registry::PathSchema;
 using registry::Property;
 
 constexpr std::size_t kTextWidth = 100;
@@ -316,7 +316,7 @@ struct Explained {
   std::string path;
   Node value;
   std::string from;
-  Described described;
+  PathSchema described;
 };
 
 /// Items of a list and sections have no default of their own.
@@ -360,7 +360,7 @@ void print_key(const Explained& explained) {
   if (block) explain_block(value);
   std::printf("  from     %s\n", explained.from.c_str());
 
-  const Described& described = explained.described;
+  const PathSchema& described = explained.described;
   if (described.property == nullptr) return;
   const Property& property = *described.property;
   std::printf("  accepts  %s%s\n", registry::type_text(property).c_str(),
@@ -382,7 +382,7 @@ void explain_key(const RecipeFlags& flags, const std::string& path, bool json, S
   const Node* value = shown.at_path(path);
   if (value == nullptr) return unknown_place(shown, path, session);
   const Explained explained = {path, *value, origin(*recipe->root.at_path(path)),
-                               registry::describe_place(registry::Registry::builtin(), recipe->root, path)};
+                               registry::find_schema(registry::Registry::builtin(), recipe->root, path)};
   json ? print_json(key_json(explained)) : print_key(explained);
 }
 

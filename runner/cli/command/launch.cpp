@@ -7,7 +7,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
-#include "runner/cli/launching.h"
+#include "runner/cli/launch_ranks.h"
 #include "runner/cli/train_recipe.h"
 
 namespace runner::cli {

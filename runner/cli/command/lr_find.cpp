@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
-#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/local_device.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/review/terminal_plot.h"
@@ -97,7 +97,7 @@ void lr_find(Session& session, LrFindFlags& flags) {
   }
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
-  const auto device = device_here(session, *recipe);
+  const auto device = local_device(session, *recipe);
   if (!device) return;
   recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);

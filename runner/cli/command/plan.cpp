@@ -5,10 +5,10 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
-#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
-#include "runner/cli/launching.h"
+#include "runner/cli/launch_ranks.h"
+#include "runner/cli/local_device.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
 #include "runner/resolve/consistency.h"
@@ -25,7 +25,7 @@ void plan(Session& session, const PlanFlags& flags) {
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   note_growing_batch(session, *recipe);
-  const DeviceHere device = planned_device(session, *recipe, processes_here(recipe->launch));
+  const LocalDevice device = planned_device(session, *recipe, processes_per_machine(recipe->launch));
   core::Diagnostics diagnostics;
   if (recipe->device == "auto") {
     recipe->settle_device(device.name);

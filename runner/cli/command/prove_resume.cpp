@@ -63,11 +63,11 @@ class Prover {
 
   void prove() {
     if (!run_straight()) return;
-    KillWishes wishes;
-    wishes.steps = flags_.kill_at;
-    wishes.random = flags_.kills.value_or(flags_.kill_at.empty() ? KillWishes().random : 0);
-    wishes.adversarial = flags_.kill_at.empty();
-    const std::vector<KillCase> cases = plan_kills(trace_, wishes, random_);
+    KillOptions options;
+    options.steps = flags_.kill_at;
+    options.random = flags_.kills.value_or(flags_.kill_at.empty() ? KillOptions().random : 0);
+    options.adversarial = flags_.kill_at.empty();
+    const std::vector<KillCase> cases = plan_kills(trace_, options, random_);
     if (cases.empty()) return session_.fail("the run is too short to be killed", "train at least two steps");
     for (const KillCase& one : cases) width_ = std::max(width_, one.what.size());
     std::printf("%-4s %-*s  %-12s  %s\n", "#", static_cast<int>(width_), "killed", "resumed from", "result");
@@ -278,13 +278,13 @@ class Prover {
 bool depends_on_time(const resolve::Recipe& recipe, Session& session) {
   core::Diagnostics diagnostics;
   if (recipe.training.max_time) {
-    diagnostics.error(recipe.place("training.max_time"),
+    diagnostics.error(recipe.location("training.max_time"),
                       "training.max_time ends training by the clock, so no two runs are the same",
                       "limit it by max_steps for the proof: --set training.max_time=null --set training.max_steps=200");
   }
   const auto& eval_steps = recipe.eval.eval_steps;
   if (eval_steps && eval_steps->unit == core::Interval::Unit::kSeconds) {
-    diagnostics.error(recipe.place("eval.eval_steps"),
+    diagnostics.error(recipe.location("eval.eval_steps"),
                       "eval.eval_steps counts time, so no two runs evaluate at the same steps",
                       "count steps for the proof: --set eval.eval_steps=50");
   }

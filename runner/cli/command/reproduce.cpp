@@ -11,8 +11,8 @@
 
 #include "runner/artifact/provenance.h"
 #include "runner/cli/commands.h"
-#include "runner/cli/device_here.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/local_device.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
@@ -50,12 +50,12 @@ std::vector<resolve::Change> changes_that_count(const Node& before, const Node& 
 }
 
 Cause cause_of(const resolve::Change& change) {
-  const auto with_place = [](const std::string& value, const core::Location& place) {
-    const std::string text = place.text();
+  const auto with_location = [](const std::string& value, const core::Location& location) {
+    const std::string text = location.text();
     return text.empty() ? value : value + " (" + text + ")";
   };
-  return {change.path, with_place(change.before_text(), change.before_place),
-          with_place(change.after_text(), change.after_place)};
+  return {change.path, with_location(change.before_text(), change.before_location),
+          with_location(change.after_text(), change.after_location)};
 }
 
 void print_causes(const std::vector<Cause>& causes) {
@@ -102,7 +102,7 @@ class Reproduction {
 
   void run() {
     if (!find_original() || !load_recipe()) return;
-    if (recipe_->device != "auto" && !device_here(session_, *recipe_)) return;
+    if (recipe_->device != "auto" && !local_device(session_, *recipe_)) return;
     engine::Engine* engine = engine_or_fail(session_);
     if (engine == nullptr) return;
     say_what_differs(*engine);
@@ -122,15 +122,15 @@ class Reproduction {
       session_.fail("run " + original_.run_dir + " is still training", "wait until it ends, or stop it");
       return false;
     }
-    auto capsule = artifact::read_provenance(original_.run_dir + "/" + artifact::kCapsuleFile);
+    auto provenance = artifact::read_provenance(original_.run_dir + "/" + artifact::kProvenanceFile);
     auto recipe = resolve::read_recorded_recipe(original_.run_dir, original_.run_dir + "/resolved.json");
-    if (!capsule || !recipe) {
-      const core::Failure& failure = capsule ? recipe.failure() : capsule.failure();
+    if (!provenance || !recipe) {
+      const core::Failure& failure = provenance ? recipe.failure() : provenance.failure();
       session_.fail("run " + original_.run_dir + " cannot be reproduced: " + failure.message,
                     failure.hint.empty() ? "it lacks files that every run records when it starts" : failure.hint);
       return false;
     }
-    capsule_ = std::move(capsule).value();
+    provenance_ = std::move(provenance).value();
     recorded_ = std::move(recipe).value();
     return true;
   }
@@ -168,17 +168,17 @@ class Reproduction {
 
   /// Prints whether the recipe file has changed since; the recorded recipe is used in any case.
   void look_at_recipe_file() {
-    if (capsule_.recipe.empty() || capsule_.recipe.ends_with("resolved.json")) return;
-    fs::path path = capsule_.recipe;
-    if (path.is_relative()) path = fs::path(capsule_.folder) / path;
+    if (provenance_.recipe.empty() || provenance_.recipe.ends_with("resolved.json")) return;
+    fs::path path = provenance_.recipe;
+    if (path.is_relative()) path = fs::path(provenance_.folder) / path;
     std::error_code ignored;
-    if (fs::equivalent(capsule_.folder, fs::current_path(ignored), ignored)) path = capsule_.recipe;
+    if (fs::equivalent(provenance_.folder, fs::current_path(ignored), ignored)) path = provenance_.recipe;
     if (!fs::exists(path, ignored)) {
       std::printf("the recipe %s no longer exists; using the recorded one\n", path.c_str());
       return;
     }
     core::Diagnostics diagnostics;
-    auto now = resolve::load_recipe(path.string(), recorded_overrides(capsule_.command_line),
+    auto now = resolve::load_recipe(path.string(), recorded_overrides(provenance_.command_line),
                                     registry::Registry::builtin(), diagnostics);
     if (!now) {
       std::printf("the recipe %s has changed and is invalid; using the recorded one\n", path.c_str());
@@ -208,7 +208,8 @@ class Reproduction {
     for (const resolve::Change& change : changes_that_count(recorded_, recipe_->resolved())) {
       causes_.push_back(cause_of(change));
     }
-    for (Cause& cause : artifact::list_causes(capsule_, present_capsule(engine))) causes_.push_back(std::move(cause));
+    for (Cause& cause : artifact::list_causes(provenance_, current_provenance(engine)))
+      causes_.push_back(std::move(cause));
     for (Cause& cause : changes_on_the_way()) causes_.push_back(std::move(cause));
     if (causes_.empty()) {
       std::printf("recipe, data, threads, CPU and program are the same as in %s\n", original_.run_dir.c_str());
@@ -219,20 +220,20 @@ class Reproduction {
     std::fflush(stdout);
   }
 
-  Provenance present_capsule(engine::Engine& engine) const {
-    const auto surroundings = engine.surroundings(*recipe_);
-    Provenance now = capsule_;
+  Provenance current_provenance(engine::Engine& engine) const {
+    const auto environment = engine.environment(*recipe_);
+    Provenance now = provenance_;
     now.version = core::program_version();
     now.source = core::source_hash();
-    now.libtorch = surroundings.libtorch;
+    now.libtorch = environment.libtorch;
     now.cpu = core::cpu_name();
-    now.cpu_capability = surroundings.cpu_capability;
-    now.threads = surroundings.threads;
+    now.cpu_capability = environment.cpu_capability;
+    now.threads = environment.threads;
     now.environment = artifact::arithmetic_environment();
     now.data.clear();
-    for (const artifact::DataFile& file : capsule_.data) {
+    for (const artifact::DataFile& file : provenance_.data) {
       // If the run ended before the file had been read, only size and time can be compared.
-      const auto found = file.checksum.empty() ? artifact::look_at_data_file(file.set, file.path)
+      const auto found = file.checksum.empty() ? artifact::stat_data_file(file.set, file.path)
                                                : artifact::read_data_file(file.set, file.path);
       if (found) now.data.push_back(found.value());
     }
@@ -310,7 +311,7 @@ class Reproduction {
   Session& session_;
   ReproduceFlags& flags_;
   store::RunSummary original_;
-  Provenance capsule_;
+  Provenance provenance_;
   Node recorded_;
   std::optional<resolve::Recipe> recipe_;
   std::vector<Cause> causes_;

@@ -11,7 +11,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_flags.h"
-#include "runner/cli/launching.h"
+#include "runner/cli/launch_ranks.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
@@ -143,13 +143,13 @@ void self_test(Session& session, const RecipeFlags& flags) {
   const auto recipe = own_recipe(session, flags, folder + "/recipe.yaml");
   if (!recipe) return;
   if (!starts_ranks(*recipe)) {
-    const auto place = rank_here(session, *recipe);
-    if (!place) return;
+    const auto info = rank_of_process(session, *recipe);
+    if (!info) return;
     engine::Engine* engine = engine_or_fail(session);
     if (engine == nullptr) return;
     const double timeout_s = recipe->launch.timeout;
-    const auto lines = engine->self_test(*place, timeout_s);
-    if (place->rank > 0) return;
+    const auto lines = engine->self_test(*info, timeout_s);
+    if (info->rank > 0) return;
     for (const std::string& line : lines) good(line);
     return;
   }

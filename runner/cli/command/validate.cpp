@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "runner/cli/commands.h"
-#include "runner/cli/device_here.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/local_device.h"
 #include "runner/recipe/key_finder.h"
 
 namespace runner::cli {

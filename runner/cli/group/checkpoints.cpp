@@ -33,7 +33,9 @@ CLI::App* add_keep_command(CLI::App& group, const char* name, const char* title,
       ->add_option("CHECKPOINT", request.checkpoints,
                    "Checkpoint: step-000500, 500, best or last of --run; a path; or RUN:best, RUN:last, RUN:500")
       ->required();
-  command->add_option("--run", request.run, "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last` (default)")
+  command
+      ->add_option("--run", request.run,
+                   "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last` (default)")
       ->type_name("RUN");
   command->footer(std::string("\nExamples:\n  roux checkpoints ") + name + " step-000500\n  roux checkpoints " + name +
                   " best --run tiny-gpt\n" + more_examples);

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 
-#include "runner/cli/any_recipe.h"
 #include "runner/cli/launch_config.h"
+#include "runner/cli/minimal_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
@@ -44,7 +44,7 @@ bool write_config(Session& session, const std::string& path, const std::string& 
 }
 
 void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
-  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kAnyRecipe});
+  const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kMinimalRecipe});
   Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
   for (const Node::Entry& section : sections.entries()) {
     if (!section.value.is_mapping() || whole.find(section.key) == nullptr) {

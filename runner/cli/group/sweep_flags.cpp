@@ -16,7 +16,7 @@ using recipe::Override;
 bool add_changes(Session& session, const SweepFlags& flags, recipe::ComposeOptions& options) {
   std::set<std::string> varied;
   for (const std::string& text : flags.varied) {
-    const auto set = varied_as_set(text);
+    const auto set = sweep_override(text);
     if (!set) {
       session.fail(set.failure().message, set.failure().hint);
       return false;
@@ -46,7 +46,7 @@ std::optional<sweep::Sweep> read_sweep(Session& session, const SweepFlags& flags
   auto options = session.changes(flags.recipe);
   if (!options || !add_changes(session, flags, *options)) return std::nullopt;
   core::Diagnostics diagnostics;
-  auto open = recipe::compose_open(flags.recipe.path, *options, diagnostics);
+  auto open = recipe::compose_uninterpolated(flags.recipe.path, *options, diagnostics);
   std::optional<sweep::Sweep> sweep;
   if (open) sweep = sweep::Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
   session.show(diagnostics);

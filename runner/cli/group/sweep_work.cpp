@@ -111,7 +111,7 @@ void begin_sweep(Session& session) {
 }
 
 void run_worker(Session& session, const sweep::Sweep& sweep, sweep::Study& study, const SweepWorkFlags& flags) {
-  const core::OwnLog heard_beside_a_training;
+  const core::ThreadLog heard_beside_a_training;
   sweep::Worker::Options options;
   options.trainings = trainings_of(sweep, options.light);
   options.reads_recipes = options.light == nullptr || Session::changes_recipes();

@@ -87,7 +87,7 @@ std::optional<std::string> meant_range(const std::string& text) {
 
 }  // namespace
 
-core::Result<std::string> varied_as_set(const std::string& text) {
+core::Result<std::string> sweep_override(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
     return core::Failure{"\"" + text + "\" is not PATH=VALUES", kUsage};

@@ -124,16 +124,16 @@ void Trace::read_line(const std::string& line, std::int64_t at_us) {
   }
 }
 
-std::vector<KillCase> plan_kills(const Trace& trace, const KillWishes& wishes, std::mt19937_64& random) {
+std::vector<KillCase> plan_kills(const Trace& trace, const KillOptions& options, std::mt19937_64& random) {
   std::vector<KillCase> cases;
   if (trace.trained.empty()) return cases;
   Planner planner(trace, random);
-  for (const std::int64_t step : wishes.steps) {
+  for (const std::int64_t step : options.steps) {
     cases.push_back({"at step " + std::to_string(step), {planner.at_step(step)}});
   }
-  if (wishes.adversarial) add_adversarial(trace, planner, cases);
+  if (options.adversarial) add_adversarial(trace, planner, cases);
   if (trace.trained.size() < 2) return cases;
-  for (KillPoint& point : planner.spread(wishes.random)) {
+  for (KillPoint& point : planner.spread(options.random)) {
     char delay[32];
     std::snprintf(delay, sizeof delay, "%.1f", static_cast<double>(point.delay_us) * 1e-3);
     const std::string step = point.line.substr(kTrained.size());

@@ -37,14 +37,14 @@ struct KillCase {
   std::vector<KillPoint> kills;
 };
 
-struct KillWishes {
+struct KillOptions {
   std::int64_t random = 20;         ///< random moments, spread over the run
   std::vector<std::int64_t> steps;  ///< `--kill-at`
   bool adversarial = true;          ///< moments at which something is half done
 };
 
 /// All cases, in the order to run them. Adversarial moments that a run is too short for are omitted.
-std::vector<KillCase> plan_kills(const Trace& trace, const KillWishes& wishes, std::mt19937_64& random);
+std::vector<KillCase> plan_kills(const Trace& trace, const KillOptions& options, std::mt19937_64& random);
 
 /// Lines of `--verbose` that the points wait for; the loop and the saver write them.
 std::string trained_line(std::int64_t step);

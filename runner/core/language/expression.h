@@ -54,7 +54,7 @@ struct Term {
   std::size_t at = 0, width = 1;  ///< in the text, in bytes
 };
 
-/// What names are like, and so what an operator can be.
+/// The syntax of names, which decides what can be an operator.
 enum class Names {
   kKeys,     ///< `betas[0]`, `schedule.wait`: any other sign is an operator, and a word on the right is a name too
   kMetrics,  ///< `val/loss`, `optimizer.lr`, `tag:exp-*`: no arithmetic, and a word on the right is text

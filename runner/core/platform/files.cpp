@@ -115,7 +115,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
   return content;
 }
 
-bool is_left_over(std::string_view name) {
+bool is_temporary_file(std::string_view name) {
   const std::size_t at = name.rfind(kBeside);
   if (at == std::string_view::npos) return false;
   const std::string_view numbers = name.substr(at + kBeside.size());

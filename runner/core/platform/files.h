@@ -16,7 +16,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 /// part. A full disk is a Failure with the exit status for "resumable".
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
 /// Whether a file of this name was left by a killed write_file_atomic().
-bool is_left_over(std::string_view name);
+bool is_temporary_file(std::string_view name);
 
 /// The same for a file named by a user. Follows symbolic links, and writes in place to anything other than a regular
 /// file, such as /dev/stdout or a pipe.

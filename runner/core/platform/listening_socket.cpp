@@ -10,7 +10,7 @@
 #include <string>
 
 #include "runner/core/error.h"
-#include "runner/core/platform/port_holder.h"
+#include "runner/core/platform/port_process.h"
 
 namespace runner::core {
 namespace {
@@ -41,7 +41,7 @@ void ListeningSocket::listen_at(std::uint32_t of, std::uint16_t port) {
   const int error = errno;
   if (descriptor_ >= 0) close(descriptor_);
   if (port == 0) throw RunError(std::string("cannot listen at any port: ") + std::strerror(error));
-  const std::string holder = error == EADDRINUSE ? holder_of_port(port) : "";
+  const std::string holder = error == EADDRINUSE ? process_on_port(port) : "";
   throw RunError("cannot listen at port " + std::to_string(port) + ": " +
                      (holder.empty() ? std::strerror(error) : holder + " has it"),
                  "stop that process, or use another port on all machines");

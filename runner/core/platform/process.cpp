@@ -36,10 +36,10 @@ void forget_handlers() {
 }
 
 [[noreturn]] void become(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output,
-                         int input, Process::Fate fate, sigset_t signals) {
+                         int input, Process::Lifetime lifetime, sigset_t signals) {
   forget_handlers();
-  if (fate != Process::Fate::kOutlivesParent) {
-    if (fate == Process::Fate::kDiesWithChildren) setpgid(0, 0);
+  if (lifetime != Process::Lifetime::kOutlivesParent) {
+    if (lifetime == Process::Lifetime::kDiesWithChildren) setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
   } else {
     setsid();
@@ -59,12 +59,12 @@ void forget_handlers() {
 /// that LibTorch has mapped, and then every page that either of them touches. No signal may come in between: its
 /// handler would run in the child, on what is the parent's.
 pid_t begin(const std::vector<char*>& arguments, const std::vector<char*>& environment, int output, int input,
-            Process::Fate fate) {
+            Process::Lifetime lifetime) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t pid = vfork();
-  if (pid == 0) become(arguments, environment, output, input, fate, before);
+  if (pid == 0) become(arguments, environment, output, input, lifetime, before);
   const int error = errno;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   errno = error;
@@ -74,8 +74,8 @@ pid_t begin(const std::vector<char*>& arguments, const std::vector<char*>& envir
 }  // namespace
 
 Process::Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment,
-                 Fate fate, Input input)
-    : fate_(fate) {
+                 Lifetime lifetime, Input input)
+    : lifetime_(lifetime) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw RunError(std::string("cannot create a pipe: ") + std::strerror(errno));
   // A socket, not a pipe: writing to a closed one returns an error instead of a signal.
@@ -100,7 +100,7 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
       variables.push_back(*variable);
   }
   variables.push_back(nullptr);
-  pid_ = begin(arguments, variables, ends[1], inputs[1], fate);
+  pid_ = begin(arguments, variables, ends[1], inputs[1], lifetime);
   const int error = errno;
   close(ends[1]);
   if (inputs[1] >= 0) close(inputs[1]);
@@ -114,8 +114,8 @@ Process::Process(const std::vector<std::string>& command, const std::map<std::st
 }
 
 Process::~Process() {
-  if (pid_ > 0 && fate_ != Fate::kOutlivesParent) {
-    ::kill(fate_ == Fate::kDiesWithChildren ? -pid_ : pid_, SIGKILL);
+  if (pid_ > 0 && lifetime_ != Lifetime::kOutlivesParent) {
+    ::kill(lifetime_ == Lifetime::kDiesWithChildren ? -pid_ : pid_, SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
   }

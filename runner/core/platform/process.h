@@ -14,7 +14,7 @@ namespace runner::core {
 /// A child process whose standard output and error are read line by line.
 class Process {
  public:
-  enum class Fate {
+  enum class Lifetime {
     kDiesWithParent,
     kDiesWithChildren,  ///< the same including its children: in its own process group
     kOutlivesParent,    ///< in its own session: terminal signals do not reach it, and it outlives this process
@@ -25,7 +25,7 @@ class Process {
   };
   /// `environment` is added to this process's own. RunError when it cannot be started.
   explicit Process(const std::vector<std::string>& command, const std::map<std::string, std::string>& environment = {},
-                   Fate fate = Fate::kDiesWithParent, Input input = Input::kInherited);
+                   Lifetime lifetime = Lifetime::kDiesWithParent, Input input = Input::kInherited);
   ~Process();  ///< kills the process if it runs, unless it is to outlive this one
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -55,7 +55,7 @@ class Process {
   int status_ = 0;  // once it has ended
   int pipe_ = -1;
   int input_ = -1;
-  Fate fate_;
+  Lifetime lifetime_;
   std::string buffer_;
 };
 

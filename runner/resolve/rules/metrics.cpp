@@ -58,7 +58,9 @@ std::vector<std::string> monitor_paths(SettledTree& tree) {
 }
 
 /// Whether higher values of a metric are better; lower ones if its name does not tell.
-bool is_maximized(const std::string& metric) { return core::metric_direction(metric) == core::Better::kHigher; }
+bool is_maximized(const std::string& metric) {
+  return core::metric_direction(metric) == core::MetricDirection::kHigher;
+}
 
 /// The metric that a word names or most likely means, one that is measured first; "" for none.
 std::string meant_metric(const SettledTree& tree, const std::string& word, const std::vector<std::string>& measured) {

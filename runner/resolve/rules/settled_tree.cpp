@@ -11,8 +11,8 @@ namespace {
 
 using core::Node;
 
-bool is_written(const core::Location& place) {
-  return place.known() && place.source->kind != core::Source::Kind::kDefault;
+bool is_written(const core::Location& location) {
+  return location.known() && location.source->kind != core::Source::Kind::kDefault;
 }
 
 bool refused(const Node& node) {
@@ -71,11 +71,11 @@ void SettledTree::fill(const std::string& path, Node value, const std::string& w
   const std::string key = path.substr(parent.empty() ? 0 : parent.size() + 1);
   const Node* there = block->find(key);
   if (there != nullptr && (refused(*there) || (!there->is_null() && is_written(there->location())))) return;
-  core::Location place;
-  place.source = std::make_shared<core::Source>(core::Source{why, "", core::Source::Kind::kDefault});
-  value.set_location(place);
+  core::Location location;
+  location.source = std::make_shared<core::Source>(core::Source{why, "", core::Source::Kind::kDefault});
+  value.set_location(location);
   value.add_history(why);
-  block->set(key, std::move(value), place);
+  block->set(key, std::move(value), location);
 }
 
 void SettledTree::replace_auto(const std::string& path, std::int64_t number, const std::string& why) {
@@ -87,7 +87,7 @@ void SettledTree::replace_auto(const std::string& path, std::int64_t number, con
   *node = std::move(settled);
 }
 
-core::Location SettledTree::place_of(std::string path) const {
+core::Location SettledTree::location_of(std::string path) const {
   while (!path.empty()) {
     const Node* node = root_.at_path(path);
     if (node != nullptr && is_written(node->location())) return node->location();
@@ -99,15 +99,15 @@ core::Location SettledTree::place_of(std::string path) const {
 }
 
 void SettledTree::error(const std::string& path, std::string message, std::string hint) {
-  diagnostics_.error(place_of(path), std::move(message), std::move(hint));
+  diagnostics_.error(location_of(path), std::move(message), std::move(hint));
 }
 
 void SettledTree::warning(const std::string& path, std::string message, std::string hint) {
-  diagnostics_.warning(place_of(path), std::move(message), std::move(hint));
+  diagnostics_.warning(location_of(path), std::move(message), std::move(hint));
 }
 
-void SettledTree::error_at(const core::Location& place, std::string message, std::string hint) {
-  diagnostics_.error(place, std::move(message), std::move(hint));
+void SettledTree::error_at(const core::Location& location, std::string message, std::string hint) {
+  diagnostics_.error(location, std::move(message), std::move(hint));
 }
 
 std::string SettledTree::with_line(const std::string& path) const {

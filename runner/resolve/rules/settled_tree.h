@@ -49,7 +49,7 @@ class SettledTree {
   /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.
   void error(const std::string& path, std::string message, std::string hint = "");
   void warning(const std::string& path, std::string message, std::string hint = "");
-  void error_at(const core::Location& place, std::string message, std::string hint = "");
+  void error_at(const core::Location& location, std::string message, std::string hint = "");
 
   /// The metric of this name, or the one most likely meant: `accuracy` for `acc`. "" for none.
   std::string meant_metric(const std::string& word) const {
@@ -62,7 +62,7 @@ class SettledTree {
   std::string with_line(const std::string& path) const;
 
  private:
-  core::Location place_of(std::string path) const;
+  core::Location location_of(std::string path) const;
 
   core::Node& root_;
   core::Diagnostics& diagnostics_;

@@ -113,8 +113,8 @@ std::string checkpoints_json(const std::string& folder) {
   return core::to_json(rows) + "\n";
 }
 
-CheckpointsVerdict checkpoints_verify(const std::string& folder) {
-  CheckpointsVerdict verdict;
+CheckpointsReport checkpoints_verify(const std::string& folder) {
+  CheckpointsReport verdict;
   Node rows = Node::sequence();
   const auto judge = [&](const std::string& path) {
     const core::Result<artifact::Manifest> manifest = artifact::verify_checkpoint(path);

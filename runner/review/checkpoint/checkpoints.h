@@ -23,11 +23,11 @@ std::string checkpoints_list(const std::string& folder, const terminal::Terminal
 /// The same as a JSON list.
 std::string checkpoints_json(const std::string& folder);
 
-struct CheckpointsVerdict {
+struct CheckpointsReport {
   std::string text, json;
   int whole = 0, damaged = 0;
 };
 /// Reads every byte of all checkpoints in the folder, or of the checkpoint that the folder is.
-CheckpointsVerdict checkpoints_verify(const std::string& folder);
+CheckpointsReport checkpoints_verify(const std::string& folder);
 
 }  // namespace runner::review

@@ -102,7 +102,7 @@ std::string values_text(const Comparison& comparison, const DiffOptions& options
     const auto shown = [](const std::string& value) {
       return value.empty() ? std::string("-") : core::printable(value);
     };
-    rows.push_back({{"  " + core::printable(one.file + (one.place.empty() ? "" : ": " + one.place))},
+    rows.push_back({{"  " + core::printable(one.file + (one.path.empty() ? "" : ": " + one.path))},
                     {shown(one.a)},
                     {shown(one.b)},
                     {one.wall_clock ? "time, ignored" : "", terminal::Paint::kDim}});
@@ -198,7 +198,7 @@ std::string diff_json(const Comparison& comparison, const DiffOptions& options) 
   for (const ValueDifference& one : comparison.values) {
     Node row = Node::mapping();
     row.set("file", Node::string(one.file));
-    row.set("place", Node::string(one.place));
+    row.set("place", Node::string(one.path));
     row.set("a", Node::string(one.a));
     row.set("b", Node::string(one.b));
     row.set("wall_clock", Node::boolean(one.wall_clock));

@@ -27,8 +27,8 @@ std::vector<std::string> metric_names(const Runs& runs) {
 
 /// The index of the best run by this metric, or -1 where there is no good end or no single best one.
 int best_run(const Runs& runs, const std::string& metric) {
-  const Better better = better_end(metric, runs.front().resolved);
-  if (better == Better::kUnknown) return -1;
+  const MetricDirection better = direction_of(metric, runs.front().resolved);
+  if (better == MetricDirection::kUnknown) return -1;
   int best = -1;
   double value = std::nan("");
   bool tie = false;
@@ -36,7 +36,7 @@ int best_run(const Runs& runs, const std::string& metric) {
     const auto at = runs[i].metrics.find(metric);
     if (at == runs[i].metrics.end() || std::isnan(at->second)) continue;
     tie = tie || at->second == value;
-    if (best >= 0 && (better == Better::kLower ? at->second >= value : at->second <= value)) continue;
+    if (best >= 0 && (better == MetricDirection::kLower ? at->second >= value : at->second <= value)) continue;
     tie = false;
     best = static_cast<int>(i);
     value = at->second;
@@ -78,7 +78,7 @@ void add_metrics(Rows& rows, const Runs& runs) {
   if (names.empty()) return;
   add_title(rows, "last value of each metric", runs.size());
   for (const std::string& name : names) {
-    if (is_of_the_machine(name)) continue;
+    if (is_machine_metric(name)) continue;
     const int best = best_run(runs, name);
     std::vector<terminal::Cell> row = {{"  " + core::printable(name)}};
     for (std::size_t i = 0; i < runs.size(); ++i) {

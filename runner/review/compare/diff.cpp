@@ -171,7 +171,7 @@ std::string metrics_text(const Difference& difference, const RunsContext& contex
   if (difference.metrics.empty()) return "";
   std::vector<std::vector<terminal::Cell>> cells;
   for (const MetricRow& row : difference.metrics) {
-    if (is_of_the_machine(row.name)) continue;
+    if (is_machine_metric(row.name)) continue;
     const auto number = [](const std::optional<double>& value) { return value ? terminal::number_text(*value) : "-"; };
     cells.push_back({{"  " + row.name},
                      {number(row.a)},

@@ -63,7 +63,9 @@ class Rows {
   std::map<std::string, std::size_t> at_;
 };
 
-std::string capsule_path(const RunSummary& run) { return store::branch_file(run.run_dir, artifact::kCapsuleFile); }
+std::string provenance_path(const RunSummary& run) {
+  return store::branch_file(run.run_dir, artifact::kProvenanceFile);
+}
 
 }  // namespace
 
@@ -87,11 +89,11 @@ std::vector<DifferingRow> differing_keys(const Runs& runs) {
 std::vector<DifferingRow> differing_environment(const Runs& runs) {
   std::vector<std::optional<artifact::Provenance>> capsules;
   for (const RunSummary& run : runs) {
-    auto capsule = artifact::read_provenance(capsule_path(run));
-    capsules.push_back(capsule ? std::optional(std::move(capsule).value()) : std::nullopt);
+    auto provenance = artifact::read_provenance(provenance_path(run));
+    capsules.push_back(provenance ? std::optional(std::move(provenance).value()) : std::nullopt);
   }
   const auto first =
-      std::find_if(capsules.begin(), capsules.end(), [](const auto& capsule) { return capsule.has_value(); });
+      std::find_if(capsules.begin(), capsules.end(), [](const auto& provenance) { return provenance.has_value(); });
   Rows rows(runs.size());
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (first == capsules.end() || !capsules[i]) continue;
@@ -108,7 +110,7 @@ std::vector<DifferingRow> differing_environment(const Runs& runs) {
 }
 
 Node git_state_of(const RunSummary& run) {
-  const auto text = core::read_file(capsule_path(run), kCapsuleBytesMax);
+  const auto text = core::read_file(provenance_path(run), kCapsuleBytesMax);
   if (!text) return {};
   const auto node = core::parse_json(text.value());
   const Node* code = node ? node.value().find("code") : nullptr;

@@ -35,7 +35,7 @@ std::optional<double> value_of(const RunSummary& run, const std::string& metric,
   }
   const auto points = store::read_series(run.run_dir, metric);
   if (!points) return std::nullopt;
-  const bool highest = better_end(metric, run.resolved) == Better::kHigher;
+  const bool highest = direction_of(metric, run.resolved) == MetricDirection::kHigher;
   std::optional<double> best;
   for (const store::SeriesPoint& point : points.value()) {
     if (!std::isfinite(point.value)) continue;

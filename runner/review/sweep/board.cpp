@@ -44,13 +44,13 @@ terminal::Terminal with_width(terminal::Terminal terminal, int columns) {
 std::vector<std::string> SweepBoard::lines(const terminal::Terminal& terminal, std::size_t rows) {
   const auto& variants = study_.variants();
   const auto width = static_cast<std::size_t>(terminal.width);
-  const SweepProgress progress = progress_of(sweep_, tally_.update(study_));
+  const SweepProgress progress = progress_of(sweep_, counters_.update(study_));
   const std::string gauge = bar(progress, terminal);
   const std::size_t gauge_columns = core::terminal_columns(gauge);
   std::vector<std::string> lines = {
       terminal::painted(gauge, terminal::Paint::kGreen, terminal) +
       terminal::cut_text(progress_text(progress), width > gauge_columns ? width - gauge_columns : 0, terminal)};
-  if (const auto best = best_lines(sweep_, tally_, variants); !best.empty()) {
+  if (const auto best = best_lines(sweep_, counters_, variants); !best.empty()) {
     const std::string more = best.size() > 1 ? " (1 of " + std::to_string(best.size()) + ")" : "";
     lines.push_back(terminal::painted(terminal::cut_text(sweep_.metric() + more + " " + best.front(), width, terminal),
                                       terminal::Paint::kBold, terminal));
@@ -82,11 +82,11 @@ std::vector<terminal::Cell> SweepBoard::row_of(const Trial& trial, const sweep::
   row[1].text = std::to_string(run->step) + (total ? "/" + std::to_string(*total) : "");
   if (const auto value = run->metrics.find(sweep_.metric()); value != run->metrics.end())
     row[2].text = terminal::number_text(value->second);
-  if (const auto steps_per_s = pace(trial.number, run->step)) row[3].text = terminal::number_text(*steps_per_s);
+  if (const auto steps_per_s = step_rate(trial.number, run->step)) row[3].text = terminal::number_text(*steps_per_s);
   return row;
 }
 
-std::optional<double> SweepBoard::pace(std::int64_t trial, std::int64_t step) {
+std::optional<double> SweepBoard::step_rate(std::int64_t trial, std::int64_t step) {
   const std::int64_t now_ns = clock_.monotonic_ns();
   const auto [first, is_new] = first_seen_.try_emplace(trial, Seen{step, now_ns});
   if (step < first->second.step) first->second = {step, now_ns};  // it went back to a checkpoint

@@ -22,7 +22,7 @@ class SweepBoard {
       : sweep_(sweep),
         study_(study),
         clock_(clock),
-        tally_(sweep),
+        counters_(sweep),
         runs_(study, sweep::output_dir_of(sweep, study), clock) {}
 
   /// At most `rows` lines, none wider than the terminal.
@@ -33,12 +33,12 @@ class SweepBoard {
     std::int64_t step, at_ns;
   };
   std::vector<terminal::Cell> row_of(const sweep::Trial& trial, const sweep::Variant& variant);
-  std::optional<double> pace(std::int64_t trial, std::int64_t step);
+  std::optional<double> step_rate(std::int64_t trial, std::int64_t step);
 
   const sweep::Sweep& sweep_;
   sweep::Study& study_;
   const core::Clock& clock_;
-  sweep::StudyCounters tally_;
+  sweep::StudyCounters counters_;
   sweep::TrialRuns runs_;
   std::map<std::int64_t, Seen> first_seen_;  ///< by running trial: its step when it was first seen
 };

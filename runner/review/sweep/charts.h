@@ -17,7 +17,7 @@ struct SweepHistory {
   std::string name;
   std::vector<sweep::Variant> variants;
   std::vector<sweep::Trial> trials;
-  std::vector<sweep::VariantSummary> standings;
+  std::vector<sweep::VariantSummary> summaries;
   std::vector<std::vector<store::SeriesPoint>> curves;  ///< of each trial so far
   std::int64_t now_ms = 0;
 };
@@ -42,7 +42,7 @@ std::vector<Importance> importance_of(const SweepHistory& history, std::uint64_t
 /// A bar chart.
 Picture importance_picture(const SweepHistory& history, const std::vector<Importance>& list);
 /// Positions of the dimensions with more than one value; at most the `most` important ones (0: all).
-std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, std::size_t most = 0);
+std::vector<std::size_t> parameters_to_plot(const SweepHistory& history, std::size_t most = 0);
 
 // One function per kind of `roux sweep plot`. `parameters`: positions of dimensions.
 

@@ -39,7 +39,7 @@ Picture importance_picture(const SweepHistory& history, const std::vector<Import
   return {{std::move(chart)}};
 }
 
-std::vector<std::size_t> parameters_worth_drawing(const SweepHistory& history, std::size_t most) {
+std::vector<std::size_t> parameters_to_plot(const SweepHistory& history, std::size_t most) {
   const auto& dimensions = history.sweep.space().dimensions();
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {

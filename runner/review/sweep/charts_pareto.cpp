@@ -9,8 +9,8 @@ namespace {
 using sweep::VariantSummary;
 using Points = std::vector<std::pair<double, double>>;
 
-double value_of(const VariantSummary& standing, std::size_t objective) {
-  return objective == 0 ? *standing.value : standing.others[objective - 1];
+double value_of(const VariantSummary& summary, std::size_t objective) {
+  return objective == 0 ? *summary.value : summary.others[objective - 1];
 }
 
 std::string axis_name(const sweep::Metric& objective) {
@@ -33,21 +33,20 @@ Points border_of(const Points& front, const sweep::Metric& x, const sweep::Metri
 
 chart::Chart chart_of(const SweepHistory& history, std::size_t x, std::size_t y) {
   const auto& objectives = history.sweep.objectives();
-  const auto point = [x, y](const VariantSummary& standing) {
-    return std::pair(value_of(standing, x), value_of(standing, y));
+  const auto point = [x, y](const VariantSummary& summary) {
+    return std::pair(value_of(summary, x), value_of(summary, y));
   };
   chart::Curve front{.label = "Pareto front", .mark = chart::Curve::Mark::kDots};
   std::set<std::int64_t> on_front;
-  for (const VariantSummary& standing : front_of(history.sweep, history.standings)) {
-    on_front.insert(standing.variant);
-    front.points.push_back(point(standing));
+  for (const VariantSummary& summary : front_of(history.sweep, history.summaries)) {
+    on_front.insert(summary.variant);
+    front.points.push_back(point(summary));
   }
   std::sort(front.points.begin(), front.points.end());
   chart::Curve others{.label = "other variants", .mark = chart::Curve::Mark::kDots};
-  for (const VariantSummary& standing : history.standings) {
-    if (standing.state != sweep::TrialState::kComplete || !standing.value || on_front.contains(standing.variant))
-      continue;
-    others.points.push_back(point(standing));
+  for (const VariantSummary& summary : history.summaries) {
+    if (summary.state != sweep::TrialState::kComplete || !summary.value || on_front.contains(summary.variant)) continue;
+    others.points.push_back(point(summary));
   }
   chart::Chart chart;
   chart.options.title = axis_name(objectives[y]) + " over " + axis_name(objectives[x]) + ", " + history.name;

@@ -46,7 +46,7 @@ chart::Curve dots(const std::string& label) {
 
 SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock) {
   SweepHistory history{open.sweep, open.study->info().name, open.study->variants(), open.study->trials(), {}, {}};
-  history.standings = summaries_of(history.variants, history.trials);
+  history.summaries = summaries_of(history.variants, history.trials);
   sweep::TrialRuns runs(*open.study, sweep::output_dir_of(open.sweep, *open.study), clock);
   for (const Trial& trial : history.trials) history.curves.push_back(curve_of(open, trial, runs));
   history.now_ms = clock.wall_ms();
@@ -55,9 +55,9 @@ SweepHistory read_history(const sweep::OpenSweep& open, const core::Clock& clock
 
 std::vector<Measured> measured(const SweepHistory& history) {
   std::vector<Measured> list;
-  for (const sweep::VariantSummary& standing : history.standings) {
-    if (standing.state != TrialState::kComplete || !standing.value || !std::isfinite(*standing.value)) continue;
-    list.push_back({static_cast<std::size_t>(standing.variant), *standing.value});
+  for (const sweep::VariantSummary& summary : history.summaries) {
+    if (summary.state != TrialState::kComplete || !summary.value || !std::isfinite(*summary.value)) continue;
+    list.push_back({static_cast<std::size_t>(summary.variant), *summary.value});
   }
   return list;
 }

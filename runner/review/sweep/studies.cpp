@@ -40,12 +40,12 @@ ListedSweep listed(const std::string& folder, const std::string& name) {
   core::Diagnostics diagnostics;
   const auto sweep = sweep::recorded_sweep(*study.value(), diagnostics);
   if (!sweep) return line.reason = "its recipe is not valid in this version of roux", line;
-  sweep::StudyCounters tally(*sweep);
-  const SweepProgress progress = progress_of(*sweep, tally.update(*study.value()));
+  sweep::StudyCounters counters(*sweep);
+  const SweepProgress progress = progress_of(*sweep, counters.update(*study.value()));
   line.metric = sweep->metric();
   line.done = std::to_string(progress.ended()) + (progress.all ? "/" + std::to_string(*progress.all) : "");
   line.state = study.value()->has_workers() ? "running" : is_finished(*sweep, *study.value()) ? "over" : "stopped";
-  if (const auto front = tally.front(); !front.empty()) line.best = front.front().value;
+  if (const auto front = counters.front(); !front.empty()) line.best = front.front().value;
   return line;
 }
 
@@ -129,8 +129,8 @@ std::optional<std::string> empty_trash(const RunsContext& context, const SweepRe
   }
   const std::string what = core::counted(static_cast<std::int64_t>(names.size()), "sweep", "sweeps") + " with " +
                            core::counted(static_cast<std::int64_t>(folders.size()), "run", "runs");
-  if (!go_ahead("permanently delete " + what + " in the trash of " + context.output_dir + "?", request.yes, kRemove,
-                diagnostics))
+  if (!confirm("permanently delete " + what + " in the trash of " + context.output_dir + "?", request.yes, kRemove,
+               diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was deleted\n");
   for (const std::string& name : names) folders.push_back(sweep::sweeps_dir(trash) + "/" + name);
   for (const std::string& folder : folders) {
@@ -178,7 +178,7 @@ std::optional<std::string> sweep_remove(const RunsContext& context, const SweepR
   const std::vector<std::string> runs = runs_of(name, context.output_dir, context.clock);
   const std::string what =
       "sweep " + name + " and its " + core::counted(static_cast<std::int64_t>(runs.size()), "run", "runs");
-  if (!go_ahead("move " + what + " to the trash?", request.yes, kRemove, diagnostics))
+  if (!confirm("move " + what + " to the trash?", request.yes, kRemove, diagnostics))
     return diagnostics.has_errors() ? std::nullopt : std::optional<std::string>("nothing was removed\n");
   if (!runs.empty() && !runs_remove(context, {.runs = runs, .yes = true}, diagnostics)) return std::nullopt;
   if (!move_sweep(name, context.output_dir, trash_dir(context.output_dir), diagnostics)) return std::nullopt;

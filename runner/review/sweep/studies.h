@@ -9,7 +9,7 @@ namespace runner::review {
 
 struct SweepListRequest {
   std::string format = "text";  ///< text, json
-  bool trash = false;            ///< lists the trash instead
+  bool trash = false;           ///< lists the trash instead
 };
 
 struct SweepRemoveRequest {

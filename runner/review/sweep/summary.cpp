@@ -9,18 +9,18 @@ namespace runner::review {
 
 using sweep::TrialState;
 
-SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::StudyCounters& tally) {
+SweepProgress progress_of(const sweep::Sweep& sweep, const sweep::StudyCounters& counters) {
   SweepProgress progress;
-  progress.waiting = tally.count(TrialState::kWaiting);
-  progress.running = tally.count(TrialState::kRunning);
-  progress.complete = tally.count(TrialState::kComplete);
-  progress.pruned = tally.count(TrialState::kPruned);
-  progress.failed = tally.count(TrialState::kFailed);
-  progress.all = tally.to_come();
+  progress.waiting = counters.count(TrialState::kWaiting);
+  progress.running = counters.count(TrialState::kRunning);
+  progress.complete = counters.count(TrialState::kComplete);
+  progress.pruned = counters.count(TrialState::kPruned);
+  progress.failed = counters.count(TrialState::kFailed);
+  progress.all = counters.to_come();
   const std::int64_t left = progress.all.value_or(0) - progress.ended();
   if (left <= 0 || progress.ended() == 0) return progress;
   const double at_once = static_cast<double>(sweep.config().max_concurrent_trials);
-  const double spent_s = static_cast<double>(tally.took_ms()) / 1000;
+  const double spent_s = static_cast<double>(counters.took_ms()) / 1000;
   progress.seconds_left = spent_s / static_cast<double>(progress.ended()) * static_cast<double>(left) / at_once;
   return progress;
 }
@@ -40,10 +40,10 @@ std::string progress_text(const SweepProgress& progress) {
   return text;
 }
 
-std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::StudyCounters& tally,
+std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::StudyCounters& counters,
                                     const std::vector<sweep::Variant>& variants) {
   std::vector<std::string> lines;
-  for (const sweep::VariantSummary& best : tally.front()) {
+  for (const sweep::VariantSummary& best : counters.front()) {
     std::string& line = lines.emplace_back("best " + terminal::number_text(*best.value));
     for (const double other : best.others) line += " " + terminal::number_text(other);
     line += "  " + sweep.space().short_text(variants[static_cast<std::size_t>(best.variant)].point);
@@ -52,9 +52,9 @@ std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::Stud
 }
 
 std::string sweep_heading(const sweep::OpenSweep& open) {
-  sweep::StudyCounters tally(open.sweep);
-  SweepProgress progress = progress_of(open.sweep, tally.update(*open.study));
-  const std::vector<sweep::Trial> trials = open.study->trials_as_they_stand();
+  sweep::StudyCounters counters(open.sweep);
+  SweepProgress progress = progress_of(open.sweep, counters.update(*open.study));
+  const std::vector<sweep::Trial> trials = open.study->trials_snapshot();
   const auto count = [&trials](TrialState state) {
     return std::count_if(trials.begin(), trials.end(), [&](const sweep::Trial& trial) { return trial.state == state; });
   };
@@ -65,7 +65,7 @@ std::string sweep_heading(const sweep::OpenSweep& open) {
   std::string text = open.study->info().name + "  " + open.sweep.metric() +
                      (open.sweep.maximizes() ? " (larger is better)" : "") + "  " + progress_text(progress) +
                      (reason.empty() ? "" : ", ended: " + reason) + "\n";
-  for (const std::string& best : best_lines(open.sweep, tally, open.study->variants())) text += best + "\n";
+  for (const std::string& best : best_lines(open.sweep, counters, open.study->variants())) text += best + "\n";
   return text;
 }
 

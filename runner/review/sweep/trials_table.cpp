@@ -58,7 +58,7 @@ Node values_of(const sweep::OpenSweep& open, const Trial& trial, const sweep::Va
 std::vector<store::RunSummary> trials_as_runs(const sweep::OpenSweep& open) {
   std::vector<store::RunSummary> rows;
   const auto& variants = open.study->variants();
-  for (const Trial& trial : open.study->trials_as_they_stand()) {
+  for (const Trial& trial : open.study->trials_snapshot()) {
     store::RunSummary row;
     row.id = trial.run;
     row.name = open.study->info().name + "-" + std::to_string(trial.number);

@@ -56,7 +56,7 @@ SqliteError::SqliteError(const std::string& path, int extended_code, const std::
                      is_full_code(extended_code) ? core::kExitResumable : core::kExitFailed),
       code_(extended_code) {}
 
-bool SqliteError::may_pass() const {
+bool SqliteError::is_transient() const {
   switch (code_ & 0xff) {
     case SQLITE_FULL:
     case SQLITE_BUSY:
@@ -69,9 +69,9 @@ bool SqliteError::may_pass() const {
 
 bool SqliteError::is_full() const { return is_full_code(code_); }
 
-bool SqliteError::is_of_disk() const { return is_full() || (code_ & 0xff) == SQLITE_IOERR; }
+bool SqliteError::is_disk_error() const { return is_full() || (code_ & 0xff) == SQLITE_IOERR; }
 
-bool SqliteError::is_damage() const {
+bool SqliteError::is_corrupt() const {
   const int primary = code_ & 0xff;
   return primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB || primary == SQLITE_ERROR;
 }
@@ -81,26 +81,26 @@ Statement::Statement(sqlite3* database, std::string path, std::string_view sql)
   check(sqlite3_prepare_v2(database_, sql.data(), static_cast<int>(sql.size()), &statement_, nullptr));
 }
 
-Statement::Statement(sqlite3* database, std::string path, KeptStatement& kept)
-    : database_(database), path_(std::move(path)), statement_(kept.statement), kept_(&kept) {
-  kept.is_lent = true;
+Statement::Statement(sqlite3* database, std::string path, CachedStatement& cached)
+    : database_(database), path_(std::move(path)), statement_(cached.statement), cached_(&cached) {
+  cached.in_use = true;
 }
 
 Statement::~Statement() {
-  if (kept_ == nullptr) {
+  if (cached_ == nullptr) {
     sqlite3_finalize(statement_);
     return;
   }
   sqlite3_reset(statement_);
   sqlite3_clear_bindings(statement_);
-  kept_->is_lent = false;
+  cached_->in_use = false;
 }
 
 Statement::Statement(Statement&& other) noexcept
     : database_(other.database_),
       path_(std::move(other.path_)),
       statement_(std::exchange(other.statement_, nullptr)),
-      kept_(std::exchange(other.kept_, nullptr)) {}
+      cached_(std::exchange(other.cached_, nullptr)) {}
 
 Statement& Statement::bind(int index, std::int64_t value) {
   check(sqlite3_bind_int64(statement_, index, value));
@@ -238,8 +238,8 @@ std::string Database::image() const {
 }
 
 Database::~Database() {
-  if (kept_ != nullptr) {
-    for (const auto& [sql, kept] : *kept_) sqlite3_finalize(kept.statement);
+  if (cached_ != nullptr) {
+    for (const auto& [sql, cached] : *cached_) sqlite3_finalize(cached.statement);
   }
   sqlite3_close_v2(database_);
 }
@@ -247,7 +247,7 @@ Database::~Database() {
 Database::Database(Database&& other) noexcept
     : database_(std::exchange(other.database_, nullptr)),
       path_(std::move(other.path_)),
-      kept_(std::move(other.kept_)) {}
+      cached_(std::move(other.cached_)) {}
 
 void Database::execute(const char* sql) {
   const int code = sqlite3_exec(database_, sql, nullptr, nullptr, nullptr);
@@ -275,24 +275,24 @@ bool Database::is_whole(std::int64_t& bytes_min) const {
   return read != SQLITE_OK || std::string_view(start.data(), start.size()) == kMagic;
 }
 
-void Database::set_patience(int ms) { sqlite3_busy_timeout(database_, ms); }
+void Database::set_busy_timeout(int ms) { sqlite3_busy_timeout(database_, ms); }
 
 Statement Database::prepare(std::string_view sql) const {
-  if (kept_ == nullptr) return {database_, path_, sql};
-  auto found = kept_->find(sql);
-  if (found == kept_->end()) {
+  if (cached_ == nullptr) return {database_, path_, sql};
+  auto found = cached_->find(sql);
+  if (found == cached_->end()) {
     sqlite3_stmt* statement = nullptr;
     const int code = sqlite3_prepare_v3(database_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT,
                                         &statement, nullptr);
     if (code != SQLITE_OK) throw SqliteError(path_, code, sqlite3_errmsg(database_));
-    found = kept_->emplace(std::string(sql), KeptStatement{statement}).first;
+    found = cached_->emplace(std::string(sql), CachedStatement{statement}).first;
   }
-  if (found->second.is_lent) return {database_, path_, sql};
+  if (found->second.in_use) return {database_, path_, sql};
   return {database_, path_, found->second};
 }
 
-void Database::keep_statements() {
-  if (kept_ == nullptr) kept_ = std::make_unique<KeptStatements>();
+void Database::cache_statements() {
+  if (cached_ == nullptr) cached_ = std::make_unique<CachedStatements>();
 }
 
 std::int64_t Database::pragma(const char* name) const {
@@ -316,9 +316,9 @@ void Transaction::commit() {
   open_ = false;
 }
 
-Moment::Moment(Database& database) : database_(database) { database_.prepare("BEGIN").run(); }
+ReadTransaction::ReadTransaction(Database& database) : database_(database) { database_.prepare("BEGIN").run(); }
 
-Moment::~Moment() {
+ReadTransaction::~ReadTransaction() {
   try {
     database_.prepare("COMMIT").run();
   } catch (const SqliteError&) {

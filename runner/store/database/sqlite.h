@@ -20,28 +20,28 @@ class SqliteError : public core::RunError {
   SqliteError(const std::string& path, int extended_code, const std::string& text);
 
   /// The disk is full, or the file is locked by another process: retry with the same data.
-  bool may_pass() const;
+  bool is_transient() const;
   bool is_full() const;
   /// The disk does not accept data: it is full, a quota is used up, or it fails.
-  bool is_of_disk() const;
+  bool is_disk_error() const;
   /// The bytes are not a database, or a damaged one.
-  bool is_damage() const;
+  bool is_corrupt() const;
 
  private:
   int code_;
 };
 
 /// A cached prepared statement.
-struct KeptStatement {
+struct CachedStatement {
   sqlite3_stmt* statement = nullptr;
-  bool is_lent = false;
+  bool in_use = false;
 };
 
 /// A prepared statement. Borrow of its database; bind counts from 1, columns from 0.
 class Statement {
  public:
   Statement(sqlite3* database, std::string path, std::string_view sql);
-  Statement(sqlite3* database, std::string path, KeptStatement& kept);  ///< returns it on destruction
+  Statement(sqlite3* database, std::string path, CachedStatement& cached);  ///< returns it on destruction
   ~Statement();
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
@@ -71,7 +71,7 @@ class Statement {
   sqlite3* database_;
   std::string path_;
   sqlite3_stmt* statement_ = nullptr;
-  KeptStatement* kept_ = nullptr;
+  CachedStatement* cached_ = nullptr;
 };
 
 /// One connection, used by one thread at a time. Every call throws SqliteError.
@@ -96,10 +96,10 @@ class Database {
   /// another program truncated it or overwrote its start while it was open.
   bool is_whole(std::int64_t& bytes_min) const;
   /// Timeout for waiting for another writer.
-  void set_patience(int ms);
+  void set_busy_timeout(int ms);
   Statement prepare(std::string_view sql) const;
   /// Caches prepared statements from now on, for repeated statements.
-  void keep_statements();
+  void cache_statements();
   std::int64_t pragma(const char* name) const;
   const std::string& path() const { return path_; }
   std::string image() const;        ///< the content of its file
@@ -109,10 +109,10 @@ class Database {
   Database() = default;
   void reopen_if_needed(int& code);
 
-  using KeptStatements = std::map<std::string, KeptStatement, std::less<>>;
+  using CachedStatements = std::map<std::string, CachedStatement, std::less<>>;
   sqlite3* database_ = nullptr;
   std::string path_;
-  std::unique_ptr<KeptStatements> kept_;  ///< by their text; null where none are kept
+  std::unique_ptr<CachedStatements> cached_;  ///< by their text; null where none are kept
 };
 
 /// Rolls back unless committed.
@@ -128,12 +128,12 @@ class Transaction {
 };
 
 /// A read snapshot: all reads while it lives see one state, despite concurrent writes.
-class Moment {
+class ReadTransaction {
  public:
-  explicit Moment(Database& database);
-  ~Moment();
-  Moment(const Moment&) = delete;
-  Moment& operator=(const Moment&) = delete;
+  explicit ReadTransaction(Database& database);
+  ~ReadTransaction();
+  ReadTransaction(const ReadTransaction&) = delete;
+  ReadTransaction& operator=(const ReadTransaction&) = delete;
 
  private:
   Database& database_;

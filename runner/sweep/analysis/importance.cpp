@@ -60,12 +60,12 @@ struct Tree {
 };
 
 Tree tree_of(const Encoded& encoded, const ImportanceOptions& options, std::int64_t number) {
-  CounterRng draws(options.seed, number);
+  CounterRng rng(options.seed, number);
   const std::size_t count = encoded.samples.targets.size();
   std::vector<std::size_t> chosen(count);
-  for (std::size_t& one : chosen) one = static_cast<std::size_t>(draws.uniform() * static_cast<double>(count));
+  for (std::size_t& one : chosen) one = static_cast<std::size_t>(rng.uniform() * static_cast<double>(count));
   Tree tree;
-  tree.leaves = grow_tree(encoded.samples, std::move(chosen), encoded.plane, options.depth_max, draws);
+  tree.leaves = grow_tree(encoded.samples, std::move(chosen), encoded.plane, options.depth_max, rng);
   double mean = 0;
   for (const TreeLeaf& leaf : tree.leaves) {
     double share = 1;

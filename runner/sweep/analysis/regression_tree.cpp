@@ -20,8 +20,8 @@ struct Split {
 
 class Grower {
  public:
-  Grower(const Samples& samples, components::sampler::CounterRng& draws)
-      : samples_(samples), draws_(draws), order_(samples.columns.size()) {
+  Grower(const Samples& samples, components::sampler::CounterRng& rng)
+      : samples_(samples), draws_(rng), order_(samples.columns.size()) {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
   }
 
@@ -86,8 +86,8 @@ class Grower {
 }  // namespace
 
 std::vector<TreeLeaf> grow_tree(const Samples& samples, std::vector<std::size_t> chosen, const TreeLeaf& root,
-                                int depth_max, components::sampler::CounterRng& draws) {
-  Grower grower(samples, draws);
+                                int depth_max, components::sampler::CounterRng& rng) {
+  Grower grower(samples, rng);
   grower.grow(std::move(chosen), root, depth_max);
   return std::move(grower).leaves();
 }

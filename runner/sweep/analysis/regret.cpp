@@ -18,11 +18,11 @@ using Keys = sections::sweep::RegretBound;
 std::vector<Observation> complete_ones(const Sweep& sweep, const std::vector<Variant>& variants,
                                        const std::vector<Trial>& trials) {
   std::vector<Observation> complete;
-  for (const VariantSummary& standing : summaries_of(variants, trials)) {
-    if (standing.state != TrialState::kComplete || !standing.value || !std::isfinite(*standing.value)) continue;
-    complete.push_back({variants[static_cast<std::size_t>(standing.variant)].point,
+  for (const VariantSummary& summary : summaries_of(variants, trials)) {
+    if (summary.state != TrialState::kComplete || !summary.value || !std::isfinite(*summary.value)) continue;
+    complete.push_back({variants[static_cast<std::size_t>(summary.variant)].point,
                         Observation::State::kComplete,
-                        {sweep.signed_value(*standing.value)}});
+                        {sweep.signed_value(*summary.value)}});
   }
   return complete;
 }

@@ -126,7 +126,7 @@ bool Population::waits(const std::vector<Observation>& observations) const {
   return !std::all_of(begin, begin + size(), has_ended);
 }
 
-std::optional<Stretch> Population::next(const std::vector<Observation>& observations) const {
+std::optional<Segment> Population::next(const std::vector<Observation>& observations) const {
   const auto number = static_cast<std::int64_t>(observations.size());
   if (number >= variants()) return std::nullopt;
   const std::int64_t generation = generation_of(number), first = (generation - 1) * size();
@@ -145,23 +145,23 @@ std::optional<Stretch> Population::next(const std::vector<Observation>& observat
       1, static_cast<std::int64_t>(std::floor(config_.quantile_fraction * static_cast<double>(size()))));
   const std::int64_t own = number - size();
   const std::int64_t rank = std::find(order.begin(), order.end(), own) - order.begin();
-  Stretch stretch{at(own).point, own, end_of_generation(generation)};
-  if (rank < size() - replaced && counts(at(own))) return stretch;
-  CounterRng draws(seed_, number, kPurpose);
+  Segment segment{at(own).point, own, end_of_generation(generation)};
+  if (rank < size() - replaced && counts(at(own))) return segment;
+  CounterRng rng(seed_, number, kPurpose);
   const std::int64_t models = std::min(replaced, alive);
-  const auto drawn = static_cast<std::int64_t>(draws.uniform() * static_cast<double>(models));
-  stretch.parent = order[static_cast<std::size_t>(drawn)];
-  stretch.point = explored(at(stretch.parent).point, draws.bits(), number);
-  return stretch;
+  const auto drawn = static_cast<std::int64_t>(rng.uniform() * static_cast<double>(models));
+  segment.parent = order[static_cast<std::size_t>(drawn)];
+  segment.point = explored(at(segment.parent).point, rng.bits(), number);
+  return segment;
 }
 
 Point Population::explored(const Point& point, std::uint64_t seed, std::int64_t variant) const {
   const std::vector<Dimension>& dimensions = space_->dimensions();
-  CounterRng draws(seed, variant, kPurpose);
+  CounterRng rng(seed, variant, kPurpose);
   for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
     Point changed = components::sampler::make_point(*space_, [&](std::size_t i) {
       if (!explores_[i] && !std::isnan(point[i])) return point[i];
-      const double drawn = draws.uniform(), which = draws.uniform();
+      const double drawn = rng.uniform(), which = rng.uniform();
       if (std::isnan(point[i]) || drawn < config_.resample) return dimensions[i].quantile(which);
       const auto factor = static_cast<std::size_t>(which * static_cast<double>(config_.factors.size()));
       return moved(dimensions[i], point[i], config_.factors[factor]);

@@ -12,8 +12,8 @@
 
 namespace runner::sweep {
 
-/// One stretch of a population member: its values, the parent's checkpoint, its last step.
-struct Stretch {
+/// One segment of a population member: its values, the parent's checkpoint, its last step.
+struct Segment {
   Point point;
   std::int64_t parent = -1;  ///< number of the variant; -1: starts from scratch
   std::int64_t until = 0;
@@ -26,7 +26,7 @@ struct Stretch {
 ///         perturb or resample; synchronous, as `synch=True` of Ray Tune's scheduler
 class Population {
  public:
-  /// Null when the recipe cannot be trained in stretches; `diagnostics` has the reason.
+  /// Null when the recipe cannot be trained in segments; `diagnostics` has the reason.
   static std::shared_ptr<const Population> read(const resolve::Recipe& recipe, std::shared_ptr<const RecipeSpace> space,
                                                 std::uint64_t seed, core::Diagnostics& diagnostics);
 
@@ -39,7 +39,7 @@ class Population {
   bool waits(const std::vector<components::sampler::Observation>& observations) const;
   /// The next variant of the second generation or a later one; nothing when there are no more, or no member to resume
   /// from. Only if it does not wait.
-  std::optional<Stretch> next(const std::vector<components::sampler::Observation>& observations) const;
+  std::optional<Segment> next(const std::vector<components::sampler::Observation>& observations) const;
 
  private:
   using Observation = components::sampler::Observation;

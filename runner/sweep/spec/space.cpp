@@ -41,18 +41,18 @@ std::shared_ptr<const RecipeSpace> RecipeSpace::read(const resolve::Recipe& reci
   space->parts_ = reader.read();
   for (const SpacePart& part : space->parts_) space->dimensions_.push_back(part.dimension);
   space->constraints_ = reader.constraints();
-  space->stage_ = reader.stage();
+  space->context_ = reader.context();
   return diagnostics.error_count() == before ? space : nullptr;
 }
 
 bool RecipeSpace::is_active(const Point& point, std::size_t index) const {
   const auto& when = parts_[index].when;
-  return !when || when->rule.decide(scene(point, index)).value_or(false);
+  return !when || when->rule.decide(context_of(point, index)).value_or(false);
 }
 
 bool RecipeSpace::allows(const Point& point) const {
   if (constraints_.empty()) return true;
-  const Node recipe = scene(point, point.size());
+  const Node recipe = context_of(point, point.size());
   return std::all_of(constraints_.begin(), constraints_.end(),
                      [&](const Constraint& constraint) { return constraint.rule.holds(recipe); });
 }
@@ -66,20 +66,20 @@ void RecipeSpace::check_settled(const resolve::Recipe& variant, core::Diagnostic
   }
 }
 
-void RecipeSpace::find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const {
+void RecipeSpace::warn_ineffective(const std::vector<Point>& points, core::Diagnostics& diagnostics) const {
   constexpr const char* kUndecided =
       "it refers to missing or non-comparable values, divides by zero, or is not a boolean expression";
   const auto any = [&points](const auto& shows) { return std::any_of(points.begin(), points.end(), shows); };
   for (std::size_t i = 0; i < parts_.size(); ++i) {
     const auto& when = parts_[i].when;
     if (!when || any([&](const Point& point) { return !std::isnan(point[i]); })) continue;
-    const bool decided = any([&](const Point& point) { return when->rule.decide(scene(point, i)).has_value(); });
+    const bool decided = any([&](const Point& point) { return when->rule.decide(context_of(point, i)).has_value(); });
     diagnostics.warning(when->text.location(), "the condition of " + dimensions_[i].name + " is true in no variant",
                         decided ? "" : kUndecided);
   }
   for (const Constraint& constraint : constraints_) {
     const auto decides = [&](const Point& point) {
-      return constraint.rule.decide(scene(point, point.size())).has_value();
+      return constraint.rule.decide(context_of(point, point.size())).has_value();
     };
     if (!any(decides)) {
       diagnostics.warning(constraint.text.location(), "the constraint excludes nothing", kUndecided);
@@ -132,8 +132,8 @@ void RecipeSpace::add_assignments(const Point& point, std::size_t index, std::ve
     const double value = point[index];
     Node node = part.dimension.kind == Dimension::Kind::kChoice ? part.choices[static_cast<std::size_t>(value)][i]
                 : part.dimension.kind == Dimension::Kind::kInteger
-                    ? Node::integer(static_cast<std::int64_t>(value), part.place)
-                    : Node::floating(value, part.place);
+                    ? Node::integer(static_cast<std::int64_t>(value), part.location)
+                    : Node::floating(value, part.location);
     node.add_history("sweep");
     list.push_back({part.paths[i], std::move(node)});
   }
@@ -182,9 +182,9 @@ std::string RecipeSpace::value_text(std::size_t dimension, double coordinate) co
 }
 
 /// The recipe as conditions see it, with what the first `count` dimensions set.
-Node RecipeSpace::scene(const Point& point, std::size_t count) const {
+Node RecipeSpace::context_of(const Point& point, std::size_t count) const {
   const Point chosen(point.begin(), point.begin() + static_cast<std::ptrdiff_t>(count));
-  return stage_.with(assignments(chosen));
+  return context_.with(assignments(chosen));
 }
 
 }  // namespace runner::sweep

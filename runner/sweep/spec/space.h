@@ -31,7 +31,7 @@ struct SpacePart {
   std::vector<std::string> paths;
   std::vector<std::vector<core::Node>> choices;  ///< of kChoice: the values by choice and path
   std::optional<Constraint> when;
-  core::Location place;
+  core::Location location;
 
   /// The coordinate that sets these values, one for each path.
   std::optional<double> find(const std::vector<core::Node>& values) const;
@@ -55,7 +55,7 @@ class RecipeSpace final : public components::sampler::Space {
   /// Reports the constraints that a variant's fully settled recipe violates.
   void check_settled(const resolve::Recipe& variant, core::Diagnostics& diagnostics) const;
   /// Reports conditions and constraints without effect on these points, all of which are allowed.
-  void find_idle(const std::vector<Point>& points, core::Diagnostics& diagnostics) const;
+  void warn_ineffective(const std::vector<Point>& points, core::Diagnostics& diagnostics) const;
   /// What the point sets, in an order in which a changed `type` comes before the keys of its block.
   std::vector<Assignment> assignments(const Point& point) const;
   /// `optimizer.lr=0.001 model.n_layer=4`, as for the shell and `--set`.
@@ -67,13 +67,13 @@ class RecipeSpace final : public components::sampler::Space {
 
  private:
   RecipeSpace() = default;
-  core::Node scene(const Point& point, std::size_t count) const;
+  core::Node context_of(const Point& point, std::size_t count) const;
   void add_assignments(const Point& point, std::size_t index, std::vector<Assignment>& list) const;
 
   std::vector<SpacePart> parts_;
   std::vector<Dimension> dimensions_;  ///< of the parts
   std::vector<Constraint> constraints_;
-  ConstraintContext stage_;
+  ConstraintContext context_;
 };
 
 }  // namespace runner::sweep

@@ -41,8 +41,8 @@ bool is_whole(const Node& number) { return number.as_double() == std::floor(numb
 
 }  // namespace
 
-void SpaceReader::error(const core::Location& place, std::string message, std::string hint) {
-  diagnostics_.error(place, std::move(message), std::move(hint));
+void SpaceReader::error(const core::Location& location, std::string message, std::string hint) {
+  diagnostics_.error(location, std::move(message), std::move(hint));
 }
 
 std::vector<SpacePart> SpaceReader::read() {
@@ -58,21 +58,21 @@ std::vector<SpacePart> SpaceReader::read() {
 }
 
 /// Whether nothing else decides about the path.
-bool SpaceReader::is_free(const std::string& path, const core::Location& place) {
+bool SpaceReader::is_free(const std::string& path, const core::Location& location) {
   const auto steps = core::parse_path(path);
   if (!steps || steps.value().front().is_index()) {
-    error(place, "\"" + path + "\" is not a path in a recipe" + (steps ? "" : ": " + steps.failure().message),
+    error(location, "\"" + path + "\" is not a path in a recipe" + (steps ? "" : ": " + steps.failure().message),
           "write section.key, as in optimizer.lr");
     return false;
   }
   const std::string& top = steps.value().front().key;
   if (std::find(std::begin(kOwnKeys), std::end(kOwnKeys), top) != std::end(kOwnKeys)) {
-    error(place, top + " cannot be swept", "each trial has its own run_name, and all share the output_dir");
+    error(location, top + " cannot be swept", "each trial has its own run_name, and all share the output_dir");
     return false;
   }
   const Node* replicates = given(sweep_, "replicates");
   if (top == "seed" && replicates != nullptr && replicates->as_integer() > 1) {
-    error(place, "seed is swept, but replicates already trains each variant with several seeds",
+    error(location, "seed is swept, but replicates already trains each variant with several seeds",
           "remove one of the two");
     return false;
   }
@@ -80,14 +80,14 @@ bool SpaceReader::is_free(const std::string& path, const core::Location& place) 
     std::vector<std::string> keys;
     for (const Node::Entry& entry : recipe_.root.entries()) keys.push_back(entry.key);
     const std::string near = core::closest(top, keys);
-    error(place, "a recipe has no key \"" + top + "\"", near.empty() ? "" : "did you mean \"" + near + "\"?");
+    error(location, "a recipe has no key \"" + top + "\"", near.empty() ? "" : "did you mean \"" + near + "\"?");
     return false;
   }
-  if (top == "vars" && steps.value().size() > 1 && !is_variable(steps.value()[1], place)) return false;
+  if (top == "vars" && steps.value().size() > 1 && !is_variable(steps.value()[1], location)) return false;
   for (const SpacePart& part : parts_) {
     for (const std::string& other : part.paths) {
       if (core::path_text(steps.value()) != plain(other)) continue;
-      error(place, path + " is swept twice", "keep one of them");
+      error(location, path + " is swept twice", "keep one of them");
       return false;
     }
   }
@@ -95,13 +95,13 @@ bool SpaceReader::is_free(const std::string& path, const core::Location& place) 
 }
 
 /// Nothing could refer to another one.
-bool SpaceReader::is_variable(const core::PathStep& step, const core::Location& place) {
+bool SpaceReader::is_variable(const core::PathStep& step, const core::Location& location) {
   const Node* vars = recipe_.root.find("vars");
   if (vars->find(step.key) != nullptr) return true;
   std::vector<std::string> names;
   for (const Node::Entry& entry : vars->entries()) names.push_back(entry.key);
   const std::string near = core::closest(step.key, names);
-  error(place, "vars has no \"" + step.key + "\"",
+  error(location, "vars has no \"" + step.key + "\"",
         near.empty() ? "write vars: {" + step.key + ": VALUE}, and ${vars." + step.key + "} where it is needed"
                      : "did you mean \"" + near + "\"?");
   return false;
@@ -110,7 +110,7 @@ bool SpaceReader::is_variable(const core::PathStep& step, const core::Location& 
 void SpaceReader::paired() {
   const std::vector<Node>& entries = sweep_.find("paired")->items();
   SpacePart part;
-  part.place = sweep_.find("paired")->location();
+  part.location = sweep_.find("paired")->location();
   part.dimension.kind = Dimension::Kind::kChoice;
   part.dimension.choices = static_cast<std::int64_t>(entries.size());
   for (const Node::Entry& entry : entries.front().entries()) {
@@ -139,7 +139,7 @@ void SpaceReader::parameter(const Node::Entry& entry) {
       !entry.value.is_mapping() || std::any_of(entry.value.entries().begin(), entry.value.entries().end(), refused);
   if (told_before) return;
   SpacePart part;
-  part.place = entry.value.location();
+  part.location = entry.value.location();
   part.paths = {entry.key};
   part.dimension.name = entry.key;
   if (!is_free(entry.key, entry.key_location)) return;
@@ -178,7 +178,7 @@ Node SpaceReader::following(const Node& value, const std::vector<core::PathStep>
 
 /// Whether the recipe's key does; a key of `vars` as it stands.
 bool SpaceReader::takes_integers(const std::string& path) const {
-  const auto described = registry::describe_place(registry::Registry::builtin(), recipe_.root, path);
+  const auto described = registry::find_schema(registry::Registry::builtin(), recipe_.root, path);
   using Type = registry::Property::Type;
   if (described.property != nullptr && described.property->type != Type::kAny) {
     return described.property->type == Type::kInteger;
@@ -314,7 +314,7 @@ std::vector<Constraint> SpaceReader::constraints() {
   return list;
 }
 
-ConstraintContext SpaceReader::stage() const {
+ConstraintContext SpaceReader::context() const {
   std::vector<Node> set;
   for (const SpacePart& part : parts_) {
     for (const std::vector<Node>& choice : part.choices) set.insert(set.end(), choice.begin(), choice.end());

@@ -21,13 +21,13 @@ class SpaceReader {
   std::vector<SpacePart> read();
   std::vector<Constraint> constraints();
   /// The context of the expressions; call it last.
-  ConstraintContext stage() const;
+  ConstraintContext context() const;
 
  private:
   void paired();
   void parameter(const core::Node::Entry& entry);
-  bool is_free(const std::string& path, const core::Location& place);
-  bool is_variable(const core::PathStep& step, const core::Location& place);
+  bool is_free(const std::string& path, const core::Location& location);
+  bool is_variable(const core::PathStep& step, const core::Location& location);
   bool takes_integers(const std::string& path) const;
   void values(const core::Node& list, SpacePart& part);
   core::Node following(const core::Node& value, const std::vector<core::PathStep>& path) const;
@@ -37,7 +37,7 @@ class SpaceReader {
   bool is_chosen_later(const std::string& path) const;
   void between(const core::Node& block, const std::string& path, const std::string& kind, Dimension& dimension);
   std::optional<registry::Expression> expression(const core::Node& text, bool all_parameters);
-  void error(const core::Location& place, std::string message, std::string hint = "");
+  void error(const core::Location& location, std::string message, std::string hint = "");
 
   const resolve::Recipe& recipe_;
   const recipe::Composed& open_;

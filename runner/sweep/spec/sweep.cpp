@@ -138,7 +138,8 @@ std::optional<Sweep> Sweep::read(const std::string& recipe_path, recipe::Compose
                                  core::Diagnostics& diagnostics) {
   Sweep sweep;
   sweep.open_ = open;
-  sweep.base_ = resolve::settle_open(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
+  sweep.base_ =
+      resolve::interpolate_and_settle(recipe_path, std::move(open), registry::Registry::builtin(), diagnostics);
   sweep.space_ = read_space(sweep.base_, sweep.open_, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (sweep.space_ == nullptr) {
@@ -205,7 +206,8 @@ std::optional<resolve::Recipe> Sweep::with(std::vector<Assignment> changes, cons
   composed.root.erase("sweep");
   for (Assignment& change : changes)
     recipe::set_value(composed.root, change.path, std::move(change.value), diagnostics);
-  auto recipe = resolve::settle_open(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
+  auto recipe =
+      resolve::interpolate_and_settle(base_.path, std::move(composed), registry::Registry::builtin(), diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   return recipe;
 }
@@ -215,29 +217,29 @@ std::optional<resolve::Recipe> Sweep::variant(const Point& point, core::Diagnost
 }
 
 /// A part of a training ends at its step and saves there; rates are those of the whole training.
-void Sweep::add_stretch(const TrialSettings& place, std::vector<Assignment>& changes,
+void Sweep::limit_steps(const TrialSettings& settings, std::vector<Assignment>& changes,
                         core::Diagnostics& diagnostics) const {
-  const auto whole = with(changes, place.recipe_dir, diagnostics);
+  const auto whole = with(changes, settings.recipe_dir, diagnostics);
   if (!whole) return;
   changes.push_back({"lr_scheduler", whole->at("lr_scheduler")});  // its length was settled with that of the training
-  changes.push_back({"training.max_steps", Node::integer(place.until)});
+  changes.push_back({"training.max_steps", Node::integer(settings.until)});
   changes.push_back({"checkpoint.save_at_end", Node::boolean(true)});
 }
 
-std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialSettings& place,
+std::optional<resolve::Recipe> Sweep::trial(const Point& point, const TrialSettings& settings,
                                             core::Diagnostics& diagnostics) const {
   std::vector<Assignment> changes = space_->assignments(point);
-  changes.push_back({"run_name", Node::string(place.run_name)});
-  if (!place.output_dir.empty()) changes.push_back({"output_dir", Node::string(place.output_dir)});
-  if (place.replicate > 0) {
-    changes.push_back({"seed", Node::integer(base_.seed + place.replicate)});
+  changes.push_back({"run_name", Node::string(settings.run_name)});
+  if (!settings.output_dir.empty()) changes.push_back({"output_dir", Node::string(settings.output_dir)});
+  if (settings.replicate > 0) {
+    changes.push_back({"seed", Node::integer(base_.seed + settings.replicate)});
   }
-  if (place.threads > 0) {
-    changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(place.threads)});
+  if (settings.threads > 0) {
+    changes.push_back({"launch.num_cpu_threads_per_process", Node::integer(settings.threads)});
   }
-  if (place.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
-  if (place.until > 0) add_stretch(place, changes, diagnostics);
-  return with(std::move(changes), place.recipe_dir, diagnostics);
+  if (settings.shrink) changes.push_back({"training.auto_micro_batch", Node::string("halve")});
+  if (settings.until > 0) limit_steps(settings, changes, diagnostics);
+  return with(std::move(changes), settings.recipe_dir, diagnostics);
 }
 
 void check_sweep(const resolve::Recipe& recipe, const recipe::Composed& open, core::Diagnostics& diagnostics) {

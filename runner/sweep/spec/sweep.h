@@ -70,12 +70,13 @@ class Sweep {
 
   /// The recipe of a variant; errors are reported at their location in the sweep.
   std::optional<resolve::Recipe> variant(const Point& point, core::Diagnostics& diagnostics) const;
-  std::optional<resolve::Recipe> trial(const Point& point, const TrialSettings& place,
+  std::optional<resolve::Recipe> trial(const Point& point, const TrialSettings& settings,
                                        core::Diagnostics& diagnostics) const;
 
  private:
   Sweep() = default;
-  void add_stretch(const TrialSettings& place, std::vector<Assignment>& changes, core::Diagnostics& diagnostics) const;
+  void limit_steps(const TrialSettings& settings, std::vector<Assignment>& changes,
+                   core::Diagnostics& diagnostics) const;
   std::optional<resolve::Recipe> with(std::vector<Assignment> changes, const std::string& recipe_dir,
                                       core::Diagnostics& diagnostics) const;
 

@@ -28,16 +28,16 @@ const std::vector<Observation>& ObservationList::update(const std::vector<std::i
   observations_.resize(variants.size());
   for (; changes_seen_ < changes.size(); ++changes_seen_) {
     const std::int64_t number = changes[changes_seen_];
-    const VariantSummary standing = summary_of(number, sweep_.config().replicates, trials);
+    const VariantSummary summary = summary_of(number, sweep_.config().replicates, trials);
     Observation& observation = observations_[static_cast<std::size_t>(number)];
     observation.point = variants[static_cast<std::size_t>(number)].point;
-    observation.state = state_for_samplers(standing.state);
+    observation.state = state_for_samplers(summary.state);
     observation.values.clear();
-    const bool counts = standing.value && std::isfinite(*standing.value);
-    if (counts) observation.values = sweep_.signed_values(*standing.value, standing.others);
+    const bool counts = summary.value && std::isfinite(*summary.value);
+    if (counts) observation.values = sweep_.signed_values(*summary.value, summary.others);
     // A trial pruned at nan or infinity counts as failed, and is avoided.
     if (observation.state == Observation::State::kPruned && !counts) observation.state = Observation::State::kFailed;
-    observation.step = standing.step;
+    observation.step = summary.step;
   }
   return observations_;
 }

@@ -67,15 +67,15 @@ void take_values(Outcome& outcome, const store::RunRecord& run, const std::vecto
 
 }  // namespace
 
-std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock) {
+std::optional<store::RunSummary> read_trial_run(const std::string& run_dir, const core::Clock& clock) {
   if (!store::is_run_folder(run_dir)) return std::nullopt;
   store::RunSummary run = store::read_record(run_dir);
   store::settle_status(run, clock);
   return run;
 }
 
-std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
-                                               const core::Clock& clock, store::InMemoryRun* light) {
+std::optional<store::RunRecord> read_trial_record(const std::string& run_dir, const std::vector<Metric>& objectives,
+                                                  const core::Clock& clock, store::InMemoryRun* light) {
   std::vector<std::string> names;
   for (const Metric& metric : objectives) names.push_back(metric.name);
   if (light != nullptr) {
@@ -96,7 +96,7 @@ std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, c
     if (name && name->run_name == run_name && folder > newest) newest = folder;
   }
   if (newest.empty()) return std::nullopt;
-  return look_at_run(output_dir + "/" + newest, clock);
+  return read_trial_run(output_dir + "/" + newest, clock);
 }
 
 std::vector<SeriesPoint> read_curve(const std::string& run_dir, const std::string& metric) {
@@ -114,8 +114,8 @@ std::optional<SeriesPoint> point_that_counts(const std::vector<SeriesPoint>& cur
   return best ? best : curve.back();
 }
 
-Outcome judge(const std::optional<store::RunRecord>& run, int status, const std::string& words,
-              const std::vector<Metric>& objectives) {
+Outcome classify(const std::optional<store::RunRecord>& run, int status, const std::string& words,
+                 const std::vector<Metric>& objectives) {
   Outcome outcome;
   if (run) outcome.curve = curve_of(*run, objectives.front());
   outcome.reason = launch::in_one_line(!words.empty() ? words : run ? run->run.reason : "");

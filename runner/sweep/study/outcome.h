@@ -33,11 +33,11 @@ struct Outcome {
 };
 
 /// The state of the run in that folder; nothing before it started.
-std::optional<store::RunSummary> look_at_run(const std::string& run_dir, const core::Clock& clock);
+std::optional<store::RunSummary> read_trial_run(const std::string& run_dir, const core::Clock& clock);
 
 /// The same with the values of its objectives. `light`: memory that may hold the run; null: none.
-std::optional<store::RunRecord> look_at_curves(const std::string& run_dir, const std::vector<Metric>& objectives,
-                                               const core::Clock& clock, store::InMemoryRun* light = nullptr);
+std::optional<store::RunRecord> read_trial_record(const std::string& run_dir, const std::vector<Metric>& objectives,
+                                                  const core::Clock& clock, store::InMemoryRun* light = nullptr);
 
 /// The newest run of that name below `output_dir`; nothing before the first one started.
 std::optional<store::RunSummary> find_trial_run(const std::string& output_dir, const std::string& run_name,
@@ -51,8 +51,8 @@ std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::Ser
 
 /// `status` is the exit status of the process, or inferred from the run if it was not seen. `words`: the error that it
 /// printed. `objectives`: at least one; the curve is that of the first.
-Outcome judge(const std::optional<store::RunRecord>& run, int status, const std::string& words,
-              const std::vector<Metric>& objectives);
+Outcome classify(const std::optional<store::RunRecord>& run, int status, const std::string& words,
+                 const std::vector<Metric>& objectives);
 
 /// Of a run that ended unobserved; nothing while it is resumable.
 std::optional<int> status_of(const store::RunSummary& run);

@@ -98,10 +98,10 @@ struct PostgresStore::Connection {
   PGconn* handle;
 };
 
-PostgresStore::PostgresStore(Location place) : place_(std::move(place)) {
-  if (!place_.sweep.empty()) schema_ = schema_of(place_.sweep);
+PostgresStore::PostgresStore(Options options) : options_(std::move(options)) {
+  if (!options_.sweep.empty()) schema_ = schema_of(options_.sweep);
   if (const std::string why = connect(); !why.empty()) {
-    throw refused(place_.address, why,
+    throw refused(options_.address, why,
                   "check that the server is running and that PGPASSWORD or ~/.pgpass has the password");
   }
 }
@@ -118,7 +118,7 @@ std::string PostgresStore::connect() {
                                    "client_encoding",
                                    static_cast<const char*>(nullptr)};
   const std::array values = {
-      "10", "30000", "30", place_.address.c_str(), "roux", "UTF8", static_cast<const char*>(nullptr)};
+      "10", "30000", "30", options_.address.c_str(), "roux", "UTF8", static_cast<const char*>(nullptr)};
   connection_.reset();
   connection_ = std::make_unique<Connection>(libpq().connect(keywords.data(), values.data(), 1));
   if (libpq().status(connection_->handle) != CONNECTION_OK) return connection_->error();
@@ -136,9 +136,9 @@ std::string PostgresStore::connect() {
 }
 
 void PostgresStore::connect_again(std::string why) {
-  Outage outage{place_.address + " does not respond: " + why, 0, kFirstWaitMs};
+  Outage outage{options_.address + " does not respond: " + why, 0, kFirstWaitMs};
   for (;; ++outage.attempts, outage.wait_ms = std::min(2 * outage.wait_ms, kLongestWaitMs)) {
-    if (!patience_ || !patience_(outage)) throw refused(place_.address, why);
+    if (!outage_handler_ || !outage_handler_(outage)) throw refused(options_.address, why);
     why = connect();
     if (!why.empty()) continue;
     try {
@@ -169,7 +169,7 @@ Rows PostgresStore::execute(std::string_view sql, const std::vector<Value>& valu
     const std::string_view code = field != nullptr ? field : "57P01";
     if (pq.status(connection_->handle) != CONNECTION_OK || code.starts_with("57P0")) throw ConnectionLost(why);
     if (code.starts_with("40")) throw Collision(why);  // of two transactions
-    throw refused(place_.address, why);
+    throw refused(options_.address, why);
   }
   Rows rows;
   const int columns = pq.columns(result.get());
@@ -193,7 +193,7 @@ Rows PostgresStore::run(std::string_view sql, const std::vector<Value>& values) 
       connect_again(lost.what());
     } catch (const Collision& collision) {  // a statement by itself is a transaction too
       if (in_transaction_) throw;
-      if (++collisions > kCollisionsMax) throw refused(place_.address, collision.what());
+      if (++collisions > kCollisionsMax) throw refused(options_.address, collision.what());
     }
   }
 }
@@ -228,9 +228,9 @@ void PostgresStore::roll_back() {
   }
 }
 
-std::unique_ptr<PostgresStore> PostgresStore::create(const Location& place, std::int64_t format,
+std::unique_ptr<PostgresStore> PostgresStore::create(const Options& options, std::int64_t format,
                                                      const std::function<void(StudyStore&)>& set_up) {
-  std::unique_ptr<PostgresStore> made(new PostgresStore(place));
+  std::unique_ptr<PostgresStore> made(new PostgresStore(options));
   const std::string schema = in_quotes(made->schema_, '"');
   made->transact([&] {
     try {
@@ -238,7 +238,7 @@ std::unique_ptr<PostgresStore> PostgresStore::create(const Location& place, std:
     } catch (const core::RunError& error) {
       throw core::RunError(error.what(), "GRANT CREATE ON DATABASE lets the user make the schema of a sweep");
     }
-    made->run("COMMENT ON SCHEMA " + schema + " IS " + in_quotes(place.sweep, '\''));
+    made->run("COMMENT ON SCHEMA " + schema + " IS " + in_quotes(options.sweep, '\''));
     made->run("CREATE TABLE format(number BIGINT NOT NULL)");
     made->run("INSERT INTO format VALUES(?)", {format});
     set_up(*made);
@@ -247,19 +247,19 @@ std::unique_ptr<PostgresStore> PostgresStore::create(const Location& place, std:
   return made;
 }
 
-std::unique_ptr<PostgresStore> PostgresStore::open(const Location& place, std::int64_t format) {
-  std::unique_ptr<PostgresStore> store(new PostgresStore(place));
+std::unique_ptr<PostgresStore> PostgresStore::open(const Options& options, std::int64_t format) {
+  std::unique_ptr<PostgresStore> store(new PostgresStore(options));
   const Rows there = store->run("SELECT has_schema_privilege(oid, 'USAGE')::int FROM pg_namespace WHERE nspname = ?",
                                 {store->schema_});
-  if (there.empty()) throw refused(place.address, "there is no sweep " + place.sweep);
+  if (there.empty()) throw refused(options.address, "there is no sweep " + options.sweep);
   if (there.front().integer(0) == 0) {
-    throw refused(place.address, "sweep " + place.sweep + " is another user's",
+    throw refused(options.address, "sweep " + options.sweep + " is another user's",
                   "GRANT USAGE ON SCHEMA " + store->schema_ + " and rights to its tables let this one work on it");
   }
   const std::int64_t number = store->run("SELECT number FROM format").front().integer(0);
   if (number == format) return store;
-  throw refused(place.address,
-                "sweep " + place.sweep + " has format " + std::to_string(number) + ", and this roux reads " +
+  throw refused(options.address,
+                "sweep " + options.sweep + " has format " + std::to_string(number) + ", and this roux reads " +
                     std::to_string(format),
                 "use the version of roux that wrote it");
 }
@@ -271,7 +271,7 @@ std::string PostgresStore::schema_of(const std::string& sweep) {
 }
 
 std::vector<std::string> PostgresStore::names(const std::string& address) {
-  PostgresStore store(Location{address, "", 0});
+  PostgresStore store(Options{address, "", 0});
   std::vector<std::string> list;
   for (const Row& row : store.run("SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace "
                                   "WHERE nspname LIKE 'roux\\_%' AND has_schema_privilege(oid, 'USAGE')")) {
@@ -282,19 +282,21 @@ std::vector<std::string> PostgresStore::names(const std::string& address) {
 
 std::int64_t PostgresStore::now_ms() { return run(std::string("SELECT ") + kNow).front().integer(0); }
 
-bool PostgresStore::beat(std::int64_t worker) {
+bool PostgresStore::heartbeat(std::int64_t worker) {
   return !run(std::string("UPDATE workers SET seen_ms = ") + kNow + " WHERE id = ? AND gone = 0 RETURNING id", {worker})
               .empty();
 }
 
-void PostgresStore::leave(std::int64_t worker) { run("UPDATE workers SET gone = 1 WHERE id = ?", {worker}); }
+void PostgresStore::unregister_worker(std::int64_t worker) {
+  run("UPDATE workers SET gone = 1 WHERE id = ?", {worker});
+}
 
 bool PostgresStore::is_alive(std::int64_t worker) {
   // While the server was down no worker could send a heartbeat, nor perhaps while this process was suspended.
   return !run(std::string("SELECT 1 FROM workers WHERE id = ? AND gone = 0 AND greatest(seen_ms, ?, "
                           "(extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint) > ") +
                   kNow + " - ?",
-              {worker, connected_again_ms_, place_.lease_ms})
+              {worker, connected_again_ms_, options_.lease_ms})
               .empty();
 }
 

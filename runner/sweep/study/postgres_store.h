@@ -13,16 +13,16 @@ namespace runner::sweep {
 /// observer were up.
 class PostgresStore final : public StudyStore {
  public:
-  struct Location {
+  struct Options {
     std::string address;  ///< without a password
     std::string sweep;    ///< its name, `<run_name>-<id>`
     std::int64_t lease_ms = 0;
   };
   /// Runs `set_up` in the transaction that makes the schema. RunError when the server does not respond, or refuses.
-  static std::unique_ptr<PostgresStore> create(const Location& place, std::int64_t format,
+  static std::unique_ptr<PostgresStore> create(const Options& options, std::int64_t format,
                                                const std::function<void(StudyStore&)>& set_up);
   /// RunError too where there is no such sweep, or one of another format.
-  static std::unique_ptr<PostgresStore> open(const Location& place, std::int64_t format);
+  static std::unique_ptr<PostgresStore> open(const Options& options, std::int64_t format);
   /// The schema of a sweep of that name.
   static std::string schema_of(const std::string& sweep);
   /// Names of the sweeps that a database keeps and this user may see, in no order.
@@ -33,28 +33,28 @@ class PostgresStore final : public StudyStore {
   Written transact(const std::function<bool()>& work) override;
   void sync() override {}  // each COMMIT does
   std::int64_t now_ms() override;
-  void arrive(std::int64_t worker) override { beat(worker); }
-  bool beat(std::int64_t worker) override;
-  void leave(std::int64_t worker) override;
+  void register_worker(std::int64_t worker) override { heartbeat(worker); }
+  bool heartbeat(std::int64_t worker) override;
+  void unregister_worker(std::int64_t worker) override;
   bool is_alive(std::int64_t worker) override;
-  void set_lease(std::int64_t lease_ms) override { place_.lease_ms = lease_ms; }
-  void set_patience(Patience patience) override { patience_ = std::move(patience); }
+  void set_lease(std::int64_t lease_ms) override { options_.lease_ms = lease_ms; }
+  void set_outage_handler(OutageHandler handler) override { outage_handler_ = std::move(handler); }
 
  private:
-  explicit PostgresStore(Location place);
+  explicit PostgresStore(Options options);
   /// Why there is no connection; "" when there is one.
   std::string connect();
   void connect_again(std::string why);
   void roll_back();
   Rows execute(std::string_view sql, const std::vector<Value>& values);
 
-  Location place_;
+  Options options_;
   std::string schema_;
   struct Connection;
   std::unique_ptr<Connection> connection_;
   bool in_transaction_ = false;
   std::int64_t connected_again_ms_ = 0;  ///< 0: it has never been down
-  Patience patience_;
+  OutageHandler outage_handler_;
 };
 
 }  // namespace runner::sweep

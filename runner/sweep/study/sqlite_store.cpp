@@ -47,7 +47,7 @@ std::string study_db_path(const std::string& folder) { return folder + "/sweep.d
 
 SqliteStore::SqliteStore(std::string folder, Database database, const core::Clock& clock)
     : folder_(std::move(folder)), database_(std::move(database)), clock_(clock) {
-  database_.keep_statements();
+  database_.cache_statements();
 }
 
 std::unique_ptr<SqliteStore> SqliteStore::create(const std::string& folder, std::int64_t format,
@@ -107,14 +107,14 @@ std::string SqliteStore::worker_folder(std::int64_t worker) const {
   return folder_ + "/workers/" + std::to_string(worker);
 }
 
-void SqliteStore::arrive(std::int64_t worker) {
+void SqliteStore::register_worker(std::int64_t worker) {
   core::make_folders(worker_folder(worker)).value();
   lease_ = store::Lease::acquire(worker_folder(worker), clock_).value();
 }
 
-bool SqliteStore::beat(std::int64_t) { return lease_->heartbeat(clock_); }
+bool SqliteStore::heartbeat(std::int64_t) { return lease_->heartbeat(clock_); }
 
-void SqliteStore::leave(std::int64_t) { lease_->release(); }
+void SqliteStore::unregister_worker(std::int64_t) { lease_->release(); }
 
 bool SqliteStore::is_alive(std::int64_t worker) { return store::live_owner(worker_folder(worker), clock_).has_value(); }
 

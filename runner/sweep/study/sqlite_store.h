@@ -24,12 +24,12 @@ class SqliteStore final : public StudyStore {
   Written transact(const std::function<bool()>& work) override;
   void sync() override;
   std::int64_t now_ms() override { return clock_.wall_ms(); }
-  void arrive(std::int64_t worker) override;
-  bool beat(std::int64_t worker) override;
-  void leave(std::int64_t worker) override;
+  void register_worker(std::int64_t worker) override;
+  bool heartbeat(std::int64_t worker) override;
+  void unregister_worker(std::int64_t worker) override;
   bool is_alive(std::int64_t worker) override;
   void set_lease(std::int64_t) override {}
-  void set_patience(Patience) override {}  // retrying a file does not help
+  void set_outage_handler(OutageHandler) override {}  // retrying a file does not help
 
  private:
   SqliteStore(std::string folder, store::Database database, const core::Clock& clock);

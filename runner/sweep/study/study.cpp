@@ -119,7 +119,7 @@ bool is_study(const std::string& folder) {
          std::filesystem::exists(pointer_path(folder), ignored);
 }
 
-core::Result<void> point_at_study(const std::string& folder, const std::string& store, const std::string& name) {
+core::Result<void> link_study(const std::string& folder, const std::string& store, const std::string& name) {
   core::Node pointer = core::Node::mapping();
   pointer.set("store", core::Node::string(store));
   pointer.set("sweep", core::Node::string(name));
@@ -139,7 +139,7 @@ core::Result<std::unique_ptr<Study>> Study::create(const std::string& folder, co
       store = SqliteStore::create(folder, kStudyFormat, clock, tables);
     } else {
       store = PostgresStore::create({info.store, info.name, info.lease_ms}, kStudyFormat, tables);
-      point_at_study(folder, info.store, info.name).value();
+      link_study(folder, info.store, info.name).value();
     }
     std::unique_ptr<Study> study(new Study(folder, std::move(store)));
     study->info_ = info;
@@ -297,11 +297,11 @@ std::int64_t Study::add_worker(std::int64_t now_ms) {
                 {worker_, core::host_name(), std::int64_t{getpid()}, now_ms, now_ms});
     return true;
   });
-  store_->arrive(worker_);
+  store_->register_worker(worker_);
   return worker_;
 }
 
-void Study::see_worker(std::int64_t worker, std::int64_t now_ms) {
+void Study::mark_worker_active(std::int64_t worker, std::int64_t now_ms) {
   write([&] {
     store_->run("UPDATE workers SET seen_ms = ? WHERE id = ? AND seen_ms < ?", {now_ms, worker, now_ms});
     return true;
@@ -333,12 +333,12 @@ void Study::set_end_reason(const std::string& reason) { set_info("end_reason", r
 
 std::int64_t Study::heartbeat_ms() const { return info_.store.empty() ? store::kHeartbeatMs : kBeatMs; }
 
-bool Study::beat() {
+bool Study::heartbeat() {
   if (!info_.store.empty()) read_lease();
-  return store_->beat(worker_);
+  return store_->heartbeat(worker_);
 }
 
-std::vector<Trial> Study::trials_as_they_stand() {
+std::vector<Trial> Study::trials_snapshot() {
   std::vector<Trial> list = trials();
   std::map<std::int64_t, bool> alive;
   for (Trial& trial : list) {
@@ -350,7 +350,7 @@ std::vector<Trial> Study::trials_as_they_stand() {
   return list;
 }
 
-void Study::take_back() {
+void Study::requeue_trials() {
   refresh();
   std::set<std::int64_t> owners;
   for (const std::int64_t trial : running_) owners.insert(trials_[static_cast<std::size_t>(trial)].worker);
@@ -418,7 +418,7 @@ std::optional<std::int64_t> Study::forgotten() const {
   return std::nullopt;
 }
 
-std::optional<Trial> Study::hand_out(std::int64_t trial) {
+std::optional<Trial> Study::assign(std::int64_t trial) {
   refresh();
   const Trial& given = trials_[static_cast<std::size_t>(trial)];
   if (given.state != TrialState::kRunning || given.worker != worker_) return std::nullopt;
@@ -430,7 +430,7 @@ std::optional<Trial> Study::claim(const Demand& demand) {
   for (;;) {  // once more for each trial that another worker takes meanwhile, and each time the connection is lost
     refresh();
     if (const auto mine = forgotten()) {
-      if (auto given = hand_out(*mine)) return given;
+      if (auto given = assign(*mine)) return given;
       continue;
     }
     std::optional<Variant> next;
@@ -457,7 +457,7 @@ std::optional<Trial> Study::claim(const Demand& demand) {
       return true;
     });
     if (written != StudyStore::Written::kYes) continue;
-    if (auto given = hand_out(number)) return given;
+    if (auto given = assign(number)) return given;
   }
 }
 
@@ -479,7 +479,7 @@ bool Study::end(std::int64_t number, const TrialEnd& end, std::int64_t now_ms) {
     if (!is_ours || state_of(now.text(1)) != TrialState::kRunning) return false;  // or it was written before
     const Spent lost = {now.integer(7), now.integer(8), now.integer(9)};
     const Spent spent = end.spent ? lost + *end.spent : Spent{now.integer(4), now.integer(5), now.integer(6)};
-    const Spent& lost_now = end.begins_anew ? spent : lost;
+    const Spent& lost_now = end.starts_new_run ? spent : lost;
     store_->run(
         "UPDATE trials SET state = ?, value = ?, step = ?, run = ?, reason = ?, retries = ?, shrink = ?, ended_ms = ?, "
         "changed = ?, steps = ?, samples = ?, tokens = ?, lost_steps = ?, lost_samples = ?, lost_tokens = ?, "

@@ -82,7 +82,7 @@ struct TrialEnd {
   std::string run, reason;
   bool costs_retry = false, shrink = false;
   std::optional<Spent> spent = {};        ///< by its run, since that began; nothing: as it was
-  bool begins_anew = false;               ///< it continues in another run, so this one's cost is added
+  bool starts_new_run = false;            ///< it continues in another run, so this one's cost is added
   std::vector<store::SeriesPoint> curve;  ///< the metric as reported
 };
 
@@ -108,7 +108,7 @@ class Study {
   const std::vector<Variant>& variants();
   const std::vector<Trial>& trials();
   /// The same, but trials of dead workers are waiting: for read-only use.
-  std::vector<Trial> trials_as_they_stand();
+  std::vector<Trial> trials_snapshot();
   std::vector<store::SeriesPoint> curve(std::int64_t trial);
   /// Numbers of changed variants, in the order of discovery. It only grows: a caller that keeps its length knows what
   /// is new.
@@ -119,26 +119,26 @@ class Study {
   /// Registers this process as a worker and returns its number.
   std::int64_t add_worker(std::int64_t now_ms);
   /// Call every heartbeat_ms(); false when the others have taken this worker for dead, and its trials.
-  bool beat();
+  bool heartbeat();
   std::int64_t heartbeat_ms() const;
-  void leave() { store_->leave(worker_); }
+  void unregister_worker() { store_->unregister_worker(worker_); }
   /// The machine of a worker.
   std::string host_of(std::int64_t worker);
   /// Records that it is still at work.
-  void see_worker(std::int64_t worker, std::int64_t now_ms);
+  void mark_worker_active(std::int64_t worker, std::int64_t now_ms);
   /// Total time with at least one active worker. `worker` counts as active up to `now_ms`.
   std::int64_t worked_ms(std::int64_t worker = 0, std::int64_t now_ms = 0);
   /// The limit reached, after which no further trial starts; "" before.
   std::string end_reason();
   void set_end_reason(const std::string& reason);
   /// Puts unfinished trials of a worker back to waiting.
-  void take_back();
+  void requeue_trials();
   /// Numbers of the running trials of all workers, as of this call.
   std::set<std::int64_t> running();
   /// Whether there is any worker. With PostgreSQL a killed one counts until its lease expires.
   bool has_workers();
   /// What to do when the store does not respond; without it the call fails.
-  void set_patience(StudyStore::Patience patience) { store_->set_patience(std::move(patience)); }
+  void set_outage_handler(StudyStore::OutageHandler handler) { store_->set_outage_handler(std::move(handler)); }
 
   struct Demand {
     std::int64_t now_ms = 0;
@@ -169,7 +169,7 @@ class Study {
   bool promote(std::int64_t trial, std::int64_t change);
   std::optional<std::int64_t> forgotten() const;
   /// Nothing when it went to another worker before it was seen here.
-  std::optional<Trial> hand_out(std::int64_t trial);
+  std::optional<Trial> assign(std::int64_t trial);
 
   std::string folder_;
   std::unique_ptr<StudyStore> store_;
@@ -186,6 +186,6 @@ class Study {
 /// Whether a study exists.
 bool is_study(const std::string& folder);
 /// Makes `folder`, if needed, for workers of a study in PostgreSQL.
-core::Result<void> point_at_study(const std::string& folder, const std::string& store, const std::string& name);
+core::Result<void> link_study(const std::string& folder, const std::string& store, const std::string& name);
 
 }  // namespace runner::sweep

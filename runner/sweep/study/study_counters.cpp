@@ -14,8 +14,8 @@ const StudyCounters& StudyCounters::update(Study& study) {
                                  study.changes().end());
   changes_seen_ = study.changes().size();
   counted_.resize(trials.size());
-  standings_.resize(trials.size() / static_cast<std::size_t>(replicates));
-  written_.resize(standings_.size());
+  summaries_.resize(trials.size() / static_cast<std::size_t>(replicates));
+  written_.resize(summaries_.size());
   std::vector<std::pair<std::int64_t, std::int64_t>> order;  // in which they were written down
   for (const std::int64_t variant : changed) {
     std::int64_t written = 0;
@@ -45,16 +45,16 @@ void StudyCounters::add(const Trial& trial) {
   add(*before, 1);
 }
 
-void StudyCounters::put(const VariantSummary& standing, std::int64_t written) {
-  const auto at = static_cast<std::size_t>(standing.variant);
-  since_improvement_.erase({std::exchange(written_[at], written), standing.variant});
-  standings_[at] = standing;
-  const bool counts = standing.state == TrialState::kComplete && standing.value;
-  front_.put(standing.variant, counts ? sweep_.signed_values(*standing.value, standing.others) : std::vector<double>());
-  if (!is_finished(standing.state)) return;
-  since_improvement_.emplace(written, standing.variant);
+void StudyCounters::put(const VariantSummary& summary, std::int64_t written) {
+  const auto at = static_cast<std::size_t>(summary.variant);
+  since_improvement_.erase({std::exchange(written_[at], written), summary.variant});
+  summaries_[at] = summary;
+  const bool counts = summary.state == TrialState::kComplete && summary.value;
+  front_.put(summary.variant, counts ? sweep_.signed_values(*summary.value, summary.others) : std::vector<double>());
+  if (!is_finished(summary.state)) return;
+  since_improvement_.emplace(written, summary.variant);
   if (!counts) return;
-  const double value = sweep_.signed_value(*standing.value);
+  const double value = sweep_.signed_value(*summary.value);
   if (improved_to_ && value >= *improved_to_ - sweep_.config().stop.min_delta) return;
   improved_to_ = value;
   since_improvement_.clear();
@@ -74,11 +74,11 @@ std::optional<std::int64_t> StudyCounters::to_come() const {
 
 std::vector<VariantSummary> StudyCounters::front() const {
   std::vector<VariantSummary> list;
-  for (const std::int64_t variant : front_.variants()) list.push_back(standings_[static_cast<std::size_t>(variant)]);
+  for (const std::int64_t variant : front_.variants()) list.push_back(summaries_[static_cast<std::size_t>(variant)]);
   return list;
 }
 
-std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t number) {
+std::string trial_line(const Sweep& sweep, Study& study, const StudyCounters& counters, std::int64_t number) {
   const std::vector<Variant>& variants = study.variants();
   const std::vector<Trial>& trials = study.trials();
   const Trial& trial = trials.at(static_cast<std::size_t>(number));
@@ -93,7 +93,7 @@ std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters&
   };
   line += "  " + text_of(trial.variant);
   if (sweep.config().replicates > 1) line += " seed+" + std::to_string(trial.replicate);
-  const auto front = tally.front();
+  const auto front = counters.front();
   if (sweep.objectives().size() > 1) {
     line += "  front " + core::counted(static_cast<std::int64_t>(front.size()), "variant", "variants");
   } else if (!front.empty()) {
@@ -101,8 +101,8 @@ std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters&
     line += "  best " + short_number(*best->value) +
             (best->variant == trial.variant ? "" : " (" + text_of(best->variant) + ")");
   }
-  line += "  " + std::to_string(tally.ended());
-  if (const auto all = tally.to_come()) line += " of " + std::to_string(*all);
+  line += "  " + std::to_string(counters.ended());
+  if (const auto all = counters.to_come()) line += " of " + std::to_string(*all);
   return line + " done";
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runner/sweep/spec/sweep.h"
-#include "runner/sweep/study/front.h"
+#include "runner/sweep/study/pareto_front.h"
 #include "runner/sweep/study/study.h"
 #include "runner/sweep/study/variant_summary.h"
 
@@ -33,7 +33,7 @@ class StudyCounters {
   std::int64_t took_ms() const { return took_ms_; }
   const Spent& spent() const { return spent_; }
   /// Of all variants, by number.
-  const std::vector<VariantSummary>& standings() const { return standings_; }
+  const std::vector<VariantSummary>& summaries() const { return summaries_; }
   /// As front_of.
   std::vector<VariantSummary> front() const;
   /// The best complete variants by the first objective.
@@ -49,7 +49,7 @@ class StudyCounters {
     Spent spent;
   };
   void add(const Trial& trial);
-  void put(const VariantSummary& standing, std::int64_t written);
+  void put(const VariantSummary& summary, std::int64_t written);
 
   const Sweep& sweep_;
   std::size_t changes_seen_ = 0;
@@ -57,15 +57,15 @@ class StudyCounters {
   std::array<std::int64_t, 5> counts_{};         ///< by state
   std::int64_t took_ms_ = 0;
   Spent spent_;
-  std::vector<VariantSummary> standings_;
+  std::vector<VariantSummary> summaries_;
   std::vector<std::int64_t> written_;  ///< by variant: number of the transaction that wrote it last
-  Front front_;
+  ParetoFront front_;
   std::optional<double> improved_to_;                                  ///< signed
   std::set<std::pair<std::int64_t, std::int64_t>> since_improvement_;  ///< when they were written, and their numbers
   mutable std::optional<std::optional<std::int64_t>> to_come_;         ///< on first use: a grid has to be counted
 };
 
 /// `trial 3  val/loss 0.0640  optimizer.lr=0.01  best 0.0612 (trial 1)  4 of 9 done`.
-std::string standing_line(const Sweep& sweep, Study& study, const StudyCounters& tally, std::int64_t trial);
+std::string trial_line(const Sweep& sweep, Study& study, const StudyCounters& counters, std::int64_t trial);
 
 }  // namespace runner::sweep

@@ -56,11 +56,11 @@ class StudyStore {
   virtual std::int64_t now_ms() = 0;
 
   /// Registers the worker of this process.
-  virtual void arrive(std::int64_t worker) = 0;
+  virtual void register_worker(std::int64_t worker) = 0;
   /// Sends a heartbeat; false when it has been taken for dead. Call every kHeartbeatMs, or sooner.
-  virtual bool beat(std::int64_t worker) = 0;
+  virtual bool heartbeat(std::int64_t worker) = 0;
   /// The worker exits cleanly.
-  virtual void leave(std::int64_t worker) = 0;
+  virtual void unregister_worker(std::int64_t worker) = 0;
   virtual bool is_alive(std::int64_t worker) = 0;
   /// With PostgreSQL a worker without a heartbeat for this long is dead; a file has locks instead.
   virtual void set_lease(std::int64_t lease_ms) = 0;
@@ -71,8 +71,8 @@ class StudyStore {
     std::int64_t wait_ms = 0;
   };
   /// Called when the database does not respond: waits, and returns whether to retry. The default returns false.
-  using Patience = std::function<bool(const Outage& outage)>;
-  virtual void set_patience(Patience patience) = 0;
+  using OutageHandler = std::function<bool(const Outage& outage)>;
+  virtual void set_outage_handler(OutageHandler handler) = 0;
 };
 
 }  // namespace runner::sweep

@@ -32,7 +32,7 @@ std::optional<store::RunSummary> TrialRuns::find(std::int64_t trial) {
   }
   const auto folder = newest_.find(trial);
   if (folder == newest_.end()) return std::nullopt;
-  return look_at_run(output_dir_ + "/" + folder->second, clock_);
+  return read_trial_run(output_dir_ + "/" + folder->second, clock_);
 }
 
 void TrialRuns::list_folders() {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "runner/core/text.h"
-#include "runner/sweep/study/front.h"
+#include "runner/sweep/study/pareto_front.h"
 
 namespace runner::sweep {
 
@@ -23,22 +23,22 @@ VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const s
     }
     return 4;
   };
-  VariantSummary standing{variant, TrialState::kComplete, std::nullopt, 0, {}};
+  VariantSummary summary{variant, TrialState::kComplete, std::nullopt, 0, {}};
   double sum = 0;
   std::int64_t measured = 0;
   for (std::int64_t i = variant * replicates; i < (variant + 1) * replicates; ++i) {
     const Trial& trial = trials.at(static_cast<std::size_t>(i));
-    if (weight(trial.state) > weight(standing.state)) standing.state = trial.state;
+    if (weight(trial.state) > weight(summary.state)) summary.state = trial.state;
     if (!trial.value || !is_finished(trial.state)) continue;
     sum += *trial.value;
-    standing.others.resize(trial.others.size());
-    for (std::size_t k = 0; k < trial.others.size(); ++k) standing.others[k] += trial.others[k];
-    standing.step = measured == 0 ? trial.step : std::min(standing.step, trial.step);
+    summary.others.resize(trial.others.size());
+    for (std::size_t k = 0; k < trial.others.size(); ++k) summary.others[k] += trial.others[k];
+    summary.step = measured == 0 ? trial.step : std::min(summary.step, trial.step);
     ++measured;
   }
-  if (measured > 0) standing.value = sum / static_cast<double>(measured);
-  for (double& other : standing.others) other /= static_cast<double>(measured);
-  return standing;
+  if (measured > 0) summary.value = sum / static_cast<double>(measured);
+  for (double& other : summary.others) other /= static_cast<double>(measured);
+  return summary;
 }
 
 std::vector<VariantSummary> summaries_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials) {
@@ -49,19 +49,19 @@ std::vector<VariantSummary> summaries_of(const std::vector<Variant>& variants, c
   return list;
 }
 
-std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
-  Front front;
-  for (const VariantSummary& standing : standings) {
-    if (standing.state != TrialState::kComplete || !standing.value) continue;
-    front.put(standing.variant, sweep.signed_values(*standing.value, standing.others));
+std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& summaries) {
+  ParetoFront front;
+  for (const VariantSummary& summary : summaries) {
+    if (summary.state != TrialState::kComplete || !summary.value) continue;
+    front.put(summary.variant, sweep.signed_values(*summary.value, summary.others));
   }
   std::vector<VariantSummary> list;
-  for (const std::int64_t variant : front.variants()) list.push_back(standings[static_cast<std::size_t>(variant)]);
+  for (const std::int64_t variant : front.variants()) list.push_back(summaries[static_cast<std::size_t>(variant)]);
   return list;
 }
 
-std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
-  std::vector<VariantSummary> front = front_of(sweep, standings);
+std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& summaries) {
+  std::vector<VariantSummary> front = front_of(sweep, summaries);
   if (front.empty()) return std::nullopt;
   return std::move(front.front());
 }

@@ -24,11 +24,11 @@ struct VariantSummary {
 VariantSummary summary_of(std::int64_t variant, std::int64_t replicates, const std::vector<Trial>& trials);
 std::vector<VariantSummary> summaries_of(const std::vector<Variant>& variants, const std::vector<Trial>& trials);
 
-/// The best complete variants, as in Front. `standings` are those of all variants.
-std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& standings);
+/// The best complete variants, as in ParetoFront. `summaries` are those of all variants.
+std::vector<VariantSummary> front_of(const Sweep& sweep, const std::vector<VariantSummary>& summaries);
 
 /// The first of the front; nothing if empty.
-std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& standings);
+std::optional<VariantSummary> best_of(const Sweep& sweep, const std::vector<VariantSummary>& summaries);
 
 /// `0.064123`: five digits.
 std::string short_number(double value);

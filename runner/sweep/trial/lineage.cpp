@@ -20,15 +20,15 @@ std::string trial_run_dir(const Study& study, const std::string& output_dir, con
 core::Result<resolve::Recipe> trial_recipe(const Sweep& sweep, Study& study, const Trial& trial,
                                            const std::string& run_name) {
   const Variant& variant = study.variants().at(static_cast<std::size_t>(trial.variant));
-  TrialSettings place;
-  place.run_name = run_name;
-  place.output_dir = output_dir_of(sweep, study);
-  place.replicate = trial.replicate;
-  place.threads = study.info().threads;
-  place.shrink = trial.shrink;
-  place.until = variant.until;
+  TrialSettings settings;
+  settings.run_name = run_name;
+  settings.output_dir = output_dir_of(sweep, study);
+  settings.replicate = trial.replicate;
+  settings.threads = study.info().threads;
+  settings.shrink = trial.shrink;
+  settings.until = variant.until;
   core::Diagnostics diagnostics;
-  auto recipe = sweep.trial(variant.point, place, diagnostics);
+  auto recipe = sweep.trial(variant.point, settings, diagnostics);
   if (recipe) return *std::move(recipe);
   for (const core::Diagnostic& one : diagnostics.all()) {
     if (one.severity == core::Severity::kError) return core::Failure{one.message};
@@ -52,8 +52,8 @@ core::Result<std::string> checkpoint_at(const std::string& run_dir, std::int64_t
       "sweep.checkpoints.keep_best keeps checkpoints that other trials resume from; was it deleted manually?"};
 }
 
-std::vector<std::string> words_to_go_on(const std::string& checkpoint, const resolve::Recipe& before,
-                                        const resolve::Recipe& now) {
+std::vector<std::string> resume_arguments(const std::string& checkpoint, const resolve::Recipe& before,
+                                          const resolve::Recipe& now) {
   std::vector<std::string> words = {"--checkpoint", checkpoint};
   for (const resolve::Change& change : resolve::list_changes(before.resolved(), now.resolved())) {
     words.insert(words.end(), {"--allow-change", change.path});

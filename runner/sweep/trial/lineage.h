@@ -26,8 +26,8 @@ std::vector<std::int64_t> lineage_of(const std::vector<Variant>& variants, std::
 core::Result<std::string> checkpoint_at(const std::string& run_dir, std::int64_t step);
 
 /// Further arguments of `roux run --new` with the recipe `now`, to resume from a checkpoint made by `before`.
-std::vector<std::string> words_to_go_on(const std::string& checkpoint, const resolve::Recipe& before,
-                                        const resolve::Recipe& now);
+std::vector<std::string> resume_arguments(const std::string& checkpoint, const resolve::Recipe& before,
+                                          const resolve::Recipe& now);
 
 /// What a run has trained since its first step.
 Spent spent_by(const store::RunSummary& run, std::int64_t first_step);

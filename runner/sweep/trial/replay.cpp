@@ -45,7 +45,7 @@ core::Result<std::string> difference_of(const std::string& one, const std::strin
   return different;
 }
 
-/// The newest whole one of a run; of a stretch that is where it ended.
+/// The newest whole one of a run; of a segment that is where it ended.
 core::Result<artifact::CheckpointInfo> last_checkpoint(const std::string& run_dir) {
   const auto all = artifact::list_checkpoints(run_dir + "/checkpoints");
   if (all.empty()) return core::Failure{"run " + run_dir + " has left no checkpoint", "checkpoint.save_at_end: true"};
@@ -72,7 +72,7 @@ core::Result<std::vector<Replayed>> replay(const Sweep& sweep, Study& study, std
     core::write_file_atomic(path, recipe.value().resolved_json()).value();
     std::vector<std::string> words = {"run", path, "--new", "--quiet", "--output-dir", output_dir};
     if (before) {
-      const auto more = words_to_go_on(list.back().checkpoint, *before, recipe.value());
+      const auto more = resume_arguments(list.back().checkpoint, *before, recipe.value());
       words.insert(words.end(), more.begin(), more.end());
     }
     trainings.start(trial.number, {std::move(words), "", nullptr});

@@ -12,7 +12,7 @@
 
 namespace runner::sweep {
 
-/// One stretch of a lineage, retrained.
+/// One segment of a lineage, retrained.
 struct Replayed {
   std::int64_t trial = 0, step = 0;
   std::string checkpoint;  ///< of the new run

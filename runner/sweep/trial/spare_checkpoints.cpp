@@ -14,12 +14,12 @@ namespace {
 
 /// The first variant with a checkpoint that may still be resumed from: of the generation before the first unfinished
 /// one.
-std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantSummary>& standings) {
+std::int64_t first_needed(const Sweep& sweep, const std::vector<VariantSummary>& summaries) {
   const Population* population = sweep.population();
-  if (population == nullptr) return static_cast<std::int64_t>(standings.size());
+  if (population == nullptr) return static_cast<std::int64_t>(summaries.size());
   std::int64_t ended = 0;
-  for (const VariantSummary& standing : standings) {
-    if (standing.state == TrialState::kWaiting || standing.state == TrialState::kRunning) break;
+  for (const VariantSummary& summary : summaries) {
+    if (summary.state == TrialState::kWaiting || summary.state == TrialState::kRunning) break;
     ++ended;
   }
   return (population->generation_of(ended) - 1) * population->size();
@@ -41,13 +41,14 @@ void remove_all(const std::string& checkpoints_dir) {
 
 }  // namespace
 
-std::vector<std::int64_t> spare_trials(const Sweep& sweep, const StudyCounters& tally, const std::vector<Trial>& trials,
-                                       bool over) {
+std::vector<std::int64_t> spare_trials(const Sweep& sweep, const StudyCounters& counters,
+                                       const std::vector<Trial>& trials, bool over) {
   if (!sweep.config().checkpoints.keep_best) return {};
-  const std::vector<std::int64_t> first = tally.best(static_cast<std::size_t>(*sweep.config().checkpoints.keep_best));
+  const std::vector<std::int64_t> first =
+      counters.best(static_cast<std::size_t>(*sweep.config().checkpoints.keep_best));
   const std::set<std::int64_t> best(first.begin(), first.end());
-  const std::vector<VariantSummary>& standings = tally.standings();
-  const std::int64_t needed = over ? static_cast<std::int64_t>(standings.size()) : first_needed(sweep, standings);
+  const std::vector<VariantSummary>& summaries = counters.summaries();
+  const std::int64_t needed = over ? static_cast<std::int64_t>(summaries.size()) : first_needed(sweep, summaries);
   const bool may_promote = !over && sweep.pruner() != nullptr && sweep.pruner()->promotes();
   std::vector<std::int64_t> list;
   for (const Trial& trial : trials) {
@@ -58,9 +59,9 @@ std::vector<std::int64_t> spare_trials(const Sweep& sweep, const StudyCounters& 
   return list;
 }
 
-void remove_spare_checkpoints(const Sweep& sweep, Study& study, const StudyCounters& tally,
+void remove_spare_checkpoints(const Sweep& sweep, Study& study, const StudyCounters& counters,
                               const std::string& output_dir, bool over, std::set<std::int64_t>& removed) {
-  for (const std::int64_t number : spare_trials(sweep, tally, study.trials(), over)) {
+  for (const std::int64_t number : spare_trials(sweep, counters, study.trials(), over)) {
     if (!removed.insert(number).second) continue;
     const Trial& trial = study.trials().at(static_cast<std::size_t>(number));
     remove_all(trial_run_dir(study, output_dir, trial) + "/checkpoints");

@@ -6,23 +6,23 @@ namespace runner::train {
 
 // When all ranks get equally many micro-batches, repeated samples follow the others as if there were more samples.
 BatchSchedule BatchSchedule::of(const Options& options) {
-  BatchSchedule walk;
-  walk.batch_size = walk.share_size = options.micro_batch_size;
-  walk.ranks = options.ranks;
-  walk.samples_per_epoch = options.samples;
+  BatchSchedule schedule;
+  schedule.batch_size = schedule.share_size = options.micro_batch_size;
+  schedule.ranks = options.ranks;
+  schedule.samples_per_epoch = options.samples;
   const bool even = options.even && options.ranks > 1;
   const std::int64_t round = even ? options.micro_batch_size * options.ranks : options.micro_batch_size;
   const std::int64_t rest = options.samples % round;
-  if (options.drop_last) walk.samples_per_epoch -= rest;
-  if (!even || options.drop_last || rest == 0) return walk;
+  if (options.drop_last) schedule.samples_per_epoch -= rest;
+  if (!even || options.drop_last || rest == 0) return schedule;
   std::int64_t share = options.micro_batch_size;
   if (options.cuts_last_round) {
     share = (rest + options.ranks - 1) / options.ranks;
-    walk.tail_begin = options.samples - rest;
-    walk.tail_size = share;
+    schedule.tail_begin = options.samples - rest;
+    schedule.tail_size = share;
   }
-  walk.samples_per_epoch += share * options.ranks - rest;
-  return walk;
+  schedule.samples_per_epoch += share * options.ranks - rest;
+  return schedule;
 }
 
 std::int64_t BatchSchedule::share_at(std::int64_t sample) const {

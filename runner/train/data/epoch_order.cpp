@@ -108,11 +108,11 @@ void EpochOrder::group_by_length() {
   }
 }
 
-std::int64_t EpochOrder::sample_at(std::int64_t epoch, std::int64_t place) {
-  if (!options_.shuffle) return place;
-  if (epoch != epoch_ || place < held_begin_) start(epoch);
-  while (place >= held_begin_ + static_cast<std::int64_t>(held_.size())) draw_next_block();
-  return held_[static_cast<std::size_t>(place - held_begin_)];
+std::int64_t EpochOrder::sample_at(std::int64_t epoch, std::int64_t position) {
+  if (!options_.shuffle) return position;
+  if (epoch != epoch_ || position < held_begin_) start(epoch);
+  while (position >= held_begin_ + static_cast<std::int64_t>(held_.size())) draw_next_block();
+  return held_[static_cast<std::size_t>(position - held_begin_)];
 }
 
 std::span<const std::int64_t> EpochOrder::read(std::int64_t epoch, std::int64_t begin, std::int64_t count) {

@@ -52,7 +52,7 @@ class EpochOrder {
  private:
   struct Draw;  ///< an epoch's generator
 
-  std::int64_t sample_at(std::int64_t epoch, std::int64_t place);
+  std::int64_t sample_at(std::int64_t epoch, std::int64_t position);
   void start(std::int64_t epoch);
   void begin();  ///< state at the start of an epoch
   std::uint64_t seed_of(std::int64_t epoch) const;

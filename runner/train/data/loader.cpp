@@ -23,10 +23,10 @@ Loader::Loader(const components::data::Dataset& data, Options options)
   RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
 }
 
-BatchSchedule Loader::walk(std::int64_t batch_size) const {
-  BatchSchedule walk = micro_batches_;
-  walk.batch_size = walk.share_size = batch_size;
-  return walk;
+BatchSchedule Loader::schedule(std::int64_t batch_size) const {
+  BatchSchedule schedule = micro_batches_;
+  schedule.batch_size = schedule.share_size = batch_size;
+  return schedule;
 }
 
 void Loader::seek(Position position) { position_ = position; }
@@ -61,7 +61,7 @@ void Loader::next(std::int64_t count, components::TensorMap& batch) {
 void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
   if (options_.num_workers > 0) {
     try {
-      if (prefetcher_ == nullptr && count == walk(expected_).batch_at(position_)) read_ahead(position_);
+      if (prefetcher_ == nullptr && count == schedule(expected_).batch_at(position_)) read_ahead(position_);
       if (prefetcher_ != nullptr && prefetcher_->take(position_, count, batch)) return;
     } catch (...) {
       prefetcher_.reset();  // a retry reads the batch again
@@ -70,12 +70,12 @@ void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
     prefetcher_.reset();
   }
   data_.fetch(order_.read(position_.epoch, position_.sample, count), batch);
-  if (options_.num_workers > 0) read_ahead(walk(count).after(position_, count));
+  if (options_.num_workers > 0) read_ahead(schedule(count).after(position_, count));
 }
 
 void Loader::read_ahead(Position start) {
   prefetcher_ = std::make_unique<Prefetcher>(
-      data_, order_options(), walk(expected_), start,
+      data_, order_options(), schedule(expected_), start,
       Prefetcher::Options{options_.num_workers, options_.num_workers * options_.prefetch_factor});
 }
 

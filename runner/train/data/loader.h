@@ -47,11 +47,11 @@ class Loader {
 
   /// Size of the micro-batch that begins at this sample of an epoch, and of a smaller forward pass: BatchSchedule.
   std::int64_t batch_at(std::int64_t sample) const { return micro_batches_.batch_at({0, sample}); }
-  std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return walk(size).batch_at({0, sample}); }
+  std::int64_t batch_at(std::int64_t sample, std::int64_t size) const { return schedule(size).batch_at({0, sample}); }
   /// Whose micro-batch begins here.
-  int owner() const { return walk(expected_).rank_at(position_); }
+  int owner() const { return schedule(expected_).rank_at(position_); }
   /// Whether this rank reads it: it calls next(), the others skip().
-  bool is_mine() const { return walk(expected_).is_mine(position_); }
+  bool is_mine() const { return schedule(expected_).is_mine(position_); }
   /// Moves on past samples of the epoch without reading them.
   void skip(std::int64_t count) { position_ = micro_batches_.after(position_, count); }
 
@@ -66,7 +66,7 @@ class Loader {
 
  private:
   EpochOrder::Options order_options() const;
-  BatchSchedule walk(std::int64_t batch_size) const;
+  BatchSchedule schedule(std::int64_t batch_size) const;
   void fetch(std::int64_t count, components::TensorMap& batch);
   void read_ahead(Position start);
 

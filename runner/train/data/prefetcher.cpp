@@ -33,14 +33,15 @@ class SignalsStayHere {
 }  // namespace
 
 Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order,
-                       const BatchSchedule& walk, Position start, const Options& options)
+                       const BatchSchedule& schedule, Position start, const Options& options)
     : data_(data),
-      walk_(walk),
+      schedule_(schedule),
       order_(order),
-      to_claim_(walk.first_mine(start)),
+      to_claim_(schedule.first_mine(start)),
       slots_(static_cast<std::size_t>(std::max<std::int64_t>(1, options.batches_max))),
       to_take_(to_claim_) {
-  RUNNER_ASSERT(walk.samples_per_epoch > 0 && walk.batch_size > 0, "an empty epoch is refused before training starts");
+  RUNNER_ASSERT(schedule.samples_per_epoch > 0 && schedule.batch_size > 0,
+                "an empty epoch is refused before training starts");
   const SignalsStayHere signals_stay_here;
   try {
     for (int i = 0; i < options.workers; ++i) threads_.emplace_back([this] { work(); });
@@ -75,8 +76,8 @@ bool Prefetcher::claim(std::int64_t& number, std::vector<std::int64_t>& samples)
   if (!wait_for_room(number)) return false;
   ++claimed_;
   const Position position = to_claim_;
-  const std::int64_t count = walk_.batch_at(position);
-  to_claim_ = walk_.first_mine(walk_.after(position, count));
+  const std::int64_t count = schedule_.batch_at(position);
+  to_claim_ = schedule_.first_mine(schedule_.after(position, count));
   const auto order = order_.read(position.epoch, position.sample, count);
   samples.assign(order.begin(), order.end());
   return true;
@@ -110,7 +111,7 @@ void Prefetcher::deliver(std::int64_t number, Slot&& slot) {
 }
 
 bool Prefetcher::take(const Position& position, std::int64_t count, components::TensorMap& batch) {
-  if (position != to_take_ || count != walk_.batch_at(position)) return false;
+  if (position != to_take_ || count != schedule_.batch_at(position)) return false;
   Slot slot;
   {
     std::unique_lock lock(mutex_);
@@ -120,7 +121,7 @@ bool Prefetcher::take(const Position& position, std::int64_t count, components::
     ++taken_;
   }
   room_.notify_one();
-  to_take_ = walk_.first_mine(walk_.after(position, count));
+  to_take_ = schedule_.first_mine(schedule_.after(position, count));
   if (slot.failure) std::rethrow_exception(slot.failure);
   batch = std::move(slot.batch);
   return true;

@@ -30,7 +30,7 @@ class Prefetcher {
 
   /// Starts reading at once. `data` and its fetch() are used by the threads until the destructor returns, which waits
   /// for the batches being read. RunError when threads cannot be started.
-  Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchSchedule& walk,
+  Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchSchedule& schedule,
              Position start, const Options& options);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
@@ -56,7 +56,7 @@ class Prefetcher {
   Slot& slot_of(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
   const components::data::Dataset& data_;
-  const BatchSchedule walk_;
+  const BatchSchedule schedule_;
 
   std::mutex claiming_;  // held by the thread that claims, which may wait for room, and guards these three:
   EpochOrder order_;

@@ -49,7 +49,7 @@ void apply_activation_checkpointing(const resolve::Recipe& recipe, Model& model,
   }
   if (recomputed.empty()) {
     diagnostics.error(
-        recipe.place("activation_checkpointing"),
+        recipe.location("activation_checkpointing"),
         "this model has no block to recompute: the last one and blocks that read ids are never recomputed",
         "leave activation_checkpointing out; a smaller training.micro_batch_size "
         "needs less memory");

@@ -17,18 +17,18 @@ void check_backward_step_conflicts(const Experiment& experiment, core::Diagnosti
       "optimizer " + registry::type_of(recipe.optimizer) + " moves the weights while the backward pass runs";
   const auto& training = recipe.training;
   const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
-    diagnostics.error(recipe.place(path), optimizer + ": " + what, hint);
+    diagnostics.error(recipe.location(path), optimizer + ": " + what, hint);
   };
   const std::int64_t processes = recipe.launch.num_processes;
   if (const std::int64_t most = (window_batches(recipe) + processes - 1) / processes; most > 1) {
-    const core::Location& steps = recipe.place("training.gradient_accumulation_steps");
+    const core::Location& steps = recipe.location("training.gradient_accumulation_steps");
     const bool settled = steps.known() && steps.source->kind == core::Source::Kind::kDefault;  // by the batch algebra
     refuse(
         settled && training.global_batch_size ? "training.global_batch_size" : "training.gradient_accumulation_steps",
         "there is no gradient left to accumulate, and gradient_accumulation_steps is " + std::to_string(most),
         "one larger micro_batch_size, or another optimizer");
   }
-  if (const DdpOptions ddp = ddp_options(recipe); processes > 1 && ddp.exchange.has_state()) {
+  if (const DdpOptions ddp = ddp_options(recipe); processes > 1 && ddp.comm_hook.has_state()) {
     refuse("ddp.comm_hook", "power_sgd adds its compression error to the next gradient, and would keep all gradients",
            "comm_hook: bf16, or another optimizer");
   } else if (processes > 1 && ddp.check_reduction) {
@@ -40,7 +40,7 @@ void check_backward_step_conflicts(const Experiment& experiment, core::Diagnosti
   }
   for (const BuiltCallback& one : experiment.callbacks) {
     if (!one.callback->reads_gradients()) continue;
-    diagnostics.error(one.place, optimizer + ": callback " + one.type + " would find no gradients",
+    diagnostics.error(one.location, optimizer + ": callback " + one.type + " would find no gradients",
                       "set gradients: false to watch the weights only, or use another optimizer");
   }
   if (experiment.master_weights != nullptr) {

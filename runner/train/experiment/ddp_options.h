@@ -10,7 +10,7 @@ namespace runner::train {
 /// The section `ddp`, and the other settings of how processes exchange gradients.
 struct DdpOptions {
   std::int64_t bucket_bytes = 25 << 20;
-  distributed::ExchangeOptions exchange;
+  distributed::CommHookOptions comm_hook;
   std::int64_t local_steps = 0;        ///< LocalSgd: steps between averaging; 0: gradients are exchanged in each step
   bool sync_each_batch = false;        ///< after each micro-batch instead of once a step
   bool find_unused_parameters = true;  ///< false: a parameter without a gradient is an error

@@ -138,7 +138,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const std::int64_t window = window_batches(recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
   if (loader.group_by_length && !experiment.train_data->signature().padded) {
-    diagnostics.error(recipe.place("loader.group_by_length"),
+    diagnostics.error(recipe.location("loader.group_by_length"),
                       "group_by_length is true, but all samples of data.train have the same length", "leave it out");
   }
   const Loader::Options dealt = stepper_options(recipe).loader;
@@ -151,9 +151,9 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                                                   .cuts_last_round = dealt.cuts_last_round})
                                    .samples_per_epoch;
   if (samples == 0) {
-    const core::Location& place = recipe.place("training.micro_batch_size");
+    const core::Location& location = recipe.location("training.micro_batch_size");
     diagnostics.error(
-        place.known() ? place : recipe.place("training"),
+        location.known() ? location : recipe.location("training"),
         std::string(loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
             (loader.num_samples ? "" : " samples") + ", fewer than one micro-batch of " + std::to_string(micro) +
             (dealt.even && processes > 1 ? " for each of " + std::to_string(processes) + " processes" : "") +
@@ -162,7 +162,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
     return;
   }
   if (micro > size / window) {
-    diagnostics.warning(recipe.place("training"),
+    diagnostics.warning(recipe.location("training"),
                         "the batch of a step is " + std::to_string(micro * window) + ", but " +
                             (loader.num_samples ? "loader.num_samples is " : "data.train has ") + std::to_string(size) +
                             (loader.num_samples ? "" : " samples"),
@@ -171,7 +171,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   experiment.shape = {samples, micro, window, recipe.accumulation.sync_with_dataloader,
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
-    diagnostics.error(recipe.place("training.max_tokens"),
+    diagnostics.error(recipe.location("training.max_tokens"),
                       "max_tokens limits training by tokens, but data.train has no tokens",
                       "use max_steps, max_epochs or max_time");
   }
@@ -241,7 +241,7 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
           "remove weight_averaging, or use adamw or sgd");
     }
     if (experiment.total_steps > 0 && averaging->start_step() >= experiment.total_steps) {
-      diagnostics.error(recipe.place("weight_averaging.start_step"),
+      diagnostics.error(recipe.location("weight_averaging.start_step"),
                         "weight_averaging begins after step " + std::to_string(averaging->start_step()) +
                             ", but the training ends with step " + std::to_string(experiment.total_steps),
                         "use a smaller start_step: three quarters of the training is usual for swa");

@@ -47,8 +47,8 @@ struct NamedDataset {
 };
 
 struct BuiltCallback {
-  std::string type;      ///< name in the recipe; the key of its state
-  core::Location place;  ///< of its block
+  std::string type;         ///< name in the recipe; the key of its state
+  core::Location location;  ///< of its block
   std::shared_ptr<components::callback::Callback> callback;
 };
 

@@ -21,13 +21,13 @@ constexpr const char* kHostHint = "use a smaller model, or less data in memory";
 std::string shown(double bytes) { return core::format_bytes(static_cast<std::int64_t>(std::min(bytes, 9e18))); }
 
 /// An error if `needed` cannot fit and nothing makes it smaller.
-void compare(double needed, double limit, bool shrinks, const core::Location& place, const std::string& message,
+void compare(double needed, double limit, bool shrinks, const core::Location& location, const std::string& message,
              core::Diagnostics& diagnostics) {
   if (needed <= (1.0 - kDoubt) * limit) return;
   if (needed > (1.0 + kDoubt) * limit && !shrinks) {
-    diagnostics.error(place, message, kHint);
+    diagnostics.error(location, message, kHint);
   } else {
-    diagnostics.warning(place, message, kHint);
+    diagnostics.warning(location, message, kHint);
   }
 }
 
@@ -42,7 +42,7 @@ void check_gpu_memory(const Experiment& experiment, const MemoryEstimate& estima
   if (gpu_memory_bytes == 0) return;
   const auto there = static_cast<double>(gpu_memory_bytes), workspace = static_cast<double>(kGpuWorkspaceBytes);
   const double reserve = kGpuReserve * estimate.tensors(), needed = estimate.tensors() + workspace + reserve;
-  compare(needed, there, experiment.recipe.training.auto_micro_batch.has_value(), experiment.recipe.place("device"),
+  compare(needed, there, experiment.recipe.training.auto_micro_batch.has_value(), experiment.recipe.location("device"),
           "the GPU has " + shown(there) + " of memory, but training needs about " + shown(needed) + ": " +
               for_tensors(estimate) + ", " + shown(workspace) + " for CUDA itself, and " + shown(reserve) +
               " for fragmentation",

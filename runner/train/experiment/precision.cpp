@@ -101,7 +101,7 @@ void refuse_torn_ties(const resolve::Recipe& recipe, const Formats& formats, con
       };
       const Block* low = formats.at(owner).bf16_weights ? owner : block.get();
       const Block* high = low == owner ? block.get() : owner;
-      diagnostics.error(recipe.place("precision.overrides"),
+      diagnostics.error(recipe.location("precision.overrides"),
                         "blocks " + owner->name() + " and " + block->name() + " share " + tie.owner + ", but " +
                             format(low) + " and " + format(high),
                         "give both the same kind of mode, or untie them");

@@ -16,8 +16,8 @@ std::vector<CheckpointInfo> lineage_checkpoints(const std::string& run_dir, cons
   std::erase_if(found, [&](const CheckpointInfo& info) {
     const auto& fields = info.manifest.fields;
     return fields.run_id != run_id ||
-           std::none_of(lineage.value().begin(), lineage.value().end(), [&](const store::Stretch& stretch) {
-             return stretch.branch == fields.branch && info.step <= stretch.last_step;
+           std::none_of(lineage.value().begin(), lineage.value().end(), [&](const store::LineageSegment& segment) {
+             return segment.branch == fields.branch && info.step <= segment.last_step;
            });
   });
   std::stable_sort(found.begin(), found.end(), [](const CheckpointInfo& a, const CheckpointInfo& b) {

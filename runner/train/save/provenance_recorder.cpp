@@ -22,15 +22,15 @@ constexpr int kLooksAtEnd = 50;                 // one second: a hanging git mus
 
 }  // namespace
 
-ProvenanceRecorder::ProvenanceRecorder(artifact::Provenance capsule, store::RunWriter& run, std::int64_t step,
+ProvenanceRecorder::ProvenanceRecorder(artifact::Provenance provenance, store::RunWriter& run, std::int64_t step,
                                        std::shared_future<artifact::GitState> code, bool light)
-    : capsule_(std::move(capsule)),
+    : provenance_(std::move(provenance)),
       run_(run),
       step_(step),
       folder_(store::branch_folder(run.run_dir(), run.branch())),
       code_(std::move(code)),
       light_(light) {
-  if (light_ && capsule_.data.empty() && knows_code()) {
+  if (light_ && provenance_.data.empty() && knows_code()) {
     record();
   } else {
     thread_ = std::thread([this] {
@@ -45,10 +45,10 @@ ProvenanceRecorder::~ProvenanceRecorder() {
   if (thread_.joinable()) thread_.join();
 }
 
-void ProvenanceRecorder::finish(std::int64_t patience_ms) {
+void ProvenanceRecorder::finish(std::int64_t timeout_ms) {
   ending_ = true;
   std::unique_lock lock(mutex_);
-  done_.wait_for(lock, std::chrono::milliseconds(patience_ms), [this] { return complete_; });
+  done_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [this] { return complete_; });
 }
 
 void ProvenanceRecorder::record() {
@@ -60,19 +60,19 @@ void ProvenanceRecorder::record() {
 
 void ProvenanceRecorder::read_and_write() {
   try {
-    capsule_.cpu = core::cpu_name();
-    capsule_.host = core::host_name();
+    provenance_.cpu = core::cpu_name();
+    provenance_.host = core::host_name();
     static const auto cores = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // found in a file, each time
-    capsule_.cores = cores;
-    capsule_.memory_bytes = core::memory_limit();
-    for (artifact::DataFile& file : capsule_.data) {
-      if (auto seen = artifact::look_at_data_file(file.set, file.path)) file = std::move(seen).value();
+    provenance_.cores = cores;
+    provenance_.memory_bytes = core::memory_limit();
+    for (artifact::DataFile& file : provenance_.data) {
+      if (auto seen = artifact::stat_data_file(file.set, file.path)) file = std::move(seen).value();
     }
-    const bool is_early = !knows_code() || !capsule_.data.empty();
+    const bool is_early = !knows_code() || !provenance_.data.empty();
     if (is_early) write();
     if (code_.valid()) take_code();
     if (code_.valid() || !is_early) write();
-    for (artifact::DataFile& file : capsule_.data) {
+    for (artifact::DataFile& file : provenance_.data) {
       if (stop_) break;
       auto read = artifact::read_data_file(file.set, file.path, &stop_);
       if (read) {
@@ -81,8 +81,8 @@ void ProvenanceRecorder::read_and_write() {
         core::log_warning("the capsule of this run lacks a checksum: " + read.failure().message);
       }
     }
-    if (!capsule_.data.empty()) write();
-    add_artefact("capsule", artifact::kCapsuleFile);
+    if (!provenance_.data.empty()) write();
+    add_artefact("capsule", artifact::kProvenanceFile);
   } catch (const std::exception& error) {
     core::log_warning("the capsule of this run could not be written: " + std::string(error.what()));
   }
@@ -98,7 +98,7 @@ void ProvenanceRecorder::take_code() {
     if (!ending_ || --looks > 0) continue;
     artifact::GitState late;
     late.note = "the run ended before git answered";
-    capsule_.code = late.to_node();
+    provenance_.code = late.to_node();
     return;
   }
   const artifact::GitState& code = code_.get();
@@ -106,12 +106,12 @@ void ProvenanceRecorder::take_code() {
     write(artifact::kDiffFile, code.diff);
     add_artefact("code", artifact::kDiffFile);
   }
-  capsule_.code = code.to_node();
+  provenance_.code = code.to_node();
 }
 
 void ProvenanceRecorder::write() const {
   core::make_folders(folder_).value();
-  write(artifact::kCapsuleFile, core::to_json(capsule_.to_node()) + "\n");
+  write(artifact::kProvenanceFile, core::to_json(provenance_.to_node()) + "\n");
 }
 
 void ProvenanceRecorder::write(const char* file, const std::string& content) const {

@@ -21,14 +21,14 @@ class ProvenanceRecorder {
   /// `capsule.data` names set and path of each file; the rest is filled in. The files go into the folder of the run's
   /// branch and are its artifacts, at its first step. `code` may be invalid: not recorded. `light`: for a light run,
   /// which does not fsync; if nothing is left to collect, it is written at once, without a thread.
-  ProvenanceRecorder(artifact::Provenance capsule, store::RunWriter& run, std::int64_t step,
+  ProvenanceRecorder(artifact::Provenance provenance, store::RunWriter& run, std::int64_t step,
                      std::shared_future<artifact::GitState> code, bool light = false);
   ~ProvenanceRecorder();  ///< stops reading; files not reached have no checksum
   ProvenanceRecorder(const ProvenanceRecorder&) = delete;
   ProvenanceRecorder& operator=(const ProvenanceRecorder&) = delete;
 
   /// Blocks until everything is read and written, or until the timeout; the wait for git is shorter.
-  void finish(std::int64_t patience_ms);
+  void finish(std::int64_t timeout_ms);
 
  private:
   void record();
@@ -39,7 +39,7 @@ class ProvenanceRecorder {
   void write(const char* file, const std::string& content) const;
   void add_artefact(const char* kind, const char* file);
 
-  artifact::Provenance capsule_;
+  artifact::Provenance provenance_;
   store::RunWriter& run_;
   const std::int64_t step_;
   const std::string folder_;

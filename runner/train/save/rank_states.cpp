@@ -22,7 +22,7 @@ class OwnReader final : public core::StateReader {
       : all_(all), prefix_(prefix_of(rank)), newcomer_(newcomer) {}
   const Node& value(std::string_view name) const override { return all_.value(prefix_ + std::string(name)); }
   bool has(std::string_view name) const override {
-    return !(newcomer_ && name.starts_with(distributed::kOwnState)) && all_.has(prefix_ + std::string(name));
+    return !(newcomer_ && name.starts_with(distributed::kPerRankState)) && all_.has(prefix_ + std::string(name));
   }
   at::Tensor tensor(std::string_view name) const override { return all_.tensor(prefix_ + std::string(name)); }
 

@@ -14,7 +14,7 @@ namespace runner::train {
 
 /// A part of the training with a state per rank: rank 0 saves the states of all, and each rank restores its own. A rank
 /// without a saved state (there are more ranks than before) starts with the part of rank 0's state that is common to
-/// all: see distributed::kOwnState.
+/// all: see distributed::kPerRankState.
 class RankStates final : public core::Stateful {
  public:
   RankStates(distributed::ProcessGroup& ranks, core::Stateful& part);

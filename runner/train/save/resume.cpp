@@ -34,11 +34,11 @@ std::string owner_text(const store::LeaseOwner& owner) {
 class Chooser {
  public:
   Chooser(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment* experiment,
-          const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics)
+          const checkpoint::CheckpointPrefetch* prefetched, const core::Clock& clock, Diagnostics& diagnostics)
       : recipe_(recipe),
         request_(request),
         experiment_(experiment),
-        held_(held),
+        prefetched_(prefetched),
         clock_(clock),
         diagnostics_(diagnostics) {}
 
@@ -51,7 +51,7 @@ class Chooser {
     } else if (request_.start_new || request_.smoke || wish == "never") {
       start_ = {};
     } else if (wish != "auto") {
-      use_path(wish, recipe_.place("checkpoint.resume_from_checkpoint"));
+      use_path(wish, recipe_.location("checkpoint.resume_from_checkpoint"));
     } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
     }
@@ -64,8 +64,8 @@ class Chooser {
  private:
   const std::string& output_dir() const { return recipe_.output_dir; }
   const std::string& run_name() const { return recipe_.run_name; }
-  void refuse(const core::Location& place, const core::Failure& failure) {
-    diagnostics_.error(place, failure.message, failure.hint);
+  void refuse(const core::Location& location, const core::Failure& failure) {
+    diagnostics_.error(location, failure.message, failure.hint);
   }
 
   std::optional<store::RunSummary> found_run(const std::string& text) {
@@ -105,10 +105,10 @@ class Chooser {
     use_path(path.value(), {});
   }
 
-  void use_path(std::string path, const core::Location& place) {
+  void use_path(std::string path, const core::Location& location) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     auto manifest = experiment_ != nullptr ? verified(path) : artifact::read_manifest(path);
-    if (!manifest) return refuse(place, manifest.failure());
+    if (!manifest) return refuse(location, manifest.failure());
     CheckpointInfo info{path, manifest.value().fields.step, std::move(manifest).value()};
     const fs::path run_dir = fs::path(path).parent_path().parent_path();
     std::error_code ignored;
@@ -118,7 +118,7 @@ class Chooser {
       return;
     }
     const auto run = store::find_run(run_dir.parent_path().string(), run_dir.string(), clock_);
-    if (!run) return refuse(place, run.failure());
+    if (!run) return refuse(location, run.failure());
     if (request_.start_new) {
       if (contract_holds(&run.value(), info)) start_.checkpoint = path;
       return;
@@ -127,7 +127,8 @@ class Chooser {
   }
 
   core::Result<artifact::Manifest> verified(const std::string& path) const {
-    return held_ != nullptr && held_->checkpoint() == path ? held_->verdict() : artifact::verify_checkpoint(path);
+    return prefetched_ != nullptr && prefetched_->checkpoint() == path ? prefetched_->verification()
+                                                                       : artifact::verify_checkpoint(path);
   }
 
   /// On the run's current branch: a checkpoint of an abandoned branch is older than it looks.
@@ -178,17 +179,17 @@ class Chooser {
     recorded.recipe = present;
     if (run != nullptr && !read_recorded(*run, checkpoint, recorded)) return false;
     if (run != nullptr) start_.device = recorded_device(recorded.recipe);
-    if (checkpoint) recorded.surroundings = surroundings_of(checkpoint->manifest.fields);
+    if (checkpoint) recorded.environment = environment_of(checkpoint->manifest.fields);
     const std::string path = checkpoint ? checkpoint->path : "";
     auto differences =
-        list_differences(recorded, {present, present_surroundings(), [this, path] { return mismatch(path); }});
-    if (checkpoint && recorded.capsule) {
+        list_differences(recorded, {present, current_environment(), [this, path] { return mismatch(path); }});
+    if (checkpoint && recorded.provenance) {
       const auto files = experiment_ != nullptr ? std::optional(experiment_->train_data->files()) : std::nullopt;
-      for (Difference& change : list_data_changes(*recorded.capsule, present, files)) {
+      for (Difference& change : list_data_changes(*recorded.provenance, present, files)) {
         differences.push_back(std::move(change));
       }
     }
-    if (!judge(differences, request_.allow_changes, present, diagnostics_)) return false;
+    if (!may_resume(differences, request_.allow_changes, present, diagnostics_)) return false;
     start_.differences = std::move(differences);
     return true;
   }
@@ -204,18 +205,18 @@ class Chooser {
       return false;
     }
     recorded.recipe = std::move(recipe).value();
-    const std::string file = store::branch_file(run.run_dir, artifact::kCapsuleFile, branch);
+    const std::string file = store::branch_file(run.run_dir, artifact::kProvenanceFile, branch);
     if (file.empty()) return true;  // the run was stopped before it had read its data
-    auto capsule = artifact::read_provenance(file);
-    if (capsule) {
-      recorded.capsule = std::move(capsule).value();
+    auto provenance = artifact::read_provenance(file);
+    if (provenance) {
+      recorded.provenance = std::move(provenance).value();
     } else {
-      start_.notes.push_back("cannot tell whether the data changed: " + capsule.failure().message);
+      start_.notes.push_back("cannot tell whether the data changed: " + provenance.failure().message);
     }
     return true;
   }
 
-  static Surroundings surroundings_of(const artifact::ManifestFields& fields) {
+  static ArithmeticEnvironment environment_of(const artifact::ManifestFields& fields) {
     const Node* libtorch = fields.program.find("libtorch");
     return {fields.threads, fields.cpu_capability,
             libtorch != nullptr && libtorch->is_string() ? libtorch->as_string() : ""};
@@ -238,7 +239,7 @@ class Chooser {
   const resolve::Recipe& recipe_;
   const TrainRequest& request_;
   const Experiment* experiment_;
-  const checkpoint::CheckpointPrefetch* held_;
+  const checkpoint::CheckpointPrefetch* prefetched_;
   const core::Clock& clock_;
   Diagnostics& diagnostics_;
   Start start_;
@@ -246,11 +247,14 @@ class Chooser {
 
 }  // namespace
 
-Surroundings present_surroundings() { return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION}; }
+ArithmeticEnvironment current_environment() {
+  return {at::get_num_threads(), components::cpu_capability(), TORCH_VERSION};
+}
 
 Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
-                   const checkpoint::CheckpointPrefetch* held, const core::Clock& clock, Diagnostics& diagnostics) {
-  return Chooser(recipe, request, &experiment, held, clock, diagnostics).choose();
+                   const checkpoint::CheckpointPrefetch* prefetched, const core::Clock& clock,
+                   Diagnostics& diagnostics) {
+  return Chooser(recipe, request, &experiment, prefetched, clock, diagnostics).choose();
 }
 
 Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, const core::Clock& clock,

@@ -30,10 +30,10 @@ struct Start {
 
 /// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`;
 /// docs/design.md, "A run". A run with a live owner is refused in `diagnostics`, naming the owner; the resume contract
-/// refuses one with another recipe, environment or data than the checkpoint's. Checkpoints are verified. `held`: the
-/// checkpoint that the preview named, being prefetched; null: none.
+/// refuses one with another recipe, environment or data than the checkpoint's. Checkpoints are verified. `prefetched`:
+/// the checkpoint that the preview named, being prefetched; null: none.
 Start choose_start(const resolve::Recipe& recipe, const TrainRequest& request, const Experiment& experiment,
-                   const checkpoint::CheckpointPrefetch* held, const core::Clock& clock,
+                   const checkpoint::CheckpointPrefetch* prefetched, const core::Clock& clock,
                    core::Diagnostics& diagnostics);
 
 /// A quick check before anything is built: refuses early what choose_start() would refuse, and names the checkpoint to
@@ -43,6 +43,6 @@ Start preview_start(const resolve::Recipe& recipe, const TrainRequest& request, 
                     core::Diagnostics& diagnostics);
 
 /// The environment of this process's arithmetic; call after configure_torch().
-Surroundings present_surroundings();
+ArithmeticEnvironment current_environment();
 
 }  // namespace runner::train

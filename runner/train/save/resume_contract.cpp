@@ -106,8 +106,8 @@ Difference difference_of(const resolve::Change& change) {
   difference.key = change.path;
   difference.before = change.before_text();
   difference.after = change.after_text();
-  difference.before_place = change.before_place;
-  difference.place = change.after_place;
+  difference.before_location = change.before_location;
+  difference.location = change.after_location;
   return difference;
 }
 
@@ -119,38 +119,38 @@ class Judge {
     if (change.path == kThreadsKey) return;  // only their number counts: compared with the environment
     if (change.path == kDeviceKey && same_kind_of_device()) return;
     Difference difference = difference_of(change);
-    difference.place = written_place(difference);
+    difference.location = written_location(difference);
     classify(difference);
     differences.push_back(std::move(difference));
   }
 
   void look_around() {
-    if (!recorded_.surroundings) return;
-    const Surroundings &before = *recorded_.surroundings, &now = present_.surroundings;
+    if (!recorded_.environment) return;
+    const ArithmeticEnvironment &before = *recorded_.environment, &now = present_.environment;
     // Another number of processes implies another share of the cores; that change has to be allowed itself.
     const bool shared_anew =
         processes(recorded_.recipe) != processes(present_.recipe) && !is_set(present_.recipe, kThreadsKey);
     if (!shared_anew) {
-      surroundings(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
-                   "the number of threads changes the summation order",
-                   "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
-                       std::to_string(before.threads) + " restores the old number");
+      environment(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
+                  "the number of threads changes the summation order",
+                  "OMP_NUM_THREADS=" + std::to_string(before.threads) + " or --set " + kThreadsKey + "=" +
+                      std::to_string(before.threads) + " restores the old number");
     }
-    surroundings(kCapabilityKey, before.cpu_capability, now.cpu_capability,
-                 "other CPU instructions change the summation order",
-                 instructions_back(before.cpu_capability, now.cpu_capability));
-    surroundings(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round differently", "");
+    environment(kCapabilityKey, before.cpu_capability, now.cpu_capability,
+                "other CPU instructions change the summation order",
+                instructions_back(before.cpu_capability, now.cpu_capability));
+    environment(kLibtorchKey, before.libtorch, now.libtorch, "its kernels may round differently", "");
   }
 
   std::vector<Difference> differences;
 
  private:
-  /// A derived value has no place of its own; a length of the schedule has that of the length it follows.
-  core::Location written_place(const Difference& difference) const {
-    const auto written = [](const core::Location& place) {
-      return place.known() && place.source->kind != core::Source::Kind::kDefault;
+  /// A derived value has no location of its own; a length of the schedule has that of the length it follows.
+  core::Location written_location(const Difference& difference) const {
+    const auto written = [](const core::Location& location) {
+      return location.known() && location.source->kind != core::Source::Kind::kDefault;
     };
-    if (written(difference.place)) return difference.place;
+    if (written(difference.location)) return difference.location;
     if (difference.key != kTotalKey) return {};
     for (const std::string_view length : kLengths) {
       const Node* node = present_.recipe.at_path(length);
@@ -170,15 +170,15 @@ class Judge {
            " selects the old ones if this CPU has them";
   }
 
-  void surroundings(const char* key, const std::string& before, const std::string& now, const char* why,
-                    const std::string& hint) {
+  void environment(const char* key, const std::string& before, const std::string& now, const char* why,
+                   const std::string& hint) {
     if (before == now || before.empty() || now.empty()) return;
     Difference difference;
     difference.key = key;
     difference.before = before;
     difference.after = now;
-    if (is_set(present_.recipe, key)) difference.place = present_.recipe.at_path(key)->location();
-    if (is_set(recorded_.recipe, key)) difference.before_place = recorded_.recipe.at_path(key)->location();
+    if (is_set(present_.recipe, key)) difference.location = present_.recipe.at_path(key)->location();
+    if (is_set(recorded_.recipe, key)) difference.before_location = recorded_.recipe.at_path(key)->location();
     difference.effect = Effect::kChangesResults;
     difference.why = why;
     difference.hint = hint;
@@ -219,8 +219,8 @@ class Judge {
     } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {
       difference.effect = Effect::kChangesResults;
       difference.why = "lr_scheduler takes its total_steps from it, so every rate changes";
-      if (recorded_.capsule && recorded_.capsule->total_steps > 0) {
-        keep_the_schedule(difference, std::to_string(recorded_.capsule->total_steps));
+      if (recorded_.provenance && recorded_.provenance->total_steps > 0) {
+        keep_the_schedule(difference, std::to_string(recorded_.provenance->total_steps));
       }
     } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
                is_under(path, "precision.overrides")) {
@@ -278,8 +278,8 @@ class Judge {
 
   /// Writing a settled value into the recipe, or removing it, changes nothing.
   bool is_the_settled_total(const Difference& difference) const {
-    if (!recorded_.capsule || recorded_.capsule->total_steps == 0) return false;
-    const std::string settled = std::to_string(recorded_.capsule->total_steps);
+    if (!recorded_.provenance || recorded_.provenance->total_steps == 0) return false;
+    const std::string settled = std::to_string(recorded_.provenance->total_steps);
     return difference.after == settled && (difference.before == "null" || difference.before == "absent");
   }
 
@@ -358,7 +358,7 @@ std::vector<Difference> list_differences(const Recorded& recorded, const Present
   return std::move(judge.differences);
 }
 
-std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, const Node& recipe,
+std::vector<Difference> list_data_changes(const artifact::Provenance& provenance, const Node& recipe,
                                           const std::optional<std::vector<std::string>>& files) {
   std::vector<Difference> changes;
   const auto add = [&](const std::string& set, const std::string& before, const std::string& after) {
@@ -368,16 +368,16 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, c
     change.after = after;
     const Node* path = recipe.at_path(change.key + ".path");
     if (path == nullptr) path = recipe.at_path(change.key);
-    if (path != nullptr) change.place = path->location();
+    if (path != nullptr) change.location = path->location();
     change.effect = set == "train" ? Effect::kChangesResults : Effect::kHarmless;
     changes.push_back(std::move(change));
   };
   const auto bytes = [](const artifact::DataFile& file) { return std::to_string(file.bytes) + " bytes"; };
   std::set<std::string> recorded;
-  for (const artifact::DataFile& file : capsule.data) {
+  for (const artifact::DataFile& file : provenance.data) {
     if (recipe.at_path("data." + file.set) == nullptr) continue;
     if (file.set == "train") recorded.insert(file.path);
-    const auto now = artifact::look_at_data_file(file.set, file.path);
+    const auto now = artifact::stat_data_file(file.set, file.path);
     if (!now) {
       add(file.set, file.path + " of " + bytes(file), "gone or unreadable");
       continue;
@@ -395,7 +395,7 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, c
       add(file.set, file.path + " with " + file.checksum, read.value().checksum);
     }
   }
-  if (files && !capsule.data.empty()) {
+  if (files && !provenance.data.empty()) {
     for (const std::string& path : *files) {
       if (!recorded.contains(path)) add("train", "without " + path, "with it");
     }
@@ -407,13 +407,13 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, c
 }
 
 std::string to_text(const Difference& difference) {
-  const std::string place = difference.before_place.text();
-  return difference.key + " was " + difference.before + (place.empty() ? "" : " (" + place + ")") + " and is " +
+  const std::string location = difference.before_location.text();
+  return difference.key + " was " + difference.before + (location.empty() ? "" : " (" + location + ")") + " and is " +
          difference.after + " now";
 }
 
-bool judge(const std::vector<Difference>& differences, const std::vector<std::string>& allowed, const Node& recipe,
-           core::Diagnostics& diagnostics) {
+bool may_resume(const std::vector<Difference>& differences, const std::vector<std::string>& allowed, const Node& recipe,
+                core::Diagnostics& diagnostics) {
   bool holds = allowed_keys_are_known(allowed, differences, recipe, diagnostics);
   for (const Difference& difference : differences) {
     if (difference.effect == Effect::kHarmless) continue;
@@ -425,16 +425,16 @@ bool judge(const std::vector<Difference>& differences, const std::vector<std::st
     const std::string why = difference.why.empty() ? "" : " (" + difference.why + ")";
     const std::string text = to_text(difference);
     switch (difference.effect) {
-      case Effect::kHarmless: diagnostics.notice(difference.place, text + ": harmless" + why); break;
+      case Effect::kHarmless: diagnostics.notice(difference.location, text + ": harmless" + why); break;
       case Effect::kChangesResults:
         if (is_allowed(difference, allowed)) {
-          diagnostics.notice(difference.place, text + ": allowed, though it changes the results" + why);
+          diagnostics.notice(difference.location, text + ": allowed, though it changes the results" + why);
         } else {
-          diagnostics.error(difference.place, text + ": changes the results" + why, remedies(difference));
+          diagnostics.error(difference.location, text + ": changes the results" + why, remedies(difference));
         }
         break;
       case Effect::kImpossible:
-        diagnostics.error(difference.place, text + ": not possible, the saved state does not fit" + why,
+        diagnostics.error(difference.location, text + ": not possible, the saved state does not fit" + why,
                           "restore the old value to resume that run, or start a new one with `roux run RECIPE --new`");
         break;
     }

@@ -21,10 +21,10 @@ std::string_view to_text(Effect effect);
 
 /// One difference between a checkpoint's record and the present.
 struct Difference {
-  std::string key;              ///< argument of --allow-change: `optimizer.lr`, `cpu_capability`
-  std::string before, after;    ///< as text
-  core::Location before_place;  ///< in the recorded recipe; unknown for what no recipe sets
-  core::Location place;         ///< in the present one
+  std::string key;                 ///< argument of --allow-change: `optimizer.lr`, `cpu_capability`
+  std::string before, after;       ///< as text
+  core::Location before_location;  ///< in the recorded recipe; unknown for what no recipe sets
+  core::Location location;         ///< in the present one
   Effect effect = Effect::kHarmless;
   std::string why;   ///< additional reason: `lr_scheduler takes its total_steps from it`; may be empty
   std::string hint;  ///< additional hint; may be empty
@@ -32,7 +32,7 @@ struct Difference {
 };
 
 /// The environment of the arithmetic.
-struct Surroundings {
+struct ArithmeticEnvironment {
   int threads = 1;
   std::string cpu_capability, libtorch;  ///< components/tensor/cpu_capability.h
 };
@@ -40,13 +40,13 @@ struct Surroundings {
 /// What a checkpoint was made with. Without a checkpoint (nothing saved yet) there is no environment.
 struct Recorded {
   core::Node recipe;
-  std::optional<Surroundings> surroundings;
-  std::optional<artifact::Provenance> capsule;
+  std::optional<ArithmeticEnvironment> environment;
+  std::optional<artifact::Provenance> provenance;
 };
 
 struct Present {
   const core::Node& recipe;
-  Surroundings surroundings;
+  ArithmeticEnvironment environment;
   /// The first saved tensor that does not fit the present recipe's model; "" when all fit. Called only when the model
   /// or the training data changed.
   std::function<std::string()> mismatch;
@@ -60,7 +60,7 @@ std::vector<Difference> list_differences(const Recorded& recorded, const Present
 
 /// Compares the recorded files of the training data with `files` (all that `data.train` reads; nothing: check the
 /// recorded ones only). Reads a file again only if its size or time changed.
-std::vector<Difference> list_data_changes(const artifact::Provenance& capsule, const core::Node& recipe,
+std::vector<Difference> list_data_changes(const artifact::Provenance& provenance, const core::Node& recipe,
                                           const std::optional<std::vector<std::string>>& files);
 
 /// `optimizer.lr was 0.001 (runs/a/recipe.yaml:7:20) and is 0.5 now`
@@ -74,7 +74,7 @@ bool allowed_keys_are_known(const std::vector<std::string>& allowed, const std::
 /// Whether a run may resume: `allowed` names every change that affects the results (the key itself, or a section above
 /// it), and none is impossible. Otherwise all differences, including harmless ones, go to `diagnostics`. An entry of
 /// `allowed` that is no key is an error, too.
-bool judge(const std::vector<Difference>& differences, const std::vector<std::string>& allowed,
-           const core::Node& recipe, core::Diagnostics& diagnostics);
+bool may_resume(const std::vector<Difference>& differences, const std::vector<std::string>& allowed,
+                const core::Node& recipe, core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -35,7 +35,9 @@ class SaveTask {
 
   std::int64_t step() const { return options_.fields.step; }
   std::int64_t bytes() const { return bytes_; }
-  const std::shared_ptr<artifact::Throttle>& pace() const { return options_.pace; }  ///< null when not throttled
+  const std::shared_ptr<artifact::Throttle>& throttle() const {
+    return options_.throttle;
+  }  ///< null when not throttled
 
  private:
   template <typename Attempt>

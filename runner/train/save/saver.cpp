@@ -41,7 +41,7 @@ constexpr int kNice = 12;  // nice value of writer threads: steps come first, bu
 constexpr double kPacedBytesPerSecondMin = 200e6;   // slower gains nothing and loses more in a crash
 constexpr std::int64_t kMetricsPatienceMs = 2'000;  // on a full disk, before the whole save is retried
 
-std::int64_t metrics_patience_ms(const sections::checkpoint::Config& config) {
+std::int64_t metrics_timeout_ms(const sections::checkpoint::Config& config) {
   const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
   return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
 }
@@ -65,13 +65,13 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& bad_step_
       clock_(clock),
       config_(experiment.recipe.checkpoint),
       checkpoints_dir_(run.run_dir() + "/checkpoints") {
-  run_.set_patience({metrics_patience_ms(config_), [this] { return signals_.received() != nullptr; }});
+  run_.set_disk_timeout({metrics_timeout_ms(config_), [this] { return signals_.received() != nullptr; }});
 }
 
 Saver::~Saver() {
-  run_.set_patience({metrics_patience_ms(config_)});  // signals are no longer handled
+  run_.set_disk_timeout({metrics_timeout_ms(config_)});  // signals are no longer handled
   abandoned_ = true;
-  if (pace_ != nullptr) pace_->hurry();
+  if (throttle_ != nullptr) throttle_->disable();
   if (prefault_.valid()) prefault_.wait();
   if (!under_way_.valid()) return;
   try {
@@ -205,7 +205,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   // Before the first step it is unknown what max_memory leaves for a copy.
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;
-  const EvalWeights judged(experiment_);  // evaluation and export of the checkpoint know no optimizer
+  const EvalWeights eval_weights(experiment_);  // evaluation and export of the checkpoint know no optimizer
   auto task = snapshot_state(eval_metrics, copy);
   saved_step_ = task->step();
   start(std::move(task), begin_ns, copy && async_);
@@ -258,7 +258,7 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
     drop_copies();
     console_.line("no memory for a copy of the state: saves are synchronous");
   }
-  if (copy && async_) options.pace = pace_for(snapshot.bytes());
+  if (copy && async_) options.throttle = make_throttle(snapshot.bytes());
   return std::make_unique<SaveTask>(std::move(snapshot), std::move(options), std::move(retention), std::move(full_disk),
                                     run_, clock_);
 }
@@ -290,7 +290,7 @@ void Saver::drop_copies() {
 }
 
 /// Null when there is no time to spare.
-std::shared_ptr<artifact::Throttle> Saver::pace_for(std::int64_t bytes) const {
+std::shared_ptr<artifact::Throttle> Saver::make_throttle(std::int64_t bytes) const {
   const std::int64_t work = 2 * bytes;  // bytes written, then read back
   const double seconds =
       std::min(save_throttle_.seconds_for_save(), static_cast<double>(work) / kPacedBytesPerSecondMin);
@@ -301,7 +301,7 @@ std::shared_ptr<artifact::Throttle> Saver::pace_for(std::int64_t bytes) const {
 /// The loop continues as soon as the state is no longer needed: when it is copied, or when it is written. A thread
 /// verifies, commits and rotates either way.
 void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool copied) {
-  pace_ = task->pace();
+  throttle_ = task->throttle();
   if (!copied) task->write();
   const double stall_seconds = seconds_since(begin_ns);
   under_way_ = core::run_async(
@@ -309,7 +309,7 @@ void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool co
         if (copied) task->write();
         Saved saved{task->commit(), 0, stall_seconds, 0};
         saved.seconds = seconds_since(begin_ns);
-        if (task->pace() != nullptr) saved.rest_seconds = task->pace()->rested_seconds();
+        if (task->throttle() != nullptr) saved.paused_seconds = task->throttle()->paused_seconds();
         record(*task, saved);
         return saved;
       },
@@ -322,7 +322,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
   data.set("bytes", Node::integer(task.bytes()));
   data.set("seconds", Node::floating(saved.seconds));
   data.set("stall_seconds", Node::floating(saved.stall_seconds));
-  data.set("rest_seconds", Node::floating(saved.rest_seconds));
+  data.set("rest_seconds", Node::floating(saved.paused_seconds));
   run_.artefact("checkpoint", task.step(), saved.path, Node::mapping());
   run_.event("checkpoint", task.step(), std::move(data));
   core::log_debug("committed step " + std::to_string(task.step()));
@@ -332,7 +332,7 @@ void Saver::note(const Saved& saved) {
   if (saved.path.empty()) return;
   last_checkpoint_ = saved.path;
   // The pauses of two writers add up: only half of them can safely be subtracted.
-  longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.rest_seconds / 2);
+  longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.paused_seconds / 2);
   console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training paused for " +
                 core::format_duration(saved.stall_seconds));
 }
@@ -343,7 +343,7 @@ void Saver::poll() {
 }
 
 void Saver::finish() {
-  if (pace_ != nullptr) pace_->hurry();
+  if (throttle_ != nullptr) throttle_->disable();
   if (under_way_.valid()) note(under_way_.get());
 }
 
@@ -358,7 +358,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
   experiment_.weight_average->reset();  // a checkpoint from before the section existed has none
-  const Node counters = checkpoint::load(checkpoint, state, found.held);
+  const Node counters = checkpoint::load(checkpoint, state, found.prefetched);
   EvalWeights::restore_trained(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
@@ -377,9 +377,9 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   Node data = Node::mapping();
   data.set("path", Node::string(checkpoint));
   data.set("seconds", Node::floating(found.verify_seconds + seconds_since(begin_ns)));
-  if (found.held != nullptr) {
-    data.set("read_seconds", Node::floating(found.held->seconds()));  // beside the building of model and data
-    found.held->release();
+  if (found.prefetched != nullptr) {
+    data.set("read_seconds", Node::floating(found.prefetched->seconds()));  // beside the building of model and data
+    found.prefetched->release();
   }
   run_.event("restore", saved_step_, std::move(data));
 }

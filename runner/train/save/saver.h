@@ -63,8 +63,8 @@ class Saver {
   void prepare();
   /// How a checkpoint was chosen to resume from.
   struct Found {
-    checkpoint::CheckpointPrefetch* held = nullptr;  ///< the prefetched part, released on return
-    double verify_seconds = 0;                       ///< seconds spent waiting for its verification, for the record
+    checkpoint::CheckpointPrefetch* prefetched = nullptr;  ///< the prefetched part, released on return
+    double verify_seconds = 0;  ///< seconds spent waiting for its verification, for the record
   };
   /// Restores a checkpoint folder: fills model, optimizer, schedule, callbacks, counters and RNG.
   void restore(const std::string& checkpoint, const Found& found);
@@ -100,7 +100,7 @@ class Saver {
   /// The thread's report when done.
   struct Saved {
     std::string path;
-    double seconds = 0, stall_seconds = 0, rest_seconds = 0;  ///< the seconds include pauses
+    double seconds = 0, stall_seconds = 0, paused_seconds = 0;  ///< the seconds include pauses
   };
 
   /// Whether this process saves on its host's disk in addition to rank 0, which saves on its own.
@@ -114,7 +114,7 @@ class Saver {
   void note(const Saved& saved);
   void record(const SaveTask& task, const Saved& saved);
   bool copies_fit(std::int64_t bytes) const;
-  std::shared_ptr<artifact::Throttle> pace_for(std::int64_t bytes) const;
+  std::shared_ptr<artifact::Throttle> make_throttle(std::int64_t bytes) const;
   double seconds_since(std::int64_t begin_ns) const;
 
   Experiment& experiment_;
@@ -135,7 +135,7 @@ class Saver {
 
   double longest_save_s_ = 0;  // without pauses
   SaveThrottle save_throttle_;
-  std::shared_ptr<artifact::Throttle> pace_;  // of the save under way; null when not throttled
+  std::shared_ptr<artifact::Throttle> throttle_;  // of the save under way; null when not throttled
   bool async_ = false;
   bool writes_ = false;  // whether this process writes checkpoints: rank 0, or the first of its host
   bool told_to_wait_ = false;

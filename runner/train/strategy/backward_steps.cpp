@@ -15,7 +15,7 @@ namespace runner::train {
 class BackwardSteps::Hook final : public torch::autograd::PostAccumulateGradHook {
  public:
   Hook(BackwardSteps& steps, std::size_t position) : steps_(steps), position_(position) {}
-  void operator()(const at::Tensor&) override { steps_.arrived(position_); }
+  void operator()(const at::Tensor&) override { steps_.mark_ready(position_); }
 
  private:
   BackwardSteps& steps_;
@@ -40,8 +40,8 @@ void BackwardSteps::measure(double scale) {
   scale_ = scale;
   coefficient_ = 1.0;
   norms_.assign(parameters_.size(), 0.0);
-  if (relay_ == nullptr) return;
-  relay_->begin([this](std::size_t position, at::Tensor gradient) {
+  if (reducer_ == nullptr) return;
+  reducer_->begin([this](std::size_t position, at::Tensor gradient) {
     parameters_[position].tensor.mutable_grad() = std::move(gradient);
     use(position);
   });
@@ -56,10 +56,10 @@ void BackwardSteps::move(double scale, double coefficient, bool with_norm) {
 
 double BackwardSteps::norm() const { return components::norm_of_parts(norms_, clip_.norm_type); }
 
-std::vector<bool> BackwardSteps::end_pass() { return relay_ != nullptr ? relay_->finish() : std::vector<bool>(); }
+std::vector<bool> BackwardSteps::end_pass() { return reducer_ != nullptr ? reducer_->finish() : std::vector<bool>(); }
 
-void BackwardSteps::arrived(std::size_t position) {
-  if (relay_ != nullptr) return relay_->arrived(position);
+void BackwardSteps::mark_ready(std::size_t position) {
+  if (reducer_ != nullptr) return reducer_->mark_ready(position);
   use(position);
 }
 

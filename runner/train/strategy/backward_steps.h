@@ -30,7 +30,7 @@ class BackwardSteps {
 
   /// With several processes: reduces gradients over the ranks before use. Null: uses this process's own. Must outlive
   /// this, or live until the next call.
-  void reduce_with(distributed::StreamingReducer* relay) { relay_ = relay; }
+  void reduce_with(distributed::StreamingReducer* reducer) { reducer_ = reducer; }
 
   /// The next backward pass only measures: multiplies each gradient by `scale`, then drops it.
   void measure(double scale);
@@ -46,13 +46,13 @@ class BackwardSteps {
  private:
   class Hook;
 
-  void arrived(std::size_t position);
+  void mark_ready(std::size_t position);
   void use(std::size_t position);
 
   components::optimizer::Optimizer& optimizer_;
   const components::NamedTensors& parameters_;
   const ClipOptions clip_;
-  distributed::StreamingReducer* relay_ = nullptr;
+  distributed::StreamingReducer* reducer_ = nullptr;
   bool moves_ = false, measures_ = false;
   double scale_ = 1.0, coefficient_ = 1.0;
   std::vector<double> norms_;  // by parameter, as for stored gradients; 0 without a gradient

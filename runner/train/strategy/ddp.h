@@ -18,7 +18,7 @@ class Ddp : public Single {
   void after_backward(const Pass& pass) override { exchange_.gradients().end_pass(pass.last); }
   RankNotes finish(const PassesEnd& end) override {
     RankNotes notes = exchange_.finish(end);
-    exchange_.share_statistics(end.others_after);
+    exchange_.sync_buffers(end.others_after);
     exchange_.gradients().check();
     return notes;
   }

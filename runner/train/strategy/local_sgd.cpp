@@ -13,19 +13,19 @@ LocalSgd::LocalSgd(distributed::ProcessGroup& ranks, const std::vector<component
     : ranks_(ranks), parameters_(parameters), steps_(steps) {}
 
 void LocalSgd::after_step(std::int64_t step) {
-  are_one_ = false;
+  in_sync_ = false;
   if (step % steps_ == 0) average();
 }
 
 void LocalSgd::average() {
-  if (are_one_) return;
+  if (in_sync_) return;
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> tensors;
   for (const auto& parameter : parameters_) {
     if (parameter.tensor.requires_grad()) tensors.push_back(parameter.tensor);
   }
   distributed::take_mean(ranks_, tensors, "weights");
-  are_one_ = true;
+  in_sync_ = true;
 }
 
 }  // namespace runner::train

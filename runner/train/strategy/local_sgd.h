@@ -26,13 +26,13 @@ class LocalSgd {
   /// Averages the weights now, unless no step was made since the last time. A collective.
   void average();
   /// Whether the weights of all ranks are the same.
-  bool are_one() const { return are_one_; }
+  bool in_sync() const { return in_sync_; }
 
  private:
   distributed::ProcessGroup& ranks_;
   const std::vector<components::NamedTensor>& parameters_;
   const std::int64_t steps_;
-  bool are_one_ = true;
+  bool in_sync_ = true;
 };
 
 }  // namespace runner::train

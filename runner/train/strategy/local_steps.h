@@ -18,7 +18,7 @@ class LocalSteps final : public Strategy {
         sgd_(*inputs.experiment.ranks, inputs.parameters, inputs.options.ddp.local_steps) {}
 
   void end_step(std::int64_t step) override { sgd_.after_step(step); }
-  bool weights_in_sync() const override { return sgd_.are_one(); }
+  bool weights_in_sync() const override { return sgd_.in_sync(); }
   void sync_weights() override { sgd_.average(); }
   std::vector<RankState> rank_states() override {
     std::vector<RankState> states = Strategy::rank_states();

@@ -25,7 +25,7 @@ RankExchange::RankExchange(const StrategyInputs& inputs, RankGradients::Use use)
   if (inputs.options.same_gpu_random && !device.is_cpu()) generators_.push_back(device);
   if (inputs.experiment.model->buffers().empty()) return;
   const auto of = inputs.options.ddp.broadcast_buffers ? BufferSync::Of::kFirst : BufferSync::Of::kAll;
-  statistics_ = std::make_unique<BufferSync>(*inputs.experiment.model, ranks_, of);
+  buffer_sync_ = std::make_unique<BufferSync>(*inputs.experiment.model, ranks_, of);
 }
 
 // The generator of the sample order never differs.
@@ -36,11 +36,11 @@ void RankExchange::sync_rng_states() {
 }
 
 void RankExchange::begin_step() {
-  if (statistics_ != nullptr) statistics_->begin();
+  if (buffer_sync_ != nullptr) buffer_sync_->begin();
 }
 
 void RankExchange::before_forward(const Pass& pass) {
-  if (statistics_ != nullptr) statistics_->skip_batches(pass.others_before);
+  if (buffer_sync_ != nullptr) buffer_sync_->skip_batches(pass.others_before);
 }
 
 // Also after a failed pass: the sums are useless then, but no rank is left waiting.
@@ -57,10 +57,10 @@ RankNotes RankExchange::finish(const PassesEnd& end) {
   return all;
 }
 
-void RankExchange::share_statistics(std::int64_t others_after) {
-  if (statistics_ == nullptr) return;
-  statistics_->skip_batches(others_after);
-  statistics_->finish();
+void RankExchange::sync_buffers(std::int64_t others_after) {
+  if (buffer_sync_ == nullptr) return;
+  buffer_sync_->skip_batches(others_after);
+  buffer_sync_->finish();
 }
 
 }  // namespace runner::train

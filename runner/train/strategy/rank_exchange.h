@@ -23,7 +23,7 @@ class RankExchange {
   /// The notes of all ranks; RunError on every rank if memory ran out on one.
   RankNotes finish(const PassesEnd& end);
   /// Not while gradients are in flight, which start earlier on a busier rank.
-  void share_statistics(std::int64_t others_after);
+  void sync_buffers(std::int64_t others_after);
   RankGradients& gradients() { return gradients_; }
   const RankGradients& gradients() const { return gradients_; }
 
@@ -31,7 +31,7 @@ class RankExchange {
   distributed::ProcessGroup& ranks_;
   std::vector<c10::Device> generators_;  // those to synchronize
   RankGradients gradients_;
-  std::unique_ptr<BufferSync> statistics_;  // null without running statistics
+  std::unique_ptr<BufferSync> buffer_sync_;  // null without running statistics
 };
 
 }  // namespace runner::train

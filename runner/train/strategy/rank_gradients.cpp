@@ -29,22 +29,22 @@ RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector
     : ranks_(ranks),
       parameters_(parameters),
       options_(options),
-      exchange_(distributed::make_exchange(ranks, options.exchange)) {
+      comm_hook_(distributed::make_comm_hook(ranks, options.comm_hook)) {
   if (options.local_steps > 0) return;
   const auto tensors = tensors_of(parameters);
   if (use == Use::kInPass) {
-    relay_ = std::make_unique<distributed::StreamingReducer>(*exchange_, tensors, options.bucket_bytes);
+    reducer_ = std::make_unique<distributed::StreamingReducer>(*comm_hook_, tensors, options.bucket_bytes);
   } else {
     buckets_ = std::make_unique<distributed::GradientBuckets>(
-        ranks, *exchange_, tensors, distributed::GradientBuckets::Options{options.bucket_bytes, notes});
+        ranks, *comm_hook_, tensors, distributed::GradientBuckets::Options{options.bucket_bytes, notes});
   }
 }
 
 RankGradients::~RankGradients() = default;
 
 double RankGradients::weight() const {
-  const bool exchanged = buckets_ != nullptr || relay_ != nullptr;
-  return !exchanged || exchange_->takes_mean() ? static_cast<double>(ranks_.size()) : 1.0;
+  const bool exchanged = buckets_ != nullptr || reducer_ != nullptr;
+  return !exchanged || comm_hook_->averages() ? static_cast<double>(ranks_.size()) : 1.0;
 }
 
 void RankGradients::begin_pass(bool last) {

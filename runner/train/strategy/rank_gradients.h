@@ -24,7 +24,7 @@ namespace runner::train {
 /// passes.
 class RankGradients {
  public:
-  enum class Use { kAfterPasses, kInPass };  ///< kInPass: each gradient as soon as it is complete, through relay()
+  enum class Use { kAfterPasses, kInPass };  ///< kInPass: each gradient as soon as it is complete, through reducer()
 
   /// `parameters` outlive this; `notes`: numbers that each rank sends with every step.
   RankGradients(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,
@@ -47,10 +47,10 @@ class RankGradients {
   void check_used(std::vector<bool> used);
 
   /// Null if gradients are used after the passes, or are not exchanged.
-  distributed::StreamingReducer* relay() { return relay_.get(); }
+  distributed::StreamingReducer* reducer() { return reducer_.get(); }
 
   /// State of the exchange on each rank; null if it has none.
-  core::Stateful* state() { return options_.exchange.has_state() ? exchange_.get() : nullptr; }
+  core::Stateful* state() { return options_.comm_hook.has_state() ? comm_hook_.get() : nullptr; }
 
  private:
   void begin_exchange();
@@ -61,12 +61,12 @@ class RankGradients {
   distributed::ProcessGroup& ranks_;
   const std::vector<components::NamedTensor>& parameters_;
   const DdpOptions options_;
-  std::unique_ptr<distributed::CommHook> exchange_;
-  std::unique_ptr<distributed::GradientBuckets> buckets_;  // for exchanged gradients: this one,
-  std::unique_ptr<distributed::StreamingReducer> relay_;   // or this one, which hands them on in the pass
-  std::int64_t exchanges_ = 0;                             // completed passes of this step
-  bool is_open_ = false;                                   // a pass is in progress
-  std::vector<bool> used_;                                 // by parameter, in the first step
+  std::unique_ptr<distributed::CommHook> comm_hook_;
+  std::unique_ptr<distributed::GradientBuckets> buckets_;   // for exchanged gradients: this one,
+  std::unique_ptr<distributed::StreamingReducer> reducer_;  // or this one, which hands them on in the pass
+  std::int64_t exchanges_ = 0;                              // completed passes of this step
+  bool is_open_ = false;                                    // a pass is in progress
+  std::vector<bool> used_;                                  // by parameter, in the first step
 };
 
 }  // namespace runner::train

@@ -14,7 +14,7 @@ StepInBackward::StepInBackward(const StrategyInputs& inputs)
       ranks_(inputs.experiment.ranks != nullptr ? std::make_unique<RankExchange>(inputs, RankGradients::Use::kInPass)
                                                 : nullptr),
       steps_(*inputs.experiment.optimizer, inputs.parameters, inputs.options.clip) {
-  if (ranks_ != nullptr) steps_.reduce_with(ranks_->gradients().relay());
+  if (ranks_ != nullptr) steps_.reduce_with(ranks_->gradients().reducer());
 }
 
 void StepInBackward::sync_rng_states() {
@@ -43,12 +43,12 @@ RankNotes StepInBackward::finish(const PassesEnd& end) {
   if (ranks_ == nullptr && end.out_of_memory) std::rethrow_exception(end.out_of_memory);
   RankNotes notes = ranks_ != nullptr ? ranks_->finish(end) : RankNotes();
   others_after_ = end.others_after;
-  if (norm_first_) share_statistics();
+  if (norm_first_) sync_buffers();
   return notes;
 }
 
-void StepInBackward::share_statistics() {
-  if (ranks_ != nullptr) ranks_->share_statistics(others_after_);
+void StepInBackward::sync_buffers() {
+  if (ranks_ != nullptr) ranks_->sync_buffers(others_after_);
 }
 
 bool StepInBackward::unscale(const GradScaler&) { return std::isfinite(norm()); }
@@ -71,7 +71,7 @@ void StepInBackward::update(const SecondPass& again, bool& began) {
   steps_.move(unscale_, coefficient_, measures_);
   again.backward();
   std::vector<bool> used = steps_.end_pass();
-  share_statistics();  // not before: the backward pass reads what the forward pass saved of them
+  sync_buffers();  // not before: the backward pass reads what the forward pass saved of them
   if (!used.empty()) ranks_->gradients().check_used(std::move(used));
 }
 

@@ -31,7 +31,7 @@ class StepInBackward : public GradientStrategy {
   void update(const SecondPass& again, bool& began) override;
 
  private:
-  void share_statistics();
+  void sync_buffers();
 
   const Experiment& experiment_;
   const StepperOptions& options_;

@@ -9,7 +9,7 @@
 #include "runner/core/json.h"
 #include "tests/components/callback/fake_run.h"
 #include "tests/components/data/building.h"
-#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/stub_model_torch.h"
 #include "tests/support/torch/tensors_torch.h"
 
 using components::NamedTensors;
@@ -19,7 +19,7 @@ namespace {
 
 /// What it wrote down after one step: `kind name data`, a line each.
 std::vector<std::string> looks(const std::string& callback, const NamedTensors& parameters, std::int64_t step) {
-  const auto model = tests::held_model(parameters);
+  const auto model = tests::stub_model(parameters);
   const auto built = tests::build_callback(callback);
   REQUIRE(built.callback != nullptr);
   tests::FakeRun run(*model);
@@ -56,7 +56,7 @@ TEST_CASE("only the steps and parameters that were asked for are looked at", "[c
 }
 
 TEST_CASE("a pattern that names no parameter is refused before the first step", "[callback][histograms]") {
-  const auto model = tests::held_model(two_parameters());
+  const auto model = tests::stub_model(two_parameters());
   const auto data = tests::good_data("{type: synthetic, num_samples: 4}");
   CHECK(tests::compatibility_errors("{type: histograms, include: ['*.bias', h.0]}", *model, *data) ==
         "callback.yaml:1:40: error: histograms.include has \"h.0\", but no parameter has that name\n"

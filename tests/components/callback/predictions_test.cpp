@@ -14,7 +14,7 @@
 #include "tests/components/data/building.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
-#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/stub_model_torch.h"
 #include "tests/support/torch/tensors_torch.h"
 
 using components::Dtype;
@@ -236,7 +236,7 @@ TEST_CASE("what cannot be looked at is refused at its place", "[callback][predic
         "callback.yaml:1:1: error: confusion_matrix needs an evaluated data set, but train is the only data set\n"
         "  hint: add a data set, such as data.val\n");
   const auto values = tests::good_data("{type: synthetic}");
-  CHECK(tests::compatibility_errors("{type: confusion_matrix}", *tests::held_model({}), *values) ==
+  CHECK(tests::compatibility_errors("{type: confusion_matrix}", *tests::stub_model({}), *values) ==
         "callback.yaml:1:1: error: confusion_matrix counts classes, but the data has none\n"
         "  hint: remove it, or use the callback predictions\n");
 }

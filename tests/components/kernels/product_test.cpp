@@ -14,9 +14,9 @@
 
 namespace {
 
+using components::matmul_float32;
+using components::matmul_into;
 using components::product;
-using components::product_in_float;
-using components::product_into;
 using components::kernels::Bf16;
 using components::kernels::product_kernel;
 
@@ -60,13 +60,13 @@ TEST_CASE("a product is the sum over the depth, whichever way its factors lie in
             const at::Tensor a = draw(c.rows, c.depth, a_turned, type), b = draw(c.depth, c.columns, b_turned, type);
             CHECK(product(a, b).scalar_type() == type);
             check_product(product(a, b), a, b);
-            check_product(product_in_float(a, b), a, b);
+            check_product(matmul_float32(a, b), a, b);
             // Into columns of a wider matrix, beside which nothing changes.
             const at::Tensor wide = at::randn({c.rows, c.columns + 3});
             const at::Tensor before = wide.clone(), part = wide.narrow(1, 1, c.columns);
-            product_into(part, a, b, false);
+            matmul_into(part, a, b, false);
             check_product(part, a, b);
-            product_into(part, a, b, true);
+            matmul_into(part, a, b, true);
             check_product(part, a, b, 2);
             CHECK(wide.narrow(1, 0, 1).equal(before.narrow(1, 0, 1)));
             CHECK(wide.narrow(1, c.columns + 1, 2).equal(before.narrow(1, c.columns + 1, 2)));
@@ -98,8 +98,8 @@ TEST_CASE("without a kernel LibTorch multiplies", "[kernels][product]") {
     const at::Tensor a = draw(64, 64, false, type), b = draw(64, 64, true, type), out = at::randn({64, 64});
     CHECK_FALSE(has_kernel(type));
     CHECK(product(a, b).equal(at::matmul(a, b)));
-    product_into(out, a, b, false);
-    product_into(out, a, b, true);
+    matmul_into(out, a, b, false);
+    matmul_into(out, a, b, true);
     check_product(out, a, b, 2);
   }
   components::kernels::pretend_no_product_kernel(false);

@@ -21,8 +21,8 @@
 #include "components/tensor/tensors.h"
 #include "tests/support/skip.h"
 
+using components::layer::can_use_winograd;
 using components::layer::fused_batch_norm;
-using components::layer::takes_winograd;
 using components::layer::winograd_conv2d;
 
 namespace {
@@ -149,7 +149,7 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
       const at::Tensor x = learns(images({c.samples, c.in, c.height, c.width}, images_type));
       const at::Tensor weight = learns(at::randn({c.out, c.in, 3, 3}).mul(0.05));
       const bool is_faster = !low || !components::kernels::has_amx_bf16();
-      REQUIRE(takes_winograd(x, weight) == is_faster);
+      REQUIRE(can_use_winograd(x, weight) == is_faster);
       if (!is_faster) continue;
       const at::Tensor dy = images({c.samples, c.out, c.height, c.width}, images_type);
       const at::Tensor y = winograd_conv2d(x, weight);
@@ -174,12 +174,12 @@ TEST_CASE("Winograd's convolution is taken where it knows the tensors, and may b
           "[layer][winograd][avx512]") {
   need_winograd(false);
   const at::Tensor x = images({1, 64, 4, 4}), weight = at::randn({64, 64, 3, 3});
-  CHECK(takes_winograd(x, weight));
-  CHECK_FALSE(takes_winograd(x.contiguous(), weight));
-  CHECK_FALSE(takes_winograd(x.to(at::kBFloat16), weight));
-  CHECK_FALSE(takes_winograd(x, at::randn({64, 64, 1, 1})));
-  CHECK_FALSE(takes_winograd(x, at::randn({60, 64, 3, 3})));
+  CHECK(can_use_winograd(x, weight));
+  CHECK_FALSE(can_use_winograd(x.contiguous(), weight));
+  CHECK_FALSE(can_use_winograd(x.to(at::kBFloat16), weight));
+  CHECK_FALSE(can_use_winograd(x, at::randn({64, 64, 1, 1})));
+  CHECK_FALSE(can_use_winograd(x, at::randn({60, 64, 3, 3})));
   components::set_fused_kernels(false);
-  CHECK_FALSE(takes_winograd(x, weight));
+  CHECK_FALSE(can_use_winograd(x, weight));
   components::set_fused_kernels(true);
 }

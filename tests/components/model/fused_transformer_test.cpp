@@ -37,7 +37,7 @@ struct Plain {
   ~Plain() { components::set_fused_kernels(true); }
 };
 
-/// SavedOutputs and attention as on a processor for which there are no kernels of our own.
+/// Matrix products and attention as on a processor without kernels of our own.
 struct LibTorchProducts {
   LibTorchProducts() { components::kernels::pretend_no_product_kernel(true); }
   ~LibTorchProducts() { components::kernels::pretend_no_product_kernel(false); }

@@ -89,10 +89,10 @@ TEST_CASE("a range of more values than can be counted out is drawn from as a who
     const PlainSpace space({d});
     const Point tried = {d.quantile(0.25)};
     const components::sampler::Parzen model(space, {0}, {&tried}, 1.0);
-    components::sampler::CounterRng draws(3, 0);
+    components::sampler::CounterRng rng(3, 0);
     for (int i = 0; i < 20; ++i) {
       Point drawn(1);
-      model.draw(draws, drawn);
+      model.draw(rng, drawn);
       CHECK(d.has(drawn[0]));
     }
   }

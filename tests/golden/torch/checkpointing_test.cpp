@@ -17,7 +17,7 @@
 #include "tests/golden/refused_sizes.h"
 #include "tests/support/golden.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/stub_model_torch.h"
 
 namespace {
 
@@ -39,7 +39,7 @@ runner::core::Result<std::int64_t> size_of(const Json& json) {
 
 /// The checkpoint of a model that holds these tensors; returns its folder.
 std::string save(const tests::TempDir& dir, NamedTensors tensors, std::vector<Tie> ties, std::int64_t shard_bytes_max) {
-  const auto model = tests::held_model(std::move(tensors), {}, std::move(ties));
+  const auto model = tests::stub_model(std::move(tensors), {}, std::move(ties));
   runner::checkpoint::TrainState state;
   state.model = model.get();
   state.counters = runner::core::Node::mapping();

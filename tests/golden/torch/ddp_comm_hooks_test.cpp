@@ -17,7 +17,7 @@
 
 namespace {
 
-using runner::distributed::ExchangeOptions;
+using runner::distributed::CommHookOptions;
 using runner::distributed::GradientBuckets;
 using runner::distributed::ProcessGroup;
 using tests::golden::Json;
@@ -28,9 +28,9 @@ using tests::golden::Json;
 /// multiplied twice, and what a step leaves out is in the next one.
 constexpr double kOrdersInFp16 = 8 * 0x1p-11, kOrdersInBf16 = 10 * 0x1p-8;
 
-ExchangeOptions options_of(const Json& input) {
-  using Hook = ExchangeOptions::Hook;
-  using Wrapper = ExchangeOptions::Wrapper;
+CommHookOptions options_of(const Json& input) {
+  using Hook = CommHookOptions::Hook;
+  using Wrapper = CommHookOptions::Wrapper;
   static const std::map<std::string, Hook> hooks = {{"no", Hook::kNone},
                                                     {"fp16", Hook::kFp16},
                                                     {"bf16", Hook::kBf16},
@@ -38,7 +38,7 @@ ExchangeOptions options_of(const Json& input) {
                                                     {"batched_power_sgd", Hook::kBatchedPowerSgd}};
   static const std::map<std::string, Wrapper> wrappers = {
       {"no", Wrapper::kNone}, {"fp16", Wrapper::kFp16}, {"bf16", Wrapper::kBf16}};
-  ExchangeOptions options;
+  CommHookOptions options;
   options.hook = hooks.at(input.at("hook"));
   options.wrapper = wrappers.at(input.at("wrapper"));
   const Json& state = input.at("options");
@@ -60,9 +60,9 @@ std::vector<std::vector<std::vector<double>>> gradients_of(const Json& input, Pr
   for (const Json& shape : input.at("shapes")) {
     parameters.push_back(at::zeros(shape.get<std::vector<std::int64_t>>()).set_requires_grad(true));
   }
-  const auto exchange = make_exchange(group, options_of(input));
+  const auto exchange = make_comm_hook(group, options_of(input));
   GradientBuckets buckets(group, *exchange, parameters, {});
-  const int parts = exchange->takes_mean() ? 1 : group.size();
+  const int parts = exchange->averages() ? 1 : group.size();
   std::vector<std::vector<std::vector<double>>> steps;
   for (const Json& step : input.at("grads")) {
     const Json& own = step.at(static_cast<std::size_t>(group.rank()));

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/support/process/postgres.h"
-#include "tests/support/process/swept.h"
+#include "tests/support/process/sweep_trials.h"
 
 namespace {
 
@@ -34,18 +34,18 @@ sweep:
 
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
-    const TestRun place(kRecipe);
-    REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-    return tests::trials_of(place);
+    const TestRun test(kRecipe);
+    REQUIRE(test.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+    return tests::trials_of(test);
   }();
   return list;
 }
 
-std::unique_ptr<Process> worker(const TestRun& place, std::vector<std::string> words,
+std::unique_ptr<Process> worker(const TestRun& test, std::vector<std::string> words,
                                 std::map<std::string, std::string> environment = {}) {
   words.insert(words.begin(), tests::roux_program());
   environment.merge(TestRun::environment());
-  return std::make_unique<Process>(words, environment, place.path().string());
+  return std::make_unique<Process>(words, environment, test.path().string());
 }
 
 }  // namespace
@@ -55,14 +55,14 @@ TEST_CASE("four workers on PostgreSQL end each trial once, whatever becomes of o
   tests::Postgres server;
   const auto expected = undisturbed();
   // Long enough for a worker of a machine that is busy.
-  const TestRun place(std::string(kRecipe) + "  worker_timeout: 15s\n  store: " + server.address() + "\n");
-  const auto first = worker(place, {"sweep", "run", "recipe.yaml"});
+  const TestRun test(std::string(kRecipe) + "  worker_timeout: 15s\n  store: " + server.address() + "\n");
+  const auto first = worker(test, {"sweep", "run", "recipe.yaml"});
   REQUIRE(first->wait_for("runs/sweeps/"));
   server.hold();  // so that there is something left for each of them
   const std::vector<std::string> work = {"sweep", "work", server.address()};
-  const auto killed = worker(place, work);
-  const auto second = worker(place, work);
-  const auto ahead = worker(place, work, {{"LD_PRELOAD", ROUX_BINARY_DIR "/lib/libskewed_clock.so"}});
+  const auto killed = worker(test, work);
+  const auto second = worker(test, work);
+  const auto ahead = worker(test, work, {{"LD_PRELOAD", ROUX_BINARY_DIR "/lib/libskewed_clock.so"}});
   for (Process* one : {killed.get(), second.get(), ahead.get()}) REQUIRE(one->wait_for("resuming sweep "));
   server.release();
   REQUIRE(killed->wait_for("trial "));
@@ -82,6 +82,6 @@ TEST_CASE("four workers on PostgreSQL end each trial once, whatever becomes of o
     INFO(one->output());
     CHECK(status == 0);
   }
-  tests::check_nothing_is_lost_or_doubled(place, expected, server.address());
-  CHECK(place.roux({"sweep", "show"}).output == place.roux({"sweep", "show", server.address()}).output);
+  tests::check_nothing_is_lost_or_doubled(test, expected, server.address());
+  CHECK(test.roux({"sweep", "show"}).output == test.roux({"sweep", "show", server.address()}).output);
 }

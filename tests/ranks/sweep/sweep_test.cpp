@@ -13,8 +13,8 @@
 #include "runner/core/json.h"
 #include "tests/support/disk/file_events.h"
 #include "tests/support/process/process.h"
-#include "tests/support/process/run_place.h"
-#include "tests/support/process/swept.h"
+#include "tests/support/process/sweep_trials.h"
+#include "tests/support/process/test_run.h"
 
 namespace {
 
@@ -38,9 +38,9 @@ sweep:
 
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
-    const tests::TestRun place(kRecipe);
-    REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-    return tests::trials_of(place);
+    const tests::TestRun test(kRecipe);
+    REQUIRE(test.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+    return tests::trials_of(test);
   }();
   return list;
 }
@@ -86,11 +86,11 @@ TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ra
     const bool parent = i % 3 != 1, training = i % 3 != 0;
     DYNAMIC_SECTION("killed after " << moment << " writes:" << (parent ? " parent" : "")
                                     << (training ? " training" : "")) {
-      const tests::TestRun place(kRecipe);
-      std::filesystem::create_directory(place.path() / "runs");
-      tests::FileEvents writes(place.path() / "runs");
-      tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
-                           place.path().string());
+      const tests::TestRun test(kRecipe);
+      std::filesystem::create_directory(test.path() / "runs");
+      tests::FileEvents writes(test.path() / "runs");
+      tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
+                           test.path().string());
       CHECK(writes.wait_for(moment));
       for (const pid_t origin : children_of(sweep.pid())) {
         for (const pid_t pid : children_of(origin)) {
@@ -99,60 +99,60 @@ TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ra
       }
       if (parent) sweep.send(SIGKILL);
       sweep.wait();
-      const bool has_begun = place.roux({"sweep", "show"}).status == 0;
-      const auto again = has_begun ? place.roux({"sweep", "resume"}) : place.roux({"sweep", "run", "recipe.yaml"});
+      const bool has_begun = test.roux({"sweep", "show"}).status == 0;
+      const auto again = has_begun ? test.roux({"sweep", "resume"}) : test.roux({"sweep", "run", "recipe.yaml"});
       INFO(sweep.output() << again.output);
       REQUIRE(again.status == 0);
-      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
+      tests::check_nothing_is_lost_or_doubled(test, undisturbed());
     }
   }
 }
 
 TEST_CASE("a sweep that was told to stop drains, and goes on", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
-  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
-                       place.path().string());
+  const tests::TestRun test(kRecipe);
+  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
+                       test.path().string());
   REQUIRE(sweep.wait_for("trial 1 "));
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
-  REQUIRE(place.roux({"sweep", "resume"}).status == 0);
-  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
+  REQUIRE(test.roux({"sweep", "resume"}).status == 0);
+  tests::check_nothing_is_lost_or_doubled(test, undisturbed());
 }
 
 TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
-  tests::Process first({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
-                       place.path().string());
+  const tests::TestRun test(kRecipe);
+  tests::Process first({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
+                       test.path().string());
   REQUIRE(first.wait_for("runs/sweeps/"));
-  const auto second = place.roux({"sweep", "resume"});
+  const auto second = test.roux({"sweep", "resume"});
   CHECK(second.status == 0);
   CHECK(first.wait() == 0);
-  tests::check_nothing_is_lost_or_doubled(place, undisturbed());  // random draws do not depend on who ends first
+  tests::check_nothing_is_lost_or_doubled(test, undisturbed());  // random draws do not depend on who ends first
 }
 
 TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
-  std::filesystem::create_directories(place.path() / "runs/sweeps/swept-1qj5pbzaez7.new");  // of one that was killed
+  const tests::TestRun test(kRecipe);
+  std::filesystem::create_directories(test.path() / "runs/sweeps/swept-1qj5pbzaez7.new");  // of one that was killed
   std::vector<std::unique_ptr<tests::Process>> workers;
   for (int i = 0; i < 3; ++i) {  // with more trials than they come to before they are ended
     workers.push_back(std::make_unique<tests::Process>(
         std::vector<std::string>{tests::roux_program(), "sweep", "run", "recipe.yaml", "--n-trials", "100000"},
-        place.environment(), place.path().string()));
+        test.environment(), test.path().string()));
   }
   for (const auto& worker : workers) CHECK(worker->wait_for("runs/sweeps/"));
-  const auto sweeps = std::filesystem::directory_iterator(place.path() / "runs" / "sweeps");
+  const auto sweeps = std::filesystem::directory_iterator(test.path() / "runs" / "sweeps");
   CHECK(std::distance(begin(sweeps), end(sweeps)) == 1);
 }
 
 TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
   for (const char* isolation : {"exec", "none"}) {
     DYNAMIC_SECTION(isolation) {
-      const tests::TestRun place(kRecipe);
+      const tests::TestRun test(kRecipe);
       const auto sweep =
-          place.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
+          test.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
       INFO(sweep.output);
       REQUIRE(sweep.status == 0);
-      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
+      tests::check_nothing_is_lost_or_doubled(test, undisturbed());
     }
   }
 }
@@ -160,9 +160,9 @@ TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][swe
 TEST_CASE("a sweep outlives the process that its trials are forked from, and each of them", "[ranks][sweep]") {
   for (const bool trial : {false, true}) {
     DYNAMIC_SECTION((trial ? "a trial" : "their origin") << " is killed") {
-      const tests::TestRun place(kRecipe);
-      tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
-                           place.path().string());
+      const tests::TestRun test(kRecipe);
+      tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
+                           test.path().string());
       REQUIRE(sweep.wait_for("trial 0 "));
       const std::vector<pid_t> origin = children_of(sweep.pid());
       REQUIRE(origin.size() == 1);
@@ -173,37 +173,37 @@ TEST_CASE("a sweep outlives the process that its trials are forked from, and eac
       kill(victim, SIGKILL);
       CHECK(sweep.wait() == 0);
       INFO(sweep.output());
-      tests::check_nothing_is_lost_or_doubled(place, undisturbed());
+      tests::check_nothing_is_lost_or_doubled(test, undisturbed());
     }
   }
 }
 
 TEST_CASE("trials are no worse for a program that cannot be started for them", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
-  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, place.environment(),
-                       place.path().string());
+  const tests::TestRun test(kRecipe);
+  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
+                       test.path().string());
   REQUIRE(sweep.wait_for("trial 1 "));
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
   // 300 MB of addresses are less than LibTorch's libraries take.
   tests::Process limited({"bash", "-c", "ulimit -v 300000 && exec \"$0\" sweep resume", tests::roux_program()},
-                         place.environment(), place.path().string());
+                         test.environment(), test.path().string());
   CHECK(limited.wait() == 1);
   INFO(limited.output());
   CHECK(limited.output().find("was stopped: the process that trials are forked from has ended: ") != std::string::npos);
-  REQUIRE(place.roux({"sweep", "resume"}).status == 0);
-  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
+  REQUIRE(test.roux({"sweep", "resume"}).status == 0);
+  tests::check_nothing_is_lost_or_doubled(test, undisturbed());
 }
 
 TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
+  const tests::TestRun test(kRecipe);
   tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=none"},
-                       place.environment(), place.path().string());
+                       test.environment(), test.path().string());
   REQUIRE(sweep.wait_for("trial 1 "));
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
-  REQUIRE(place.roux({"sweep", "resume"}).status == 0);
-  tests::check_nothing_is_lost_or_doubled(place, undisturbed());
+  REQUIRE(test.roux({"sweep", "resume"}).status == 0);
+  tests::check_nothing_is_lost_or_doubled(test, undisturbed());
 }
 
 TEST_CASE("the memory of a sweep does not grow with the trials that were trained", "[ranks][sweep]") {
@@ -227,10 +227,10 @@ sweep:
   environment["MALLOC_CONF"] = "thp:never,dirty_decay_ms:0,muzzy_decay_ms:0";
   for (const char* isolation : {"fork", "none"}) {
     DYNAMIC_SECTION("isolation " << isolation) {
-      const tests::TestRun place(kTiny);
+      const tests::TestRun test(kTiny);
       tests::Process sweep(
           {tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation},
-          environment, place.path().string());
+          environment, test.path().string());
       std::map<pid_t, std::int64_t> before;
       REQUIRE(sweep.wait_for("  " + std::to_string(kFirst) + " of "));
       std::vector<pid_t> processes = children_of(sweep.pid());  // what trials are forked from
@@ -248,12 +248,12 @@ sweep:
 }
 
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
+  const tests::TestRun test(kRecipe);
   const auto sweep = [&](std::vector<std::string> more) {
     std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",         "--new", "--sampler",
                                       "grid",  "--set", "sweep.n_trials=null", "--set", "~sweep.parameters"};
     words.insert(words.end(), more.begin(), more.end());
-    return place.roux(words);
+    return test.roux(words);
   };
   SECTION("a loss that is no number fails its trial alone") {
     const char* isolation = GENERATE("fork", "none");
@@ -278,14 +278,14 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
     CHECK(ended.status == 2);
     CHECK(ended.output.find("training.max_steps must be at least 1, got 0, in the variant training.max_steps=0") !=
           std::string::npos);
-    CHECK_FALSE(std::filesystem::exists(place.path() / "runs" / "sweeps"));
+    CHECK_FALSE(std::filesystem::exists(test.path() / "runs" / "sweeps"));
   }
 }
 
 TEST_CASE("what really goes wrong with a trial is classed, handled and told", "[ranks][sweep]") {
   // Of the first SGD keeps nothing, so that what fits once fits always; 4096 activations a sample are 330 MB a layer,
   // 100,000 x 100,000 weights 40 GB.
-  const tests::TestRun place(R"(run_name: faulty
+  const tests::TestRun test(R"(run_name: faulty
 model: {type: mlp, hidden: [8], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 20000}, val: {type: synthetic, task: regression, num_samples: 64}}
 loss: mse
@@ -297,7 +297,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
   const auto limited = [&](const std::string& more) {
     const std::string command = "ulimit -v 1400000 && exec \"$0\" sweep run recipe.yaml --new " + more;
     tests::Process process({"bash", "-c", command, tests::roux_program()}, tests::TestRun::environment(),
-                           place.path().string());
+                           test.path().string());
     const int status = process.wait();
     return tests::TestRun::Ended{status, process.output()};
   };
@@ -311,7 +311,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
           std::string::npos);
     CHECK(ended.output.find("trial 1 failed: the model's weights and their gradients alone take") != std::string::npos);
     CHECK(ended.output.find("3 of 3 done") != std::string::npos);
-    const auto shown = place.roux({"sweep", "show"});
+    const auto shown = test.roux({"sweep", "show"});
     CHECK(shown.output.find("1 failed") != std::string::npos);
     CHECK(shown.output.find("the model's weights and their gradients alone take") != std::string::npos);
   }
@@ -326,7 +326,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
 
 TEST_CASE("a trial that crashes each time is given up after its retries", "[ranks][sweep]") {
   // A file of more than 100 KB, which is the checkpoint of the wide one, ends its process by SIGXFSZ.
-  const tests::TestRun place(R"(run_name: crashing
+  const tests::TestRun test(R"(run_name: crashing
 model: {type: mlp, hidden: [8], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
 loss: mse
@@ -337,7 +337,7 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
 )");
   tests::Process process(
       {"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml", tests::roux_program()},
-      tests::TestRun::environment(), place.path().string());
+      tests::TestRun::environment(), test.path().string());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -365,16 +365,16 @@ TEST_CASE("a trial that was killed, or hangs, resumes from its checkpoint", "[ra
     return tests::trials_of(calm);
   }();
   const int signal = GENERATE(SIGKILL, SIGSEGV, SIGABRT, SIGSTOP);
-  const tests::TestRun place(kRecipe);
+  const tests::TestRun test(kRecipe);
   std::vector<std::string> command = words;
   command.insert(command.begin(), tests::roux_program());
-  tests::Process sweep(command, place.environment(), place.path().string());
+  tests::Process sweep(command, test.environment(), test.path().string());
   REQUIRE(sweep.wait_for("trial 0 "));
-  const auto owner = tests::owner_of_trial(place, "1");
+  const auto owner = tests::owner_of_trial(test, "1");
   if (owner) kill(static_cast<pid_t>(owner->pid), signal);
   CHECK(sweep.wait() == 0);
   INFO(sweep.output());
-  CHECK(tests::trials_of(place) == undisturbed);
+  CHECK(tests::trials_of(test) == undisturbed);
   // Where it was faster than the signal, all the other trials are no less to be there.
   const std::string again = signal == SIGSTOP ? "trial 1 restarts: no progress for 5.0 s"
                                               : "trial 1 restarts: ended by signal " + std::to_string(signal);
@@ -394,18 +394,18 @@ sweep:
   failures: {nan: stop}
   parameters: {data.train.path: {values: [here.csv, gone.csv]}, optimizer.lr: {values: [1.0e+30, 0.1]}}
 )";
-  const tests::TestRun place(recipe);
-  for (const char* file : {"here.csv", "gone.csv"}) place.write(file, "x,y\n1,2\n2,4\n3,6\n4,8\n");
-  const auto begun = place.roux({"sweep", "run", "recipe.yaml"});  // stopped by its first trial
+  const tests::TestRun test(recipe);
+  for (const char* file : {"here.csv", "gone.csv"}) test.write(file, "x,y\n1,2\n2,4\n3,6\n4,8\n");
+  const auto begun = test.roux({"sweep", "run", "recipe.yaml"});  // stopped by its first trial
   INFO(begun.output);
   REQUIRE(begun.status == 1);
-  std::filesystem::remove(place.path() / "gone.csv");
-  const auto ended = place.roux({"sweep", "resume"});
+  std::filesystem::remove(test.path() / "gone.csv");
+  const auto ended = test.roux({"sweep", "resume"});
   INFO(ended.output);
   CHECK(ended.status == 1);
   CHECK(ended.output.find("was stopped: trial 1 failed: ") != std::string::npos);
   CHECK(ended.output.find("gone.csv") != std::string::npos);
-  const auto rest = place.roux({"sweep", "resume"});
+  const auto rest = test.roux({"sweep", "resume"});
   INFO(rest.output);
   CHECK(rest.status == 0);
   CHECK(rest.output.find("3 of 3 done") != std::string::npos);
@@ -558,27 +558,27 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
 }
 
 TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go on", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
-  const auto begun = place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
+  const tests::TestRun test(kRecipe);
+  const auto begun = test.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
   INFO(begun.output);
   CHECK(begun.status == 0);
   CHECK(begun.output.find("no more trials are started: max_steps 100 is used up: 120") != std::string::npos);
   CHECK(begun.output.find("3 of 6 done") != std::string::npos);
-  const auto resumed = place.roux({"sweep", "resume"});
+  const auto resumed = test.roux({"sweep", "resume"});
   INFO(resumed.output);
   CHECK(resumed.status == 0);
   CHECK(resumed.output.find("no more trials are started: max_steps 100 is used up: 120") != std::string::npos);
-  CHECK(tests::trials_of(place).size() == 3);
-  CHECK(place.roux({"sweep", "show"}).output.find("ended: max_steps 100 is used up") != std::string::npos);
-  REQUIRE(place.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  CHECK(tests::trials_of(place) == undisturbed());
+  CHECK(tests::trials_of(test).size() == 3);
+  CHECK(test.roux({"sweep", "show"}).output.find("ended: max_steps 100 is used up") != std::string::npos);
+  REQUIRE(test.roux({"sweep", "run", "recipe.yaml"}).status == 0);
+  CHECK(tests::trials_of(test) == undisturbed());
 }
 
 TEST_CASE("only the best checkpoints of a sweep are kept", "[ranks][sweep]") {
-  const tests::TestRun place(kRecipe);
-  REQUIRE(place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.checkpoints.keep_best=2"}).status == 0);
+  const tests::TestRun test(kRecipe);
+  REQUIRE(test.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.checkpoints.keep_best=2"}).status == 0);
   int with_checkpoints = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(place.path() / "runs")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test.path() / "runs")) {
     const auto folder = entry.path() / "checkpoints";
     if (std::filesystem::is_directory(folder) && !std::filesystem::is_empty(folder)) ++with_checkpoints;
   }

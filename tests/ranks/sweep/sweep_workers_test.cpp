@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tests/support/process/postgres.h"
-#include "tests/support/process/swept.h"
+#include "tests/support/process/sweep_trials.h"
 
 namespace {
 
@@ -31,9 +31,9 @@ constexpr const char* kLongTrial = R"(  isolation: none
   parameters: {training.max_steps: {values: [100000000, 4]}}
 )";
 
-Process started(const TestRun& place, std::vector<std::string> words) {
+Process started(const TestRun& test, std::vector<std::string> words) {
   words.insert(words.begin(), tests::roux_program());
-  return Process(words, TestRun::environment(), place.path().string());
+  return Process(words, TestRun::environment(), test.path().string());
 }
 
 }  // namespace
@@ -50,10 +50,10 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   }();
   enum class Killed { kNobody, kFirst, kSecond };
   const Killed killed = GENERATE(Killed::kNobody, Killed::kFirst, Killed::kSecond);
-  const TestRun place(recipe);
-  Process first = started(place, {"sweep", "run", "recipe.yaml"});
+  const TestRun test(recipe);
+  Process first = started(test, {"sweep", "run", "recipe.yaml"});
   REQUIRE(first.wait_for("runs/sweeps/"));
-  Process second = started(place, {"sweep", "work", "last"});
+  Process second = started(test, {"sweep", "work", "last"});
   REQUIRE(second.wait_for("resuming sweep "));
   if (killed == Killed::kFirst && first.wait_for("trial 4 ")) first.send(SIGKILL);
   if (killed == Killed::kSecond && second.wait_for("trial ")) second.send(SIGKILL);
@@ -61,16 +61,16 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   INFO(first.output() << second.output());
   if (killed != Killed::kFirst) CHECK(first_status == 0);
   if (killed != Killed::kSecond) CHECK(second_status == 0);
-  tests::check_nothing_is_lost_or_doubled(place, undisturbed);
+  tests::check_nothing_is_lost_or_doubled(test, undisturbed);
 }
 
 TEST_CASE("a trial that takes its worker along is given up after its retries", "[ranks][sweep]") {
-  const TestRun place(std::string(kRecipe) + kLongTrial + "  failures: {max_retries: 1}\n");
+  const TestRun test(std::string(kRecipe) + kLongTrial + "  failures: {max_retries: 1}\n");
   for (const char* command : {"run", "resume"}) {
     const std::vector<std::string> more = {command == std::string("run") ? "recipe.yaml" : "last"};
-    Process sweep = started(place, {"sweep", command, more.front()});
+    Process sweep = started(test, {"sweep", command, more.front()});
     REQUIRE(sweep.wait_for("runs/sweeps/"));
-    const auto owner = tests::owner_of_trial(place, "0");
+    const auto owner = tests::owner_of_trial(test, "0");
     REQUIRE(owner.has_value());
     CHECK(owner->pid == sweep.pid());
     sweep.send(SIGSEGV);
@@ -79,7 +79,7 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
     const bool again = sweep.output().find("trial 0 restarts: ended by signal 11") != std::string::npos;
     CHECK(again == (command == std::string("resume")));
   }
-  const auto ended = place.roux({"sweep", "resume"});
+  const auto ended = test.roux({"sweep", "resume"});
   INFO(ended.output);
   CHECK(ended.status == 0);
   CHECK(ended.output.find("trial 0 failed: ended by signal 11") != std::string::npos);
@@ -87,10 +87,10 @@ TEST_CASE("a trial that takes its worker along is given up after its retries", "
 }
 
 TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][sweep]") {
-  const TestRun place(std::string(kRecipe) + kLongTrial);
-  Process sweep = started(place, {"sweep", "run", "recipe.yaml"});
+  const TestRun test(std::string(kRecipe) + kLongTrial);
+  Process sweep = started(test, {"sweep", "run", "recipe.yaml"});
   REQUIRE(sweep.wait_for("runs/sweeps/"));
-  REQUIRE(tests::owner_of_trial(place, "0").has_value());
+  REQUIRE(tests::owner_of_trial(test, "0").has_value());
   sweep.send(SIGINT);
   CHECK(sweep.wait() == 75);
   CHECK(sweep.output().find("saving the running trials") != std::string::npos);
@@ -98,11 +98,11 @@ TEST_CASE("a worker is heard while a trial trains in its own process", "[ranks][
 
 TEST_CASE("a sweep is not removed while a worker of another machine is at it", "[ranks][sweep][postgres]") {
   tests::Postgres server;
-  const TestRun place(std::string(kRecipe) + kLongTrial + "  store: " + server.address() + "\n");
+  const TestRun test(std::string(kRecipe) + kLongTrial + "  store: " + server.address() + "\n");
   const TestRun other("");
-  Process worker = started(place, {"sweep", "run", "recipe.yaml"});
+  Process worker = started(test, {"sweep", "run", "recipe.yaml"});
   REQUIRE(worker.wait_for("runs/sweeps/"));
-  REQUIRE(tests::owner_of_trial(place, "0").has_value());
+  REQUIRE(tests::owner_of_trial(test, "0").has_value());
   REQUIRE(other.roux({"sweep", "show", server.address()}).status == 0);
   CHECK(other.roux({"sweep", "list"}).output.find(" running ") != std::string::npos);
   const auto refused = other.roux({"sweep", "rm", "swept", "--yes"});
@@ -123,15 +123,15 @@ TEST_CASE("a population wants one folder for all of its workers", "[ranks][sweep
   population: {size: 2, interval: 10}
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
-  const TestRun place(recipe), other(recipe);
+  const TestRun test(recipe), other(recipe);
   // The first generation, and then whoever runs the sweep without the limit goes on.
-  REQUIRE(place.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=20"}).status == 0);
+  REQUIRE(test.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=20"}).status == 0);
   const auto elsewhere = other.roux({"sweep", "run", "recipe.yaml"});
   INFO(elsewhere.output);
   CHECK(elsewhere.status == 1);
   CHECK(elsewhere.output.find("trial 2 resumes from a checkpoint of trial ") != std::string::npos);
   CHECK(elsewhere.output.find("workers of a population need a shared output_dir") != std::string::npos);
-  const auto here = place.roux({"sweep", "work", server.address()});
+  const auto here = test.roux({"sweep", "work", server.address()});
   INFO(here.output);
   CHECK(here.status == 0);
   CHECK(here.output.find("8 of 8 done") != std::string::npos);

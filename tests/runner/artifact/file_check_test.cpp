@@ -16,12 +16,12 @@ namespace {
 using tests::TempDir;
 
 /// Hands out rooms of the given sizes, round and round.
-struct Rooms final : FileKeeper {
+struct Rooms final : FileSink {
   std::string bytes;
   std::vector<std::int64_t> sizes;
   std::size_t asked = 0;
   std::int64_t at = 0;
-  std::span<char> room_for(std::int64_t left) override {
+  std::span<char> buffer_for(std::int64_t left) override {
     const std::int64_t size = std::min(left, sizes[asked++ % sizes.size()]);
     const std::span<char> room(bytes.data() + at, static_cast<std::size_t>(size));
     at += size;
@@ -49,7 +49,7 @@ TEST_CASE("what is kept of a file is its bytes, wherever they go", "[artifact][f
     Rooms rooms;
     rooms.bytes.resize(content.size());
     rooms.sizes = sizes;
-    CHECK(keep_file(dir / "file", entry, rooms).ok());
+    CHECK(read_verified(dir / "file", entry, rooms).ok());
     CHECK((rooms.bytes == content));  // not printed: 3 MB
   }
 }
@@ -71,7 +71,7 @@ TEST_CASE("keeping a file refuses what verifying it refuses, in the same words",
     Rooms rooms;
     rooms.bytes.resize(content.size());
     rooms.sizes = {100};
-    const core::Result<void> kept = keep_file(dir / "file", entry, rooms);
+    const core::Result<void> kept = read_verified(dir / "file", entry, rooms);
     const core::Result<void> verified = verify_file(dir / "file", entry);
     REQUIRE_FALSE(kept.ok());
     REQUIRE_FALSE(verified.ok());
@@ -79,7 +79,7 @@ TEST_CASE("keeping a file refuses what verifying it refuses, in the same words",
   }
   std::filesystem::remove(dir / "file");
   Rooms rooms;
-  CHECK(keep_file(dir / "file", entry, rooms).failure().message == dir / "file" + " is missing");
+  CHECK(read_verified(dir / "file", entry, rooms).failure().message == dir / "file" + " is missing");
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ TEST_CASE("a probe leaves nothing, whatever the disk says to it", "[artifact][pr
     FaultyIo io(stash.path(), FaultyIo::Fault::kDiskError, call);
     const core::Result<void> probed = attempt([&] { probe_folder(dir.path(), 1 << 20, io); });
     CAPTURE(call);
-    CHECK(probed.ok() != io.struck());
-    if (io.struck()) {
+    CHECK(probed.ok() != io.injected());
+    if (io.injected()) {
       ++refused;
       CHECK(probed.failure().exit_code == core::kExitResumable);
       CHECK(probed.failure().message.find(dir.path()) != std::string::npos);

@@ -15,25 +15,25 @@ namespace {
 using tests::TempDir;
 
 Provenance example() {
-  Provenance capsule;
-  capsule.version = "0.1.0";
-  capsule.source = "0123456789abcdef";
-  capsule.libtorch = "2.11.0";
-  capsule.cpu = "a processor";
-  capsule.cpu_capability = "AVX2";
-  capsule.threads = 2;
-  capsule.total_steps = 60;
-  capsule.environment = {{"OMP_NUM_THREADS", "2"}};
-  capsule.folder = "/somewhere";
-  capsule.recipe = "recipe.yaml";
-  capsule.command_line = {"roux", "run", "recipe.yaml"};
-  capsule.data = {{"train", "corpus.txt", 9, 1'700'000'000'000'000'000, "xxh128:aa"}};
-  capsule.build = "Release, GNU 12.2.0";
-  capsule.host = "a-host";
-  capsule.cores = 2;
-  capsule.memory_bytes = 4'000'000'000;
-  capsule.code = GitState{}.to_node();
-  return capsule;
+  Provenance provenance;
+  provenance.version = "0.1.0";
+  provenance.source = "0123456789abcdef";
+  provenance.libtorch = "2.11.0";
+  provenance.cpu = "a processor";
+  provenance.cpu_capability = "AVX2";
+  provenance.threads = 2;
+  provenance.total_steps = 60;
+  provenance.environment = {{"OMP_NUM_THREADS", "2"}};
+  provenance.folder = "/somewhere";
+  provenance.recipe = "recipe.yaml";
+  provenance.command_line = {"roux", "run", "recipe.yaml"};
+  provenance.data = {{"train", "corpus.txt", 9, 1'700'000'000'000'000'000, "xxh128:aa"}};
+  provenance.build = "Release, GNU 12.2.0";
+  provenance.host = "a-host";
+  provenance.cores = 2;
+  provenance.memory_bytes = 4'000'000'000;
+  provenance.code = GitState{}.to_node();
+  return provenance;
 }
 
 void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
@@ -165,7 +165,7 @@ TEST_CASE("a data file is known by its content", "[artifact][capsule]") {
   const DataFile read = read_data_file("train", dir / "a").value();
   CHECK(read.bytes == 3);
   CHECK(read.checksum == "xxh128:06b05ab6733a618578af5f94892f3950");  // `printf abc | xxhsum -H2`
-  CHECK(look_at_data_file("train", dir / "a").value().checksum.empty());
+  CHECK(stat_data_file("train", dir / "a").value().checksum.empty());
   const std::atomic<bool> stop = true;
   CHECK(read_data_file("train", dir / "a", &stop).value().checksum.empty());
   CHECK(!read_data_file("train", dir / "missing"));

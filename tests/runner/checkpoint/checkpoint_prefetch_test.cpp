@@ -12,7 +12,7 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/state_section.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/stub_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -36,7 +36,7 @@ struct Moments final : core::Stateful {
 };
 
 std::unique_ptr<components::model::Model> new_model() {
-  return tests::held_model({{"a.weight", at::randn({30, 7})}, {"b.weight", at::randn({1000, 9})}},
+  return tests::stub_model({{"a.weight", at::randn({30, 7})}, {"b.weight", at::randn({1000, 9})}},
                            {{"b.mean", at::randn({9}, at::kDouble)}}, {});
 }
 
@@ -78,7 +78,7 @@ TEST_CASE("a held checkpoint is loaded from what was verified, its files are not
       const std::string path = saved_in(dir, *saved, moments, shard_bytes_max);
       const auto held = CheckpointPrefetch::begin(path, kPlenty);
       REQUIRE(held != nullptr);
-      REQUIRE(held->verdict().ok());
+      REQUIRE(held->verification().ok());
       for (const auto& entry : fs::directory_iterator(path)) {
         if (entry.path().extension() == ".safetensors") std::ofstream(entry.path()) << "other bytes by now";
       }
@@ -133,14 +133,14 @@ TEST_CASE("the verdict on a held checkpoint is that of verification", "[checkpoi
     const CheckpointPrefetch held(path);
     const auto expected = artifact::verify_checkpoint(path);
     REQUIRE_FALSE(expected.ok());
-    REQUIRE_FALSE(held.verdict().ok());
-    CHECK(held.verdict().failure().message == expected.failure().message);
+    REQUIRE_FALSE(held.verification().ok());
+    CHECK(held.verification().failure().message == expected.failure().message);
     flip(file, c.at);
   }
   fs::rename(path + "/model.safetensors", path + "/elsewhere");
   const CheckpointPrefetch held(path);
-  REQUIRE_FALSE(held.verdict().ok());
-  CHECK(held.verdict().failure().message == artifact::verify_checkpoint(path).failure().message);
+  REQUIRE_FALSE(held.verification().ok());
+  CHECK(held.verification().failure().message == artifact::verify_checkpoint(path).failure().message);
 }
 
 TEST_CASE("what is too large to be held twice, or is no checkpoint, is not held", "[checkpoint][held_files]") {

@@ -17,7 +17,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/stub_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -34,7 +34,7 @@ using tests::TempDir;
 /// Two layers; the head shares the embedding's storage. Every call draws other weights.
 std::unique_ptr<Model> small_model() {
   const at::Tensor embedding = at::randn({10, 4}).requires_grad_();
-  return tests::held_model({{"wte.weight", embedding}, {"h.weight", at::randn({4, 4}).requires_grad_()}},
+  return tests::stub_model({{"wte.weight", embedding}, {"h.weight", at::randn({4, 4}).requires_grad_()}},
                            {{"h.mean", at::randn({4})}}, {{"head.weight", "wte.weight"}});
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("a tied parameter is saved once, and its other name is on record", "[c
 
 TEST_CASE("a model that does not fit is told all of it and stays as it was", "[checkpoint]") {
   const TempDir dir;
-  const auto saved = tests::held_model({{"a", at::ones({2, 3})},
+  const auto saved = tests::stub_model({{"a", at::ones({2, 3})},
                                         {"b", at::ones({4})},
                                         {"c", at::ones({1})},
                                         {"d", at::ones({1})},
@@ -173,7 +173,7 @@ TEST_CASE("a model that does not fit is told all of it and stays as it was", "[c
   const std::string path = save({saved.get(), {}, Node::mapping()}, options_for(dir));
   const at::Tensor a = at::zeros({2, 3}), e = at::zeros({1}, at::kHalf);
   const auto other =
-      tests::held_model({{"a", a}, {"b", at::zeros({5})}, {"e", e}, {"x", at::zeros({1})}, {"y", at::zeros({1})}});
+      tests::stub_model({{"a", a}, {"b", at::zeros({5})}, {"e", e}, {"x", at::zeros({1})}, {"y", at::zeros({1})}});
   const std::string expected = path +
                                "/model.safetensors does not fit the model: it lacks x, y; the model has no c, d; "
                                "b is [4] there and [5] in the model";
@@ -187,7 +187,7 @@ TEST_CASE("weights alone come from a folder or a file, from other types and othe
           "[checkpoint]") {
   const TempDir dir;
   const auto saved =
-      tests::held_model({{"head.weight", at::ones({10, 4}).to(at::kBFloat16)}, {"h.weight", at::ones({4, 4})}},
+      tests::stub_model({{"head.weight", at::ones({10, 4}).to(at::kBFloat16)}, {"h.weight", at::ones({4, 4})}},
                         {{"h.mean", at::ones({4})}});
   const std::string path = save({saved.get(), {}, Node::mapping()}, options_for(dir));
   for (const std::string& source : {path, path + "/model.safetensors"}) {
@@ -256,7 +256,7 @@ TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
 
 TEST_CASE("the estimate covers what is written, and not much more", "[checkpoint]") {
   const TempDir dir;
-  const auto model = tests::held_model({{"w", at::randn({1000, 1000})}, {"b", at::randn({1000})}});
+  const auto model = tests::stub_model({{"w", at::randn({1000, 1000})}, {"b", at::randn({1000})}});
   Part adam;
   for (const char* name : {"m.w", "v.w"}) adam.tensors.push_back({name, at::randn({1000, 1000})});
   for (const char* name : {"m.b", "v.b"}) adam.tensors.push_back({name, at::randn({1000})});

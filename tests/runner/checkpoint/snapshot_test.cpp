@@ -11,7 +11,7 @@
 
 #include "components/tensor/tensors.h"
 #include "tests/support/temp_dir.h"
-#include "tests/support/torch/held_model_torch.h"
+#include "tests/support/torch/stub_model_torch.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -25,7 +25,7 @@ using tests::TempDir;
 
 /// Large enough for direct writes and for several pieces of the copy; one tensor lies column by column.
 std::unique_ptr<Model> model_of(std::int64_t rows) {
-  return tests::held_model({{"a", at::randn({rows, 1000})}, {"b", at::randn({7})}, {"c", at::randn({500, 600}).t()}},
+  return tests::stub_model({{"a", at::randn({rows, 1000})}, {"b", at::randn({7})}, {"c", at::randn({500, 600}).t()}},
                            {{"mean", at::randn({3})}});
 }
 

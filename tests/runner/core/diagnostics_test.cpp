@@ -16,7 +16,7 @@ TEST_CASE("a diagnostic shows place, line, carets and the hint", "[core][diagnos
   struct Case {
     const char* name;
     std::string text;
-    Location place;
+    Location location;
     const char* expected;
   };
   const Case cases[] = {
@@ -45,9 +45,9 @@ TEST_CASE("a diagnostic shows place, line, carets and the hint", "[core][diagnos
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
-      Location place = c.place;
-      place.source = source("r.yaml", c.text);
-      CHECK(render(Diagnostic{Severity::kError, place, "wrong", "mend it"}) == c.expected);
+      Location location = c.location;
+      location.source = source("r.yaml", c.text);
+      CHECK(render(Diagnostic{Severity::kError, location, "wrong", "mend it"}) == c.expected);
     }
   }
 }
@@ -58,10 +58,10 @@ TEST_CASE("a diagnostic speaks to no terminal, whatever it quotes", "[core][diag
 }
 
 TEST_CASE("a long line is cut around the caret", "[core][diagnostics]") {
-  const Location place{source("r.yaml", std::string(500, 'x') + "Y" + std::string(500, 'z')), 1, 501, 1};
+  const Location location{source("r.yaml", std::string(500, 'x') + "Y" + std::string(500, 'z')), 1, 501, 1};
   const std::string expected = "r.yaml:1:501: error: wrong\n    1 | ..." + std::string(33, 'x') + "Y" +
                                std::string(66, 'z') + "...\n      | " + std::string(36, ' ') + "^\n";
-  CHECK(render(Diagnostic{Severity::kError, place, "wrong", ""}) == expected);
+  CHECK(render(Diagnostic{Severity::kError, location, "wrong", ""}) == expected);
 }
 
 TEST_CASE("diagnostics come in the order of the text, each once, files as they appeared", "[core][diagnostics]") {

@@ -48,7 +48,7 @@ TEST_CASE("who watches over a training in his process is heard, whatever that ma
   const tests::TempDir dir;
   {
     const Caught caught;
-    const core::OwnLog own;
+    const core::ThreadLog own;
     std::thread training([&dir] {
       core::configure_log({.level = core::LogLevel::kError});
       core::set_log_file(dir / "rank-0.log");

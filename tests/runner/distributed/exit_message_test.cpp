@@ -50,12 +50,12 @@ TEST_CASE("a rank whose collective is too short says where it and the others are
 }
 
 TEST_CASE("one of two ranks", "[.one_of_two]") {
-  runner::core::RankInfo place;
-  place.rank = place.local_rank = number("RANK");
-  place.size = place.local_size = 2;
-  place.master_port = static_cast<std::uint16_t>(number("MASTER_PORT"));
+  runner::core::RankInfo info;
+  info.rank = info.local_rank = number("RANK");
+  info.size = info.local_size = 2;
+  info.master_port = static_cast<std::uint16_t>(number("MASTER_PORT"));
   try {
-    const auto group = runner::distributed::init_process_group(place, {60});
+    const auto group = runner::distributed::init_process_group(info, {60});
     group->all_gather("here", "greetings");
     group->begin_all_reduce(at::zeros({number("NUMBERS")}), "weights")->wait();
     group->begin_all_reduce(at::zeros({1}), "what comes after")->wait();

@@ -16,7 +16,7 @@
 namespace {
 
 using runner::distributed::GradientBuckets;
-using runner::distributed::make_exchange;
+using runner::distributed::make_comm_hook;
 using runner::distributed::ProcessGroup;
 
 struct Parameters {
@@ -49,7 +49,7 @@ TEST_CASE("gradients are sums over ranks, however many passes each of them makes
   int right = 0;
   tests::run_ranks({kRanks}, [&](ProcessGroup& group) {
     const Parameters parameters;
-    const auto exchange = make_exchange(group, {});
+    const auto exchange = make_comm_hook(group, {});
     GradientBuckets buckets(group, *exchange, parameters.all(), {bucket_bytes, 1});
     for (int step = 1; step <= 3; ++step) {
       for (at::Tensor parameter : parameters.all()) parameter.mutable_grad().reset();
@@ -79,7 +79,7 @@ TEST_CASE("notes of each rank arrive to the last bit", "[distributed][buckets]")
   std::vector<std::vector<std::vector<double>>> seen;
   tests::run_ranks({2}, [&](ProcessGroup& group) {
     const Parameters parameters;
-    const auto exchange = make_exchange(group, {});
+    const auto exchange = make_comm_hook(group, {});
     GradientBuckets buckets(group, *exchange, parameters.all(), {1 << 20, notes.size()});
     buckets.begin();
     std::vector<double> mine = notes;
@@ -105,7 +105,7 @@ TEST_CASE("buckets are cut from the last parameter on", "[distributed][buckets]"
   static constexpr Case cases[] = {{25 << 20, 1}, {16384, 2}, {16384 + 64, 2}, {640, 2}, {639, 3}, {1, 4}};
   tests::run_ranks({1}, [&](ProcessGroup& group) {
     const Parameters parameters;
-    const auto exchange = make_exchange(group, {});
+    const auto exchange = make_comm_hook(group, {});
     for (const Case& c : cases) {
       INFO(c.bytes);
       CHECK(GradientBuckets(group, *exchange, parameters.all(), {c.bytes, 0}).buckets() == c.buckets);

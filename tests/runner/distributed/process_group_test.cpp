@@ -48,12 +48,12 @@ TEST_CASE("a rank with nothing to do leaves only when the others have come in", 
 
 TEST_CASE("a port at which no store answers is told", "[distributed]") {
   const runner::core::ListeningSocket silent;
-  runner::core::RankInfo place;
-  place.rank = 1;
-  place.size = 2;
-  place.master_port = silent.port();
+  runner::core::RankInfo info;
+  info.rank = 1;
+  info.size = 2;
+  info.master_port = silent.port();
   try {
-    runner::distributed::init_process_group(place, {.timeout_s = 0.5});
+    runner::distributed::init_process_group(info, {.timeout_s = 0.5});
     FAIL("there was no rank to meet");
   } catch (const runner::core::RunError& error) {
     CHECK(error.what() == "rank 1 cannot reach the rendezvous store at 127.0.0.1:" + std::to_string(silent.port()) +
@@ -145,12 +145,12 @@ TEST_CASE("a broadcast of another length is refused by who would get it", "[dist
 
 TEST_CASE("ranks that do not come are named", "[distributed]") {
   runner::core::ListeningSocket free;
-  runner::core::RankInfo place;
-  place.size = 3;
-  place.hosts_store = true;
-  place.master_port = 0;
+  runner::core::RankInfo info;
+  info.size = 3;
+  info.hosts_store = true;
+  info.master_port = 0;
   try {
-    runner::distributed::init_process_group(place, {3.0});
+    runner::distributed::init_process_group(info, {3.0});
     FAIL("no other rank is there");
   } catch (const runner::core::RunError& error) {
     INFO(error.what());

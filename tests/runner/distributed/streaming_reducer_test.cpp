@@ -12,7 +12,7 @@
 
 namespace {
 
-using runner::distributed::ExchangeOptions;
+using runner::distributed::CommHookOptions;
 using runner::distributed::ProcessGroup;
 using runner::distributed::StreamingReducer;
 
@@ -20,8 +20,8 @@ using runner::distributed::StreamingReducer;
 
 TEST_CASE("a relay hands each gradient on once it is that of all ranks", "[distributed][relay]") {
   const std::int64_t bucket_bytes = GENERATE(1, 1000, 25 << 20);
-  ExchangeOptions options;
-  options.hook = GENERATE(ExchangeOptions::Hook::kNone, ExchangeOptions::Hook::kBf16);
+  CommHookOptions options;
+  options.hook = GENERATE(CommHookOptions::Hook::kNone, CommHookOptions::Hook::kBf16);
   CAPTURE(bucket_bytes, static_cast<int>(options.hook));
   constexpr int kRanks = 3;
   std::atomic<int> right = 0;
@@ -30,13 +30,13 @@ TEST_CASE("a relay hands each gradient on once it is that of all ranks", "[distr
     const std::vector<at::Tensor> parameters = {at::ones({40, 3}).set_requires_grad(true), at::ones({5}),
                                                 at::ones({2}).set_requires_grad(true),
                                                 at::ones({64, 64}, at::kBFloat16).t().set_requires_grad(true)};
-    const auto exchange = make_exchange(group, options);
-    StreamingReducer relay(*exchange, parameters, bucket_bytes);
-    const double sum = exchange->takes_mean() ? 1.0 : 3.0;
+    const auto exchange = make_comm_hook(group, options);
+    StreamingReducer reducer(*exchange, parameters, bucket_bytes);
+    const double sum = exchange->averages() ? 1.0 : 3.0;
     for (int pass = 1; pass <= 2; ++pass) {
       std::map<std::size_t, at::Tensor> received;
       int times = 0;
-      relay.begin([&](std::size_t parameter, at::Tensor gradient) {
+      reducer.begin([&](std::size_t parameter, at::Tensor gradient) {
         ++times;
         received[parameter] = gradient.clone();
       });
@@ -44,10 +44,10 @@ TEST_CASE("a relay hands each gradient on once it is that of all ranks", "[distr
         if (group.rank() == 0) continue;
         at::Tensor gradient = at::full_like(parameters[place], pass * group.rank());
         at::Tensor(parameters[place]).mutable_grad() = gradient;
-        relay.arrived(place);
+        reducer.mark_ready(place);
         if (!parameters[place].grad().defined()) ++right;
       }
-      const std::vector<bool> used = relay.finish();
+      const std::vector<bool> used = reducer.finish();
       if (used == std::vector<bool>{true, false, false, true} && times == 2) ++right;
       for (const std::size_t place : {0U, 3U}) {
         if (at::equal(received[place], at::full_like(parameters[place], pass * sum))) ++right;

@@ -30,16 +30,16 @@ TEST_CASE("a step of Slurm over two nodes meets at the first of them", "[launch]
   const auto started = rank_of_launcher({}).value();
   REQUIRE(started.has_value());
   CHECK(started->launcher == "srun");
-  CHECK(started->place.rank == 2);
-  CHECK(started->place.size == 3);
-  CHECK(started->place.local_rank == 0);
-  CHECK(started->place.local_size == 1);
-  CHECK(started->place.master_addr == "gpu03");
-  CHECK(started->place.master_port >= 20'000);
-  CHECK(started->place.master_port < 30'000);
-  CHECK_FALSE(started->place.hosts_store);
-  CHECK(rank_of_launcher({"10.0.0.1", 1234}).value()->place.master_addr == "10.0.0.1");
-  CHECK(rank_of_launcher({"10.0.0.1", 1234}).value()->place.master_port == 1234);
+  CHECK(started->info.rank == 2);
+  CHECK(started->info.size == 3);
+  CHECK(started->info.local_rank == 0);
+  CHECK(started->info.local_size == 1);
+  CHECK(started->info.master_addr == "gpu03");
+  CHECK(started->info.master_port >= 20'000);
+  CHECK(started->info.master_port < 30'000);
+  CHECK_FALSE(started->info.hosts_store);
+  CHECK(rank_of_launcher({"10.0.0.1", 1234}).value()->info.master_addr == "10.0.0.1");
+  CHECK(rank_of_launcher({"10.0.0.1", 1234}).value()->info.master_port == 1234);
 }
 
 TEST_CASE("what srun says of a rank is missing or makes no sense", "[launch]") {
@@ -70,8 +70,8 @@ TEST_CASE("processes of Open MPI on one host meet there", "[launch]") {
   const auto started = rank_of_launcher({}).value();
   REQUIRE(started.has_value());
   CHECK(started->launcher == "mpirun");
-  CHECK(started->place.master_addr == "127.0.0.1");
-  CHECK(started->place.hosts_store);
+  CHECK(started->info.master_addr == "127.0.0.1");
+  CHECK(started->info.hosts_store);
 }
 
 TEST_CASE("several hosts of mpirun need to be told where rank 0 is", "[launch]") {
@@ -81,14 +81,14 @@ TEST_CASE("several hosts of mpirun need to be told where rank 0 is", "[launch]")
   const auto started = rank_of_launcher({});
   REQUIRE_FALSE(started.ok());
   CHECK(started.failure().message == "mpirun started processes on several machines without the address of rank 0");
-  CHECK(rank_of_launcher({"10.0.0.1", std::nullopt}).value()->place.master_addr == "10.0.0.1");
+  CHECK(rank_of_launcher({"10.0.0.1", std::nullopt}).value()->info.master_addr == "10.0.0.1");
 }
 
 TEST_CASE("the words of PMI, one process alone, and a batch script", "[launch]") {
   {
     const Variables variables({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}});
     CHECK(rank_of_launcher({}).value()->launcher == "mpiexec");
-    CHECK(rank_of_launcher({}).value()->place.master_port == 29'500);
+    CHECK(rank_of_launcher({}).value()->info.master_port == 29'500);
   }
   for (const Values& values : {Values{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}},
                                Values{{"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "4"}}, Values{}}) {

@@ -14,24 +14,24 @@ using tests::Variables;
 }  // namespace
 
 TEST_CASE("what a starter says about a rank is read back", "[launch]") {
-  RankInfo place;
-  place.rank = 3;
-  place.size = 4;
-  place.local_rank = 1;
-  place.local_size = 2;
-  place.master_addr = "10.0.0.7";
-  place.master_port = 29'500;
-  const Variables variables(runner::launch::environment_of(place));
+  RankInfo info;
+  info.rank = 3;
+  info.size = 4;
+  info.local_rank = 1;
+  info.local_size = 2;
+  info.master_addr = "10.0.0.7";
+  info.master_port = 29'500;
+  const Variables variables(runner::launch::environment_of(info));
   const auto read = rank_from_environment();
   REQUIRE(read.ok());
   REQUIRE(read.value().has_value());
-  CHECK(read.value()->place.rank == 3);
-  CHECK(read.value()->place.size == 4);
-  CHECK(read.value()->place.local_rank == 1);
-  CHECK(read.value()->place.local_size == 2);
-  CHECK(read.value()->place.master_addr == "10.0.0.7");
-  CHECK(read.value()->place.master_port == 29'500);
-  CHECK_FALSE(read.value()->place.hosts_store);
+  CHECK(read.value()->info.rank == 3);
+  CHECK(read.value()->info.size == 4);
+  CHECK(read.value()->info.local_rank == 1);
+  CHECK(read.value()->info.local_size == 2);
+  CHECK(read.value()->info.master_addr == "10.0.0.7");
+  CHECK(read.value()->info.master_port == 29'500);
+  CHECK_FALSE(read.value()->info.hosts_store);
 }
 
 TEST_CASE("rank 0 hosts the store unless another process does", "[launch]") {
@@ -39,12 +39,12 @@ TEST_CASE("rank 0 hosts the store unless another process does", "[launch]") {
       {"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "here"}, {"MASTER_PORT", "1234"}};
   {
     const Variables variables(first);
-    CHECK(rank_from_environment().value()->place.hosts_store);
+    CHECK(rank_from_environment().value()->info.hosts_store);
   }
   auto agent = first;
   agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   const Variables variables(agent);
-  CHECK_FALSE(rank_from_environment().value()->place.hosts_store);
+  CHECK_FALSE(rank_from_environment().value()->info.hosts_store);
 }
 
 TEST_CASE("a process that was started alone is no rank", "[launch]") {

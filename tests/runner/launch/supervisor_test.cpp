@@ -15,7 +15,7 @@
 #include "runner/launch/agent_connection.h"
 #include "runner/launch/messages.h"
 #include "runner/launch/node_agents.h"
-#include "tests/support/process/launched.h"
+#include "tests/support/process/rank_processes.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -30,7 +30,7 @@ struct Launch {
 
   explicit Launch(const std::string& script, int ranks = 2) {
     plan.num_processes = ranks;
-    plan.command = [script](const runner::launch::Share&) { return python(script); };
+    plan.command = [script](const runner::launch::RankAssignment&) { return python(script); };
     plan.store_command = [](int, int) { return python("wait()"); };
     plan.say = [this](const std::string& line) { said.push_back(line); };
     plan.grace_ms = 1;
@@ -208,7 +208,7 @@ TEST_CASE("another machine that fails, hangs or is of another build is told", "[
   launch.plan.machines.count = 2;
   launch.plan.machines.rank = 0;
   launch.plan.machines.address = "127.0.0.1";
-  launch.plan.machines.port = tests::quiet_port();
+  launch.plan.machines.port = tests::unused_port();
   launch.plan.answer_ms = 1;
   runner::launch::Hello hello = runner::launch::own_hello(launch.plan);
   hello.host = "elsewhere";
@@ -265,10 +265,10 @@ TEST_CASE("a group that failed resumes its run, as often as it may", "[launch][s
       "sys.exit(5)\n");
   std::vector<std::string> runs;
   const auto begin = launch.plan.command;
-  launch.plan.command = [&runs, begin](const runner::launch::Share& share) {
-    if (share.life == 0) return begin(share);
-    runs.resize(static_cast<std::size_t>(share.life), share.run_dir);
-    return share.life == 1 ? Launch::python("sys.exit(6 if rank == 1 else 76)") : Launch::python("pass");
+  launch.plan.command = [&runs, begin](const runner::launch::RankAssignment& assignment) {
+    if (assignment.restart_count == 0) return begin(assignment);
+    runs.resize(static_cast<std::size_t>(assignment.restart_count), assignment.run_dir);
+    return assignment.restart_count == 1 ? Launch::python("sys.exit(6 if rank == 1 else 76)") : Launch::python("pass");
   };
   launch.plan.grace_ms = 60'000;
 

@@ -55,13 +55,13 @@ std::string composed(const std::string& path, const ComposeOptions& options = {}
 
 TEST_CASE("a renamed key is in its fragment, with the old word as an alias", "[recipe][renamed]") {
   for (const RenamedKey& key : renamed_keys()) {
-    INFO(key.section << "." << key.was);
+    INFO(key.section << "." << key.old_name);
     const std::vector<Property>* properties = properties_of(key.section);
     REQUIRE(properties != nullptr);
     const auto at = std::find_if(properties->begin(), properties->end(),
-                                 [&](const Property& property) { return property.name == key.is; });
+                                 [&](const Property& property) { return property.name == key.new_name; });
     REQUIRE(at != properties->end());
-    CHECK(std::count(at->aliases.begin(), at->aliases.end(), key.was) == 1);
+    CHECK(std::count(at->aliases.begin(), at->aliases.end(), key.old_name) == 1);
   }
 }
 

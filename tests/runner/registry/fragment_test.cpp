@@ -75,7 +75,7 @@ TEST_CASE("a fragment tells everything about its keys", "[registry][fragment]") 
   CHECK(names.required);
   CHECK(names.single);
   CHECK(names.element->type == Property::Type::kString);
-  CHECK(names.place.text() == "thing.json:8:7");
+  CHECK(names.location.text() == "thing.json:8:7");
   CHECK(fragment->find("groups")->element->properties.at(0).name == "decay");
   const Property& sets = *fragment->find("sets");
   CHECK(sets.type == Property::Type::kMap);

@@ -392,7 +392,7 @@ TEST_CASE("a branch that a rollback opened says what was wrong", "[cli][runs]") 
   Node what = Node::mapping();
   what.set("what", Node::string("the loss is nan"));
   writer->event("rollback", 3, what);
-  writer->go_back(1);
+  writer->rewind(1);
   for (std::int64_t step = 2; step <= 5; ++step) store_test::log(*writer, "loss", step, 0.5);
   writer->finish(store::RunStatus::kFinished, "5 steps are done");
   Diagnostics diagnostics;
@@ -513,7 +513,7 @@ TEST_CASE("a run is followed while it is written, and to its end", "[cli][runs]"
   meanwhile.next = [&] {
     switch (++waits) {
       case 1: log(4); break;
-      case 2: writer->go_back(2); break;
+      case 2: writer->rewind(2); break;
       case 3: log(3); break;
       case 4: writer->finish(store::RunStatus::kStopped, "SIGTERM"); break;
       default: return false;

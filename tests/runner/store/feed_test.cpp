@@ -85,7 +85,7 @@ TEST_CASE("a run that goes back says to where, and a reader may start again", "[
   const FixedClock clock;
   const auto writer = create(new_run(output), clock);
   for (int step = 0; step <= 3; ++step) log(*writer, "loss", step, 10 + step);
-  writer->go_back(2);
+  writer->rewind(2);
   log(*writer, "loss", 3, 23);
   writer->flush_durable();
 
@@ -103,7 +103,7 @@ TEST_CASE("what comes once more comes in pieces, and may be left in the middle",
   const FixedClock clock;
   const auto writer = create(new_run(output), clock);
   for (int step = 0; step <= 5; ++step) log(*writer, "loss", step, 10 + step);
-  writer->go_back(3);
+  writer->rewind(3);
   for (int step = 4; step <= 6; ++step) log(*writer, "loss", step, 20 + step);
   writer->flush_durable();
 
@@ -119,7 +119,7 @@ TEST_CASE("what comes once more comes in pieces, and may be left in the middle",
   CHECK(read_on(feed, first, 3) == pieces);
   CHECK_FALSE(first.replay);
   const FeedBatch begun = feed.next(cursor, 3);
-  writer->go_back(6);  // while half of it is told
+  writer->rewind(6);  // while half of it is told
   log(*writer, "loss", 7, 37);
   writer->flush_durable();
   Cursor second = begun.end;
@@ -135,7 +135,7 @@ TEST_CASE("a branch that grew from an older one brings what lies between", "[sto
     const auto writer = create(new_run(output), clock);
     run_dir = writer->run_dir();
     for (int step = 1; step <= 4; ++step) log(*writer, "loss", step, 10 + step);
-    writer->go_back(1);
+    writer->rewind(1);
     log(*writer, "loss", 2, 22);
     writer->finish(RunStatus::kStopped, "");
   }
@@ -166,7 +166,7 @@ TEST_CASE("what lies in files comes with the rest, and once more to a reader tha
   save(1);
   save(2);
   save(3);
-  writer->go_back(2);
+  writer->rewind(2);
   save(4);
   writer->artefact("table", 4, "/elsewhere/table.json", runner::core::Node::mapping());
   writer->flush_durable();
@@ -193,7 +193,7 @@ TEST_CASE("a branch that leaves nothing behind takes nothing back", "[store][fee
   Feed feed(writer->run_dir());
   Cursor cursor;
   read_on(feed, cursor);
-  writer->go_back(2);
+  writer->rewind(2);
   log(*writer, "loss", 3, 23);
   writer->flush_durable();
   CHECK(read_on(feed, cursor) == Pieces{"loss@3=23"});
@@ -216,7 +216,7 @@ TEST_CASE("where there are many of one kind, the others wait with what came late
   const Pieces pieces = {"loss@1=1 loss@2=2 e1 e2", "loss@3=3 loss@4=4 e3 e4", "a b", "loss@5=5 c e5"};
   Cursor cursor;
   CHECK(read_on(feed, cursor, 2) == pieces);
-  writer->go_back(4);
+  writer->rewind(4);
   clock.now_ms += 1000;
   writer->event("e6", 6, runner::core::Node::mapping());
   writer->flush_durable();

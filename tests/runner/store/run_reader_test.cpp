@@ -236,8 +236,8 @@ TEST_CASE("the page of a run has its series, events and branches", "[store][read
   REQUIRE(details.series.size() == 1);
   CHECK(details.series[0].first == 3.0);
   CHECK(details.series[0].last == 2.0);
-  CHECK(details.series[0].least == 1.0);
-  CHECK(details.series[0].least_step == 2);
+  CHECK(details.series[0].minimum == 1.0);
+  CHECK(details.series[0].minimum_step == 2);
   REQUIRE(details.events.size() == 1);
   CHECK(details.events[0].data.at_path("text")->as_string() == "once upon");
   REQUIRE(details.branches.size() == 1);

@@ -273,7 +273,7 @@ TEST_CASE("a run that goes back opens a branch without a pause, and each step is
   const std::string run_dir = writer->run_dir();
   for (const std::int64_t step : {1, 2, 3, 4}) log(*writer, "loss", step, static_cast<double>(step));
   writer->event("rollback", 4, runner::core::Node::mapping());
-  writer->go_back(2);
+  writer->rewind(2);
   CHECK(writer->branch() == 1);
   for (const std::int64_t step : {3, 4, 5}) log(*writer, "loss", step, 10.0 + static_cast<double>(step));
   writer->event("finish", 5, runner::core::Node::mapping());
@@ -341,7 +341,7 @@ TEST_CASE("the patience with a full disk ends, and what was accepted is kept all
     writer->flush_durable();
     const rlimit small{64 << 10, RLIM_INFINITY}, large{RLIM_INFINITY, RLIM_INFINITY};
     setrlimit(RLIMIT_FSIZE, &small);
-    writer->set_patience({0});
+    writer->set_disk_timeout({0});
     bool refused = false;
     std::int64_t step = 0;
     while (!refused && step < 100'000'000) {

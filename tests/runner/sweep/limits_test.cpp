@@ -31,7 +31,7 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
   demand.propose = [](const std::vector<Variant>& variants, const std::vector<Trial>&) {
     return Variant{static_cast<std::int64_t>(variants.size()), {0}, ""};
   };
-  runner::sweep::StudyCounters tally(*sweep);
+  runner::sweep::StudyCounters counters(*sweep);
   for (const double value : {0.5, 0.4, 0.39, 0.6}) {
     const auto trial = study->claim(demand);
     REQUIRE(trial.has_value());
@@ -40,10 +40,10 @@ std::string reached(const std::string& stop, std::int64_t worked_ms = 0) {
     end.value = value;
     end.spent = {20, 64, 1000};
     study->end(trial->number, end, 2);
-    if (trial->number == 1) tally.update(*study);  // the number of queries makes no difference
+    if (trial->number == 1) counters.update(*study);  // the number of queries makes no difference
   }
   runner::sweep::RegretMonitor regret(*sweep);
-  return reached_limit(*sweep, *study, tally.update(*study), worked_ms, regret);
+  return reached_limit(*sweep, *study, counters.update(*study), worked_ms, regret);
 }
 
 }  // namespace
@@ -79,10 +79,10 @@ TEST_CASE("the time of a sweep is that in which there was a worker", "[sweep][li
   info.name = "tiny-1";
   const auto study = Study::create(dir.path(), info).value();
   const std::int64_t one = study->add_worker(1000), two = study->add_worker(1500);
-  study->see_worker(one, 2000);
-  study->see_worker(two, 1800);
+  study->mark_worker_active(one, 2000);
+  study->mark_worker_active(two, 1800);
   const std::int64_t later = study->add_worker(9000);
-  study->see_worker(later, 9500);
+  study->mark_worker_active(later, 9500);
   CHECK(study->worked_ms() == 1500);
   CHECK(study->worked_ms(later, 9700) == 1700);  // not only once that is written down
   CHECK(study->end_reason().empty());

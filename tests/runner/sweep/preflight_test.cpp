@@ -28,7 +28,7 @@ Seen seen(
   INFO(runner::core::render(diagnostics));
   REQUIRE(read.has_value());
   Seen result;
-  result.preflight = runner::sweep::look_ahead(*read, plan, diagnostics);
+  result.preflight = runner::sweep::check_variants(*read, plan, diagnostics);
   for (const auto& one : diagnostics.all()) result.told.push_back(one.message);
   return result;
 }

@@ -235,8 +235,8 @@ TEST_CASE("checkpoints that no trial resumes from are deleted, except the best",
       if (end.state != TrialState::kFailed) end.value = values[i];
       study->end(trial->number, end, 2);
     }
-    runner::sweep::StudyCounters tally(*sweep);
-    return spare_trials(*sweep, tally.update(*study), study->trials(), over);
+    runner::sweep::StudyCounters counters(*sweep);
+    return spare_trials(*sweep, counters.update(*study), study->trials(), over);
   };
   using List = std::vector<std::int64_t>;
   CHECK(spare("  n_trials: 6\n", false) == List{0, 2, 4});
@@ -317,11 +317,11 @@ TEST_CASE("checkpoints that cannot go stay for the next worker, and what the las
   fs::create_directories(taken + "/not_empty");
   fs::create_directory(folder + "/.step-000020.deleted-99999999");  // process ids end at 2^22
   std::set<std::int64_t> removed;
-  runner::sweep::StudyCounters tally(*sweep);
-  remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
+  runner::sweep::StudyCounters counters(*sweep);
+  remove_spare_checkpoints(*sweep, *study, counters.update(*study), dir.path(), true, removed);
   CHECK(fs::exists(folder + "/step-000010"));
   CHECK_FALSE(fs::exists(folder + "/.step-000020.deleted-99999999"));
   removed.clear();
-  remove_spare_checkpoints(*sweep, *study, tally.update(*study), dir.path(), true, removed);
+  remove_spare_checkpoints(*sweep, *study, counters.update(*study), dir.path(), true, removed);
   CHECK(fs::is_empty(folder));
 }

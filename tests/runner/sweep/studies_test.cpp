@@ -35,10 +35,10 @@ TEST_CASE("a sweep that was recorded compares and trains what it did when it was
   CHECK(recorded->metric() == "val/loss");
   CHECK(recorded->maximizes());
   CHECK(recorded->identity_of_trials() == sweep->identity_of_trials());
-  TrialSettings place;
-  place.run_name = "tiny-1-0";
-  const auto trial = sweep->trial({0.5}, place, diagnostics);
-  const auto again = recorded->trial({0.5}, place, diagnostics);
+  TrialSettings settings;
+  settings.run_name = "tiny-1-0";
+  const auto trial = sweep->trial({0.5}, settings, diagnostics);
+  const auto again = recorded->trial({0.5}, settings, diagnostics);
   REQUIRE((trial && again));
   CHECK(again->at("lr_scheduler.total_steps").as_integer() == 50);
   CHECK(again->resolved_json() == trial->resolved_json());
@@ -82,9 +82,9 @@ TEST_CASE("a sweep that was recorded with old words is that of the recipe with t
   INFO(render(diagnostics));
   REQUIRE(recorded);
   CHECK(recorded->identity_of_trials() == sweep->identity_of_trials());
-  TrialSettings place;
-  place.run_name = "tiny-1-0";
-  const auto trial = recorded->trial(point, place, diagnostics);
+  TrialSettings settings;
+  settings.run_name = "tiny-1-0";
+  const auto trial = recorded->trial(point, settings, diagnostics);
   REQUIRE(trial);
   CHECK(trial->at("loader.count_repeated_samples").as_bool() == false);
 }

@@ -136,8 +136,8 @@ int status_of(const std::function<void()>& work) {
   return status;
 }
 
-struct Location {
-  explicit Location(const std::string& more, const std::string& store = "") {
+struct Fixture {
+  explicit Fixture(const std::string& more, const std::string& store = "") {
     runner::core::Diagnostics diagnostics;
     sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}\n" + more, diagnostics);
     INFO(runner::core::render(diagnostics));
@@ -175,17 +175,17 @@ struct Location {
 TEST_CASE("where the system has no process for a trial it waits, and is tried again", "[sweep][worker]") {
   const bool tells_later = GENERATE(false, true);
   SECTION("for those that run") {
-    Location place("  max_concurrent_trials: 2\n");
-    CHECK(place.work(1, tells_later).failure.empty());
-    CHECK(std::count(place.lines.begin(), place.lines.end(), "no room; retrying") == 1);
-    for (const auto& trial : place.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
-    CHECK(place.study->trials().size() == 2);
+    Fixture test("  max_concurrent_trials: 2\n");
+    CHECK(test.work(1, tells_later).failure.empty());
+    CHECK(std::count(test.lines.begin(), test.lines.end(), "no room; retrying") == 1);
+    for (const auto& trial : test.study->trials()) CHECK(trial.reason == "boom");  // its own end, and nothing else
+    CHECK(test.study->trials().size() == 2);
   }
   SECTION("and the sweep stops where nothing runs that could leave room, after a while") {
-    Location place("");
-    CHECK(place.work(0, tells_later).failure == "no room");
-    CHECK(place.study->trials().front().state == TrialState::kWaiting);
-    const std::vector<std::int64_t>& asked_ms = place.asked.at_ms;
+    Fixture test("");
+    CHECK(test.work(0, tells_later).failure == "no room");
+    CHECK(test.study->trials().front().state == TrialState::kWaiting);
+    const std::vector<std::int64_t>& asked_ms = test.asked.at_ms;
     REQUIRE(asked_ms.size() == 6);
     for (std::size_t i = 0; i + 1 < asked_ms.size(); ++i) CHECK(asked_ms[i + 1] - asked_ms[i] >= 1000 << i);
   }
@@ -195,48 +195,48 @@ TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
   for (const char* words :
        {"checkpoints need 1.0 GB in runs (one checkpoint), but only 28.7 KB are free",
         "cannot write runs/a/logs/rank-0.log: No space left on device", "runs/a/run.db: database or disk is full"}) {
-    CHECK(runner::sweep::judge(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
+    CHECK(runner::sweep::classify(std::nullopt, 1, words, {{"val/loss", false, false}}).kind ==
           runner::sweep::Outcome::Kind::kInterrupted);
   }
 }
 
 TEST_CASE("who leaves before an end is on record has not come to one, whatever he says", "[sweep][worker]") {
-  CHECK(runner::sweep::judge(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
+  CHECK(runner::sweep::classify(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
         runner::sweep::Outcome::Kind::kCrash);  // its run was taken away
   const tests::TempDir dir;
   runner::store::RunRecord run;
   run.run.run_dir = dir.path();
   run.run.status = runner::store::RunStatus::kCrashed;
   for (const int status : {0, 3, 75}) {
-    const auto outcome = runner::sweep::judge(run, status, "", {{"val/loss", false, false}});
+    const auto outcome = runner::sweep::classify(run, status, "", {{"val/loss", false, false}});
     CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
     CHECK(outcome.reason == "it exited before its end, with status " + std::to_string(status));
   }
 }
 
 TEST_CASE("a process of a trial that a signal killed is a crash, which is tried again", "[sweep][worker]") {
-  const auto outcome =
-      runner::sweep::judge(std::nullopt, 1, "rank 1 (process 12) was killed by SIGKILL", {{"val/loss", false, false}});
+  const auto outcome = runner::sweep::classify(std::nullopt, 1, "rank 1 (process 12) was killed by SIGKILL",
+                                               {{"val/loss", false, false}});
   CHECK(outcome.kind == runner::sweep::Outcome::Kind::kCrash);
   CHECK(outcome.reason == "rank 1 (process 12) was killed by SIGKILL");
 }
 
 TEST_CASE("a limit of time is kept to a second or two", "[sweep][worker]") {
-  Location place("  stop: {max_time: 3s, running: save}\n");
+  Fixture test("  stop: {max_time: 3s, running: save}\n");
   std::int64_t told_ms = 0;
-  CHECK(place.work(std::make_unique<Endless>(place.clock, told_ms)).limit == "max_time 3.0 s is over");
+  CHECK(test.work(std::make_unique<Endless>(test.clock, told_ms)).limit == "max_time 3.0 s is over");
   CHECK(told_ms < 8000);  // a heartbeat comes after ten seconds; each look at the clock here takes a tenth
-  CHECK(place.study->trials()[0].state == TrialState::kWaiting);
+  CHECK(test.study->trials()[0].state == TrialState::kWaiting);
 }
 
 TEST_CASE("a worker that breaks off leaves its trials to others", "[sweep][worker][postgres]") {
   tests::Postgres server;
-  Location place("", server.address());
-  CHECK_THROWS_WITH(place.work(std::make_unique<Broken>()), "the disk is gone");
-  CHECK_FALSE(place.study->has_workers());
-  place.study->add_worker(place.study->now_ms());
-  place.study->take_back();
-  CHECK(place.study->trials()[0].state == TrialState::kWaiting);
+  Fixture test("", server.address());
+  CHECK_THROWS_WITH(test.work(std::make_unique<Broken>()), "the disk is gone");
+  CHECK_FALSE(test.study->has_workers());
+  test.study->add_worker(test.study->now_ms());
+  test.study->requeue_trials();
+  CHECK(test.study->trials()[0].state == TrialState::kWaiting);
 }
 
 TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worker]") {
@@ -274,8 +274,8 @@ TEST_CASE("what takes a worker along leaves a note of the trial", "[sweep][worke
 }
 
 TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][worker]") {
-  Location place("  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n");
-  const std::string folder = place.study->folder();
+  Fixture test("  failures: {crash: fail}\n  n_trials: 1\n  sampler: random\n");
+  const std::string folder = test.study->folder();
   status_of([&folder] {  // in place of a worker that has claimed it, and trains it
     const auto lost = Study::open(folder).value();
     lost->add_worker(1);
@@ -287,7 +287,7 @@ TEST_CASE("a trial that ended its worker is handled by its policy", "[sweep][wor
     note.begin(trial->number, trial->claims);
     raise(SIGSEGV);
   });
-  place.work();
-  CHECK(place.lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
-  CHECK(place.asked.at_ms.empty());
+  test.work();
+  CHECK(test.lines == std::vector<std::string>{"trial 0 failed: ended by signal 11"});
+  CHECK(test.asked.at_ms.empty());
 }

@@ -18,7 +18,7 @@
 #include "runner/core/error.h"
 #include "runner/store/run_reader.h"
 #include "tests/support/folder.h"
-#include "tests/support/torch/counted_data_torch.h"
+#include "tests/support/torch/counting_dataset_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
@@ -43,9 +43,9 @@ logging_steps: 1
 )";
 
 /// Infinities in the batches with these numbers. `meanwhile` is called with each of them.
-std::shared_ptr<tests::CountedData> bad_data(std::shared_ptr<components::data::Dataset> inner, std::vector<int> bad,
-                                             std::function<void(int)> meanwhile) {
-  return std::make_shared<tests::CountedData>(
+std::shared_ptr<tests::CountingDataset> bad_data(std::shared_ptr<components::data::Dataset> inner, std::vector<int> bad,
+                                                 std::function<void(int)> meanwhile) {
+  return std::make_shared<tests::CountingDataset>(
       std::move(inner),
       [bad = std::move(bad), meanwhile = std::move(meanwhile)](int number, components::TensorMap& batch) {
         if (std::find(bad.begin(), bad.end(), number) == bad.end()) return;

@@ -16,7 +16,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/loop.h"
 #include "tests/support/folder.h"
-#include "tests/support/torch/counted_data_torch.h"
+#include "tests/support/torch/counting_dataset_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
@@ -48,8 +48,8 @@ callbacks: [{type: early_stopping, monitor: val/loss, patience: 50}]
 constexpr int kBatchesOfOneEvaluation = 3;  // 20 samples in batches of 7
 
 /// Sends this process SIGTERM with its batch number `at`.
-std::shared_ptr<tests::CountedData> signalling_data(std::shared_ptr<components::data::Dataset> inner, int at) {
-  return std::make_shared<tests::CountedData>(std::move(inner), [at](int number, components::TensorMap&) {
+std::shared_ptr<tests::CountingDataset> signalling_data(std::shared_ptr<components::data::Dataset> inner, int at) {
+  return std::make_shared<tests::CountingDataset>(std::move(inner), [at](int number, components::TensorMap&) {
     if (number == at) ::raise(SIGTERM);
   });
 }

@@ -127,7 +127,7 @@ TEST_CASE("parameters whose names come to the same are told apart", "[sweep][opt
   const StandIn made = stand_in_for(study, "runs");
   CHECK(made.paths == std::map<std::string, std::string>{
                           {"a-b", "vars.a_b_3"}, {"a.b", "vars.a_b_4"}, {"a_b", "vars.a_b"}, {"a_b_2", "vars.a_b_2"}});
-  CHECK(told_apart(made.paths) == std::map<std::string, std::string>{{"a-b", "vars.a_b_3"}, {"a.b", "vars.a_b_4"}});
+  CHECK(numbered_paths(made.paths) == std::map<std::string, std::string>{{"a-b", "vars.a_b_3"}, {"a.b", "vars.a_b_4"}});
   const auto sweep = sweep_of(made);
   REQUIRE(sweep);
   CHECK(sweep->maximizes());

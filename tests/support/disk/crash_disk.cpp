@@ -153,12 +153,12 @@ void CrashDisk::write(std::string& content, const FileChange& change, std::size_
   }
 }
 
-std::string CrashDisk::content_of(const Node& node, Luck luck, std::mt19937& random) const {
+std::string CrashDisk::content_of(const Node& node, Unsynced unsynced, std::mt19937& random) const {
   std::string content = node.durable;
-  if (luck == Luck::kNone) return content;
+  if (unsynced == Unsynced::kNone) return content;
   for (const FileChange& change : node.pending) {
     std::size_t bytes = change.data.size();
-    if (luck == Luck::kRandom) {
+    if (unsynced == Unsynced::kRandom) {
       const int dice = std::uniform_int_distribution<int>(0, 3)(random);
       if (dice == 0) continue;
       if (dice == 1) bytes = std::min(bytes, kSectorBytes * (random() % (bytes / kSectorBytes + 1)));
@@ -168,14 +168,14 @@ std::string CrashDisk::content_of(const Node& node, Luck luck, std::mt19937& ran
   return content;
 }
 
-void CrashDisk::after_power_loss(Luck luck, std::mt19937& random, const std::string& target) const {
+void CrashDisk::after_power_loss(Unsynced unsynced, std::mt19937& random, const std::string& target) const {
   std::vector<std::map<std::string, int>> entries;
   for (const Node& node : nodes_) entries.push_back(node.durable_entries);
   std::set<std::pair<int, std::string>> held;  // a change of theirs is missing, so no later one can be there
   for (const FolderChange& change : pending_) {
     const auto waits = [&](const Slot& slot) { return held.contains({slot.folder, slot.name}); };
-    const bool there = luck != Luck::kNone && std::none_of(change.begin(), change.end(), waits) &&
-                       (luck == Luck::kAll || random() % 2 == 0);
+    const bool there = unsynced != Unsynced::kNone && std::none_of(change.begin(), change.end(), waits) &&
+                       (unsynced == Unsynced::kAll || random() % 2 == 0);
     for (const Slot& slot : change) {
       if (there) {
         set(entries[static_cast<std::size_t>(slot.folder)], slot);
@@ -184,19 +184,19 @@ void CrashDisk::after_power_loss(Luck luck, std::mt19937& random, const std::str
       }
     }
   }
-  materialise(0, entries, luck, random, target);
+  materialise(0, entries, unsynced, random, target);
 }
 
-void CrashDisk::materialise(int folder, const std::vector<std::map<std::string, int>>& entries, Luck luck,
+void CrashDisk::materialise(int folder, const std::vector<std::map<std::string, int>>& entries, Unsynced unsynced,
                             std::mt19937& random, const std::string& target) const {
   for (const auto& [name, at] : entries[static_cast<std::size_t>(folder)]) {
     const Node& node = nodes_[static_cast<std::size_t>(at)];
     const std::string path = target + "/" + name;
     if (node.is_folder) {
       fs::create_directory(path);
-      materialise(at, entries, luck, random, path);
+      materialise(at, entries, unsynced, random, path);
     } else {
-      std::ofstream(path, std::ios::binary) << content_of(node, luck, random);
+      std::ofstream(path, std::ios::binary) << content_of(node, unsynced, random);
     }
   }
 }

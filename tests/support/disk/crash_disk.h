@@ -13,7 +13,7 @@ namespace tests {
 
 /// What a machine finds on its disk after it lost power: only what was synced is sure to be there. Of the rest, each
 /// write may be there, in part or not at all, and each change of a folder may be there or not, in any order that keeps
-/// changes of one and the same name in theirs. Less than any real file system promises, more than most do to you.
+/// changes of one and the same name in theirs. This is weaker than what any real file system promises.
 class CrashDisk {
  public:
   /// The folder as it is now, all of it on the disk.
@@ -23,9 +23,9 @@ class CrashDisk {
   void apply(const DiskEvent& event);
 
   /// How much of what is not sure is there.
-  enum class Luck { kNone, kAll, kRandom };
+  enum class Unsynced { kNone, kAll, kRandom };
   /// Writes what the machine finds into `target`, an empty folder.
-  void after_power_loss(Luck luck, std::mt19937& random, const std::string& target) const;
+  void after_power_loss(Unsynced unsynced, std::mt19937& random, const std::string& target) const;
 
  private:
   struct FileChange {
@@ -59,9 +59,9 @@ class CrashDisk {
   void sync_folder(int folder);
   static void set(std::map<std::string, int>& entries, const Slot& slot);
   static void write(std::string& content, const FileChange& change, std::size_t bytes);
-  std::string content_of(const Node& node, Luck luck, std::mt19937& random) const;
-  void materialise(int folder, const std::vector<std::map<std::string, int>>& entries, Luck luck, std::mt19937& random,
-                   const std::string& target) const;
+  std::string content_of(const Node& node, Unsynced unsynced, std::mt19937& random) const;
+  void materialise(int folder, const std::vector<std::map<std::string, int>>& entries, Unsynced unsynced,
+                   std::mt19937& random, const std::string& target) const;
 
   std::string root_;
   std::vector<Node> nodes_;  ///< 0 is the root

@@ -37,9 +37,9 @@ FaultyIo::FaultyIo(std::string stash, Fault fault, int at_call)
 
 template <typename Effect>
 void FaultyIo::call(const std::string& path, Effect effect) {
-  if (struck_ && fault_ != Fault::kDiskError) throw Crash{};
+  if (injected_ && fault_ != Fault::kDiskError) throw Crash{};
   const bool now = ++calls_ == at_call_ && fault_ != Fault::kNone;
-  struck_ = struck_ || now;
+  injected_ = injected_ || now;
   if (now && fault_ == Fault::kDiskError) runner::artifact::throw_disk_error("cannot write", path, ENOSPC);
   if (now && fault_ == Fault::kCrashBefore) throw Crash{};
   effect();
@@ -59,7 +59,7 @@ int FaultyIo::create(const std::string& path) {
     handle = Io::create(path);
     pending_.push_back({Entry::Kind::kCreate, path, ""});
     volatile_from_[path] = 0;
-    if (struck_ && fault_ == Fault::kCrashAfter) Io::close(handle, path);
+    if (injected_ && fault_ == Fault::kCrashAfter) Io::close(handle, path);
   });
   return handle;
 }

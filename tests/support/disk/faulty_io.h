@@ -36,7 +36,7 @@ class FaultyIo final : public runner::artifact::Io {
 
   bool can_exchange = true;
   int calls() const { return calls_; }
-  bool struck() const { return struck_; }
+  bool injected() const { return injected_; }
 
   /// What was not durable is torn (contents of files, at random) or undone (the newest `entries` changes to folders).
   void lose_power(std::mt19937& random, int entries);
@@ -58,7 +58,7 @@ class FaultyIo final : public runner::artifact::Io {
   int at_call_;
   int calls_ = 0;
   int stashed_ = 0;
-  bool struck_ = false;
+  bool injected_ = false;
   std::vector<Entry> pending_;                         ///< entries of folders, oldest first
   std::map<std::string, std::int64_t> volatile_from_;  ///< file -> bytes that are durable
 };

@@ -131,7 +131,7 @@ struct Thread {
   bool inside = false;  ///< of a call
   unsigned long long number = 0;
   std::array<unsigned long long, 6> arguments{};
-  bool struck = false;             ///< this very call
+  bool injected = false;           ///< this very call
   std::vector<DiskEvent> pending;  ///< what it does when it succeeds
 };
 
@@ -289,7 +289,7 @@ class Tracer {
   void on_entry(pid_t id, Thread& thread, Registers& registers) {
     thread.number = registers.orig_rax;
     thread.arguments = {registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9};
-    thread.struck = false;
+    thread.injected = false;
     thread.pending.clear();
     if (is_mark(id, thread)) return;
     if (!options_.record_below.empty()) thread.pending = understood(id, thread);
@@ -297,23 +297,23 @@ class Tracer {
     if (!in_window_ || !counts(thread)) return;
     ++result_.calls;
     if (!options_.record_below.empty()) result_.counted.push_back(text_of(id, thread));
-    if (options_.strike.kind == Strike::Kind::kNone || result_.calls != options_.strike.at) return;
-    result_.struck_call = text_of(id, thread);
-    strike(id, thread, registers);
+    if (options_.injection.kind == Injection::Kind::kNone || result_.calls != options_.injection.at) return;
+    result_.injected_call = text_of(id, thread);
+    inject(id, thread, registers);
   }
 
-  void strike(pid_t id, Thread& thread, Registers& registers) {
-    switch (options_.strike.kind) {
-      case Strike::Kind::kNone: return;
-      case Strike::Kind::kKillBefore: ::kill(program_, SIGKILL); break;
-      case Strike::Kind::kKillAfter: thread.struck = true; break;
-      case Strike::Kind::kError:
+  void inject(pid_t id, Thread& thread, Registers& registers) {
+    switch (options_.injection.kind) {
+      case Injection::Kind::kNone: return;
+      case Injection::Kind::kKillBefore: ::kill(program_, SIGKILL); break;
+      case Injection::Kind::kKillAfter: thread.injected = true; break;
+      case Injection::Kind::kError:
         registers.orig_rax = static_cast<unsigned long long>(-1);  // no such call: nothing happens
         ::ptrace(PTRACE_SETREGS, id, nullptr, &registers);
-        thread.struck = true;
+        thread.injected = true;
         thread.pending.clear();
         break;
-      case Strike::Kind::kShort: {
+      case Injection::Kind::kShort: {
         static const std::set<unsigned long long> kCuttable = {SYS_read, SYS_pread64, SYS_write, SYS_pwrite64};
         if (!kCuttable.contains(thread.number) || registers.rdx < 2) return;
         registers.rdx /= 2;
@@ -322,13 +322,13 @@ class Tracer {
         break;
       }
     }
-    result_.struck = true;
+    result_.injected = true;
   }
 
   void on_exit(pid_t id, Thread& thread, Registers& registers) {
-    if (thread.struck && options_.strike.kind == Strike::Kind::kKillAfter) ::kill(program_, SIGKILL);
-    if (thread.struck && options_.strike.kind == Strike::Kind::kError) {
-      registers.rax = static_cast<unsigned long long>(-options_.strike.error);
+    if (thread.injected && options_.injection.kind == Injection::Kind::kKillAfter) ::kill(program_, SIGKILL);
+    if (thread.injected && options_.injection.kind == Injection::Kind::kError) {
+      registers.rax = static_cast<unsigned long long>(-options_.injection.error);
       ::ptrace(PTRACE_SETREGS, id, nullptr, &registers);
     }
     const auto returned = static_cast<long long>(registers.rax);

@@ -21,7 +21,7 @@ inline constexpr const char* kWindowMark = "/roux-window/mark";
 const std::vector<std::string>& calls_without_files();
 
 /// What happens at the `at`-th counted call (from 1).
-struct Strike {
+struct Injection {
   enum class Kind {
     kNone,
     kKillBefore,  ///< SIGKILL on the way in: the call does not happen
@@ -57,8 +57,8 @@ struct DiskEvent {
 struct Traced {
   int status = 0;  ///< exit status, or 128 + the signal
   int calls = 0;   ///< counted ones that began
-  bool struck = false;
-  std::string struck_call;           ///< `fsync /path`
+  bool injected = false;
+  std::string injected_call;         ///< `fsync /path`
   std::string output;                ///< standard output and error
   std::vector<std::string> counted;  ///< each counted call, when recording
   std::vector<DiskEvent> events;     ///< from the start of the program on, when recording, below the folder
@@ -72,7 +72,7 @@ struct WindowBegin {
 };
 
 struct TraceOptions {
-  Strike strike = {};
+  Injection injection = {};
   std::optional<WindowBegin> begin = {};
   std::string record_below = {};  ///< a folder: record what happens to it; "" records nothing
 };

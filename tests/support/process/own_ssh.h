@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "tests/support/process/run_place.h"
+#include "tests/support/process/test_run.h"
 
 namespace tests {
 

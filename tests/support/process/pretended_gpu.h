@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/process/run_place.h"
+#include "tests/support/process/test_run.h"
 
 namespace tests {
 

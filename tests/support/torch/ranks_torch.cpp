@@ -25,11 +25,11 @@ std::vector<std::exception_ptr> end_of_ranks(const RanksOptions& options,
   for (int rank = 0; rank < options.size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        runner::core::RankInfo place;
-        place.rank = place.local_rank = rank;
-        place.size = place.local_size = options.size;
-        place.master_port = port;
-        const auto group = runner::distributed::init_process_group(place, {options.timeout_s, options.debug});
+        runner::core::RankInfo info;
+        info.rank = info.local_rank = rank;
+        info.size = info.local_size = options.size;
+        info.master_port = port;
+        const auto group = runner::distributed::init_process_group(info, {options.timeout_s, options.debug});
         body(*group);
       } catch (...) {
         thrown[static_cast<std::size_t>(rank)] = std::current_exception();

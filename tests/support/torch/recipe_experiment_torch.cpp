@@ -10,7 +10,7 @@
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "runner/resolve/load.h"
-#include "runner/store/follower.h"
+#include "runner/store/null_run_writer.h"
 #include "tests/support/torch/ranks_torch.h"
 
 namespace tests {
@@ -81,7 +81,7 @@ void train_ranks(const std::vector<std::unique_ptr<train::Experiment>>& experime
     train::LoopRequest request;
     request.quiet = true;
     request.checkpoint = checkpoint;
-    const auto follower = store::follow_run(run.run_dir(), run.run_id(), run.branch());
+    const auto follower = store::null_run_writer(run.run_dir(), run.run_id(), run.branch());
     train::run_loop(experiment, group.rank() == 0 ? run : *follower, request, core::system_clock());
     experiment.ranks.reset();
   });

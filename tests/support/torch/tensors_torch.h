@@ -10,7 +10,7 @@
 
 namespace tests {
 
-/// Pytree lists of numbers, or `{shape, data}`, as a float32 tensor; ids as an int64 one.
+/// Nested lists of numbers, or `{shape, data}`, as a float32 tensor; ids as an int64 one.
 at::Tensor floats(const golden::Json& json);
 at::Tensor ids(const golden::Json& json);
 std::vector<double> to_numbers(const at::Tensor& tensor);

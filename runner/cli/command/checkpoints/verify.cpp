@@ -4,7 +4,7 @@ namespace runner::cli {
 namespace {
 
 void verify(const std::string& folder, const std::string& format, Session& session) {
-  const review::CheckpointsVerdict verdict = review::checkpoints_verify(folder);
+  const review::CheckpointsReport verdict = review::checkpoints_verify(folder);
   if (verdict.whole + verdict.damaged == 0) return session.fail("no checkpoint in " + folder);
   std::fputs((format == "json" ? verdict.json : verdict.text).c_str(), stdout);
   if (verdict.damaged > 0) session.exit_code = core::kExitFailed;

@@ -43,7 +43,7 @@ std::string resume_comment(const sweep::OpenSweep& open, const sweep::Trial& tri
   std::string text = "# Resumed from a checkpoint of trial " + std::to_string(parent) + ":";
   if (!checkpoint) return text + " " + checkpoint.failure().message + "\n";
   text += " roux run " + file + " --new";
-  for (const std::string& word : sweep::words_to_go_on(checkpoint.value(), before, recipe)) text += " " + word;
+  for (const std::string& word : sweep::resume_arguments(checkpoint.value(), before, recipe)) text += " " + word;
   return text + "\n# `roux sweep replay " + open.study->info().name + "` trains its whole lineage again.\n";
 }
 
@@ -56,18 +56,18 @@ sweep::Trial first_trial(const sweep::OpenSweep& open, std::int64_t variant) {
   return open.study->trials().at(static_cast<std::size_t>(variant * open.sweep.config().replicates));
 }
 
-void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& standing, bool is_only_one) {
+void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& summary, bool is_only_one) {
   const auto number = [](double value) { return sweep::short_number(value); };
-  const sweep::Trial trial = first_trial(open, standing.variant);
-  if (standing.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*standing.value).c_str());
-  for (std::size_t i = 0; i < standing.others.size(); ++i) {
-    std::printf("%s %s\n", open.sweep.objectives()[i + 1].name.c_str(), number(standing.others[i]).c_str());
+  const sweep::Trial trial = first_trial(open, summary.variant);
+  if (summary.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*summary.value).c_str());
+  for (std::size_t i = 0; i < summary.others.size(); ++i) {
+    std::printf("%s %s\n", open.sweep.objectives()[i + 1].name.c_str(), number(summary.others[i]).c_str());
   }
   std::printf("  variant  %s\n  trial    %lld\n",
-              open.study->variants().at(static_cast<std::size_t>(standing.variant)).text.c_str(),
+              open.study->variants().at(static_cast<std::size_t>(summary.variant)).text.c_str(),
               static_cast<long long>(trial.number));
   if (!trial.run.empty()) std::printf("  run      %s\n", trial.run.c_str());  // an imported trial has none
-  std::fputs(lineage_text(open.study->variants(), standing.variant).c_str(), stdout);
+  std::fputs(lineage_text(open.study->variants(), summary.variant).c_str(), stdout);
   if (open.study->info().stand_in) return;
   std::printf("  train it  roux sweep best %s%s --recipe best.yaml && roux run best.yaml\n",
               open.study->info().name.c_str(), is_only_one ? "" : (" --trial " + std::to_string(trial.number)).c_str());
@@ -78,8 +78,8 @@ void erase_defaults(Node& node) {
   for (Node& item : node.items()) erase_defaults(item);
   for (Node::Entry& entry : node.entries()) erase_defaults(entry.value);
   std::erase_if(node.entries(), [](const Node::Entry& entry) {
-    const core::Location& place = entry.value.location();
-    return place.known() && place.source->kind == core::Source::Kind::kDefault;
+    const core::Location& location = entry.value.location();
+    return location.known() && location.source->kind == core::Source::Kind::kDefault;
   });
 }
 
@@ -97,19 +97,19 @@ std::string recipe_text(const resolve::Recipe& recipe, const std::string& file) 
 
 /// The variants that the flags select; none when the session has failed.
 std::vector<sweep::VariantSummary> chosen(Session& session, const sweep::OpenSweep& open, const BestFlags& flags) {
-  const auto standings = summaries_of(open.study->variants(), open.study->trials());
+  const auto summaries = summaries_of(open.study->variants(), open.study->trials());
   const std::string& name = open.study->info().name;
   if (!flags.trial) {
-    auto front = front_of(open.sweep, standings);
+    auto front = front_of(open.sweep, summaries);
     if (front.empty()) session.fail("sweep " + name + " has no completed trial yet", "", core::kExitFailed);
     if (front.size() < 2 || flags.file.empty()) return front;
     session.fail(std::to_string(front.size()) + " variants are on the Pareto front, but a recipe is one variant",
                  "choose a trial: --trial " + std::to_string(first_trial(open, front.front().variant).number));
     return {};
   }
-  for (const sweep::VariantSummary& standing : standings) {
-    const bool meant = *flags.trial / open.sweep.config().replicates == standing.variant;
-    if (meant && standing.value) return {standing};
+  for (const sweep::VariantSummary& summary : summaries) {
+    const bool meant = *flags.trial / open.sweep.config().replicates == summary.variant;
+    if (meant && summary.value) return {summary};
   }
   session.fail("sweep " + name + " has no trial " + std::to_string(*flags.trial) + " with a result", "",
                core::kExitUsage);
@@ -120,25 +120,25 @@ std::vector<sweep::VariantSummary> chosen(Session& session, const sweep::OpenSwe
 void best(Session& session, const std::string& name, const BestFlags& flags) {
   const auto open = flags.file.empty() ? open_sweep(session, name) : open_trainable_sweep(session, name);
   if (!open) return;
-  const std::vector<sweep::VariantSummary> standings = chosen(session, *open, flags);
+  const std::vector<sweep::VariantSummary> summaries = chosen(session, *open, flags);
   if (flags.file.empty()) {
-    const bool is_only_one = standings.size() == 1 && !flags.trial;
-    for (const sweep::VariantSummary& standing : standings) print_variant(*open, standing, is_only_one);
+    const bool is_only_one = summaries.size() == 1 && !flags.trial;
+    for (const sweep::VariantSummary& summary : summaries) print_variant(*open, summary, is_only_one);
     return;
   }
-  if (standings.empty()) return;
-  const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(standings.front().variant));
+  if (summaries.empty()) return;
+  const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(summaries.front().variant));
   const sweep::Trial trial = flags.trial ? open->study->trials().at(static_cast<std::size_t>(*flags.trial))
                                          : first_trial(*open, variant.number);
-  sweep::TrialSettings place;
-  place.replicate = trial.replicate;
-  place.recipe_dir = std::filesystem::absolute(open->sweep.recipe_dir()).lexically_normal().string();
-  place.run_name = open->sweep.base().at("run_name").as_string() + "-best";
-  place.threads = open->study->info().threads;
-  place.shrink = trial.shrink;
-  place.until = variant.until;
+  sweep::TrialSettings settings;
+  settings.replicate = trial.replicate;
+  settings.recipe_dir = std::filesystem::absolute(open->sweep.recipe_dir()).lexically_normal().string();
+  settings.run_name = open->sweep.base().at("run_name").as_string() + "-best";
+  settings.threads = open->study->info().threads;
+  settings.shrink = trial.shrink;
+  settings.until = variant.until;
   core::Diagnostics diagnostics;
-  const auto recipe = open->sweep.trial(variant.point, place, diagnostics);
+  const auto recipe = open->sweep.trial(variant.point, settings, diagnostics);
   session.show(diagnostics);
   if (!recipe) {
     session.exit_code = core::kExitUsage;
@@ -146,7 +146,7 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   }
   const bool given_up = trial.state == sweep::TrialState::kPruned;  // the recipe trains to the end
   const std::string words = "# " + open->sweep.metric() + " " +
-                            core::to_json(Node::floating(trial.value.value_or(*standings.front().value)), -1) +
+                            core::to_json(Node::floating(trial.value.value_or(*summaries.front().value)), -1) +
                             (given_up ? " at step " + std::to_string(trial.step) : "") + " in trial " +
                             std::to_string(trial.number) + " of sweep " + open->study->info().name + ": " +
                             variant.text + "\n" + resume_comment(*open, trial, *recipe, flags.file);

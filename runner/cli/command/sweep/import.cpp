@@ -22,7 +22,7 @@ struct SweepImportFlags {
 /// Warns about parameters whose names differ only in characters that `vars` does not allow.
 void tell_numbered(const Session& session, const std::map<std::string, std::string>& paths) {
   core::Diagnostics diagnostics;
-  for (const auto& [name, path] : transfer::told_apart(paths))
+  for (const auto& [name, path] : transfer::numbered_paths(paths))
     diagnostics.warning(
         {}, "parameter \"" + name + "\" is imported as " + path + ", as another parameter has the same path");
   session.show(diagnostics);

@@ -66,8 +66,8 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
   if (std::all_of(list.begin(), list.end(), [](const review::Importance& one) { return one.share == 0; }))
     diagnostics.notice({}, "all variants have the same value, or no remaining parameter varies");
   if (!request.picture.svg.empty() || !request.picture.png.empty())
-    return review::put_picture(review::importance_picture(history, list), request.picture, context.terminal,
-                               diagnostics);
+    return review::write_picture(review::importance_picture(history, list), request.picture, context.terminal,
+                                 diagnostics);
   return request.format == "json" ? as_json(list) : as_text(list, variants, context.terminal);
 }
 

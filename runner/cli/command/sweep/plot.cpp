@@ -56,7 +56,7 @@ std::optional<std::vector<std::size_t>> chosen_parameters(const review::SweepHis
                       near.empty() ? "" : "did you mean \"" + near + "\"?");
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  if (names.empty()) chosen = review::parameters_worth_drawing(history, kind.parameters_max);
+  if (names.empty()) chosen = review::parameters_to_plot(history, kind.parameters_max);
   if (chosen.size() >= kind.parameters_min) return chosen;
   diagnostics.error({}, std::string("a ") + kind.name + " plot needs " +
                             core::counted(static_cast<std::int64_t>(kind.parameters_min), "parameter", "parameters") +
@@ -93,7 +93,7 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotR
     return std::nullopt;
   }
   for (chart::Chart& chart : picture.charts) chart.options.log_y = chart.options.log_y || request.log_y;
-  return review::put_picture(std::move(picture), request.picture, context.terminal, diagnostics);
+  return review::write_picture(std::move(picture), request.picture, context.terminal, diagnostics);
 }
 
 }  // namespace

@@ -47,14 +47,14 @@ void add_pictures(const review::SweepHistory& history, chart::Document& document
   add_picture(review::timeline_picture(history), document);
   add_picture(review::edf_picture(history), document);
   if (history.sweep.objectives().size() > 1) add_picture(review::pareto_picture(history), document);
-  const std::vector<std::size_t> parameters = review::parameters_worth_drawing(history);
+  const std::vector<std::size_t> parameters = review::parameters_to_plot(history);
   if (parameters.empty()) return;
   document.heading(2, "Parameters");
   if (review::measured(history).size() > 1)
     add_picture(review::importance_picture(history, review::importance_of(history)), document);
   add_picture(review::parallel_picture(history, parameters), document);
   add_picture(review::slice_picture(history, parameters), document);
-  add_picture(review::contour_picture(history, review::parameters_worth_drawing(history, kPairedMax)), document);
+  add_picture(review::contour_picture(history, review::parameters_to_plot(history, kPairedMax)), document);
 }
 
 std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request,
@@ -64,11 +64,11 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepRepor
   const auto document = request.output.ends_with(".md") ? chart::markdown_document(title) : chart::html_document(title);
   document->paragraph("Written by roux at " + store::utc_text(context.clock.wall_ms()) + " from " +
                       open.study->folder() + ".");
-  sweep::StudyCounters tally(open.sweep);
+  sweep::StudyCounters counters(open.sweep);
   document->paragraph(open.sweep.metric() +
                       (open.sweep.maximizes() ? ", larger is better: " : ", smaller is better: ") +
-                      review::progress_text(review::progress_of(open.sweep, tally.update(*open.study))) + ".");
-  const std::vector<std::string> best = review::best_lines(open.sweep, tally, history.variants);
+                      review::progress_text(review::progress_of(open.sweep, counters.update(*open.study))) + ".");
+  const std::vector<std::string> best = review::best_lines(open.sweep, counters, history.variants);
   if (!best.empty()) document->list(best);
   add_pictures(history, *document);
   add_trials(open, context.clock, *document);

@@ -36,7 +36,7 @@ bool variants_are_sound(Session& session, const sweep::Sweep& sweep) {
   if (engine == nullptr) return false;
   const std::int64_t began_ns = core::system_clock().monotonic_ns();
   core::Diagnostics diagnostics;
-  const sweep::Preflight preflight = sweep::look_ahead(
+  const sweep::Preflight preflight = sweep::check_variants(
       sweep, [engine](const resolve::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, {}, found); },
       diagnostics);
   session.show(diagnostics);

@@ -38,11 +38,12 @@ std::optional<std::string> show_all(const sweep::OpenSweep& open, const review::
     if (!filter) return std::nullopt;
   }
   auto rows = review::trials_as_runs(open);
-  if (!review::choose_from(rows, request, filter, context, diagnostics)) return std::nullopt;
+  if (!review::select_runs(rows, request, filter, context, diagnostics)) return std::nullopt;
   if (request.columns.empty()) request.columns = review::trial_columns(open);
   if (request.format != "text") return review::list_text(std::move(rows), request, request.columns, context);
   const std::string heading = review::sweep_heading(open) + regret_line(open);
-  if (rows.empty()) return heading + (filter ? "no trial matches " + core::quote(request.filter) : "no trials yet") + "\n";
+  if (rows.empty())
+    return heading + (filter ? "no trial matches " + core::quote(request.filter) : "no trials yet") + "\n";
   return heading + review::list_text(std::move(rows), request, request.columns, context);
 }
 
@@ -63,7 +64,7 @@ std::string seed_text(const sweep::OpenSweep& open, const Trial& trial) {
 
 std::optional<std::string> show_one(const sweep::OpenSweep& open, std::int64_t number,
                                     const review::RunsContext& context, core::Diagnostics& diagnostics) {
-  const std::vector<Trial> trials = open.study->trials_as_they_stand();
+  const std::vector<Trial> trials = open.study->trials_snapshot();
   if (number < 0 || number >= static_cast<std::int64_t>(trials.size())) {
     diagnostics.error({}, "sweep " + open.study->info().name + " has no trial " + std::to_string(number),
                       trials.empty() ? "" : "trials are 0 to " + std::to_string(trials.size() - 1));

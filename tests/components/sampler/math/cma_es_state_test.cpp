@@ -43,8 +43,8 @@ TEST_CASE("a distribution keeps to its cube, and finds the bottom of a narrow va
     REQUIRE(number < 20'000);
     std::vector<VectorXd> points;
     while (static_cast<Eigen::Index>(points.size()) < evolution.population()) {
-      CounterRng draws(3, number++);
-      points.push_back(evolution.draw(draws));
+      CounterRng rng(3, number++);
+      points.push_back(evolution.draw(rng));
       REQUIRE(points.back().minCoeff() >= 0);
       REQUIRE(points.back().maxCoeff() <= 1);
       best = std::min(best, value(points.back()));

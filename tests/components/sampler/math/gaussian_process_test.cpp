@@ -70,11 +70,11 @@ TEST_CASE("a process is sure of what it takes for known", "[sampler][gp]") {
   Eigen::RowVectorXd point(4);
   point << 0.95, 0.05, 0.9, 2;
   const auto before = process.at(Eigen::MatrixXd(point)).front();
-  process.believe(point, VectorXd::Constant(1, -10));
+  process.fantasize(point, VectorXd::Constant(1, -10));
   const auto after = process.at(Eigen::MatrixXd(point)).front();
   CHECK(after.mean == Approx(before.mean).margin(1e-3));
   CHECK(after.deviation < before.deviation);
-  process.believe(point, VectorXd::Constant(1, before.mean + 5));
+  process.fantasize(point, VectorXd::Constant(1, before.mean + 5));
   CHECK(process.at(Eigen::MatrixXd(point)).front().mean > before.mean + 1);
 }
 

@@ -34,16 +34,16 @@ class Square final : public Space {
 template <typename Function>
 std::vector<Observation> history(std::size_t count, double most, Function function) {
   std::vector<Observation> observations;
-  CounterRng draws(1, 0);
+  CounterRng rng(1, 0);
   while (observations.size() < count) {
-    const double x = draws.uniform() * most, y = draws.uniform();
-    observations.push_back({{x, y}, Observation::State::kComplete, {function(x, y, draws)}});
+    const double x = rng.uniform() * most, y = rng.uniform();
+    observations.push_back({{x, y}, Observation::State::kComplete, {function(x, y, rng)}});
   }
   return observations;
 }
 
 double bowl(double x, double y, CounterRng&) { return std::pow(x - 0.3, 2) + 2 * std::pow(y - 0.6, 2); }
-double chance(double, double, CounterRng& draws) { return draws.uniform(); }
+double chance(double, double, CounterRng& rng) { return rng.uniform(); }
 
 std::vector<Observation> first(const std::vector<Observation>& observations, std::ptrdiff_t count) {
   return {observations.begin(), observations.begin() + count};

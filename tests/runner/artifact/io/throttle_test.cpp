@@ -30,22 +30,22 @@ TEST_CASE("work rests until the plan has caught up with it", "[artifact][pace]")
   };
   FakeClock clock;
   clock.ns = 70 * kSecond;
-  Throttle pace({.bytes = 1000, .seconds = 10}, clock);
+  Throttle throttle({.bytes = 1000, .seconds = 10}, clock);
   for (const Piece& piece : pieces) {
     INFO(piece.name);
     clock.ns = 70 * kSecond + piece.begin_ns;
-    CHECK(pace.rest_after(piece.bytes) == Approx(piece.rest_ns).margin(10));
+    CHECK(throttle.pause_ns_after(piece.bytes) == Approx(piece.rest_ns).margin(10));
   }
 }
 
 TEST_CASE("who waits for the work ends its rest, and every later one", "[artifact][pace]") {
   FakeClock clock;
-  Throttle pace({.bytes = 1, .seconds = 1e6}, clock);
-  std::jthread worker([&] { pace.worked(1); });  // for eleven days
-  pace.hurry();
+  Throttle throttle({.bytes = 1, .seconds = 1e6}, clock);
+  std::jthread worker([&] { throttle.pause_after(1); });  // for eleven days
+  throttle.disable();
   worker.join();
-  pace.worked(1);
-  CHECK(pace.rest_after(1) == 0);
+  throttle.pause_after(1);
+  CHECK(throttle.pause_ns_after(1) == 0);
 }
 
 }  // namespace

@@ -45,11 +45,11 @@ TEST_CASE("a trace is read from the lines of a verbose run", "[cli][kill_plan]")
 
 TEST_CASE("random kills are spread over the whole run, and the same seed gives the same ones", "[cli][kill_plan]") {
   const Trace trace = trace_of_twenty();
-  KillWishes wishes;
-  wishes.random = 10;
-  wishes.adversarial = false;
+  KillOptions options;
+  options.random = 10;
+  options.adversarial = false;
   std::mt19937_64 first(3), again(3);
-  const auto cases = plan_kills(trace, wishes, first);
+  const auto cases = plan_kills(trace, options, first);
   REQUIRE(cases.size() == 10);
   for (std::size_t i = 0; i < cases.size(); ++i) {
     // Two steps for each kill; never the last one, after which there may be nothing left to kill.
@@ -58,14 +58,14 @@ TEST_CASE("random kills are spread over the whole run, and the same seed gives t
     CHECK((line == trained_line(low) || line == trained_line(std::min<std::int64_t>(low + 1, 19))));
     CHECK(cases[i].kills[0].delay_us <= 10'000);
   }
-  CHECK(names(plan_kills(trace, wishes, again)) == names(cases));
+  CHECK(names(plan_kills(trace, options, again)) == names(cases));
 }
 
 TEST_CASE("every moment at which something is half done has a case", "[cli][kill_plan]") {
   std::mt19937_64 random(1);
-  KillWishes wishes;
-  wishes.random = 0;
-  const auto cases = plan_kills(trace_of_twenty(), wishes, random);
+  KillOptions options;
+  options.random = 0;
+  const auto cases = plan_kills(trace_of_twenty(), options, random);
   CHECK(names(cases) == std::vector<std::string>{"while starting", "before the first checkpoint",
                                                  "in the first step after a resume", "while starting again",
                                                  "during an evaluation", "as a save begins", "during a save",

@@ -35,9 +35,9 @@ TEST_CASE("what a killed life left beside a file does not hinder the next one of
   for (int i = 0; i < 1000; ++i) std::filesystem::create_symlink("nowhere", left + std::to_string(i));
   CHECK(write_file_atomic(path, "one").ok());
   CHECK(read_file(path, 100).value() == "one");
-  CHECK(is_left_over("a.txt.tmp-12-0"));
+  CHECK(is_temporary_file("a.txt.tmp-12-0"));
   for (const char* name : {"a.txt", "a.tmp-12", "a.tmp-", "a.tmp-12-0.txt", "a.tmp-1-2-3", "tmp-12-0"}) {
-    CHECK_FALSE(is_left_over(name));
+    CHECK_FALSE(is_temporary_file(name));
   }
 }
 

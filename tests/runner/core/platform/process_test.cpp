@@ -33,7 +33,7 @@ TEST_CASE("what a child has started dies with it where that was asked for", "[co
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   {
-    Process process({"sh", "-c", "sleep 1000 & echo begun; wait"}, {}, Process::Fate::kDiesWithChildren);
+    Process process({"sh", "-c", "sleep 1000 & echo begun; wait"}, {}, Process::Lifetime::kDiesWithChildren);
     std::string line;
     REQUIRE(process.read_line(line, 60'000) == Process::Read::kLine);
   }
@@ -68,13 +68,13 @@ TEST_CASE("a line beyond the limit comes in pieces", "[core][process]") {
 }
 
 TEST_CASE("a child that prints for ever and does not read is given up", "[core][process]") {
-  Process process({"yes"}, {}, Process::Fate::kDiesWithParent, Process::Input::kPipe);
+  Process process({"yes"}, {}, Process::Lifetime::kDiesWithParent, Process::Input::kPipe);
   CHECK(process.write(std::string(1 << 20, 'x'), 100) == Process::Write::kTimeout);
 }
 
 TEST_CASE("a child has the signals of its parent, and one that outlives it has them all", "[core][process]") {
-  const auto blocked_in = [](Process::Fate fate) {
-    Process process({"grep", "SigBlk", "/proc/self/status"}, {}, fate);
+  const auto blocked_in = [](Process::Lifetime lifetime) {
+    Process process({"grep", "SigBlk", "/proc/self/status"}, {}, lifetime);
     std::string line;
     process.read_line(line, 60'000);
     process.wait();
@@ -84,8 +84,8 @@ TEST_CASE("a child has the signals of its parent, and one that outlives it has t
   sigemptyset(&one);
   sigaddset(&one, SIGUSR2);
   pthread_sigmask(SIG_SETMASK, &one, &before);
-  CHECK(blocked_in(Process::Fate::kDiesWithParent) == "SigBlk:\t0000000000000800");
-  CHECK(blocked_in(Process::Fate::kOutlivesParent) == "SigBlk:\t0000000000000000");
+  CHECK(blocked_in(Process::Lifetime::kDiesWithParent) == "SigBlk:\t0000000000000800");
+  CHECK(blocked_in(Process::Lifetime::kOutlivesParent) == "SigBlk:\t0000000000000000");
   pthread_sigmask(SIG_SETMASK, &before, &after);
   CHECK(sigismember(&after, SIGUSR2) == 1);
   CHECK(sigismember(&after, SIGTERM) == 0);

@@ -38,7 +38,7 @@ TEST_CASE("checkpoints are listed and verified, damaged ones too", "[cli]") {
         "damaged: " +
             broken + "\n");
 
-  const CheckpointsVerdict verdict = checkpoints_verify(folder);
+  const CheckpointsReport verdict = checkpoints_verify(folder);
   CHECK(verdict.text ==
         "step-000100: intact, 1 file, 2 B\n"
         "step-000200: damaged: " +

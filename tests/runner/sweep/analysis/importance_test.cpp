@@ -31,22 +31,22 @@ Dimension choice(const char* name, std::int64_t choices) {
 
 TEST_CASE("a tree splits where the targets differ, half-way between two values", "[sweep][importance]") {
   const runner::sweep::Samples samples{{{0.1, 0.2, 0.6, 0.8}, {5, 5, 5, 5}}, {1, 1, 3, 3}};
-  CounterRng draws(0, 0);
-  const auto leaves = grow_tree(samples, {0, 1, 2, 3}, {{0, 0}, {1, 10}}, 64, draws);
+  CounterRng rng(0, 0);
+  const auto leaves = grow_tree(samples, {0, 1, 2, 3}, {{0, 0}, {1, 10}}, 64, rng);
   REQUIRE(leaves.size() == 2);
   CHECK(leaves[0].value == 1);
   CHECK(leaves[0].high == std::vector<double>{0.4, 10});
   CHECK(leaves[1].value == 3);
   CHECK(leaves[1].low == std::vector<double>{0.4, 0});
-  CHECK(grow_tree(samples, {0, 1, 2, 3}, {{0, 0}, {1, 10}}, 0, draws).size() == 1);
+  CHECK(grow_tree(samples, {0, 1, 2, 3}, {{0, 0}, {1, 10}}, 0, rng).size() == 1);
 }
 
 TEST_CASE("what the value depends on is important, by chance that is the same each time", "[sweep][importance]") {
   std::vector<std::vector<double>> points;
   std::vector<double> values;
-  CounterRng draws(1, 0);
+  CounterRng rng(1, 0);
   for (int i = 0; i < 60; ++i) {
-    points.push_back({draws.uniform(), draws.uniform(), static_cast<double>(i % 2)});
+    points.push_back({rng.uniform(), rng.uniform(), static_cast<double>(i % 2)});
     values.push_back(points.back()[0]);
   }
   const std::vector<Dimension> dimensions = {real("a"), real("b"), choice("c", 2)};

@@ -28,15 +28,15 @@ int stops_after(const std::string& limit, Value value) {
   const tests::TempDir dir;
   const auto open = cli_test::open_sweep(dir.path(), "  sampler: sobol\n" + std::string(kSpace) + limit);
   RegretMonitor kept(open.sweep);
-  StudyCounters tally(open.sweep);
+  StudyCounters counters(open.sweep);
   std::vector<components::sampler::Observation> observations;
   for (int count = 1; count <= kTrialsMax; ++count) {
     observations.resize(static_cast<std::size_t>(count - 1));
     const Point point = *open.sweep.sampler().propose(observations);
     cli_test::add_trial(open, point, {.value = value(point)});
-    const std::string reason = reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, kept);
+    const std::string reason = reached_limit(open.sweep, *open.study, counters.update(*open.study), 0, kept);
     RegretMonitor rebuilt(open.sweep);  // of a worker that continues after another was killed
-    CHECK(reached_limit(open.sweep, *open.study, tally.update(*open.study), 0, rebuilt) == reason);
+    CHECK(reached_limit(open.sweep, *open.study, counters.update(*open.study), 0, rebuilt) == reason);
     if (!reason.empty()) return count;
   }
   return 0;

@@ -18,7 +18,7 @@ std::vector<std::string> complaints(const std::string& sweep) {
   CHECK_FALSE(read_sweep(sweep, diagnostics).has_value());
   std::vector<std::string> list;
   for (const auto& one : diagnostics.all()) {
-    CHECK(one.place.known());
+    CHECK(one.location.known());
     list.push_back(one.message + " (" + one.hint + ")");
   }
   return list;
@@ -233,12 +233,12 @@ TEST_CASE("a variant is the recipe with its values", "[sweep]") {
       "    optimizer.type: {values: [sgd]}",
       diagnostics);
   REQUIRE(sweep.has_value());
-  runner::sweep::TrialSettings place;
-  place.run_name = "trial";
-  place.replicate = 1;
-  place.threads = 2;
-  place.shrink = true;
-  const auto trial = sweep->trial({0, 0, 0}, place, diagnostics);
+  runner::sweep::TrialSettings settings;
+  settings.run_name = "trial";
+  settings.replicate = 1;
+  settings.threads = 2;
+  settings.shrink = true;
+  const auto trial = sweep->trial({0, 0, 0}, settings, diagnostics);
   REQUIRE(trial.has_value());
   CHECK(trial->at("model.hidden[0]").as_integer() == 16);
   CHECK(trial->at("optimizer.type").as_string() == "sgd");

@@ -57,10 +57,10 @@ TrialEnd complete(double value) {
 struct Two {
   Two(const std::string& address, std::int64_t lease_ms) {
     one = Study::create(here.path(), info(address, lease_ms)).value();
-    runner::sweep::point_at_study(there.path(), address, kName).value();
+    runner::sweep::link_study(there.path(), address, kName).value();
     two = Study::open(there.path()).value();
     for (Study* study : {one.get(), two.get()}) {
-      study->set_patience([this](const StudyStore::Outage& outage) {
+      study->set_outage_handler([this](const StudyStore::Outage& outage) {
         attempts = outage.attempts;
         return outage.attempts < 10;
       });
@@ -92,7 +92,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     CHECK(PostgresStore::names(server.address()) == std::vector<std::string>{kName});
     CHECK_THROWS_WITH(Study::create(workers.here.path(), info(server.address(), kLong)).value(),
                       Catch::Contains("already exists"));
-    workers.two->take_back();
+    workers.two->requeue_trials();
     CHECK(workers.two->trials()[0].state == TrialState::kComplete);
     CHECK_FALSE(workers.two->running().empty());
   }
@@ -103,7 +103,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     address.replace(address.find("user=postgres"), 13, "user=other");
     CHECK(PostgresStore::names(address).empty());
     const tests::TempDir folder;
-    runner::sweep::point_at_study(folder.path(), address, kName).value();
+    runner::sweep::link_study(folder.path(), address, kName).value();
     CHECK_THROWS_WITH(Study::open(folder.path()).value(), Catch::Contains(" is another user's"));
   }
   SECTION("what is lost with the connection is found again") {
@@ -123,7 +123,7 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     CHECK(workers.two->claim(cut)->number == 2);
     CHECK(asked == 2);
     CHECK(workers.one->trials()[0].value == 1.0);
-    CHECK(workers.one->beat());
+    CHECK(workers.one->heartbeat());
   }
   SECTION("a trial that was given without the worker's hearing of it is given once more") {
     Two workers(server.address(), kLong);
@@ -140,8 +140,8 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
   SECTION("a worker that is not heard of is dead, and cannot end what others have") {
     Two workers(server.address(), 1);  // heard of a millisecond ago
     REQUIRE(workers.one->claim(demand(*workers.one))->number == 0);
-    while (workers.two->trials()[0].state == TrialState::kRunning) workers.two->take_back();
-    CHECK_FALSE(workers.one->beat());
+    while (workers.two->trials()[0].state == TrialState::kRunning) workers.two->requeue_trials();
+    CHECK_FALSE(workers.one->heartbeat());
     CHECK_FALSE(workers.one->end(0, complete(0.5), 9));
     REQUIRE(workers.two->claim(demand(*workers.two))->number == 0);
     CHECK_FALSE(workers.one->end(0, complete(0.5), 9));
@@ -152,17 +152,17 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
     Two workers(server.address(), kLong);
     const auto third = Study::open(workers.there.path()).value();
     CHECK(third->has_workers());
-    workers.one->leave();
+    workers.one->unregister_worker();
     CHECK(third->has_workers());
-    workers.two->leave();
+    workers.two->unregister_worker();
     CHECK_FALSE(third->has_workers());
   }
   SECTION("a resume may change when a worker is taken for dead, for all of them") {
     Two workers(server.address(), 1);
     REQUIRE(workers.one->claim(demand(*workers.one))->number == 0);
     workers.one->set_recipe("{}", kLong);
-    CHECK(workers.two->beat());
-    workers.two->take_back();
+    CHECK(workers.two->heartbeat());
+    workers.two->requeue_trials();
     CHECK(workers.two->trials()[0].state == TrialState::kRunning);
     CHECK(Study::open(workers.there.path()).value()->info().lease_ms == kLong);
   }
@@ -174,12 +174,12 @@ TEST_CASE("PostgreSQL keeps a study for workers on several machines", "[sweep][p
                "CREATE SEQUENCE asked; CREATE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS "
                "$$ BEGIN IF nextval('asked') = 1 THEN RAISE SQLSTATE '40001'; END IF; RETURN NEW; END $$; "
                "CREATE TRIGGER collide BEFORE UPDATE ON workers FOR EACH ROW EXECUTE FUNCTION collide()");
-    CHECK(workers.one->beat());
+    CHECK(workers.one->heartbeat());
     CHECK(server.ask(schema + "SELECT last_value FROM asked").find('2') != std::string::npos);
   }
   SECTION("no wait for a server that is not to be waited for") {
     Two workers(server.address(), kLong);
-    workers.one->set_patience({});
+    workers.one->set_outage_handler({});
     server.cut_connections();
     CHECK_THROWS_AS(workers.one->trials(), runner::core::RunError);
   }

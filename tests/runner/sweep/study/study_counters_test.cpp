@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "components/sampler/math/ranking.h"
-#include "runner/sweep/study/front.h"
+#include "runner/sweep/study/pareto_front.h"
 #include "runner/sweep/study/study_counters.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
-using runner::sweep::Front;
+using runner::sweep::ParetoFront;
 using runner::sweep::Study;
 using runner::sweep::StudyCounters;
 using runner::sweep::Trial;
@@ -39,7 +39,7 @@ Numbers front_by_hand(const std::vector<std::vector<double>>& values) {
 TEST_CASE("a front that is kept up is the one of all variants, whatever comes and goes", "[sweep][tally]") {
   std::mt19937 random(7);
   const auto below = [&random](std::uint32_t count) { return static_cast<double>(random() % count); };
-  Front front;
+  ParetoFront front;
   std::vector<std::vector<double>> values(40);
   for (int change = 0; change < 600; ++change) {
     const std::size_t variant = random() % values.size();
@@ -51,7 +51,7 @@ TEST_CASE("a front that is kept up is the one of all variants, whatever comes an
 }
 
 TEST_CASE("of one objective the front is the first of the best", "[sweep][tally]") {
-  Front front;
+  ParetoFront front;
   CHECK(front.variants().empty());
   front.put(0, {2});
   front.put(1, {1});

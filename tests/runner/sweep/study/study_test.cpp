@@ -86,14 +86,14 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   here->add_worker(2);
   lost->claim(demand(5));
   here->claim(demand(5));
-  here->take_back();
+  here->requeue_trials();
   CHECK(here->trials()[0].state == TrialState::kRunning);
-  CHECK(here->trials_as_they_stand()[0].state == TrialState::kRunning);
+  CHECK(here->trials_snapshot()[0].state == TrialState::kRunning);
   lost.reset();  // and its lease with it
   CHECK(here->trials()[0].state == TrialState::kRunning);
-  CHECK(here->trials_as_they_stand()[0].state == TrialState::kWaiting);
-  CHECK(here->trials_as_they_stand()[1].state == TrialState::kRunning);
-  here->take_back();
+  CHECK(here->trials_snapshot()[0].state == TrialState::kWaiting);
+  CHECK(here->trials_snapshot()[1].state == TrialState::kRunning);
+  here->requeue_trials();
   CHECK(here->trials()[0].state == TrialState::kWaiting);
   CHECK(here->trials()[1].state == TrialState::kRunning);
   CHECK_FALSE(here->running().empty());
@@ -109,7 +109,7 @@ TEST_CASE("a worker that was taken for dead does not end a trial in place of the
   REQUIRE(asleep->claim(demand(5))->number == 0);
   // As if it ran on a host that is not heard of any more: its lease tells nothing here.
   std::filesystem::remove_all(dir / "workers/1");
-  awake->take_back();
+  awake->requeue_trials();
   CHECK_FALSE(asleep->end(0, complete(0.5), 9));
   CHECK(awake->trials()[0].state == TrialState::kWaiting);
   REQUIRE(awake->claim(demand(5))->number == 0);
@@ -183,12 +183,12 @@ TEST_CASE("what a trial has spent counts all of its runs, and each of them once"
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
   study->add_worker(1);
-  const auto end = [&](TrialState state, std::optional<runner::sweep::Spent> spent, bool begins_anew) {
+  const auto end = [&](TrialState state, std::optional<runner::sweep::Spent> spent, bool starts_new_run) {
     REQUIRE(study->claim(demand(1)).has_value());
     TrialEnd end;
     end.state = state;
     end.spent = spent;
-    end.begins_anew = begins_anew;
+    end.starts_new_run = starts_new_run;
     study->end(0, end, 9);
     const auto& now = study->trials()[0].spent;
     return std::vector<std::int64_t>{now.steps, now.samples, now.tokens};
@@ -222,14 +222,14 @@ TEST_CASE("variants are compared by the mean of their replicates", "[sweep][stud
   study->end(study->claim(demand(3, 2))->number, failed, 9);
   study->end(study->claim(demand(3, 2))->number, complete(0.1), 9);
   CHECK_FALSE(study->claim(demand(3, 2)).has_value());
-  const auto standings = summaries_of(study->variants(), study->trials());
-  CHECK(standings[0].value == 1.5);
-  CHECK(standings[1].value == 1.75);
-  CHECK(standings[2].state == TrialState::kFailed);
+  const auto summaries = summaries_of(study->variants(), study->trials());
+  CHECK(summaries[0].value == 1.5);
+  CHECK(summaries[1].value == 1.75);
+  CHECK(summaries[2].state == TrialState::kFailed);
 
   runner::core::Diagnostics diagnostics;
   const auto sweep = tests::read_sweep("  parameters: {vars.width: {values: [8, 16]}}", diagnostics);
-  CHECK(best_of(*sweep, standings)->variant == 0);  // the third failed
+  CHECK(best_of(*sweep, summaries)->variant == 0);  // the third failed
 }
 
 TEST_CASE("a study whose file is gone is told, and not written on", "[sweep][study]") {

@@ -18,7 +18,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/step/stepper.h"
 #include "tests/support/torch/built_experiment_torch.h"
-#include "tests/support/torch/counted_memory_torch.h"
+#include "tests/support/torch/memory_counter_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
 namespace runner::train {
@@ -118,7 +118,7 @@ std::int64_t step_bytes(const std::string& recipe, const Sets& sets) {
   const auto experiment = tests::experiment_of(recipe, sets);
   Stepper stepper(*experiment, stepper_options(experiment->recipe));
   stepper.step(false);
-  const tests::CountedMemory memory;
+  const tests::MemoryCounter memory;
   stepper.step(false);
   return memory.peak_bytes();
 }

@@ -15,7 +15,7 @@ TEST_CASE("a git that hangs does not hold up the end of a run", "[train][capsule
   runner::train::ProvenanceRecorder recorder({}, *writer, 0, never.get_future().share());
   recorder.finish(600'000);
   const auto text = runner::core::read_file(writer->run_dir() + "/capsule.json", 1 << 20).value();
-  const auto capsule = runner::core::parse_json(text).value();
-  REQUIRE(capsule.at_path("code.note") != nullptr);
-  CHECK(capsule.at_path("code.note")->as_string() == "the run ended before git answered");
+  const auto provenance = runner::core::parse_json(text).value();
+  REQUIRE(provenance.at_path("code.note") != nullptr);
+  CHECK(provenance.at_path("code.note")->as_string() == "the run ended before git answered");
 }

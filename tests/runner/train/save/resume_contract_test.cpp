@@ -48,9 +48,9 @@ Recorded recorded_run(const tests::Folder& folder) {
   folder.write("runs/contract-1/resolved.json", load({}).resolved_json());
   Recorded recorded;
   recorded.recipe = resolve::read_recorded_recipe("runs/contract-1", "runs/contract-1/resolved.json").value();
-  recorded.surroundings = Surroundings{2, "AVX2", "2.11.0"};
-  recorded.capsule.emplace();
-  recorded.capsule->total_steps = 12;
+  recorded.environment = ArithmeticEnvironment{2, "AVX2", "2.11.0"};
+  recorded.provenance.emplace();
+  recorded.provenance->total_steps = 12;
   return recorded;
 }
 
@@ -75,7 +75,7 @@ TEST_CASE("auto stays on the device of the run", "[train][contract]") {
     DYNAMIC_SECTION(c.before << " and " << c.now) {
       recorded.recipe.set("device", Node::string(c.before));
       const resolve::Recipe present = load({std::string("device=") + c.now});
-      const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, {}});
+      const auto differences = list_differences(recorded, {present.root, *recorded.environment, {}});
       CHECK(differences.size() == (c.differs ? 1 : 0));
       CHECK(recorded_device(recorded.recipe) == (std::string(c.before) == "auto" ? "cpu" : c.before));
     }
@@ -129,7 +129,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
     DYNAMIC_SECTION(c.key << " " << c.sets.front()) {
       const resolve::Recipe present = load(c.sets);
       const bool fits = c.effect != Effect::kImpossible;
-      const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, [fits] {
+      const auto differences = list_differences(recorded, {present.root, *recorded.environment, [fits] {
                                                              return fits ? "" : "layers.0.weight is [8, 2] there";
                                                            }});
       std::optional<Effect> found;
@@ -154,7 +154,7 @@ TEST_CASE("every difference is told at once, with its place in both recipes", "[
   const auto differences = list_differences(
       recorded, {present.root, {1, "AVX512", "2.12.0"}, [] { return std::string("layers.0.weight is another"); }});
   core::Diagnostics diagnostics;
-  CHECK(!judge(differences, {"cpu_capability"}, present.root, diagnostics));
+  CHECK(!may_resume(differences, {"cpu_capability"}, present.root, diagnostics));
   diagnostics.sort();
   const std::string there = "runs/contract-1/recipe.yaml";
   CHECK(lines(diagnostics) ==
@@ -193,8 +193,8 @@ TEST_CASE("other instructions are told with a way back where there is one", "[tr
   Recorded recorded = recorded_run(folder);
   const resolve::Recipe present = load({});
   for (const Case& c : cases) {
-    recorded.surroundings->cpu_capability = c.before;
-    Surroundings now = *recorded.surroundings;
+    recorded.environment->cpu_capability = c.before;
+    ArithmeticEnvironment now = *recorded.environment;
     now.cpu_capability = c.now;
     const auto differences = list_differences(recorded, {present.root, now, {}});
     REQUIRE(differences.size() == 1);
@@ -208,7 +208,8 @@ TEST_CASE("cores that are shared out among another number of processes are part 
   const tests::Folder folder;
   Recorded recorded = recorded_run(folder);
   const auto keys_of = [&recorded](const std::vector<std::string>& sets) {
-    const Present present{load(sets).resolved(), Surroundings{1, "AVX2", "2.11.0"}, [] { return std::string(); }};
+    const Present present{load(sets).resolved(), ArithmeticEnvironment{1, "AVX2", "2.11.0"},
+                          [] { return std::string(); }};
     std::vector<std::string> keys;
     for (const Difference& difference : list_differences(recorded, present)) {
       if (difference.effect == Effect::kChangesResults) keys.push_back(difference.key);
@@ -233,8 +234,8 @@ TEST_CASE("a length in epochs moves a schedule that follows it, unless what it c
   folder.write("recipe.yaml", text);
   Recorded recorded;
   recorded.recipe = load({}).root;
-  recorded.capsule.emplace();
-  recorded.capsule->total_steps = 15;
+  recorded.provenance.emplace();
+  recorded.provenance->total_steps = 15;
   const auto effects = [&](const std::vector<std::string>& sets) {
     std::string all;
     const resolve::Recipe present = load(sets);
@@ -288,7 +289,7 @@ TEST_CASE("a change that was allowed lets the run go on, by its key or by the se
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
   const resolve::Recipe present = load({"optimizer.lr=0.5", "logging_steps=2"});
-  const auto differences = list_differences(recorded, {present.root, *recorded.surroundings, {}});
+  const auto differences = list_differences(recorded, {present.root, *recorded.environment, {}});
   struct Case {
     std::vector<std::string> allowed;
     std::string message;  ///< of the first error; "" when the run goes on
@@ -303,7 +304,7 @@ TEST_CASE("a change that was allowed lets the run go on, by its key or by the se
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.message << c.allowed.size()) {
       core::Diagnostics diagnostics;
-      CHECK(judge(differences, c.allowed, present.root, diagnostics) == c.message.empty());
+      CHECK(may_resume(differences, c.allowed, present.root, diagnostics) == c.message.empty());
       if (c.message.empty()) {
         CHECK(diagnostics.all().empty());
       } else {
@@ -318,11 +319,11 @@ TEST_CASE("data files that changed since are named, and those that were only tou
   folder.write("corpus.txt", "some text");
   folder.write("recipe.yaml", kRecipe);
   const resolve::Recipe recipe = load({});
-  artifact::Provenance capsule;
-  capsule.data = {artifact::read_data_file("train", "corpus.txt").value()};
+  artifact::Provenance provenance;
+  provenance.data = {artifact::read_data_file("train", "corpus.txt").value()};
   const auto changes = [&](const std::optional<std::vector<std::string>>& files = std::nullopt) {
     std::vector<std::string> texts;
-    for (const Difference& change : list_data_changes(capsule, recipe.root, files)) texts.push_back(to_text(change));
+    for (const Difference& change : list_data_changes(provenance, recipe.root, files)) texts.push_back(to_text(change));
     return texts;
   };
   CHECK(changes().empty());

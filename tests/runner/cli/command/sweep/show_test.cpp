@@ -35,7 +35,7 @@ std::string shown(const runner::sweep::OpenSweep& open, const RunsListRequest& r
   std::optional<runner::query::Filter> filter;
   if (!request.filter.empty()) filter = runner::query::Filter::parse(request.filter, diagnostics);
   auto rows = trials_as_runs(open);
-  if (!choose_from(rows, request, filter, context, diagnostics)) return render(diagnostics);
+  if (!select_runs(rows, request, filter, context, diagnostics)) return render(diagnostics);
   return list_text(std::move(rows), request, request.columns.empty() ? trial_columns(open) : request.columns, context);
 }
 

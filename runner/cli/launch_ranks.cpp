@@ -1,0 +1,252 @@
+#include "runner/cli/launch_ranks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+#include "generated/section/launch.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/platform/process.h"
+#include "runner/launch/cpu_affinity.h"
+#include "runner/launch/rank_environment.h"
+#include "runner/launch/slurm_script.h"
+#include "runner/launch/supervisor.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr const char* kThreads = "OMP_NUM_THREADS";
+
+constexpr std::int64_t kPort = 29'500;
+
+/// Additional environment of each rank. Cores are divided unless the number of threads is set.
+std::map<std::string, std::string> environment_of(const sections::launch::Config& launch) {
+  std::map<std::string, std::string> variables;
+  if (!launch.num_cpu_threads_per_process && std::getenv(kThreads) == nullptr) {
+    const std::int64_t cores = std::thread::hardware_concurrency();
+    variables[kThreads] = std::to_string(std::max<std::int64_t>(1, cores / processes_per_machine(launch)));
+  }
+  return variables;
+}
+
+launch::RendezvousOverride rendezvous_override(const sections::launch::Config& launch) {
+  launch::RendezvousOverride requested;
+  requested.address = launch.main_process_ip;
+  if (launch.main_process_port) requested.port = static_cast<std::uint16_t>(*launch.main_process_port);
+  return requested;
+}
+
+/// For a process that a launcher started: uses its own cores if it is bound to some, otherwise divides all.
+void share_out_cores(int local_size) {
+  const auto own = static_cast<int>(launch::own_cores_by_node().size());
+  const int threads = sysconf(_SC_NPROCESSORS_ONLN) == own ? std::max(1, own / local_size) : own;
+  setenv(kThreads, std::to_string(threads).c_str(), /*overwrite=*/0);
+}
+
+/// For a process that a launcher started: warns about keys that only our own supervisor follows.
+void tell_what_does_nothing(const sections::launch::Config& launch, const launch::LaunchedRank& rank) {
+  std::string keys;
+  const auto add = [&](bool given, const char* key) {
+    if (given) keys += (keys.empty() ? "launch." : ", ") + std::string(key);
+  };
+  add(launch.max_restarts > 0, "max_restarts");
+  add(launch.log_dir.has_value(), "log_dir");
+  add(launch.tee != 0, "tee");
+  add(launch.enable_cpu_affinity, "enable_cpu_affinity");
+  add(launch.hosts.has_value(), "hosts");
+  add(launch.min_machines.has_value(), "min_machines");
+  const std::string who = rank.launcher.empty() ? "the program that set RANK and WORLD_SIZE" : rank.launcher;
+  if (!keys.empty()) core::log_warning(keys + " has no effect: " + who + " manages these processes");
+}
+
+std::vector<std::string> global_flags(const Session& session) {
+  std::vector<std::string> flags = {core::own_program(), "--log-format", session.log_format};
+  if (session.quiet) flags.emplace_back("--quiet");
+  if (session.verbose) flags.emplace_back("--verbose");
+  return flags;
+}
+
+/// The command for `ssh` to start another machine: this command, in this folder, with the rank of that machine. It gets
+/// the number of processes, as `auto` could be another number there.
+std::vector<std::string> remote_command(const Session& session, const launch::LaunchPlan& plan, const std::string& host,
+                                        int rank) {
+  const launch::MachinesPlan& machines = plan.machines;
+  std::vector<std::string> words = session.command_line;
+  words.front() = core::own_program();
+  for (const auto& [flag, value] : {std::pair<const char*, std::string>{"--machine-rank", std::to_string(rank)},
+                                    {"--num-processes", std::to_string(plan.num_processes)},
+                                    {"--main-process-ip", machines.address},
+                                    {"--main-process-port", std::to_string(machines.port)}}) {
+    words.insert(words.end(), {flag, value});
+  }
+  const std::string folder = std::filesystem::current_path().string();
+  return {"ssh", "-o", "BatchMode=yes",
+          "--",  host, "cd " + launch::shell_word(folder) + " && exec " + launch::shell_line(words)};
+}
+
+/// The machines and the rank of this one. Fails the session when the recipe does not set them.
+std::optional<launch::MachinesPlan> machines_of(Session& session, const sections::launch::Config& launch) {
+  launch::MachinesPlan plan;
+  plan.count = static_cast<int>(*launch.num_machines);
+  plan.min_count = static_cast<int>(launch.min_machines.value_or(plan.count));
+  plan.port = static_cast<std::uint16_t>(launch.main_process_port.value_or(kPort));
+  plan.timeout_s = launch.timeout;
+  plan.join_timeout_s = launch.join_timeout;
+  plan.monitor_interval_s = static_cast<int>(launch.monitor_interval);
+  if (launch.machine_rank) plan.rank = static_cast<int>(*launch.machine_rank);
+  if (plan.count == 1) return plan;
+  if (launch.hosts) {
+    if (!plan.rank) plan.rank = 0;
+    if (plan.rank == 0) plan.hosts = *launch.hosts;
+    plan.address = launch.main_process_ip.value_or(launch.hosts->front());
+    return plan;
+  }
+  const std::string with = "with launch.num_machines " + std::to_string(plan.count) + ", ";
+  if (!launch.main_process_ip) {
+    session.fail(with + "launch.main_process_ip must be set to the address of machine 0",
+                 "add --main-process-ip ADDRESS, the same on all machines, or list them in launch.hosts");
+    return std::nullopt;
+  }
+  plan.address = *launch.main_process_ip;
+  if (plan.rank || launch.rdzv_backend == sections::launch::RdzvBackend::kC10d) return plan;
+  session.fail(with + "launch.machine_rank must be set",
+               "add --machine-rank 0 on the machine with main_process_ip, 1 on the next; or --rdzv-backend c10d, "
+               "which assigns ranks in the order of arrival");
+  return std::nullopt;
+}
+
+/// The command of a rank: this command again, or after a restart one that resumes the run.
+std::vector<std::string> rank_command(const Session& session, const engine::TrainRequest& request,
+                                      std::int64_t num_processes, const launch::RankAssignment& assignment) {
+  std::vector<std::string> command;
+  if (assignment.run_dir.empty()) {
+    command = session.command_line;
+    command.front() = core::own_program();
+  } else {
+    command = global_flags(session);
+    command.insert(command.end(), {"resume", assignment.run_dir});
+    if (!request.summary_json.empty()) command.insert(command.end(), {"--summary-json", request.summary_json});
+  }
+  if (assignment.world_size == num_processes) return command;
+  // A machine is missing: the global batch stays, the share of each process is derived again.
+  const std::string size = std::to_string(assignment.world_size);
+  command.insert(command.end(), {"--num-processes", size, "--num-machines", std::to_string(assignment.machines)});
+  if (assignment.run_dir.empty()) return command;
+  command.insert(command.end(),
+                 {"--allow-change", "launch.num_processes", "--set", "~training.gradient_accumulation_steps"});
+  return command;
+}
+
+}  // namespace
+
+int processes_per_machine(const sections::launch::Config& launch) {
+  return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
+}
+
+std::optional<core::RankInfo> rank_of_process(Session& session, const resolve::Recipe& recipe) {
+  const auto& launch = recipe.launch;
+  const auto started = launch::rank_from_environment(rendezvous_override(launch));
+  if (!started) {
+    session.fail(started.failure().message, started.failure().hint);
+    return std::nullopt;
+  }
+  if (!started.value()) return std::nullopt;
+  const launch::LaunchedRank& rank = *started.value();
+  if (rank.info.size == launch.num_processes) {
+    if (!launch::another_process_reports()) tell_what_does_nothing(launch, rank);
+    if (!rank.launcher.empty() && !launch.num_cpu_threads_per_process) share_out_cores(rank.info.local_size);
+    return rank.info;
+  }
+  const std::string size = std::to_string(rank.info.size);
+  session.fail(rank.size_variable + " is " + size + " in the environment, but launch.num_processes is " +
+                   std::to_string(launch.num_processes),
+               "--num-processes " + size +
+                   (rank.launcher.empty() ? ", or unset RANK and WORLD_SIZE"
+                                          : ", or start that many processes with " + rank.launcher));
+  return std::nullopt;
+}
+
+bool starts_ranks(const resolve::Recipe& recipe) {
+  const auto& launch = recipe.launch;
+  const auto started = launch::rank_from_environment(rendezvous_override(launch));
+  return started && !started.value() && launch.num_processes > 1;
+}
+
+void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
+  const auto& training = recipe.training;
+  const std::int64_t processes = recipe.launch.num_processes;
+  const bool is_split = recipe.loader.split_batches;
+  const core::Location& global = recipe.location("training.global_batch_size");
+  const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
+  if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::another_process_reports())
+    return;
+  const std::string one = std::to_string(*training.global_batch_size / processes);
+  core::Diagnostics diagnostics;
+  diagnostics.notice(recipe.location("training.micro_batch_size"),
+                     "the batch of a step is " + std::to_string(*training.global_batch_size) + " with " +
+                         std::to_string(processes) + " processes, but " + one + " with one",
+                     "training.global_batch_size: " + one + " keeps it independent of the number of processes");
+  session.show(diagnostics);
+}
+
+std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& recipe) {
+  constexpr double kMarginS = 120;
+  const auto& launch = recipe.launch;
+  if (recipe.was_automatic("launch.num_processes")) {
+    session.fail("launch.num_processes is auto, but the GPUs of the machines in the job are not known here",
+                 "set the number of processes on all machines: --num-processes N");
+    return std::nullopt;
+  }
+  launch::SlurmJob job;
+  job.name = recipe.run_name;
+  job.folder = std::filesystem::current_path().string();
+  job.num_machines = static_cast<int>(*launch.num_machines);
+  job.num_processes = static_cast<int>(launch.num_processes);
+  job.threads = launch.num_cpu_threads_per_process;
+  job.time_limit_s = launch.time_limit;
+  job.margin_s = launch.save_margin.value_or(kMarginS);
+  job.command = {core::own_program()};
+  for (std::size_t i = 1; i < session.command_line.size(); ++i) {
+    const std::string& word = session.command_line[i];
+    if (word == "--emit") ++i;
+    if (word.starts_with("--emit")) continue;
+    job.command.push_back(word);
+  }
+  return launch::slurm_script(job);
+}
+
+void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine::TrainRequest& request) {
+  const auto& launch = recipe.launch;
+  const auto machines = machines_of(session, launch);
+  if (!machines) return;
+  note_growing_batch(session, recipe);
+  launch::LaunchPlan plan;
+  plan.num_processes = static_cast<int>(launch.num_processes);
+  plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // a smoke test is not resumed
+  plan.environment = environment_of(launch);
+  plan.command = [&](const launch::RankAssignment& assignment) {
+    return rank_command(session, request, launch.num_processes, assignment);
+  };
+  plan.store_command = [](int descriptor, int port) -> std::vector<std::string> {
+    return {core::own_program(), "host-store", std::to_string(descriptor), std::to_string(port)};
+  };
+  plan.say = [](const std::string& line) { core::log_info(line); };
+  plan.machines = *machines;
+  plan.machines.remote_command = [&](const std::string& host, int rank) {
+    return remote_command(session, plan, host, rank);
+  };
+  plan.log_dir = launch.log_dir.value_or("");
+  plan.tee = static_cast<int>(launch.tee);
+  plan.role = launch.role;
+  plan.pin_cores = launch.enable_cpu_affinity;
+  const launch::LaunchEnd end = launch::supervise(plan);
+  if (!end.message.empty()) session.fail(end.message, end.hint, end.status);
+  session.exit_code = end.status;
+}
+
+}  // namespace runner::cli
