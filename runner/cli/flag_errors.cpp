@@ -203,7 +203,7 @@ void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
     const std::string count = wrong_count(full_name(command), name, problem);
     if (!count.empty()) return session.fail(count, help);
     const std::string near = meant_value(*option, problem);
-    return session.fail(name + " " + requirement(problem), near.empty() ? help : "did you mean " + near + "?");
+    return session.fail(name + " " + requirement(problem), near.empty() ? help : "did you mean \"" + near + "\"?");
   }
   session.fail(lower_first(message), help);
 }

@@ -43,15 +43,15 @@ Node diagnostics_json(const core::Diagnostics& diagnostics) {
   Node rows = Node::sequence();
   recipe::KeyFinder finder;
   for (const core::Diagnostic& diagnostic : diagnostics.all()) {
-    const core::Location& place = diagnostic.place;
-    const bool in_file = place.known() && place.source->kind == core::Source::Kind::kFile;
+    const core::Location& location = diagnostic.location;
+    const bool in_file = location.known() && location.source->kind == core::Source::Kind::kFile;
     Node row = Node::mapping();
     row.set("severity", Node::string(severity_text(diagnostic.severity)));
-    row.set("place", text_or_null(place.text()));
-    row.set("file", in_file ? Node::string(place.source->name) : Node::null());
-    row.set("line", number_or_null(place.line));
-    row.set("column", number_or_null(place.line == 0 ? 0 : place.column));
-    row.set("key", text_or_null(finder.key_at(place)));
+    row.set("place", text_or_null(location.text()));
+    row.set("file", in_file ? Node::string(location.source->name) : Node::null());
+    row.set("line", number_or_null(location.line));
+    row.set("column", number_or_null(location.line == 0 ? 0 : location.column));
+    row.set("key", text_or_null(finder.key_at(location)));
     row.set("message", Node::string(diagnostic.message));
     row.set("hint", text_or_null(diagnostic.hint));
     rows.items().push_back(std::move(row));

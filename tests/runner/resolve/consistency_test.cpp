@@ -378,7 +378,7 @@ TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
   CHECK(activities("with_flops: false") == "null");
   CHECK(activities("row_limit: 5") == "null");
   CHECK(activities("with_flops: true", "device: cpu\n") == "[\"cpu\"]");
-  CHECK(activities("with_flops: true", "device: cuda:1\n") == "[\"cpu\",\"cuda\"]");
+  CHECK(activities("with_flops: true", "device: cuda:1\n") == "[\"cpu\", \"cuda\"]");
   CHECK(activities("with_flops: true, activities: cpu", "device: cuda\n") == "[\"cpu\"]");
 }
 

@@ -93,7 +93,7 @@ TEST_CASE("runs are listed, filtered, sorted and written for programs", "[cli][r
   CHECK(list({.sort = "loss:desc", .columns = {"name"}, .format = "csv"}) == "name\nalpha\nbeta\n");
   CHECK(list({.sort = "optimizer.lr", .columns = {"name"}, .format = "csv", .limit = 1}) == "name\nbeta\n");
   CHECK(list({.filter = "optimizer.type == sgd", .columns = {"name"}, .format = "csv"}) == "name\nalpha\n");
-  CHECK(list({.filter = "loss > 100"}) == "no run matches the filter\n");
+  CHECK(list({.filter = "loss > 100"}) == "no run in " + output.path + " matches \"loss > 100\"\n");
   CHECK(list({.columns = {"name", "loss"}, .format = "json", .limit = 1}) ==
         "[\n  {\n    \"name\": \"beta\",\n    \"loss\": 0.5\n  }\n]\n");
 }

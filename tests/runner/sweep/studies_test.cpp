@@ -47,8 +47,8 @@ TEST_CASE("a sweep that was recorded compares and trains what it did when it was
 TEST_CASE("a sweep that was recorded with old words is that of the recipe with the new ones", "[sweep][studies]") {
   const auto in_old_words = [](std::string text) {
     for (const auto& key : runner::recipe::renamed_keys()) {
-      for (std::size_t at = text.find(key.is); at != std::string::npos; at = text.find(key.is))
-        text.replace(at, key.is.size(), key.was);
+      for (std::size_t at = text.find(key.new_name); at != std::string::npos; at = text.find(key.new_name))
+        text.replace(at, key.new_name.size(), key.old_name);
     }
     return text;
   };
