@@ -47,7 +47,7 @@ Node diagnostics_json(const core::Diagnostics& diagnostics) {
     const bool in_file = location.known() && location.source->kind == core::Source::Kind::kFile;
     Node row = Node::mapping();
     row.set("severity", Node::string(severity_text(diagnostic.severity)));
-    row.set("place", text_or_null(location.text()));
+    row.set("location", text_or_null(location.text()));
     row.set("file", in_file ? Node::string(location.source->name) : Node::null());
     row.set("line", number_or_null(location.line));
     row.set("column", number_or_null(location.line == 0 ? 0 : location.column));
