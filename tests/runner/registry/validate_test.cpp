@@ -184,7 +184,8 @@ TEST_CASE("what does not fit is told with its place and a way out", "[registry][
        "r.yaml:2:19: error: training.cache must be a size in bytes, got \"big\"\n"
        "  hint: write bytes or an amount with its unit: 1024, 500MB, 10GB, 5GiB\n"},
       // Lists and mappings.
-      {"training: {sizes: 3}", "r.yaml:2:19: error: training.sizes must be a list of integers, got 3\n  hint: write a list, such as [3]\n"},
+      {"training: {sizes: 3}",
+       "r.yaml:2:19: error: training.sizes must be a list of integers, got 3\n  hint: write a list, such as [3]\n"},
       {"training: {sizes: []}", "r.yaml:2:19: error: training.sizes must have at least 1 item, got 0\n"},
       {"training: {sizes: [1, 2, 3, 4]}", "r.yaml:2:19: error: training.sizes must have at most 3 items, got 4\n"},
       {"training: {sizes: [1, x]}", "r.yaml:2:23: error: training.sizes[1] must be an integer, got \"x\"\n"},

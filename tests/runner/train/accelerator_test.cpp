@@ -117,7 +117,15 @@ Trained train_two_on(const std::string& device, const std::string& path, std::ve
                      const tests::TempDir& folder, const std::string& from = "") {
   sets.insert(sets.end(), {"logging_steps=1", "training.fused_kernels=false", "launch.num_processes=2"});
   std::vector<std::unique_ptr<Experiment>> ranks;
-  for (int rank = 0; rank < 2; ++rank) ranks.push_back(std::move(build_on(device, path, sets, rank).experiment));
+  for (int rank = 0; rank < 2; ++rank) {
+    ranks.push_back(std::move(build_on(device, path, sets, rank).experiment));
+  }
+  // As train() does once the weights are drawn: from here on each rank has its own random numbers.
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    if (device == kCpu) break;
+    at::Generator generator = at::globalContext().defaultGenerator(ranks[rank]->device);
+    generator.set_current_seed(1 + rank);
+  }
   auto watcher = std::make_shared<Watcher>();
   for (const auto& experiment : ranks) experiment->callbacks.push_back({"watcher", {}, std::make_shared<Watcher>()});
   ranks.front()->callbacks.back().callback = watcher;
@@ -274,13 +282,7 @@ TEST_CASE("ranks share the random numbers of the generators that the recipe name
   const std::string path = folder / "spirals.yaml";
   core::write_file_atomic(path, kSpirals).value();
   const auto drawn_alike = [&](const std::string& types) {
-    accelerator::install();
     std::vector<std::string> states;
-    std::uint64_t seed = 0;
-    for (const char* device : {kFirst, kSecond}) {
-      at::Generator generator = at::globalContext().defaultGenerator(c10::Device(device));
-      generator.set_current_seed(++seed);
-    }
     // Two epochs, in each of which both draw as often.
     train_two_on("pretend", path, {"data.train.num_samples=64", "training.max_steps=8", "loader.rng_types=" + types},
                  folder);
