@@ -42,7 +42,7 @@ SobolSequence::SobolSequence(std::size_t dimensions, std::optional<std::uint64_t
 /// Direction number k as a binary fraction: its first digit is bit 31.
 SobolSequence::Numbers SobolSequence::directions(std::size_t dimension) {
   const SobolDirection& from = kSobolDirections[dimension];
-  const int degree = std::bit_width(from.polynomial) - 1;
+  const int degree = static_cast<int>(std::bit_width(from.polynomial)) - 1;
   Numbers m{};
   for (int k = 0; k < kBits; ++k) {
     if (k < degree || degree == 0) {
