@@ -233,7 +233,7 @@ void transform_filters(const Kernels::Filters& a) {
 
 ROUX_INLINE std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
-/// A pixel of zeros at the begin of `workspace`: what lies outside of an image.
+/// A pixel of zeros at the beginning of `workspace`: what lies outside of an image.
 ROUX_INLINE T* make_zeros(float* workspace, std::int64_t channels) {
   for (std::int64_t i = 0; i < channels; ++i) workspace[i] = 0;
   return reinterpret_cast<T*>(workspace);

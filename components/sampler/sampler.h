@@ -28,8 +28,8 @@ class Sampler {
   /// Number of its variants; nothing where it has no end, more than `most` of them, or more than can be counted
   /// quickly.
   virtual std::optional<std::int64_t> count(std::int64_t /*most*/) const { return std::nullopt; }
-  /// What in its block does not fit the space, each at its place. Until this finds nothing, propose() and count() must
-  /// not be called.
+  /// Reports what in its block does not fit the space, each at its location. Until this finds nothing, propose() and
+  /// count() must not be called.
   virtual void check(const runner::core::Node& /*block*/, runner::core::Diagnostics& /*diagnostics*/) const {}
 };
 

@@ -14,15 +14,15 @@
 namespace components {
 namespace {
 
-std::vector<c10::Device> places(const c10::Device& device) {
-  std::vector<c10::Device> places = {c10::Device(c10::kCPU)};
+std::vector<c10::Device> devices_of(const c10::Device& device) {
+  std::vector<c10::Device> devices = {c10::Device(c10::kCPU)};
   // Nothing is drawn on the meta device.
-  if (!device.is_cpu() && !device.is_meta()) places.push_back(device);
-  return places;
+  if (!device.is_cpu() && !device.is_meta()) devices.push_back(device);
+  return devices;
 }
 
-at::Tensor state_of(const c10::Device& place) {
-  at::Generator generator = at::globalContext().defaultGenerator(place);
+at::Tensor state_of(const c10::Device& device) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
   const std::lock_guard<std::mutex> lock(generator.mutex());
   return generator.get_state();
 }
@@ -37,19 +37,21 @@ at::Tensor tensor_of(const char* bytes, std::size_t size) {
 
 struct RandomState::State {
   struct Generator {
-    c10::Device place;
+    c10::Device device;
     at::Tensor bytes;  // on the CPU; undefined when not known
   };
   std::vector<Generator> generators;
 };
 
-RandomState RandomState::now(const c10::Device& device) { return now(places(device)); }
+RandomState RandomState::now(const c10::Device& device) { return now(devices_of(device)); }
 
-RandomState RandomState::of(const std::string& bytes, const c10::Device& device) { return of(bytes, places(device)); }
+RandomState RandomState::of(const std::string& bytes, const c10::Device& device) {
+  return of(bytes, devices_of(device));
+}
 
 RandomState RandomState::now(const std::vector<c10::Device>& generators) {
   State state;
-  for (const c10::Device& place : generators) state.generators.push_back({place, state_of(place)});
+  for (const c10::Device& device : generators) state.generators.push_back({device, state_of(device)});
   RandomState now;
   now.state_ = std::make_shared<const State>(std::move(state));
   return now;
@@ -58,10 +60,10 @@ RandomState RandomState::now(const std::vector<c10::Device>& generators) {
 RandomState RandomState::of(const std::string& bytes, const std::vector<c10::Device>& generators) {
   State state;
   std::size_t begin = 0;
-  for (const c10::Device& place : generators) {
-    const std::size_t size = state_of(place).nbytes();
+  for (const c10::Device& device : generators) {
+    const std::size_t size = state_of(device).nbytes();
     RUNNER_ASSERT(begin + size <= bytes.size(), "these are the bytes of the same kinds of generators");
-    state.generators.push_back({place, tensor_of(bytes.data() + begin, size)});
+    state.generators.push_back({device, tensor_of(bytes.data() + begin, size)});
     begin += size;
   }
   RandomState found;
@@ -71,7 +73,7 @@ RandomState RandomState::of(const std::string& bytes, const std::vector<c10::Dev
 
 RandomState RandomState::of(const std::vector<NamedTensor>& generators, const c10::Device& device) {
   const std::vector<std::string> names = names_of(device);
-  const std::vector<c10::Device> all = places(device);
+  const std::vector<c10::Device> all = devices_of(device);
   State state;
   for (std::size_t i = 0; i < all.size(); ++i) {
     state.generators.push_back({all[i], {}});
@@ -86,8 +88,8 @@ RandomState RandomState::of(const std::vector<NamedTensor>& generators, const c1
 
 std::vector<std::string> RandomState::names_of(const c10::Device& device) {
   std::vector<std::string> names;
-  for (const c10::Device& place : places(device)) {
-    names.push_back("torch." + c10::DeviceTypeName(place.type(), /*lower_case=*/true));
+  for (const c10::Device& one : devices_of(device)) {
+    names.push_back("torch." + c10::DeviceTypeName(one.type(), /*lower_case=*/true));
   }
   return names;
 }
@@ -95,7 +97,7 @@ std::vector<std::string> RandomState::names_of(const c10::Device& device) {
 void RandomState::restore() const {
   for (const State::Generator& one : state_->generators) {
     if (!one.bytes.defined()) continue;
-    at::Generator generator = at::globalContext().defaultGenerator(one.place);
+    at::Generator generator = at::globalContext().defaultGenerator(one.device);
     const std::lock_guard<std::mutex> lock(generator.mutex());
     generator.set_state(one.bytes);
   }
@@ -112,7 +114,7 @@ std::string RandomState::bytes() const {
 std::vector<NamedTensor> RandomState::tensors() const {
   std::vector<NamedTensor> tensors;
   for (const State::Generator& one : state_->generators) {
-    tensors.push_back({"torch." + c10::DeviceTypeName(one.place.type(), /*lower_case=*/true), one.bytes});
+    tensors.push_back({"torch." + c10::DeviceTypeName(one.device.type(), /*lower_case=*/true), one.bytes});
   }
   return tensors;
 }

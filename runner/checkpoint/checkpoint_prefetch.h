@@ -49,7 +49,7 @@ class CheckpointPrefetch {
   std::atomic<bool> cancelled_{false};
   double seconds_ = 0;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<HeldFile>> files_;  // by path; guarded by mutex_ until the verdict is known
+  std::map<std::string, std::shared_ptr<HeldFile>> files_;  // by path; guarded by mutex_ until verification has ended
   std::shared_future<core::Result<artifact::Manifest>> verification_;  // last: the thread uses the others
 };
 

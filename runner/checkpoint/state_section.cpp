@@ -61,7 +61,7 @@ void SectionWriter::tensor(std::string_view name, const at::Tensor& tensor) { te
 
 SectionReader::SectionReader(const std::string& folder, const std::string& name, Node values,
                              CheckpointPrefetch* prefetched)
-    : place_(folder + ": the state of " + name), values_(std::move(values)) {
+    : context_(folder + ": the state of " + name), values_(std::move(values)) {
   const std::filesystem::path file = std::filesystem::path(folder) / (name + ".safetensors");
   std::error_code error;
   if (std::filesystem::exists(file, error)) tensors_ = std::make_unique<TensorSource>(file.string(), prefetched);
@@ -69,7 +69,7 @@ SectionReader::SectionReader(const std::string& folder, const std::string& name,
 
 const Node& SectionReader::value(std::string_view name) const {
   const Node* value = values_.find(name);
-  if (value == nullptr) throw core::RunError(place_ + " has no value " + std::string(name));
+  if (value == nullptr) throw core::RunError(context_ + " has no value " + std::string(name));
   return *value;
 }
 
@@ -78,7 +78,7 @@ bool SectionReader::has(std::string_view name) const {
 }
 
 at::Tensor SectionReader::tensor(std::string_view name) const {
-  if (tensors_ == nullptr) throw core::RunError(place_ + " has no tensor " + std::string(name));
+  if (tensors_ == nullptr) throw core::RunError(context_ + " has no tensor " + std::string(name));
   return tensors_->tensor(std::string(name));
 }
 

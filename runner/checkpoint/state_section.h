@@ -38,7 +38,7 @@ class SectionReader final : public core::StateReader {
   at::Tensor tensor(std::string_view name) const override;
 
  private:
-  std::string place_;  ///< for messages
+  std::string context_;  ///< for messages
   core::Node values_;
   std::unique_ptr<TensorSource> tensors_;  ///< null when there is no such file
 };

@@ -39,7 +39,7 @@ enum class What {
   kNames,
   kTags,
   kRecipeKeys,
-  kRecipePlaces,
+  kRecipePaths,
   kCheckpoints,
   kKinds,
   kComponents,
@@ -57,7 +57,7 @@ What meaning_of(const std::string& command, const std::string& group, const std:
   if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
     return What::kNames;
   if (name == "--set" || name == "CHANGES" || name == "VARIED") return What::kRecipeKeys;
-  if (name == "KEY" && command == "explain") return What::kRecipePlaces;
+  if (name == "KEY" && command == "explain") return What::kRecipePaths;
   if (is_weights && (name == "CHECKPOINT" || name == "A" || name == "B")) return What::kRunCheckpoints;
   if (name == "--checkpoint" || name == "CHECKPOINT") return What::kCheckpoints;
   if (name == "--sampler") return What::kSamplers;
@@ -257,7 +257,7 @@ Words run_checkpoints(const Session& session) {
 }
 
 /// The keys of a recipe from `path` on, each followed by `end`: those that its components accept, and items of lists.
-void add_places(const Node& root, const std::string& path, const Node& value, const std::string& end, Words& words) {
+void add_paths(const Node& root, const std::string& path, const Node& value, const std::string& end, Words& words) {
   const Registry& registry = Registry::builtin();
   std::set<std::string> keys;
   for (const Node::Entry& entry : value.entries()) keys.insert(entry.key);
@@ -272,23 +272,23 @@ void add_places(const Node& root, const std::string& path, const Node& value, co
     add(described.property->properties);
   }
   for (const std::string& key : keys) {
-    const std::string place = core::join_path(path, key);
+    const std::string inner_path = core::join_path(path, key);
     const Node* inner = value.find(key);
-    words.push_back(place + end);
-    add_places(root, place, inner != nullptr ? *inner : Node(), end, words);
+    words.push_back(inner_path + end);
+    add_paths(root, inner_path, inner != nullptr ? *inner : Node(), end, words);
   }
   for (std::size_t i = 0; i < value.items().size(); ++i) {
-    const std::string place = path + "[" + std::to_string(i) + "]";
-    words.push_back(place + end);
-    add_places(root, place, value.items()[i], end, words);
+    const std::string inner_path = path + "[" + std::to_string(i) + "]";
+    words.push_back(inner_path + end);
+    add_paths(root, inner_path, value.items()[i], end, words);
   }
 }
 
 /// Keys of the recipe that the command line names; without one, keys of all components.
-Words recipe_places(const Position& at, const Session& session, const std::string& end) {
+Words recipe_paths(const Position& at, const Session& session, const std::string& end) {
   Words words;
   if (const auto recipe = named_recipe(at, session)) {
-    add_places(recipe->root, "", recipe->root, end, words);
+    add_paths(recipe->root, "", recipe->root, end, words);
   } else if (!end.empty()) {
     add_keys(Registry::builtin().find("section", "recipe")->properties, "", words);
   }
@@ -328,8 +328,8 @@ Words words_for(What what, const Position& at, const Session& session, const std
     case What::kSamplers: return Registry::builtin().names("sampler");
     case What::kTrackers: return Registry::builtin().names("tracker");
     case What::kRecipeKeys:
-      return begun.find('=') == std::string::npos ? recipe_places(at, session, "=") : recipe_values(at, session, begun);
-    case What::kRecipePlaces: return recipe_places(at, session, "");
+      return begun.find('=') == std::string::npos ? recipe_paths(at, session, "=") : recipe_values(at, session, begun);
+    case What::kRecipePaths: return recipe_paths(at, session, "");
     case What::kCheckpoints: return checkpoints(at, session);
   }
   return {};
@@ -355,10 +355,10 @@ Words words_after_equals(const Position& at, const Session& session, const std::
 /// The argument at the cursor; the last one repeats if it accepts several.
 const CLI::Option* argument_at(const Position& at) {
   const CLI::Option* last = nullptr;
-  std::size_t place = 0;
+  std::size_t position = 0;
   for (const CLI::Option* option : arguments_of(at.command)) {
     last = option;
-    if (place++ == at.arguments.size()) return option;
+    if (position++ == at.arguments.size()) return option;
   }
   return last != nullptr && last->get_expected_max() > 1 ? last : nullptr;
 }

@@ -19,7 +19,7 @@ namespace {
 constexpr int kDiagnosticsShownMax = 200;  // more than that has one cause, such as a wrong file
 constexpr const char* kChanges = "CHANGES";
 
-core::Location place_of_flag(const std::string& text) {
+core::Location location_of_flag(const std::string& text) {
   core::Location location;
   location.source = std::make_shared<core::Source>(core::Source{text, "", core::Source::Kind::kFlag});
   return location;
@@ -156,7 +156,7 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
     if (text.find('=') != std::string::npos || text.starts_with('~')) {
       options.overrides.push_back({recipe::Override::Kind::kSet, text, text});
     } else {
-      diagnostics.error(place_of_flag(text), "not an override",
+      diagnostics.error(location_of_flag(text), "not an override",
                         "write path=value, as with --set; this command accepts one recipe");
     }
   };
@@ -175,7 +175,7 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   for (const std::string& text : flags.ext) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {
-      diagnostics.error(place_of_flag("--ext " + text), "--ext must be NAME=VALUE, got \"" + text + "\"");
+      diagnostics.error(location_of_flag("--ext " + text), "--ext must be NAME=VALUE, got \"" + text + "\"");
       continue;
     }
     options.ext[text.substr(0, equals)] = text.substr(equals + 1);

@@ -64,12 +64,12 @@ void show_launchers(EnvPage& page) {
 /// The values that are set, each with its origin.
 void show_settings(const resolve::Recipe& recipe, EnvPage& page) {
   Node settings = Node::mapping();
-  const auto show = [&](const std::string& key, const Node& value, const core::Location& info) {
-    if (!info.known() || info.source->kind == core::Source::Kind::kDefault) return;
-    page.line(key, core::to_json(value, -1) + "  from " + info.text());
+  const auto show = [&](const std::string& key, const Node& value, const core::Location& location) {
+    if (!location.known() || location.source->kind == core::Source::Kind::kDefault) return;
+    page.line(key, core::to_json(value, -1) + "  from " + location.text());
     Node setting = Node::mapping();
     setting.set("value", value);
-    setting.set("from", Node::string(info.text()));
+    setting.set("from", Node::string(location.text()));
     settings.set(key, std::move(setting));
   };
   for (const Node::Entry& entry : recipe.at("launch").entries()) {

@@ -8,7 +8,7 @@
 
 namespace runner::core {
 
-/// Reads the fields of a mapping that a program wrote: a manifest, a capsule, a profile.
+/// Reads the fields of a mapping that a program wrote: a manifest, a provenance, a profile.
 ///
 /// Errors    RunError `PATH has no usable "KEY"` for a field that is missing or of another kind.
 /// The node must outlive this; lists and mappings are returned by reference.

@@ -11,8 +11,9 @@ namespace runner::launch {
 // Launchers with their own environment variables: Slurm's srun (a step of a job), Open MPI's mpirun, and those of MPICH
 // and Intel. A single process is not a rank: it trains alone.
 
-/// Rank 0 hosts the store. Its address is MASTER_ADDR, the wish, 127.0.0.1 on one host, or the first host that Slurm
-/// lists. Its port is MASTER_PORT, the wish, or derived from the job's id, so that all ranks compute the same.
+/// Rank 0 hosts the store. Its address is MASTER_ADDR, the requested one, 127.0.0.1 on one host, or the first host that
+/// Slurm lists. Its port is MASTER_PORT, the requested one, or derived from the job's id, so that all ranks compute the
+/// same.
 core::Result<std::optional<LaunchedRank>> rank_of_launcher(const RendezvousOverride& requested);
 
 std::optional<std::pair<std::string, std::string>> size_from_launcher();

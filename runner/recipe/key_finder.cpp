@@ -16,16 +16,16 @@ bool is_same(const Location& a, const Location& b) {
   return a.line == b.line && a.column == b.column && a.width == b.width;
 }
 
-/// The path of the key or value at `place`; nothing if `node` does not hold it.
-std::optional<std::string> find(const Node& node, const std::string& path, const Location& place) {
-  if (is_same(node.location(), place)) return path;
+/// The path of the key or value at `location`; nothing if `node` does not hold it.
+std::optional<std::string> find(const Node& node, const std::string& path, const Location& location) {
+  if (is_same(node.location(), location)) return path;
   for (const Node::Entry& entry : node.entries()) {
     const std::string inner = core::join_path(path, entry.key);
-    if (is_same(entry.key_location, place)) return inner;
-    if (auto found = find(entry.value, inner, place)) return found;
+    if (is_same(entry.key_location, location)) return inner;
+    if (auto found = find(entry.value, inner, location)) return found;
   }
   for (std::size_t i = 0; i < node.items().size(); ++i) {
-    if (auto found = find(node.items()[i], core::join_path(path, i), place)) return found;
+    if (auto found = find(node.items()[i], core::join_path(path, i), location)) return found;
   }
   return std::nullopt;
 }
@@ -50,14 +50,14 @@ std::optional<Node> read(const std::shared_ptr<const core::Source>& source) {
 
 }  // namespace
 
-std::string KeyFinder::key_at(const Location& place) {
-  if (!place.known() || place.source->kind == core::Source::Kind::kDefault) return "";
-  if (place.source->kind == core::Source::Kind::kFlag) return key_of_flag(place.source->name);
-  if (place.line == 0 || place.source->text.empty()) return "";
-  const auto known = roots_.find(place.source);
+std::string KeyFinder::key_at(const Location& location) {
+  if (!location.known() || location.source->kind == core::Source::Kind::kDefault) return "";
+  if (location.source->kind == core::Source::Kind::kFlag) return key_of_flag(location.source->name);
+  if (location.line == 0 || location.source->text.empty()) return "";
+  const auto known = roots_.find(location.source);
   const std::optional<Node>& root =
-      known != roots_.end() ? known->second : roots_.emplace(place.source, read(place.source)).first->second;
-  return root ? find(*root, "", place).value_or("") : "";
+      known != roots_.end() ? known->second : roots_.emplace(location.source, read(location.source)).first->second;
+  return root ? find(*root, "", location).value_or("") : "";
 }
 
 }  // namespace runner::recipe

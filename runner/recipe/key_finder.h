@@ -13,9 +13,9 @@ namespace runner::recipe {
 /// Finds the key that a message is about. Reads each file once.
 class KeyFinder {
  public:
-  /// `training.max_steps` for the place of its key or value in a file, or of a `--set` of it. "" if the place has no
-  /// key: a whole file, a file that cannot be read, Jsonnet, another flag.
-  std::string key_at(const core::Location& place);
+  /// `training.max_steps` for the location of its key or value in a file, or of a `--set` of it. "" if the location has
+  /// no key: a whole file, a file that cannot be read, Jsonnet, another flag.
+  std::string key_at(const core::Location& location);
 
  private:
   std::map<std::shared_ptr<const core::Source>, std::optional<core::Node>> roots_;

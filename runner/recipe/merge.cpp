@@ -71,7 +71,7 @@ void merge(Node& base, Node over) {
     return;
   }
   expand_short_form(base);
-  // The block now stands where it was spoken of last; its keys keep their own places.
+  // The block now stands where it was spoken of last; its keys keep their own locations.
   base.set_location(over.location());
   for (Node::Entry& entry : over.entries()) {
     Node* below = base.find(entry.key);

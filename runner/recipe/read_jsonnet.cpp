@@ -197,7 +197,7 @@ struct Complaint {
   int line = 0, column = 0, end_column = 0;
 };
 
-// Reads `3:9-14` or `(3:9)-(5:2)`; how many characters that were, 0 when it is no place.
+// Reads `3:9-14` or `(3:9)-(5:2)`; how many characters that were, 0 when it is not a position.
 std::size_t take_position(std::string_view text, Complaint& complaint) {
   std::size_t at = 0;
   const auto number = [&](int& value) {
@@ -229,7 +229,7 @@ Complaint understand(std::string text, const std::vector<std::string>& files) {
   for (const std::string_view prefix : {"STATIC ERROR: ", "RUNTIME ERROR: "}) {
     if (text.starts_with(prefix)) text.erase(0, prefix.size());
   }
-  // A static error begins with its place; a runtime error has one line for each frame below it.
+  // A static error begins with its location; a runtime error has one line for each frame below it.
   const std::size_t first_line = text.find('\n');
   complaint.message = text.substr(0, first_line);
   const auto find_location = [&](std::string_view part, bool cut) {
@@ -287,8 +287,8 @@ void complain(const Source& source, const std::string& text, const Sources& file
   diagnostics.error(location, core::escape_for_terminal(complaint.message), hint_for(complaint.message));
 }
 
-// Gives the values of an evaluated file places in its text, where that is plain to see: a key that is written there
-// exactly once. The others stand at the file as a whole; messages name the path in the recipe anyway.
+// Gives the values of an evaluated file locations in its text, where that is plain to see: a key that is written
+// there exactly once. The others stand at the file as a whole; messages name the path in the recipe anyway.
 class Locator {
  public:
   explicit Locator(std::shared_ptr<const Source> source) : source_(source), text_(std::move(source)) { index(); }
@@ -329,7 +329,7 @@ class Locator {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '-' || c == '.';
   }
 
-  // Every `name:` of the text, with or without quotes; comments and texts may add some, which only costs places.
+  // Every `name:` of the text, with or without quotes; comments and texts may add some, which only costs locations.
   void index() {
     const std::string_view text = source_->text;
     for (std::size_t colon = text.find(':'); colon != std::string_view::npos; colon = text.find(':', colon + 1)) {

@@ -119,7 +119,8 @@ std::size_t find_open_quote(std::string_view text, std::size_t from) {
   return std::string_view::npos;
 }
 
-// Two slips that yaml-cpp notices only later: `key:value`, and `-entry`. The place of the missing space, if it is near.
+// Two slips that yaml-cpp notices only later: `key:value`, and `-entry`. The offset of the missing space, if it is
+// near.
 std::size_t find_missing_space(std::string_view text, std::size_t at) {
   std::string_view line = line_around(text, at);
   for (int i = 0; i < 3; ++i) {

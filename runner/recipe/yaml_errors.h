@@ -14,7 +14,7 @@ struct YamlError {
 };
 
 /// `library_message` as yaml-cpp words it; `line` is the text of the line where it stumbled, `rest` what follows the
-/// place.
+/// position.
 YamlError explain_yaml_error(std::string_view library_message, std::string_view line, std::string_view rest);
 
 /// The line that holds the byte at `at`.

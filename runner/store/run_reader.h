@@ -118,7 +118,7 @@ struct RunDetails {
 /// Series as `branch` saw them (-1: the newest). Failure names the branches when there is none of that number.
 core::Result<RunDetails> read_details(const std::string& run_dir, std::int64_t branch = -1);
 
-/// One stretch of a lineage: what belongs to `branch` up to and with `last_step`.
+/// One segment of a lineage: what belongs to `branch` up to and with `last_step`.
 struct LineageSegment {
   std::int64_t branch;
   std::int64_t last_step;

@@ -249,7 +249,7 @@ std::vector<std::int64_t> BadStepPolicy::bad_samples() const {
   return bad_rank_ ? stepper_.window_samples_of(*bad_rank_) : stepper_.window_samples();
 }
 
-// Each rank inspects its own last batch; all of them got the same verdict on the step.
+// Each rank inspects its own last batch; all of them found the same trouble.
 std::string BadStepPolicy::first_bad_tensor() {
   const std::string own = stepper_.first_bad_tensor();
   if (experiment_.ranks == nullptr) return own;

@@ -76,7 +76,7 @@ class BadStepPolicy final : public core::Stateful {
   /// one rejected.
   std::string rollback_checkpoint(const Saver& saver, std::vector<std::string>& skipped) const;
   core::Node report(const Trouble& trouble);
-  /// Of the rank to blame, when it is one of several.
+  /// Samples of the bad rank if it is known, otherwise of all ranks.
   std::vector<std::int64_t> bad_samples() const;
   std::string samples_text() const;
   std::string first_bad_tensor();

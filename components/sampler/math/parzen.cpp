@@ -21,7 +21,7 @@ double cdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
 /// The share of a normal distribution between two bounds, exact in both tails.
 double mass(double a, double b) { return a > 0 ? cdf(-a) - cdf(-b) : cdf(b) - cdf(a); }
 
-/// The stretch of the line that is `value`'s, where values have a step.
+/// The interval of the line around `value`, where values have a step.
 std::pair<double, double> segment_of(const Dimension& d, const NumericAxis& line, double value) {
   const double half = line.step() / 2;
   const double low = d.log && value <= half ? line.low() : std::max(line.low(), line.at(value - half));
@@ -105,7 +105,7 @@ void Parzen::set_line(Axis& axis, const std::vector<const Point*>& points) {
   for (std::size_t kernel = 0; kernel < axis.centres.size(); ++kernel) {
     const double centre = axis.centres[kernel], sigma = axis.sigmas[kernel];
     const double all = std::log(mass((line.low() - centre) / sigma, (line.high() - centre) / sigma));
-    // A density over the line, or a share of a value's stretch of it.
+    // A density over the line, or the probability of a value's interval.
     axis.log_norms.push_back(stepped ? -all : -all - std::log(sigma * std::sqrt(2 * std::numbers::pi)));
     if (!stepped) continue;
     const auto [form, is_new] = known.try_emplace({centre, sigma}, axis.distinct.size());

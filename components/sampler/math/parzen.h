@@ -33,7 +33,7 @@ class Parzen {
     std::vector<double> centres;        ///< of a choice: which; of the last kernel -1
     std::vector<double> sigmas;         ///< of a choice unused, as are the following
     std::vector<double> log_norms;      ///< that the kernel adds up to 1 between `low` and `high`
-    std::vector<std::size_t> forms;     ///< which of `distinct` it looks like, where values have a grain
+    std::vector<std::size_t> forms;     ///< which of `distinct` it equals, where values have a step
     std::vector<std::size_t> distinct;  ///< kernels that look like none before them
     double log_hit = 0, log_miss = 0;   ///< of a choice: of the variant's own, of another
     double hit = 0;                     ///< share of the variant's own

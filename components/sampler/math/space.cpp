@@ -26,7 +26,7 @@ double floor_of_steps(const Dimension& d, double value) { return std::floor((val
 
 double last_step(const Dimension& d) { return floor_of_steps(d, d.max); }
 
-/// Integers share the line out evenly: each owns the half open stretch around it.
+/// Integers share the line out evenly: each owns the half open interval around it.
 double integer_quantile(const Dimension& d, double u) {
   const double low = d.min - 0.5, high = d.max + 0.5;
   if (!d.log) return std::clamp(std::round(low + u * (high - low)), d.min, d.max);

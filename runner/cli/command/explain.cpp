@@ -228,7 +228,7 @@ void explain_name(const std::string& word, bool json, Session& session) {
 }
 
 /// Fails with the keys or items that exist where `path` leaves the recipe.
-void unknown_place(const Node& root, const std::string& path, Session& session) {
+void unknown_path(const Node& root, const std::string& path, Session& session) {
   const Node* node = &root;
   std::string known;
   for (const std::string& part : registry::path_parts(path)) {
@@ -311,12 +311,12 @@ std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const
   return recipe;
 }
 
-/// A value of a recipe, and the schema of its place.
+/// A value of a recipe, and the schema of its key.
 struct Explained {
   std::string path;
   Node value;
   std::string from;
-  PathSchema described;
+  PathSchema schema;
 };
 
 /// Items of a list and sections have no default of their own.
@@ -329,12 +329,12 @@ Node key_json(const Explained& explained) {
   node.set("key", Node::string(explained.path));
   node.set("value", explained.value);
   node.set("from", Node::string(explained.from));
-  if (const Property* property = explained.described.property) {
+  if (const Property* property = explained.schema.property) {
     node.set("type", Node::string(registry::type_text(*property)));
     if (has_default(*property)) node.set("default", property->default_value.value_or(Node::null()));
     node.set("description", Node::string(property->description));
   }
-  if (const Fragment* fragment = explained.described.fragment) {
+  if (const Fragment* fragment = explained.schema.fragment) {
     node.set("component", Node::string(fragment->kind + "/" + fragment->name));
   }
   Node rows = Node::sequence();
@@ -360,18 +360,17 @@ void print_key(const Explained& explained) {
   if (block) explain_block(value);
   std::printf("  from     %s\n", explained.from.c_str());
 
-  const PathSchema& described = explained.described;
-  if (described.property == nullptr) return;
-  const Property& property = *described.property;
+  const PathSchema& schema = explained.schema;
+  if (schema.property == nullptr) return;
+  const Property& property = *schema.property;
   std::printf("  accepts  %s%s\n", registry::type_text(property).c_str(),
               has_default(property) ? ("; " + registry::default_text(property)).c_str() : "");
   if (!property.description.empty()) {
     std::printf("  meaning  ");
     std::printf("%s\n", property.description.c_str());
   }
-  if (described.fragment != nullptr)
-    std::printf("  more     `roux explain %s/%s`\n", described.fragment->kind.c_str(),
-                described.fragment->name.c_str());
+  if (schema.fragment != nullptr)
+    std::printf("  more     `roux explain %s/%s`\n", schema.fragment->kind.c_str(), schema.fragment->name.c_str());
 }
 
 void explain_key(const RecipeFlags& flags, const std::string& path, bool json, Session& session) {
@@ -380,7 +379,7 @@ void explain_key(const RecipeFlags& flags, const std::string& path, bool json, S
   if (!recipe) return;
   const Node shown = recipe->resolved();  // secrets as references
   const Node* value = shown.at_path(path);
-  if (value == nullptr) return unknown_place(shown, path, session);
+  if (value == nullptr) return unknown_path(shown, path, session);
   const Explained explained = {path, *value, origin(*recipe->root.at_path(path)),
                                registry::find_schema(registry::Registry::builtin(), recipe->root, path)};
   json ? print_json(key_json(explained)) : print_key(explained);

@@ -73,8 +73,8 @@ std::string memory_plot(const Profile& profile, const terminal::Terminal& termin
   }
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "ms since the recording began";
-  const std::string place = profile.with_cuda ? " on the GPU" : "";
-  return "\nMiB of tensors" + place + ", relative to the start of the recording\n" +
+  const std::string where = profile.with_cuda ? " on the GPU" : "";
+  return "\nMiB of tensors" + where + ", relative to the start of the recording\n" +
          review::plot_text({curve}, options, terminal);
 }
 

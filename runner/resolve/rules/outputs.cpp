@@ -68,12 +68,12 @@ namespace {
 
 constexpr const char* kActivities = "profiler.activities";
 
-/// What a profile records, and how its table is sorted, has to be there.
+/// The device must be able to record the activities, and these must have what the table is sorted by.
 void check_profile(SettledTree& tree, const std::string& device) {
   const Node* activities = tree.value(kActivities);
   if (activities == nullptr || !activities->is_sequence()) return;
   bool has_cpu = false;
-  std::string cuda;  // its place
+  std::string cuda;  // its path
   for (std::size_t i = 0; i < activities->items().size(); ++i) {
     const std::string path = kActivities + ("[" + std::to_string(i) + "]");
     if (tree.text(path) == "cpu") has_cpu = true;

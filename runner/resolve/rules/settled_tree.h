@@ -15,7 +15,7 @@ namespace runner::resolve {
 /// Begins the reason in the history of a number that was `auto`.
 inline constexpr const char* kAutomatic = "auto: ";
 
-/// What the rules ask of their surroundings.
+/// What the rules ask their caller.
 struct SettleContext {
   /// The metric that a word names or most likely means, for hints; "" for none.
   std::function<std::string(const std::string&)> meant_metric = {};

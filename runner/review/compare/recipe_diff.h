@@ -20,10 +20,10 @@ std::vector<std::pair<std::string, std::string>> flat_params(const core::Node& r
 
 /// Keys that differ between the recipes.
 std::vector<DifferingRow> differing_keys(const std::vector<store::RunSummary>& runs);
-/// What differs between the capsules: threads, CPU, versions, variables, data files. Skips runs without one.
+/// What differs between the provenances: threads, CPU, versions, variables, data files. Skips runs without one.
 std::vector<DifferingRow> differing_environment(const std::vector<store::RunSummary>& runs);
 
-/// The git state in a run's capsule; null if it was not recorded.
+/// The git state in a run's provenance; null if it was not recorded.
 core::Node git_state_of(const store::RunSummary& run);
 
 }  // namespace runner::review

@@ -23,7 +23,7 @@ struct EvalOptions {
   int num_workers = 0;  ///< Loader::Options
   std::int64_t prefetch_factor = 2;
   bool rank_0_reads = false;          ///< the batches of all ranks, and sends them
-  std::function<bool()> interrupted;  ///< asked before each batch; true ends the walk
+  std::function<bool()> interrupted;  ///< asked before each batch; true ends the evaluation
 };
 
 struct EvalResult {

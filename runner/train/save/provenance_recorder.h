@@ -18,9 +18,9 @@ namespace runner::train {
 /// step waits. Errors are logged only: they must not fail the run.
 class ProvenanceRecorder {
  public:
-  /// `capsule.data` names set and path of each file; the rest is filled in. The files go into the folder of the run's
-  /// branch and are its artifacts, at its first step. `code` may be invalid: not recorded. `light`: for a light run,
-  /// which does not fsync; if nothing is left to collect, it is written at once, without a thread.
+  /// `provenance.data` names set and path of each file; the rest is filled in. The files go into the folder of the
+  /// run's branch and are its artifacts, at its first step. `code` may be invalid: not recorded. `light`: for a light
+  /// run, which does not fsync; if nothing is left to collect, it is written at once, without a thread.
   ProvenanceRecorder(artifact::Provenance provenance, store::RunWriter& run, std::int64_t step,
                      std::shared_future<artifact::GitState> code, bool light = false);
   ~ProvenanceRecorder();  ///< stops reading; files not reached have no checksum

@@ -14,7 +14,7 @@ struct BatchNormUpdateOptions {
   Loader::Options loader;  ///< the training's
   std::optional<std::int64_t> max_batches;
   components::AutocastOptions autocast;
-  std::function<bool()> interrupted;  ///< asked before each batch; true ends the walk
+  std::function<bool()> interrupted;  ///< asked before each batch; true ends the update
 };
 
 /// Measures the running statistics of the averaged weights (torch.optim.swa_utils.update_bn) if `weight_averaging` asks

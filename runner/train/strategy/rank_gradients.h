@@ -63,7 +63,7 @@ class RankGradients {
   const DdpOptions options_;
   std::unique_ptr<distributed::CommHook> comm_hook_;
   std::unique_ptr<distributed::GradientBuckets> buckets_;   // for exchanged gradients: this one,
-  std::unique_ptr<distributed::StreamingReducer> reducer_;  // or this one, which hands them on in the pass
+  std::unique_ptr<distributed::StreamingReducer> reducer_;  // or this one, which delivers them in the pass
   std::int64_t exchanges_ = 0;                              // completed passes of this step
   bool is_open_ = false;                                    // a pass is in progress
   std::vector<bool> used_;                                  // by parameter, in the first step
