@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "runner/cli/flags.h"
 #include "runner/cli/group/sweep.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
@@ -48,7 +49,7 @@ std::string resume_comment(const sweep::OpenSweep& open, const sweep::Trial& tri
 }
 
 struct BestFlags {
-  std::string file;
+  std::string file, format = "text";
   std::optional<std::int64_t> trial;  ///< of another variant
 };
 
@@ -71,6 +72,45 @@ void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& su
   if (open.study->info().stand_in) return;
   std::printf("  train it  roux sweep best %s%s --recipe best.yaml && roux run best.yaml\n",
               open.study->info().name.c_str(), is_only_one ? "" : (" --trial " + std::to_string(trial.number)).c_str());
+}
+
+/// In JSON numbers keep all digits, and the variant is its values by key.
+Node variant_json(const sweep::OpenSweep& open, const sweep::VariantSummary& summary) {
+  const sweep::Variant& variant = open.study->variants().at(static_cast<std::size_t>(summary.variant));
+  const sweep::Trial trial = first_trial(open, summary.variant);
+  Node objectives = Node::mapping();
+  if (summary.value) objectives.set(open.sweep.metric(), Node::floating(*summary.value));
+  for (std::size_t i = 0; i < summary.others.size(); ++i) {
+    objectives.set(open.sweep.objectives()[i + 1].name, Node::floating(summary.others[i]));
+  }
+  Node parameters = Node::mapping();
+  for (const sweep::Assignment& one : open.sweep.space().assignments(variant.point)) {
+    parameters.set(one.path, one.value);
+  }
+  Node lineage = Node::sequence();
+  for (const std::int64_t number : sweep::lineage_of(open.study->variants(), summary.variant)) {
+    lineage.items().push_back(Node::integer(number));
+  }
+  Node node = Node::mapping();
+  node.set("variant", Node::integer(summary.variant));
+  node.set("trial", Node::integer(trial.number));
+  node.set("run", trial.run.empty() ? Node::null() : Node::string(trial.run));  // an imported trial has none
+  node.set("objectives", std::move(objectives));
+  node.set("parameters", std::move(parameters));
+  if (lineage.items().size() > 1) node.set("lineage", std::move(lineage));
+  return node;
+}
+
+void print_variants(const sweep::OpenSweep& open, const std::vector<sweep::VariantSummary>& summaries,
+                    const BestFlags& flags) {
+  if (flags.format == "json") {
+    Node rows = Node::sequence();
+    for (const sweep::VariantSummary& summary : summaries) rows.items().push_back(variant_json(open, summary));
+    std::printf("%s\n", core::to_json(rows).c_str());
+    return;
+  }
+  const bool is_only_one = summaries.size() == 1 && !flags.trial;
+  for (const sweep::VariantSummary& summary : summaries) print_variant(open, summary, is_only_one);
 }
 
 /// Removes the values that are defaults.
@@ -121,12 +161,8 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   const auto open = flags.file.empty() ? open_sweep(session, name) : open_trainable_sweep(session, name);
   if (!open) return;
   const std::vector<sweep::VariantSummary> summaries = chosen(session, *open, flags);
-  if (flags.file.empty()) {
-    const bool is_only_one = summaries.size() == 1 && !flags.trial;
-    for (const sweep::VariantSummary& summary : summaries) print_variant(*open, summary, is_only_one);
-    return;
-  }
   if (summaries.empty()) return;
+  if (flags.file.empty()) return print_variants(*open, summaries, flags);
   const sweep::Variant variant = open->study->variants().at(static_cast<std::size_t>(summaries.front().variant));
   const sweep::Trial trial = flags.trial ? open->study->trials().at(static_cast<std::size_t>(*flags.trial))
                                          : first_trial(*open, variant.number);
@@ -163,13 +199,17 @@ void add_sweep_best(CLI::App& sweep, Session& session) {
   const auto flags = std::make_shared<BestFlags>();
   CLI::App* command = sweep.add_subcommand("best", "Show the best variant, or the Pareto front of several objectives");
   add_sweep_name(*command, *name);
-  command->add_option("--recipe", flags->file, "Write a recipe that reproduces it bit-identically")->type_name("FILE");
+  CLI::Option* recipe =
+      command->add_option("--recipe", flags->file, "Write a recipe that reproduces it bit-identically")
+          ->type_name("FILE");
   command->add_option("--trial", flags->trial, "Use this trial instead of the best")
       ->type_name("N")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
+  add_format(*command, flags->format, {"text", "json"})->excludes(recipe);
   command->footer(
       "\nExamples:\n"
       "  roux sweep best\n"
+      "  roux sweep best --format json\n"
       "  roux sweep best tiny-gpt --recipe best.yaml && roux run best.yaml\n");
   command->callback(
       [&session, name, flags] { session.command = [&session, name, flags] { best(session, *name, *flags); }; });
