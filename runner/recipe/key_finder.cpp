@@ -11,12 +11,12 @@ namespace {
 using core::Location;
 using core::Node;
 
-/// A block begins where its first key does, but is wider.
 bool is_same(const Location& a, const Location& b) {
   return a.line == b.line && a.column == b.column && a.width == b.width;
 }
 
-/// The path of the key or value at `location`; nothing if `node` does not hold it.
+/// The path of the key or value at `location`; nothing if `node` does not hold it. A block has the location of its
+/// first key: the path is that of the block, which is never wrong.
 std::optional<std::string> find(const Node& node, const std::string& path, const Location& location) {
   if (is_same(node.location(), location)) return path;
   for (const Node::Entry& entry : node.entries()) {

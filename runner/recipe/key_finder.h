@@ -13,8 +13,9 @@ namespace runner::recipe {
 /// Finds the key that a message is about. Reads each file once.
 class KeyFinder {
  public:
-  /// `training.max_steps` for the location of its key or value in a file, or of a `--set` of it. "" if the location has
-  /// no key: a whole file, a file that cannot be read, Jsonnet, another flag.
+  /// `training.max_steps` for the location of its key or value in a file, or of a `--set` of it. For the first key of a
+  /// block it is the key of the block, as both have one location. "" if the location has no key: a whole file, its
+  /// first key, a file that cannot be read, Jsonnet, another flag.
   std::string key_at(const core::Location& location);
 
  private:
