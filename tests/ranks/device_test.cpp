@@ -138,7 +138,7 @@ TEST_CASE("ranks with a GPU each share its random numbers where the recipe says 
   INFO(refused.output);
   CHECK(refused.status == 2);
   CHECK(refused.output.find("--set loader.rng_types=[generator, cuda]: error: rng_types lists cuda, but the training "
-                            "is on the CPU\n  hint: write torch, whose generator the CPU draws from, or set device: "
+                            "is on the CPU\n  hint: write torch, the generator of the CPU, or set device: "
                             "cuda\n") != std::string::npos);
 
   const auto trained = ended(tests::on_gpu(test.command(sets)), tests::with_gpus());

@@ -115,7 +115,7 @@ std::optional<std::string> show(const review::RunsContext& context, const Profil
   }
   if (request.sort_by) table.sort_by = *request.sort_by;
   if (request.sort_by && request.sort_by->find("cuda") != std::string::npos && !profile.value().with_cuda) {
-    diagnostics.error({}, "--sort-by " + table.sort_by + " needs what a GPU did, but the run recorded nothing of one",
+    diagnostics.error({}, "--sort-by " + table.sort_by + " needs a profile of a GPU, but the run recorded only the CPU",
                       "train on a GPU with --set 'profiler.activities=[cpu, cuda]'");
     return std::nullopt;
   }

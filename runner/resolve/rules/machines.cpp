@@ -130,7 +130,7 @@ void automatic_processes(SettledTree& tree) {
                "num_processes is auto, which is " + std::to_string(all) + ": " + std::to_string(here.number) +
                    " on each of " + core::counted(machines, "machine", "machines") + "; the maximum is " +
                    std::to_string(most),
-               "write the number of processes");
+               "set the number of processes");
   }
   tree.replace_auto(kProcesses, std::min(all, most), here.why);
 }

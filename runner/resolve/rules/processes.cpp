@@ -97,7 +97,7 @@ void random_generators(SettledTree& tree) {
     const std::string path = "loader.rng_types[" + std::to_string(i) + "]";
     if (tree.text(path) != "cuda") continue;
     tree.error(path, "rng_types lists cuda, but the training is on the CPU",
-               "write torch, whose generator the CPU draws from, or set device: cuda");
+               "write torch, the generator of the CPU, or set device: cuda");
   }
 }
 

@@ -131,8 +131,8 @@ class Profiler::Recorder {
                   config_.schedule.repeat} {
     silence();
     if (wants_gpu() && !experiment_.device.is_cuda()) {
-      core::log_warning("no kernels are profiled: the device is " + components::to_text(experiment_.device) +
-                        ", and CUPTI records those of NVIDIA GPUs");
+      core::log_warning("kernels are not profiled: the device is " + components::to_text(experiment_.device) +
+                        ", and CUPTI supports NVIDIA GPUs only");
     }
     for (const auto& block : experiment_.model->blocks()) names_.push_back(block->name());
     experiment_.model->add_hooks({
@@ -319,7 +319,7 @@ class Profiler::Recorder {
     if (records_kernels() && profile.total_cuda_us() == 0.0 && !std::exchange(told_of_none_, true)) {
       core::log_warning(
           "the profile holds no kernels: CUPTI recorded none; another profiler may be using it, and "
-          "KINETO_LOG_LEVEL=1 shows what it says");
+          "KINETO_LOG_LEVEL=1 shows its messages");
     }
     if (config_.with_stack) core::write_file_atomic(stem + ".stacks.txt", averages.stacks).value();
   }

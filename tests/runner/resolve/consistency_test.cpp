@@ -268,7 +268,7 @@ TEST_CASE("each rule between sections speaks of what it found", "[recipe][consis
       {"random_generators", "the generator of a GPU on the CPU",
        kParts + kData + kBatch + "device: cpu\nloader: {rng_types: [generator, cuda]}\n",
        "r.yaml:7:33: error: rng_types lists cuda, but the training is on the CPU\n"
-       "  hint: write torch, whose generator the CPU draws from, or set device: cuda\n"},
+       "  hint: write torch, the generator of the CPU, or set device: cuda\n"},
       {"random_generators", "a GPU, or what may be one",
        kParts + kData + kBatch + "loader: {rng_types: [generator, torch, cuda]}\n", ""},
       {"sweep_metric", "nothing to compare",
@@ -365,7 +365,7 @@ TEST_CASE("more automatic processes than there can be are refused", "[recipe][co
   const std::string launch = "launch: {num_processes: auto, num_machines: 33, main_process_ip: a}\n";
   CHECK(settled(kParts + kData + kBatch + launch, 8).messages ==
         "r.yaml:6:25: error: num_processes is auto, which is 264: 8 on each of 33 machines; the maximum is 256\n"
-        "  hint: write the number of processes\n");
+        "  hint: set the number of processes\n");
 }
 
 TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
@@ -399,7 +399,7 @@ TEST_CASE("what needs a GPU is refused once auto is settled as the CPU", "[recip
   CHECK(messages("cuda:0").empty());
   CHECK(messages("cpu") ==
         "r.yaml:6:33: error: rng_types lists cuda, but the training is on the CPU\n"
-        "  hint: write torch, whose generator the CPU draws from, or set device: cuda\n"
+        "  hint: write torch, the generator of the CPU, or set device: cuda\n"
         "r.yaml:7:39: error: sort_by is cuda_time_total, but activities does not list cuda\n"
         "  hint: sort by self_cpu_time_total\n");
 }
