@@ -23,6 +23,10 @@ CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, E
           "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the recipe by "
           "default")
       ->type_name("RUN");
+  command
+      ->add_option("--profile", flags.request.profile,
+                   "Record batches as the recipe's `profiler` says, and write trace and table to this folder")
+      ->type_name("DIR");
   return command;
 }
 

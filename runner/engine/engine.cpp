@@ -19,6 +19,7 @@
 #include "runner/engine/self_test.h"
 #include "runner/engine/warm_up.h"
 #include "runner/train/experiment/out_of_memory.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/lr_finder.h"
 #include "runner/train/save/resume.h"
 #include "runner/train/train.h"
@@ -52,10 +53,10 @@ class LibTorchEngine final : public Engine {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
   int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return evaluate_checkpoint(recipe, request, diagnostics); });
+    return guarded([&] { return evaluate_checkpoint(recipe, request, peak_flops(recipe), diagnostics); });
   }
   int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return predict_checkpoint(recipe, request, diagnostics); });
+    return guarded([&] { return predict_checkpoint(recipe, request, peak_flops(recipe), diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
@@ -80,7 +81,9 @@ class LibTorchEngine final : public Engine {
   Versions versions() const override { return {TORCH_VERSION, components::cpu_capability(), at::get_num_threads()}; }
 
  private:
+  /// FLOP/s of this machine for the recipe's precision; 0 when not measured, as on GPUs.
   static double peak_flops(const resolve::Recipe& recipe) {
+    if (!train::device_of(recipe).is_cpu()) return 0.0;
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
     switch (recipe.precision.mode) {

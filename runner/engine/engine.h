@@ -80,6 +80,7 @@ struct EvalRequest {
   std::string data = "val";
   std::string output;  ///< predict: JSONL file; "" is standard output
   bool json = false;
+  std::string profile;  ///< folder for a profile of some batches; "" for none
 };
 
 struct Versions {

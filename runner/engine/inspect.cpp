@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "components/tensor/tensors.h"
+#include "generated/section/profiler.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/provenance.h"
@@ -23,6 +25,7 @@
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/evaluator.h"
+#include "runner/train/observe/profiler.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -125,6 +128,42 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   return loaded;
 }
 
+/// Records batches of a data set while it lives, if the request asks for a profile.
+class BatchProfile {
+ public:
+  BatchProfile(Loaded& loaded, const EvalRequest& request, double peak_flops) : loaded_(loaded) {
+    if (request.profile.empty()) return;
+    auto& activities = loaded.experiment->recipe.profiler.activities;
+    using Activities = sections::profiler::Activities;
+    if (!activities) {
+      activities = {Activities::kCpu};
+      if (loaded.experiment->device.is_cuda()) activities->push_back(Activities::kCuda);
+    }
+    const auto written = [](const train::ProfileFiles& files) {
+      core::log_info("profile of " + std::to_string(files.steps) + (files.steps == 1 ? " batch: " : " batches: ") +
+                     files.trace + "; `roux profile show " + files.key_averages + "` shows it");
+    };
+    profiler_.emplace(*loaded.experiment,
+                      train::ProfilerOptions{request.profile, train::forward_flops(*loaded.experiment, *loaded.data),
+                                             peak_flops, written},
+                      core::system_clock());
+    loaded.options.begin_batch = [this] {
+      profiler_->next_step(progress_);
+      ++progress_.step;
+      progress_.samples = std::min(progress_.step * loaded_.options.micro_batch_size, loaded_.data->size());
+    };
+  }
+  /// Call after the last batch.
+  void finish() {
+    if (profiler_) profiler_->finish(progress_);
+  }
+
+ private:
+  Loaded& loaded_;
+  std::optional<train::Profiler> profiler_;
+  train::Progress progress_;
+};
+
 /// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` if only a part was evaluated.
 std::string samples_text(const Loaded& loaded, std::int64_t samples) {
   const std::int64_t all = loaded.data->size();
@@ -163,10 +202,13 @@ void write_sample(std::FILE* file, std::int64_t index, const at::Tensor& output,
 
 }  // namespace
 
-int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
-  const auto loaded = load(recipe, request, diagnostics);
+int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
+                        core::Diagnostics& diagnostics) {
+  auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
+  BatchProfile profile(*loaded, request, peak_flops);
   const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
+  profile.finish();
   if (request.json) {
     Node line = Node::mapping();
     line.set("checkpoint", Node::string(loaded->checkpoint));
@@ -182,9 +224,11 @@ int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& reques
   return core::kExitDone;
 }
 
-int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
-  const auto loaded = load(recipe, request, diagnostics);
+int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
+                       core::Diagnostics& diagnostics) {
+  auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return core::kExitUsage;
+  BatchProfile profile(*loaded, request, peak_flops);
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned(nullptr, std::fclose);
   if (!request.output.empty()) {
     owned.reset(std::fopen(request.output.c_str(), "w"));
@@ -202,6 +246,7 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
                      write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);
                    }
                  });
+  profile.finish();
   if (std::fflush(file) != 0 || std::ferror(file) != 0) {
     throw core::RunError("cannot write " + (request.output.empty() ? "to standard output" : request.output) +
                          ": write failed");

@@ -64,7 +64,7 @@ class Loop final : public Context, public core::Stateful {
         bad_step_policy_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, bad_step_policy_, run, console_, signals_, clock),
         time_limit_(experiment.recipe.launch, request.process_age_s, clock),
-        profiler_(experiment, run, request.peak_flops, clock),
+        profiler_(experiment, profiler_options(), clock),
         system_metrics_(run,
                         {.interval_s = experiment.recipe.system_metrics.interval,
                          .begins_late = request.light,
@@ -265,6 +265,24 @@ class Loop final : public Context, public core::Stateful {
     const at::Tensor number = at::scalar_tensor(signals_.number(), at::kLong);
     experiment_.ranks->begin_all_reduce(number, "signals", distributed::ReduceOp::kMax)->wait();
     agreed_signal_ = std::max(agreed_signal_, static_cast<int>(number.item<std::int64_t>()));
+  }
+
+  ProfilerOptions profiler_options() {
+    const auto written = [this](const ProfileFiles& files) {
+      for (const std::string& file : {files.trace, files.key_averages}) {
+        run_.artefact("profile", files.step, file, Node::mapping());
+      }
+      Node data = Node::mapping();
+      data.set("first_step", Node::integer(files.first_step));
+      data.set("steps", Node::integer(files.steps));
+      data.set("trace", Node::string(files.trace));
+      data.set("key_averages", Node::string(files.key_averages));
+      run_.event("profile", files.step, std::move(data));
+      core::log_info("profile of " + std::to_string(files.steps) + (files.steps == 1 ? " step: " : " steps: ") +
+                     files.trace + "; `roux profile show " + run_.run_id() + "` shows it");
+    };
+    return {run_.run_dir() + "/profile", 3.0 * forward_flops(experiment_, *experiment_.train_data), request_.peak_flops,
+            written};
   }
 
   double seconds_trained() const {

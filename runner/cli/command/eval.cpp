@@ -17,7 +17,8 @@ void add_eval(CLI::App& app, Session& session) {
   command->footer(
       "\nExamples:\n"
       "  roux eval recipes/quickstart.yaml --checkpoint best\n"
-      "  roux eval recipe.yaml --data test --format json");
+      "  roux eval recipe.yaml --data test --format json\n"
+      "  roux eval recipe.yaml --profile traces --set profiler.schedule.wait=0");
   command->callback([&session, flags] {
     session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::evaluate); };
   });

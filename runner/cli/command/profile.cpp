@@ -78,22 +78,38 @@ std::string memory_plot(const Profile& profile, const terminal::Terminal& termin
          review::plot_text({curve}, options, terminal);
 }
 
-std::optional<std::string> show(const review::RunsContext& context, const ProfileRequest& request,
-                                core::Diagnostics& diagnostics) {
-  const auto run = store::find_run(context.output_dir, request.run, context.clock);
+struct FoundProfiles {
+  std::vector<std::string> files;  ///< oldest first; at least one
+  std::string title;
+  std::string owner;  ///< for messages: `run RUN_ID`
+};
+
+/// `word`: a run, or the table that a profile wrote, of `eval` and `predict` too.
+std::optional<FoundProfiles> find_profiles(const review::RunsContext& context, const std::string& word,
+                                           core::Diagnostics& diagnostics) {
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(word, ignored)) return FoundProfiles{{word}, core::printable(word), word};
+  const auto run = store::find_run(context.output_dir, word, context.clock);
   if (!run) {
     diagnostics.error({}, run.failure().message, run.failure().hint);
     return std::nullopt;
   }
-  const std::vector<std::string> files = profile_files(run.value());
-  if (files.empty()) {
-    diagnostics.error({}, "run " + run.value().id + " has no profile",
-                      "train with --set 'profiler.activities=[cpu]'; see `roux explain section/profiler`");
-    return std::nullopt;
-  }
+  FoundProfiles found = {profile_files(run.value()), core::printable(run.value().name) + " " + run.value().id,
+                         "run " + run.value().id};
+  if (!found.files.empty()) return found;
+  diagnostics.error({}, found.owner + " has no profile",
+                    "train with --set 'profiler.activities=[cpu]'; see `roux explain section/profiler`");
+  return std::nullopt;
+}
+
+std::optional<std::string> show(const review::RunsContext& context, const ProfileRequest& request,
+                                core::Diagnostics& diagnostics) {
+  const auto found = find_profiles(context, request.run, diagnostics);
+  if (!found) return std::nullopt;
+  const std::vector<std::string>& files = found->files;
   const auto count = static_cast<std::int64_t>(files.size());
   if (request.cycle > count) {
-    diagnostics.error({}, "run " + run.value().id + " has no cycle " + std::to_string(request.cycle),
+    diagnostics.error({}, found->owner + " has no cycle " + std::to_string(request.cycle),
                       "cycles are 1 to " + std::to_string(count));
     return std::nullopt;
   }
@@ -121,7 +137,7 @@ std::optional<std::string> show(const review::RunsContext& context, const Profil
   }
   if (request.row_limit) table.row_limit = *request.row_limit;
   if (request.group_by_input_shape) table.group_by_input_shape = true;
-  std::string text = core::printable(run.value().name) + " " + run.value().id;
+  std::string text = found->title;
   if (count > 1) text += ", cycle " + std::to_string(cycle) + " of " + std::to_string(count);
   return text + ": " + store::profile_text(profile.value(), table) + memory_plot(profile.value(), context.terminal);
 }
@@ -133,7 +149,7 @@ bool is_count(const std::string& text) {
 void add_show(CLI::App& profile, Session& session) {
   const auto request = std::make_shared<ProfileRequest>();
   CLI::App* command = profile.add_subcommand("show", "Show the time and memory of each operation");
-  command->add_option("RUN", request->run, kRunText)->required();
+  command->add_option("RUN", request->run, std::string(kRunText) + "; or a .key_averages.json file")->required();
   CLI::Option* sort_by =
       command->add_option("--sort-by", request->sort_by, "Sort by: " + core::joined(sort_words()))->type_name("WORD");
   accept_only(sort_by, sort_words());
@@ -155,7 +171,8 @@ void add_show(CLI::App& profile, Session& session) {
       "\nExamples:\n"
       "  roux profile show last\n"
       "  roux profile show tiny-gpt --sort-by cpu_time_total --row-limit 10\n"
-      "  roux profile show tiny-gpt --group-by-input-shape\n");
+      "  roux profile show tiny-gpt --group-by-input-shape\n"
+      "  roux profile show traces/rank-0.1763942400000000000.key_averages.json\n");
   command->fallthrough();
   command->callback([request, &session] {
     session.command = [request, &session] {
@@ -175,6 +192,7 @@ void add_profile(CLI::App& app, Session& session) {
   profile->footer(
       "\nExamples:\n"
       "  roux run recipe.yaml --set 'profiler.activities=[cpu]'\n"
+      "  roux eval recipe.yaml --profile traces\n"
       "  roux profile show last\n");
   add_show(*profile, session);
 }

@@ -308,4 +308,8 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
   return experiment;
 }
 
+double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {
+  return experiment.model->forward_flops(std::max<std::int64_t>(1, data.signature().max_seq_len));
+}
+
 }  // namespace runner::train

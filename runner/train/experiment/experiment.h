@@ -90,4 +90,7 @@ struct Experiment {
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
 
+/// Floating-point operations of the forward pass for one sample of `data`: matrix products and convolutions only.
+double forward_flops(const Experiment& experiment, const components::data::Dataset& data);
+
 }  // namespace runner::train

@@ -79,6 +79,7 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
                        .rank_0_reads = dispatches});
   const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
   const auto judge = [&](std::int64_t first, components::TensorMap& read) {
+    if (options.begin_batch) options.begin_batch();
     read = experiment.upload(read);
     {
       const components::Autocast autocast(options.autocast);

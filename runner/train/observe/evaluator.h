@@ -24,6 +24,7 @@ struct EvalOptions {
   std::int64_t prefetch_factor = 2;
   bool rank_0_reads = false;          ///< the batches of all ranks, and sends them
   std::function<bool()> interrupted;  ///< asked before each batch; true ends the evaluation
+  std::function<void()> begin_batch;  ///< called before each batch of this process
 };
 
 struct EvalResult {

@@ -60,12 +60,6 @@ void silence() {
   if (std::getenv("TORCH_CPP_LOG_LEVEL") == nullptr) FLAGS_caffe2_log_level = 2;
 }
 
-/// Peak of the machine for the format of the recipe's matrix products.
-struct Peak {
-  double flops;  ///< per second; 0: not measured
-  std::string format;
-};
-
 /// The recorded steps of a cycle.
 struct AccumulationWindow {
   std::int64_t first_step = 0, steps = 0;
@@ -120,12 +114,10 @@ std::vector<TracedEvent> traced(const kineto::ProfilerResult& result, TracedPart
 
 class Profiler::Recorder {
  public:
-  Recorder(Experiment& experiment, store::RunWriter& run, const sections::profiler::Config& config, Peak peak,
-           const core::Clock& clock)
+  Recorder(Experiment& experiment, ProfilerOptions options, const core::Clock& clock)
       : experiment_(experiment),
-        run_(run),
-        config_(config),
-        peak_(std::move(peak)),
+        config_(experiment.recipe.profiler),
+        options_(std::move(options)),
         clock_(clock),
         schedule_{config_.schedule.skip_first, config_.schedule.wait, config_.schedule.warmup, config_.schedule.active,
                   config_.schedule.repeat} {
@@ -266,7 +258,7 @@ class Profiler::Recorder {
   }
 
   void write(kineto::ProfilerResult& result, const Progress& progress) {
-    const std::string folder = config_.output_trace_dir.value_or(run_.run_dir() + "/profile");
+    const std::string folder = config_.output_trace_dir.value_or(options_.folder);
     core::make_folders(folder).value();
     const std::string stem =
         folder + "/rank-" + std::to_string(experiment_.rank()) + "." + std::to_string(clock_.wall_ms() * 1'000'000);
@@ -279,17 +271,7 @@ class Profiler::Recorder {
     }
     const std::string summary = stem + ".key_averages.json";
     write_summary(result, progress, stem, std::filesystem::path(trace).filename().string());
-    core::Node data = core::Node::mapping();
-    data.set("first_step", core::Node::integer(window_.first_step));
-    data.set("steps", core::Node::integer(window_.steps));
-    data.set("trace", core::Node::string(trace));
-    data.set("key_averages", core::Node::string(summary));
-    for (const std::string& file : {trace, summary}) {
-      run_.artefact("profile", progress.step, file, core::Node::mapping());
-    }
-    run_.event("profile", progress.step, std::move(data));
-    core::log_info("profile of " + std::to_string(window_.steps) + (window_.steps == 1 ? " step: " : " steps: ") +
-                   trace + "; `roux profile show " + run_.run_id() + "` shows it");
+    if (options_.written) options_.written({trace, summary, window_.first_step, window_.steps, progress.step});
   }
 
   void write_summary(const kineto::ProfilerResult& result, const Progress& progress, const std::string& stem,
@@ -302,13 +284,13 @@ class Profiler::Recorder {
     profile.with_memory = config_.profile_memory;
     profile.with_flops = config_.with_flops;
     profile.with_cuda = std::any_of(events.begin(), events.end(), [](const TracedEvent& one) { return one.on_gpu; });
-    // As in StepMetrics: three passes over the matrix products.
-    const std::int64_t positions = std::max<std::int64_t>(1, experiment_.train_data->signature().max_seq_len);
     const std::int64_t ranks = experiment_.ranks != nullptr ? experiment_.ranks->size() : 1;
     const std::int64_t samples = std::max<std::int64_t>(0, progress.samples - window_.samples_before) / ranks;
-    profile.model_flops = 3.0 * experiment_.model->forward_flops(positions) * static_cast<double>(samples);
-    profile.peak_flops = peak_.flops;
-    profile.peak_of = peak_.flops > 0 ? peak_.format : "";
+    profile.model_flops = options_.flops_per_sample * static_cast<double>(samples);
+    profile.peak_flops = options_.peak_flops;
+    // Of the format that matrix products are computed in.
+    const bool is_float32 = experiment_.recipe.precision.mode == sections::precision::Mode::k32True;
+    if (options_.peak_flops > 0) profile.peak_of = is_float32 ? "float32" : "bfloat16";
     profile.rows = std::move(averages.rows);
     profile.steps = std::move(averages.steps);
     profile.memory = std::move(averages.memory);
@@ -331,9 +313,8 @@ class Profiler::Recorder {
   }
 
   Experiment& experiment_;
-  store::RunWriter& run_;
   const sections::profiler::Config& config_;
-  const Peak peak_;
+  const ProfilerOptions options_;
   const core::Clock& clock_;
   const ProfileSchedule schedule_;
   std::int64_t count_ = 0;
@@ -348,13 +329,9 @@ class Profiler::Recorder {
   std::vector<BlockPass> passes_;   // of the cycle
 };
 
-Profiler::Profiler(Experiment& experiment, store::RunWriter& run, double peak_flops, const core::Clock& clock) {
-  const auto& config = experiment.recipe.profiler;
-  if (!config.activities) return;
-  // Use the peak of the format that matrix products are computed in.
-  const bool is_float32 = experiment.recipe.precision.mode == sections::precision::Mode::k32True;
-  recorder_ =
-      std::make_unique<Recorder>(experiment, run, config, Peak{peak_flops, is_float32 ? "float32" : "bfloat16"}, clock);
+Profiler::Profiler(Experiment& experiment, ProfilerOptions options, const core::Clock& clock) {
+  if (!experiment.recipe.profiler.activities) return;
+  recorder_ = std::make_unique<Recorder>(experiment, std::move(options), clock);
 }
 
 Profiler::~Profiler() = default;
