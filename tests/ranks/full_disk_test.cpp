@@ -169,7 +169,7 @@ TEST_CASE("a resume that finds the disk full leaves as resumable, and goes on wh
   CHECK(disk.whole_checkpoints() == 6);
 }
 
-TEST_CASE("a signal and the end of the patience stop a save that waits", "[ranks][full_disk]") {
+TEST_CASE("a signal or the timeout stops a save that waits for disk space", "[ranks][full_disk]") {
   struct Case {
     const char* name;
     const char* timeout;

@@ -167,7 +167,7 @@ TEST_CASE("a tool that is down is tried again, later each time", "[trackers][fol
   CHECK(f.tool.ended == Ending::kFinished);
 }
 
-TEST_CASE("one that has to leave while a tool is down says what is wrong", "[trackers][follow]") {
+TEST_CASE("a follower told to stop while a tool is down reports the problem", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
   f.commit();
@@ -186,7 +186,7 @@ TEST_CASE("without a run to wait for, a tool that is down ends the call", "[trac
   CHECK(f.meanwhile.waited_ms.empty());
 }
 
-TEST_CASE("one that has to leave brings what was written meanwhile, and the ending", "[trackers][follow]") {
+TEST_CASE("a follower told to stop sends the rest and how the run ended", "[trackers][follow]") {
   Fixture f;
   f.commit();  // run.db is there: it is made on another thread
   f.meanwhile.next = [&] {
@@ -199,7 +199,7 @@ TEST_CASE("one that has to leave brings what was written meanwhile, and the endi
   CHECK(f.tool.ended == Ending::kFinished);
 }
 
-TEST_CASE("points that a tool has no place for are counted", "[trackers][follow]") {
+TEST_CASE("points that a tool rejects are counted", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
   f.log(2, 4);

@@ -227,7 +227,8 @@ TEST_CASE("a confusion matrix counts labels by predictions", "[callback][confusi
         std::vector<std::string>{"val/confusion_matrix_image: rows: label, columns: prediction, 264 x 194"});
 }
 
-TEST_CASE("what cannot be looked at is refused at its place", "[callback][predictions][confusion_matrix]") {
+TEST_CASE("data sets that are not evaluated are refused at their location",
+          "[callback][predictions][confusion_matrix]") {
   CHECK(
       tests::build_callback("{type: predictions, data: [val, tset]}", {}, {"loss", "val/loss", "test/loss"}).messages ==
       "callback.yaml:1:33: error: no evaluated data set is called \"tset\"\n"

@@ -113,7 +113,7 @@ TEST_CASE("the entropy of the tokens is in nats", "[data][tokens]") {
   CHECK(data->unigram_entropy() == Approx(std::log(4.0)).epsilon(1e-12));
 }
 
-TEST_CASE("a token that the vocabulary has not is told with its place", "[data][tokens]") {
+TEST_CASE("a token outside the vocabulary is reported with its position", "[data][tokens]") {
   const tests::Folder folder;
   folder.write("a.bin", std::string(4, 'x') + bytes_of(range<std::uint16_t>(0, 50)));
   folder.write("b.bin", std::string(4, 'x') + bytes_of<std::uint16_t>({1, 2, 3, 50, 4, 5}));

@@ -332,7 +332,7 @@ TEST_CASE("Adam with decoupled decay is AdamW", "[optimizer]") {
   CHECK_FALSE(moved("{type: adam, lr: 0.1, weight_decay: 0.2}").equal(adamw));
 }
 
-TEST_CASE("a look at the judged weights changes no bit of the training", "[optimizer][schedule_free]") {
+TEST_CASE("swapping in the evaluation weights changes no bit of training", "[optimizer][schedule_free]") {
   for (const char* recipe : {"{type: sgd_schedule_free, lr: 0.1}", "{type: adamw_schedule_free, lr: 0.1}"}) {
     DYNAMIC_SECTION(recipe) {
       const NamedTensors plain = small_model(), looked_at = small_model();

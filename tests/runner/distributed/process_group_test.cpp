@@ -106,7 +106,7 @@ TEST_CASE("a rank that leaves is named by those who wait for it", "[distributed]
   }
 }
 
-TEST_CASE("a rank that stays away is named with the place where it is", "[distributed]") {
+TEST_CASE("the error names a missing rank and the collective it is in", "[distributed]") {
   std::latch given_up(1);
   const auto errors = errors_of_ranks({2, 8.0}, [&](ProcessGroup& group) {
     group.all_gather("here", "greetings");

@@ -113,7 +113,7 @@ Checked checked(const std::string& yaml) {
   return result;
 }
 
-TEST_CASE("what does not fit is told with its place and a way out", "[registry][validate]") {
+TEST_CASE("errors have a location and a hint", "[registry][validate]") {
   struct Case {
     const char* yaml;
     const char* messages;

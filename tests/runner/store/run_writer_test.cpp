@@ -331,7 +331,7 @@ TEST_CASE("a lock of another program is not taken for a full disk", "[store][cra
   CHECK(writer->finish(RunStatus::kFinished, ""));
 }
 
-TEST_CASE("the patience with a full disk ends, and what was accepted is kept all the same", "[store][crash]") {
+TEST_CASE("the full-disk timeout ends writing and keeps accepted data", "[store][crash]") {
   const OutputDir output;
   const FixedClock clock;
   const pid_t child = fork();

@@ -41,7 +41,7 @@ TEST_CASE("what a killed life left beside a file does not hinder the next one of
   }
 }
 
-TEST_CASE("what a person names is written where it leads to, and never put in the place of a device", "[core][files]") {
+TEST_CASE("write_output() follows links and writes to devices in place", "[core][files]") {
   const tests::TempDir dir;
   CHECK(write_output(dir / "a.txt", "one").ok());
   std::filesystem::create_symlink("a.txt", dir / "link");

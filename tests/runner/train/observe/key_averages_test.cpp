@@ -211,7 +211,7 @@ TEST_CASE("an operation that only calls itself is counted once", "[train][profil
   CHECK(row_of(averages, "aten::add").self_cpu_us == 10);
 }
 
-TEST_CASE("shapes make rows of their own; operations that only look are left out", "[train][profiler]") {
+TEST_CASE("rows are grouped by shape; view operations are left out", "[train][profiler]") {
   TracedEvent small = event("aten::mm", 0, 1), large = event("aten::mm", 2, 5);
   small.shapes = "[[1, 2]]";
   large.shapes = "[[3, 4]]";
