@@ -143,8 +143,7 @@ TEST_CASE("with on_full_disk: stop the run ends resumable, and goes on when ther
   CHECK(disk.whole_checkpoints() == 6);
 }
 
-TEST_CASE("a resume that finds the disk full leaves as resumable, and goes on when there is room",
-          "[ranks][full_disk]") {
+TEST_CASE("a resume on a full disk exits as resumable, and resumes when there is room", "[ranks][full_disk]") {
   const SmallDisk disk("24");
   {
     Process process(disk.run(), kOneThread, disk.folder());
@@ -237,7 +236,7 @@ TEST_CASE("a run without checkpoints whose metrics find no room ends as resumabl
   }
 }
 
-TEST_CASE("a disk without room for the checkpoints is told before anything is trained", "[ranks][full_disk]") {
+TEST_CASE("a disk without room for the checkpoints is reported before training", "[ranks][full_disk]") {
   const SmallDisk disk("3");
   Process process(disk.run({"--set", "checkpoint.save_total_limit=2"}), kOneThread, disk.folder());
   const int status = process.wait();

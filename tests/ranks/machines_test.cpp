@@ -101,7 +101,8 @@ TEST_CASE("processes of two machines end where those of one do", "[ranks][machin
   check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
-TEST_CASE("a rank that dies on another machine ends all, or all go on to the same bits", "[ranks][machines][killed]") {
+TEST_CASE("a rank that dies on another machine ends all, or all restart to the same bits",
+          "[ranks][machines][killed]") {
   const bool restart = GENERATE(false, true);
   const Fixture test;
   const std::string restarts = restart ? "2" : "0";
@@ -123,8 +124,7 @@ TEST_CASE("a rank that dies on another machine ends all, or all go on to the sam
   if (restart) check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
-TEST_CASE("a machine that is lost is named, and the others go on without it where they may",
-          "[ranks][machines][killed]") {
+TEST_CASE("a lost machine is named, and the others continue without it if they may", "[ranks][machines][killed]") {
   const bool go_on = GENERATE(false, true);
   const Fixture test;
   std::vector<std::string> flags = {"--machine-rank", "0", "--join-timeout", "0"};
@@ -161,7 +161,7 @@ TEST_CASE("a machine that loses the one that leads ends", "[ranks][machines][kil
   for (const pid_t pid : there) CHECK(wait_until_exited(pid));
 }
 
-TEST_CASE("Ctrl-C on one machine stops all at the same step, and the same commands go on", "[ranks][machines]") {
+TEST_CASE("Ctrl-C on one machine stops all at the same step, and the same commands resume", "[ranks][machines]") {
   const Fixture test;
   {
     const auto first = test.machine({"--machine-rank", "0"}), second = test.machine({"--machine-rank", "1"});
@@ -176,7 +176,7 @@ TEST_CASE("Ctrl-C on one machine stops all at the same step, and the same comman
   check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
-TEST_CASE("a rank of another machine that finds something wrong is told in its words on both", "[ranks][machines]") {
+TEST_CASE("an error of a rank on another machine is reported on both", "[ranks][machines]") {
   const Fixture test;
   const auto first = test.machine({"--machine-rank", "0"});
   const auto second = test.machine({"--machine-rank", "1", "--log-dir", "/dev/null/logs"});
@@ -188,10 +188,10 @@ TEST_CASE("a rank of another machine that finds something wrong is told in its w
   CHECK(std::regex_search(first->output(), std::regex("error: machine 1 \\([^)]+\\) failed: " + why)));
 }
 
-TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]") {
+TEST_CASE("machines that do not match are reported, each with the reason", "[ranks][machines]") {
   const Fixture test;
   const auto first = test.machine({"--machine-rank", "0"});
-  SECTION("by how many processes they wait for") {
+  SECTION("number of processes") {
     const auto second = test.machine({"--machine-rank", "1", "--num-processes", "6"});
     for (const auto& machine : {first.get(), second.get()}) {
       CHECK(machine->wait() == 2);
@@ -200,7 +200,7 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
                                          "num_processes 4 on num_machines 2 and num_processes 6 on num_machines 2")));
     }
   }
-  SECTION("by the programs that they are") {
+  SECTION("program") {
     const auto second = test.machine({"--machine-rank", "1"}, TestRun::environment(), other_build(test.path()));
     const std::string own = runner::core::source_hash();
     for (const auto& machine : {first.get(), second.get()}) {
@@ -212,7 +212,7 @@ TEST_CASE("machines that do not fit together are told apart", "[ranks][machines]
                      " and [0-9.]+ of source 0{16}\n  hint: all machines of a launch must use the same")));
     }
   }
-  SECTION("by their recipes") {
+  SECTION("recipe") {
     const auto second = test.machine({"--machine-rank", "1", "--set", "optimizer.lr=0.5"});
     for (const auto& machine : {first.get(), second.get()}) {
       CHECK(machine->wait() == 2);
@@ -255,7 +255,7 @@ TEST_CASE("a failed rendezvous is reported with a hint", "[ranks][machines]") {
   }
 }
 
-TEST_CASE("who has the port of the meeting is named", "[ranks][machines]") {
+TEST_CASE("the process on the rendezvous port is named", "[ranks][machines]") {
   const Fixture test;
   const runner::core::ListeningSocket socket(static_cast<std::uint16_t>(std::stoi(test.port)));
   const auto machine = test.machine({"--machine-rank", "0"});

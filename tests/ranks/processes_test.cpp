@@ -140,7 +140,7 @@ TEST_CASE("the curve does not depend on the number of processes", "[ranks][proce
   }
 }
 
-TEST_CASE("who reads a batch, and how it is cut, is not seen in the curve", "[ranks][processes]") {
+TEST_CASE("who reads a batch, and how it is split, does not change the curve", "[ranks][processes]") {
   const std::vector<std::string> settings =
       GENERATE(std::vector<std::string>{"loader.dispatch_batches=true", processes(2)},
                std::vector<std::string>{"loader.dispatch_batches=true", "loader.num_workers=0", processes(3)},
@@ -408,7 +408,7 @@ TEST_CASE("ranks that another launcher starts meet at the store, and have to be 
   }
 }
 
-TEST_CASE("what one rank alone finds wrong is told in its words", "[ranks][processes]") {
+TEST_CASE("an error of a single rank is reported with its message", "[ranks][processes]") {
   const Fixture test(R"(
 run_name: ranks
 model: {type: gpt, n_layer: 1, n_head: 2, n_embd: 16}
@@ -429,7 +429,7 @@ launch: {num_processes: 2}
                           std::regex("error: rank 1 \\(process [0-9]+\\) failed with exit status 1: .*101")));
 }
 
-TEST_CASE("a signal stops all ranks at the same step, and the same command goes on", "[ranks][processes]") {
+TEST_CASE("a signal stops all ranks at the same step, and the same command resumes", "[ranks][processes]") {
   const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   CAPTURE(signal);
   const Fixture straight(kKilled), stopped(kKilled);

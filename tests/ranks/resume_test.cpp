@@ -77,7 +77,7 @@ TEST_CASE("a killed run resumes with the same command and ends bit-identical", "
   }
 }
 
-TEST_CASE("SIGTERM saves and exits 75, and the same command goes on to the same end", "[ranks][resume]") {
+TEST_CASE("SIGTERM saves and exits 75, and the same command resumes to the same end", "[ranks][resume]") {
   const Fixture test;
   CHECK(interrupted(test, "step-000010", SIGTERM) == 75);
   const auto second = test.run();

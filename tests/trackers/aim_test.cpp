@@ -68,7 +68,7 @@ TEST_CASE("a server that is none of Aim's pauses the tracker", "[trackers][aim]"
   CHECK(f.meanwhile.waited_ms.empty());
 }
 
-TEST_CASE("a server that forgot what we hold is told once more", "[trackers][aim]") {
+TEST_CASE("a server that lost what was sent gets it once more", "[trackers][aim]") {
   runner::core::configure_log({runner::core::LogLevel::kError});
   FollowedRun f;
   int connects = 0, updates = 0;

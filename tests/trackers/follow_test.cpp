@@ -211,7 +211,7 @@ TEST_CASE("points that a tool rejects are counted", "[trackers][follow]") {
   CHECK(runner::store::Cursors(f.run.dir).get("tool").rejected == 1);
 }
 
-TEST_CASE("one at a time brings a run to a tracker, and it can be told again", "[trackers][follow]") {
+TEST_CASE("one process at a time sends a run to a tracker, and a resync sends it again", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
   f.commit();
@@ -243,7 +243,7 @@ TEST_CASE("data that a tool does not take are left out and counted", "[trackers]
   CHECK(f.tool.kept == Lines{"loss@2=4"});
 }
 
-TEST_CASE("a follower goes on until the run has ended", "[trackers][follow]") {
+TEST_CASE("a follower runs until the run has ended", "[trackers][follow]") {
   Fixture f;
   f.log(1, 5);
   f.commit();
@@ -282,7 +282,7 @@ TEST_CASE("a run without an owner has crashed", "[trackers][follow]") {
   CHECK(f.tool.ended == Ending::kFailed);  // its writer had the time to say so
 }
 
-TEST_CASE("a rewind is told, or what counts is sent again", "[trackers][follow]") {
+TEST_CASE("a rewind is delivered, or the valid points are sent again", "[trackers][follow]") {
   Fixture f;
   for (int step = 1; step <= 3; ++step) f.log(step, 10 + step);
   f.commit();

@@ -158,7 +158,7 @@ TEST_CASE("whatever a server does at whatever request, it has each point once in
   }
 }
 
-TEST_CASE("a server that hangs is given up, and tried again", "[trackers][mlflow][outage]") {
+TEST_CASE("a hanging request is cancelled, and retried", "[trackers][mlflow][outage]") {
   FollowedRun f;
   write_small_run(f);
   f.meanwhile.next = [] { return true; };
@@ -216,7 +216,7 @@ TEST_CASE("steps that are done again add what differs", "[trackers][mlflow]") {
                                             {"val/loss", 3, "\"Infinity\""}});
 }
 
-TEST_CASE("who asks an MLflow server says who it is", "[trackers][mlflow]") {
+TEST_CASE("a request to an MLflow server identifies itself", "[trackers][mlflow]") {
   FollowedRun f;
   MlflowStandIn server;
   f.log(1, 0.5);
@@ -229,7 +229,7 @@ TEST_CASE("who asks an MLflow server says who it is", "[trackers][mlflow]") {
   CHECK(server.authorization == "Bearer t0ken");
 }
 
-TEST_CASE("a run that is given goes on, or is the parent of a new one", "[trackers][mlflow]") {
+TEST_CASE("a given run is resumed, or is the parent of a new one", "[trackers][mlflow]") {
   FollowedRun f;
   MlflowStandIn server;
   server.runs["given"] = {};

@@ -86,7 +86,7 @@ TEST_CASE("a program that answers flushes gets what it has not answered once mor
   CHECK(content("got.txt") == "got\n");
 }
 
-TEST_CASE("a program that leaves early, is none or prints is told of", "[trackers][plugin]") {
+TEST_CASE("a program that exits early or cannot be started is reported, one that prints is not", "[trackers][plugin]") {
   Fixture f;
   CHECK(f.follow(R"({"type": "plugin", "command": ["sh", "-c", "exit 0"], "acknowledges": true})").problem ==
         "sh exited with status 0");
@@ -107,7 +107,7 @@ TEST_CASE("a program that prints more than anybody reads is not held up", "[trac
   CHECK(result.points == 2999);
 }
 
-TEST_CASE("a program that hangs is given up", "[trackers][plugin]") {
+TEST_CASE("a program that hangs is killed", "[trackers][plugin]") {
   Fixture f;
   const std::string limit = R"(, "acknowledges": true, "answer_timeout": "0.2s")";
   CHECK(f.follow(program("exec sleep 1000", limit)).problem == "sh does not answer a flush within answer_timeout");
@@ -138,7 +138,7 @@ TEST_CASE("a program that does harm ends within its time", "[trackers][plugin]")
   CHECK(kill(std::stoi(content("pid")), 0) == -1);
 }
 
-TEST_CASE("a shared object that throws or answers nonsense is told of", "[trackers][plugin]") {
+TEST_CASE("a shared object that throws or returns nonsense is reported", "[trackers][plugin]") {
   Fixture f;
   f.writer->finish(RunStatus::kFinished, "");
   const auto problem = [&f](const std::string& at, const std::string& does) {

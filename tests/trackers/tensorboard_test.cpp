@@ -43,7 +43,7 @@ TEST_CASE("a message has protobuf's bytes", "[trackers][tensorboard]") {
   CHECK(hex(Wire().integer(1, -1).bytes()) == "08ffffffffffffffffff01");
 }
 
-TEST_CASE("a file goes on where it was flushed", "[trackers][files]") {
+TEST_CASE("a file continues where it was flushed", "[trackers][files]") {
   const tests::Folder here;
   std::int64_t kept = 0;
   {

@@ -29,7 +29,7 @@ struct Listener {
 
 }  // namespace
 
-TEST_CASE("a webhook is told what it asked for, once", "[trackers][webhook]") {
+TEST_CASE("a webhook gets what it subscribed to, once", "[trackers][webhook]") {
   FollowedRun f;
   Listener listener;
   const std::string block = listener.block(
@@ -67,7 +67,7 @@ TEST_CASE("without a template a webhook gets an object", "[trackers][webhook]") 
                                  R"(","step":7,"time":"1800000000.000"})"});
 }
 
-TEST_CASE("what a webhook misses is told later", "[trackers][webhook]") {
+TEST_CASE("a webhook gets later what it missed", "[trackers][webhook]") {
   FollowedRun f;
   Listener listener;
   listener.status = 503;
@@ -94,7 +94,7 @@ TEST_CASE("an event that a webhook refuses costs the others nothing", "[trackers
   CHECK(listener.bodies[0].starts_with(R"({"event":"finished")"));
 }
 
-TEST_CASE("a secret address is not told", "[trackers][webhook]") {
+TEST_CASE("a secret address is not printed", "[trackers][webhook]") {
   FollowedRun f;
   Listener listener;
   listener.status = 401;

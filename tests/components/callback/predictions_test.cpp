@@ -182,7 +182,7 @@ TEST_CASE("text is shown as text", "[callback][predictions]") {
   CHECK(table.rows[0][3].as_string() == "irsx");
 }
 
-TEST_CASE("looks become rare in a long run, and go on where they were", "[callback][predictions]") {
+TEST_CASE("a confusion matrix is logged more rarely in a long run, also after a resume", "[callback][predictions]") {
   const auto data = images(3);
   const auto loss = loss_for("cross_entropy", *data, kThreeClasses);
   auto callback = tests::build_callback("{type: confusion_matrix, data: val, every: 2}").callback;

@@ -117,7 +117,7 @@ TEST_CASE("a resumed run does not write a sample twice", "[callback][sample_gene
   CHECK(run.texts_.size() == 1);
 }
 
-TEST_CASE("ids that are no text are refused before the first step", "[callback][sample_generation]") {
+TEST_CASE("ids that are not text are refused before the first step", "[callback][sample_generation]") {
   const Scene scene;
   const tests::Folder folder;
   folder.write("ids.u16", std::string(64, '\1'));

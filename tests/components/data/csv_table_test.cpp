@@ -228,7 +228,7 @@ TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_
   }
 }
 
-TEST_CASE("a column or a file that is not there is told with what is", "[data][csv_table]") {
+TEST_CASE("a missing column or file is reported with those that exist", "[data][csv_table]") {
   const tests::Folder folder;
   folder.write("homes.csv", "rooms,area,price\n3,70,200\n");
   folder.write("semi.csv", "rooms;area;price\n3;70;200\n");

@@ -94,7 +94,7 @@ TEST_CASE("shares of lines are disjoint and leave nothing out", "[data][text_lin
   CHECK(last->unigram_entropy() == Approx(1.5 * std::log(2.0)));  // 6, 7 and two ends
 }
 
-TEST_CASE("what is wrong with lines of text is told at its place", "[data][text_lines]") {
+TEST_CASE("errors in lines of text are reported at their location", "[data][text_lines]") {
   const tests::Folder folder;
   folder.write("empty.txt", "\n\n\n");
   folder.write("two.txt", "ab\ncd\n");

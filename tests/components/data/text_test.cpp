@@ -154,7 +154,7 @@ TEST_CASE("bytes that are no UTF-8 are shown as U+FFFD", "[data][text]") {
   CHECK(data->encode("\u00e9a") == std::vector<std::int64_t>{0xC3, 0xA9, 'a'});
 }
 
-TEST_CASE("what is wrong with the files of a text is told at its place", "[data][text]") {
+TEST_CASE("errors in text files are reported at their location", "[data][text]") {
   const tests::Folder folder;
   folder.write("corpus.txt", "0123456789");
   folder.write("empty.txt", "");

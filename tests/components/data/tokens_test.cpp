@@ -143,7 +143,7 @@ TEST_CASE("a mapped file that becomes shorter is an error with its name", "[data
   CHECK(seen == message);
 }
 
-TEST_CASE("what is wrong with token files is told at its place", "[data][tokens]") {
+TEST_CASE("errors in token files are reported at their location", "[data][tokens]") {
   const tests::Folder folder;
   folder.write("ten.bin", bytes_of(range<std::uint16_t>(0, 10)));
   folder.write("odd.bin", "12345");

@@ -275,7 +275,7 @@ TEMPLATE_TEST_CASE("a causal softmax and its gradient look back only", "[kernels
   });
 }
 
-TEMPLATE_TEST_CASE("rows are added up, and stored beside in their type", "[kernels]", float, Bf16) {
+TEMPLATE_TEST_CASE("rows are summed, and also stored in their own type", "[kernels]", float, Bf16) {
   at_each_level<TestType>([](const TransformerKernels<TestType>& kernels) {
     for (const std::int64_t width : {1, 15, 16, 37, 80}) {
       for (const DropMask& mask : {DropMask{}, kMask}) {

@@ -140,7 +140,7 @@ TEST_CASE("a mask of dropout compares Philox's words with a threshold", "[kernel
   }
 }
 
-TEST_CASE("bfloat16 is rounded to nearest even, and keeps what is no number", "[kernels]") {
+TEST_CASE("bfloat16 is rounded to nearest even, and keeps NaN", "[kernels]") {
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> from = {
       1.0F,  1.00390625F, 1.01171875F, -3.14159274F, 0.0F, inf, -inf, 3.4e38F, std::numeric_limits<float>::quiet_NaN(),

@@ -135,7 +135,7 @@ TEST_CASE("a residual block without shortcut and activation adds its input", "[l
   check_near(tests::forward(*model, x), {2, -2});
 }
 
-TEST_CASE("batch norm keeps no averages where it is told not to", "[layer][batch_norm]") {
+TEST_CASE("batch norm keeps no averages if configured not to", "[layer][batch_norm]") {
   const auto model =
       make_model(sequential("{type: batch_norm, affine: false, track_running_stats: false}"), tests::class_data(1, 2));
   CHECK(model->parameters().empty());
@@ -155,7 +155,7 @@ TEST_CASE("batch norm says when a batch has no variance", "[layer][batch_norm]")
   CHECK_NOTHROW(tests::forward(*model, at::ones({1, 2})));
 }
 
-TEST_CASE("a layer of images that does not fit is told at its place", "[layer][images]") {
+TEST_CASE("a layer of images that does not fit is reported at its location", "[layer][images]") {
   struct Case {
     const char* layers;
     const char* message;

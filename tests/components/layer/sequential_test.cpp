@@ -50,7 +50,7 @@ TEST_CASE("layers infer their sizes from what arrives", "[layer][sequential]") {
   }
 }
 
-TEST_CASE("a layer that does not fit is told at its place", "[layer][sequential]") {
+TEST_CASE("a layer that does not fit is reported at its location", "[layer][sequential]") {
   struct Case {
     const char* name;
     const char* recipe;

@@ -149,7 +149,7 @@ TEST_CASE("patterns cut parameters into groups", "[optimizer][groups]") {
   }
 }
 
-TEST_CASE("a pattern that names nothing is told with the nearest name", "[optimizer][groups]") {
+TEST_CASE("a pattern that matches nothing is reported with the closest name", "[optimizer][groups]") {
   struct Case {
     const char* recipe;
     const char* message;
@@ -288,7 +288,7 @@ TEST_CASE("a step is the same on any number of threads", "[optimizer]") {
   }
 }
 
-TEST_CASE("Muon leaves what is no matrix, or is named, to AdamW", "[optimizer]") {
+TEST_CASE("Muon leaves all but matrices, and named parameters, to AdamW", "[optimizer]") {
   const NamedTensors by_muon = small_model(), by_adamw = small_model();
   const auto muon = make("{type: muon, lr: 0.5, adamw_lr: 0.1, weight_decay: 0.0, adamw_params: ['wte.*']}", by_muon);
   const auto adamw = make("{type: adamw, lr: 0.1, betas: [0.9, 0.95], weight_decay: 0.0}", by_adamw);
@@ -350,7 +350,7 @@ TEST_CASE("swapping in the evaluation weights changes no bit of training", "[opt
   }
 }
 
-TEST_CASE("a state saved beside the judged weights holds the trained ones", "[optimizer][schedule_free]") {
+TEST_CASE("a state saved while evaluation weights are in place holds the trained ones", "[optimizer][schedule_free]") {
   constexpr const char* kRecipe = "{type: adamw_schedule_free, lr: 0.1}";
   const NamedTensors trained = small_model();
   const auto before = make(kRecipe, trained);

@@ -36,7 +36,7 @@ std::string without_counts(const std::string& told) {
 
 }  // namespace
 
-TEST_CASE("a wrong recipe is told what is wrong with it", "[golden][recipe]") {
+TEST_CASE("the errors of a wrong recipe are reported", "[golden][recipe]") {
   const InFolder folder(std::string(ROUX_SOURCE_DIR) + "/tests/golden/bad");
   const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
   const auto recipes = runner::core::glob("*.{yaml,json,jsonnet,toml}");

@@ -77,7 +77,7 @@ std::int64_t anonymous_kb(pid_t process) {
 
 }  // namespace
 
-TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ranks][sweep]") {
+TEST_CASE("a sweep that was killed anywhere resumes to the same result", "[ranks][sweep]") {
   // Moments are counts of what is written below its runs; an undisturbed sweep comes to well above kMomentsMax.
   constexpr int kKills = 20, kMomentsMax = 300;
   std::mt19937 random(11);
@@ -108,7 +108,7 @@ TEST_CASE("a sweep that was killed anywhere goes on as if it had not been", "[ra
   }
 }
 
-TEST_CASE("a sweep that was told to stop drains, and goes on", "[ranks][sweep]") {
+TEST_CASE("a stopped sweep drains, and resumes", "[ranks][sweep]") {
   const tests::TestRun test(kRecipe);
   tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
                        test.path().string());
@@ -195,7 +195,7 @@ TEST_CASE("trials are no worse for a program that cannot be started for them", "
   tests::check_nothing_is_lost_or_doubled(test, undisturbed());
 }
 
-TEST_CASE("a sweep without isolation drains, and goes on", "[ranks][sweep]") {
+TEST_CASE("a sweep without isolation drains, and resumes", "[ranks][sweep]") {
   const tests::TestRun test(kRecipe);
   tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=none"},
                        test.environment(), test.path().string());
@@ -282,7 +282,7 @@ TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]
   }
 }
 
-TEST_CASE("what really goes wrong with a trial is classed, handled and told", "[ranks][sweep]") {
+TEST_CASE("real failures of a trial are classified, handled and reported", "[ranks][sweep]") {
   // Of the first SGD keeps nothing, so that what fits once fits always; 4096 activations a sample are 330 MB a layer,
   // 100,000 x 100,000 weights 40 GB.
   const tests::TestRun test(R"(run_name: faulty
@@ -324,7 +324,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
   }
 }
 
-TEST_CASE("a trial that crashes each time is given up after its retries", "[ranks][sweep]") {
+TEST_CASE("a trial that crashes each time fails after its retries", "[ranks][sweep]") {
   // A file of more than 100 KB, which is the checkpoint of the wide one, ends its process by SIGXFSZ.
   const tests::TestRun test(R"(run_name: crashing
 model: {type: mlp, hidden: [8], out_features: 1}
@@ -411,7 +411,7 @@ sweep:
   CHECK(rest.output.find("3 of 3 done") != std::string::npos);
 }
 
-TEST_CASE("a trial is given up at the same step however the sweep is disturbed", "[ranks][sweep]") {
+TEST_CASE("a trial is pruned at the same step however the sweep is disturbed", "[ranks][sweep]") {
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
   const tests::TestRun calm(recipe), killed(recipe);
   const auto ended = calm.roux({"sweep", "run", "recipe.yaml"});
@@ -518,7 +518,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
 
-TEST_CASE("trials of several processes are given up at the same step by all of them", "[ranks][sweep][processes]") {
+TEST_CASE("all processes of a trial prune it at the same step", "[ranks][sweep][processes]") {
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
   const std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",           "--n-trials",
                                           "4",     "--set", "launch.num_processes=2"};
@@ -557,7 +557,7 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
   CHECK(tests::trials_of(killed) == tests::trials_of(calm));
 }
 
-TEST_CASE("a limit ends a sweep, a resume knows it, and another limit lets it go on", "[ranks][sweep]") {
+TEST_CASE("a limit ends a sweep, a resume keeps it, and another limit continues the sweep", "[ranks][sweep]") {
   const tests::TestRun test(kRecipe);
   const auto begun = test.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
   INFO(begun.output);

@@ -64,7 +64,7 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   tests::check_nothing_is_lost_or_doubled(test, undisturbed);
 }
 
-TEST_CASE("a trial that takes its worker along is given up after its retries", "[ranks][sweep]") {
+TEST_CASE("a trial that kills its worker fails after its retries", "[ranks][sweep]") {
   const TestRun test(std::string(kRecipe) + kLongTrial + "  failures: {max_retries: 1}\n");
   for (const char* command : {"run", "resume"}) {
     const std::vector<std::string> more = {command == std::string("run") ? "recipe.yaml" : "last"};

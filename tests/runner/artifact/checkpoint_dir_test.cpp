@@ -71,7 +71,7 @@ std::vector<std::string> names(const std::string& dir) {
   return found;
 }
 
-TEST_CASE("a committed checkpoint says what it was told", "[artifact]") {
+TEST_CASE("a committed checkpoint reports what it was given", "[artifact]") {
   const TempDir dir;
   const std::string path = save(dir / "a/checkpoints", 500);
   CHECK(path == dir / "a/checkpoints/step-000500");

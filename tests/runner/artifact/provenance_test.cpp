@@ -40,7 +40,7 @@ void write(const std::string& path, const std::string& text) { std::ofstream(pat
 
 }  // namespace
 
-TEST_CASE("a capsule is read back as it was written", "[artifact][capsule]") {
+TEST_CASE("a provenance is read back as it was written", "[artifact][provenance]") {
   const TempDir dir;
   write(dir / "capsule.json", core::to_json(example().to_node()));
   const Provenance read = read_provenance(dir / "capsule.json").value();
@@ -48,7 +48,7 @@ TEST_CASE("a capsule is read back as it was written", "[artifact][capsule]") {
   CHECK(list_causes(example(), read).empty());
 }
 
-TEST_CASE("a capsule of before the host and the code were recorded is read", "[artifact][capsule]") {
+TEST_CASE("a provenance without host and code, of an earlier version, is read", "[artifact][provenance]") {
   const TempDir dir;
   core::Node node = example().to_node();
   for (const char* key : {"build", "host", "cores", "memory_bytes", "code"}) node.erase(key);
@@ -59,7 +59,7 @@ TEST_CASE("a capsule of before the host and the code were recorded is read", "[a
   CHECK(list_causes(example(), read).empty());
 }
 
-TEST_CASE("variables are chosen by name, and a secret keeps its value to itself", "[artifact][capsule]") {
+TEST_CASE("variables are chosen by name, and a secret keeps its value to itself", "[artifact][provenance]") {
   setenv("ROUX_CAPSULE_TEST_A", "a=b", 1);
   setenv("CAPSULE_TEST_B", "b", 1);
   setenv("CAPSULE_TEST_API_KEY", "hush", 1);
@@ -75,7 +75,7 @@ TEST_CASE("variables are chosen by name, and a secret keeps its value to itself"
   unsetenv("CAPSULE_TEST_API_KEY");
 }
 
-TEST_CASE("a variable that sounds secret is hidden, and so is a password in a URL", "[artifact][capsule]") {
+TEST_CASE("a variable that sounds secret is hidden, and so is a password in a URL", "[artifact][provenance]") {
   struct Case {
     const char *name, *value, *kept;
   };
@@ -103,7 +103,7 @@ TEST_CASE("a variable that sounds secret is hidden, and so is a password in a UR
   }
 }
 
-TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]") {
+TEST_CASE("an invalid provenance is refused with the reason", "[artifact][provenance]") {
   const TempDir dir;
   const std::string path = dir / "capsule.json";
   const std::pair<std::string, std::string> cases[] = {
@@ -123,7 +123,7 @@ TEST_CASE("what is no capsule is refused with the reason", "[artifact][capsule]"
   CHECK(!read_provenance(path));
 }
 
-TEST_CASE("each thing that can make other bits is a cause of its own", "[artifact][capsule]") {
+TEST_CASE("each thing that can make other bits is a cause of its own", "[artifact][provenance]") {
   struct Case {
     const char* name;
     std::function<void(Provenance&)> change;
@@ -159,7 +159,7 @@ TEST_CASE("each thing that can make other bits is a cause of its own", "[artifac
   }
 }
 
-TEST_CASE("a data file is known by its content", "[artifact][capsule]") {
+TEST_CASE("a data file is known by its content", "[artifact][provenance]") {
   const TempDir dir;
   write(dir / "a", "abc");
   const DataFile read = read_data_file("train", dir / "a").value();

@@ -101,7 +101,7 @@ TEST_CASE("nothing is removed when none of those that stay verifies", "[artifact
   CHECK(rotate(dir.path(), {.save_total_limit = 2}) == std::vector<std::string>{dir / "step-000100"});
 }
 
-TEST_CASE("what is pinned while it is being removed comes back", "[artifact]") {
+TEST_CASE("a checkpoint pinned while it is being removed is restored", "[artifact]") {
   /// A user pins a checkpoint between rotation's look at it and its rename.
   class Racing final : public Io {
    public:

@@ -143,7 +143,7 @@ TEST_CASE("the verdict on a held checkpoint is that of verification", "[checkpoi
   CHECK(held.verification().failure().message == artifact::verify_checkpoint(path).failure().message);
 }
 
-TEST_CASE("what is too large to be held twice, or is no checkpoint, is not held", "[checkpoint][held_files]") {
+TEST_CASE("a checkpoint too large to hold twice, or invalid, is not prefetched", "[checkpoint][held_files]") {
   const TempDir dir;
   const auto saved = new_model();
   Moments moments = new_moments();

@@ -79,7 +79,7 @@ std::string read(const std::string& path) {
   return text.str();
 }
 
-TEST_CASE("everything that decides the next step comes back to the last bit", "[checkpoint]") {
+TEST_CASE("everything that decides the next step is restored bitwise", "[checkpoint]") {
   const TempDir dir;
   at::manual_seed(3);
   const auto saved = small_model();
@@ -163,7 +163,7 @@ TEST_CASE("a tied parameter is saved once, and its other name is on record", "[c
   CHECK(read(path + "/trainer.json").find("\"head.weight\": \"wte.weight\"") != std::string::npos);
 }
 
-TEST_CASE("a model that does not fit is told all of it and stays as it was", "[checkpoint]") {
+TEST_CASE("all that does not fit a model is reported, and the model stays unchanged", "[checkpoint]") {
   const TempDir dir;
   const auto saved = tests::stub_model({{"a", at::ones({2, 3})},
                                         {"b", at::ones({4})},

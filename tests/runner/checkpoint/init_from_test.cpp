@@ -161,7 +161,7 @@ TEST_CASE("weights come from a file, under other names, in another type, in shar
   }
 }
 
-TEST_CASE("what does not fit is told at once, before anything is read", "[checkpoint][init_from]") {
+TEST_CASE("all mismatches are reported at once, before anything is read", "[checkpoint][init_from]") {
   const TempDir dir;
   const auto model = gpt(11, true);
   const auto other = gpt();

@@ -95,7 +95,7 @@ TEST_CASE("a copied state is written as it was, whatever training does meanwhile
   }
 }
 
-TEST_CASE("a sharded model comes back whole, and its index alone opens it", "[checkpoint][snapshot]") {
+TEST_CASE("a sharded model is read whole, and its index alone opens it", "[checkpoint][snapshot]") {
   const TempDir dir;
   const auto saved = model_of(100);
   SaveOptions options = options_for(dir.path());

@@ -75,7 +75,7 @@ TEST_CASE("a GPU that cannot be used is named", "[cli][device]") {
   CHECK(chosen("device: cpu", 1, unsupported, false, true) == "cpu");
 }
 
-TEST_CASE("only a run that could take the other GPUs speaks of them", "[cli][device]") {
+TEST_CASE("only a run that could use the other GPUs mentions them", "[cli][device]") {
   CHECK(chosen("", 1, 4, false, true, false) == "cuda:0");
 }
 

@@ -52,7 +52,7 @@ TEST_CASE("a diagnostic shows place, line, carets and the hint", "[core][diagnos
   }
 }
 
-TEST_CASE("a diagnostic speaks to no terminal, whatever it quotes", "[core][diagnostics]") {
+TEST_CASE("a diagnostic escapes terminal controls in what it quotes", "[core][diagnostics]") {
   const Diagnostic said{Severity::kError, {}, "no \x1b[2Jtensor", "it is \x9b"};
   CHECK(render(said) == "error: no \\x1b[2Jtensor\n  hint: it is \\x9b\n");
 }

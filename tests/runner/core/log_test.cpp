@@ -42,7 +42,7 @@ class Caught {
 
 }  // namespace
 
-TEST_CASE("who watches over a training in his process is heard, whatever that makes of the log", "[log]") {
+TEST_CASE("a ThreadLog gets a training's messages, whatever the process's log is set to", "[log]") {
   const core::LogOptions before = core::log_options();
   core::configure_log({});
   const tests::TempDir dir;

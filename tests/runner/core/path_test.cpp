@@ -12,7 +12,7 @@ TEST_CASE("a path is read and written the same", "[core][path]") {
   }
 }
 
-TEST_CASE("what is wrong with a path is told", "[core][path]") {
+TEST_CASE("errors in a path are reported", "[core][path]") {
   struct Case {
     const char* text;
     const char* message;

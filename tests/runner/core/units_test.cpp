@@ -24,7 +24,7 @@ TEST_CASE("intervals carry their unit", "[core][units]") {
   }
 }
 
-TEST_CASE("what is not an interval is told with what was meant", "[core][units]") {
+TEST_CASE("an invalid interval is reported with the likely meaning", "[core][units]") {
   struct Case {
     const char* text;
     const char* message;
@@ -114,7 +114,7 @@ TEST_CASE("sizes follow Accelerate's suffixes", "[core][units]") {
   }
 }
 
-TEST_CASE("amounts are written for people", "[core][units]") {
+TEST_CASE("amounts are written in readable units", "[core][units]") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(999) == "999 B");
   CHECK(format_bytes(1500) == "1.5 KB");

@@ -46,7 +46,7 @@ TEST_CASE("a rank with nothing to do leaves only when the others have come in", 
   }
 }
 
-TEST_CASE("a port at which no store answers is told", "[distributed]") {
+TEST_CASE("a port without a store is reported", "[distributed]") {
   const runner::core::ListeningSocket silent;
   runner::core::RankInfo info;
   info.rank = 1;
@@ -89,7 +89,7 @@ TEST_CASE("sums, and what is handed over, are the same on every rank", "[distrib
   }
 }
 
-TEST_CASE("a rank that leaves is named by those who wait for it", "[distributed]") {
+TEST_CASE("a rank that exits is named by the ranks that wait for it", "[distributed]") {
   const auto errors = errors_of_ranks({3}, [](ProcessGroup& group) {
     group.all_gather("here", "greetings");
     if (group.rank() == 1) throw runner::core::RunError("rank 1 had enough");
@@ -136,7 +136,7 @@ TEST_CASE("with debugging the rank whose collective differs is named before it b
   }
 }
 
-TEST_CASE("a broadcast of another length is refused by who would get it", "[distributed]") {
+TEST_CASE("a broadcast of another length is refused by its receiver", "[distributed]") {
   const auto errors = errors_of_ranks({2}, [](ProcessGroup& group) {
     group.broadcast(at::full({group.rank() == 0 ? 3 : 4}, 1.0, at::kFloat), 0, "weights");
   });

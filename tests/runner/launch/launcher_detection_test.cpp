@@ -74,7 +74,7 @@ TEST_CASE("processes of Open MPI on one host meet there", "[launch]") {
   CHECK(started->info.hosts_store);
 }
 
-TEST_CASE("several hosts of mpirun need to be told where rank 0 is", "[launch]") {
+TEST_CASE("several hosts under mpirun need the address of rank 0", "[launch]") {
   Values values = kOpenMpi;
   values.at("OMPI_COMM_WORLD_LOCAL_SIZE").front() = '1';
   const Variables variables(values);

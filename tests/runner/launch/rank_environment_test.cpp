@@ -56,7 +56,7 @@ TEST_CASE("a process that was started alone is no rank", "[launch]") {
   }
 }
 
-TEST_CASE("who speaks for all is not spoken for", "[launch]") {
+TEST_CASE("ranks other than 0 leave reports to rank 0", "[launch]") {
   for (const auto& [rank, spoken_for] : {std::pair("0", false), std::pair("1", true)}) {
     const Variables variables({{"OMPI_COMM_WORLD_RANK", rank}, {"OMPI_COMM_WORLD_SIZE", "2"}});
     CHECK(runner::launch::another_process_reports() == spoken_for);

@@ -51,7 +51,7 @@ std::string without_pid(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("ranks that all come to their end need no word", "[launch][supervisor]") {
+TEST_CASE("ranks that all finish need no message", "[launch][supervisor]") {
   Launch launch("assert os.environ['WORLD_SIZE'] == '3' and os.environ['LOCAL_RANK'] == str(rank)", 3);
   const LaunchEnd end = launch.end();
   CHECK(end.status == 0);
@@ -60,7 +60,8 @@ TEST_CASE("ranks that all come to their end need no word", "[launch][supervisor]
   CHECK(without_pid(launch.said[0]) == "started 3 ranks as process N");
 }
 
-TEST_CASE("the rank that fails first is told, with its own words, and the others are ended", "[launch][supervisor]") {
+TEST_CASE("the rank that fails first is reported with its own message, and the others are ended",
+          "[launch][supervisor]") {
   Launch launch(
       "if rank != 1: wait()\n"
       "print('step 3', flush=True)\n"
@@ -73,14 +74,14 @@ TEST_CASE("the rank that fails first is told, with its own words, and the others
         "rank 1 (process N) failed with exit status 3: data.bin:12 is no number\n  hint: look at it");
 }
 
-TEST_CASE("a rank that a signal ended is told with that signal", "[launch][supervisor]") {
+TEST_CASE("a rank ended by a signal is reported with that signal", "[launch][supervisor]") {
   Launch launch("wait() if rank == 0 else os.kill(os.getpid(), signal.SIGSEGV)");
   const LaunchEnd end = launch.end();
   CHECK(end.status == 1);
   CHECK(without_pid(end.message) == "rank 1 (process N) was killed by SIGSEGV");
 }
 
-TEST_CASE("who only lost another rank is not to blame", "[launch][supervisor]") {
+TEST_CASE("a rank that only lost a peer is not blamed", "[launch][supervisor]") {
   // Rank 0 says that rank 1 is lost, by exit status 76, before that is known to have failed itself.
   const tests::TempDir dir;
   const std::string fifo = dir.path() + "/told";
@@ -98,7 +99,7 @@ TEST_CASE("who only lost another rank is not to blame", "[launch][supervisor]") 
   CHECK(without_pid(end.message) == "rank 1 (process N) failed with exit status 4");
 }
 
-TEST_CASE("where one rank hangs, those who waited for it say so", "[launch][supervisor]") {
+TEST_CASE("if one rank hangs, the ranks that waited for it report it", "[launch][supervisor]") {
   Launch launch(
       "if rank == 0: wait()\n"
       "sys.stderr.write('error: rank 1: rank 0 does not answer\\n')\n"
@@ -117,7 +118,7 @@ TEST_CASE("a rank that stops and can be resumed is why the others lost it", "[la
   CHECK(end.message.empty());
 }
 
-TEST_CASE("what all ranks find wrong is told by the first one", "[launch][supervisor]") {
+TEST_CASE("an error of all ranks is reported by the first one", "[launch][supervisor]") {
   Launch launch("sys.exit(2)");
   launch.plan.grace_ms = 60'000;
   const LaunchEnd end = launch.end();
@@ -168,7 +169,7 @@ TEST_CASE("a signal before the ranks train ends them as resumable", "[launch][su
   CHECK(end.message.empty());
 }
 
-TEST_CASE("who is asked twice to end and does not is ended", "[launch][supervisor]") {
+TEST_CASE("a process that ignores two requests to end is killed", "[launch][supervisor]") {
   Launch launch(
       "def again(*_):\n"
       "  signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
@@ -202,7 +203,7 @@ TEST_CASE("a store that is lost ends ranks that still need it, and no others", "
   }
 }
 
-TEST_CASE("another machine that fails, hangs or is of another build is told", "[launch][supervisor][machines]") {
+TEST_CASE("a machine that fails, hangs or has another build is reported", "[launch][supervisor][machines]") {
   using runner::launch::AgentConnection;
   Launch launch("sys.exit(76)");
   launch.plan.machines.count = 2;

@@ -122,7 +122,7 @@ TEST_CASE("a value knows the files it crossed", "[recipe][compose]") {
   CHECK(files.composed->sources.size() == 3);
 }
 
-TEST_CASE("extends that cannot be followed is told where it stands", "[recipe][compose]") {
+TEST_CASE("an extends that cannot be followed is reported at its location", "[recipe][compose]") {
   Files files;
   files.add("a.yaml", "extends: b.yaml\n");
   files.add("b.yaml", "extends: [c.yaml]\n");

@@ -28,7 +28,7 @@ TEST_CASE("JSON keeps kinds and places", "[recipe][json]") {
   CHECK(node->at_path("b")->find_entry("d")->key_location.text() == "r.json:2:21");
 }
 
-TEST_CASE("what is wrong with JSON is told at its place", "[recipe][json]") {
+TEST_CASE("errors in JSON are reported at their location", "[recipe][json]") {
   struct Case {
     std::string json;
     const char* expected;

@@ -84,7 +84,7 @@ TEST_CASE("every value and key knows its place", "[recipe][yaml]") {
   CHECK(node->find("g")->history() == std::vector<std::string>{"alias at r.yaml:10:4"});
 }
 
-TEST_CASE("several mistakes that leave the rest readable are told together", "[recipe][yaml]") {
+TEST_CASE("several mistakes that leave the rest readable are reported together", "[recipe][yaml]") {
   CHECK(read("a: 1\nb: !!str 2\na: 3\n<<: {c: 1}\n") ==
         "r.yaml:2:4: error: the tag \"!!str\": tags are not allowed in a recipe\n"
         "    2 | b: !!str 2\n"

@@ -280,7 +280,7 @@ TEST_CASE("errors have a location and a hint", "[registry][validate]") {
   }
 }
 
-TEST_CASE("a component is found by its type, and only its own keys are judged", "[registry][validate]") {
+TEST_CASE("a component is found by its type, and only its own keys are checked", "[registry][validate]") {
   struct Case {
     const char* yaml;
     const char* messages;
@@ -332,7 +332,7 @@ TEST_CASE("a component is found by its type, and only its own keys are judged", 
   }
 }
 
-TEST_CASE("a valid recipe comes back whole", "[registry][validate]") {
+TEST_CASE("a valid recipe is returned whole", "[registry][validate]") {
   const Checked result = checked("seed: 1e3\noptimizer: sgd\nlearning_rate: 1\ntraining: {path: a.txt}\n");
   CHECK(result.messages == "r.yaml:3:1: notice: learning_rate is read as optimizer.lr\n");
   CHECK(

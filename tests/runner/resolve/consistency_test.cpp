@@ -40,7 +40,7 @@ const std::string kData =
     "data: {train: {type: synthetic, task: regression}, val: {type: synthetic, task: regression}}\n";
 const std::string kBatch = "training: {max_steps: 10, micro_batch_size: 4}\n";
 
-TEST_CASE("each rule between sections speaks of what it found", "[recipe][consistency]") {
+TEST_CASE("each rule between sections reports what it found", "[recipe][consistency]") {
   struct Case {
     const char* rule;
     const char* name;

@@ -59,7 +59,7 @@ TEST_CASE("two hundred runs write at once while others list them", "[store][crow
   CHECK(whole == kRuns);
 }
 
-TEST_CASE("everybody who writes something about a run down at once gets a turn", "[store][crowd]") {
+TEST_CASE("concurrent annotations of a run are all written", "[store][crowd]") {
   constexpr int kPersons = 24;
   const store_test::OutputDir output;
   std::atomic<int> refused = 0;

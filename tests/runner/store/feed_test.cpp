@@ -66,7 +66,7 @@ TEST_CASE("a feed gives what was written, in order and once", "[store][feed]") {
   CHECK(read_on(feed, again, 2) == Pieces{"loss@1=5 loss@2=4 text", "val/loss@2=6 accuracy@3=1"});
 }
 
-TEST_CASE("what is no number comes as it was logged", "[store][feed]") {
+TEST_CASE("NaN and infinity are delivered as logged", "[store][feed]") {
   const OutputDir output;
   const FixedClock clock;
   const auto writer = create(new_run(output), clock);
@@ -80,7 +80,7 @@ TEST_CASE("what is no number comes as it was logged", "[store][feed]") {
   CHECK(batch.points[1].value == -std::numeric_limits<double>::infinity());
 }
 
-TEST_CASE("a run that goes back says to where, and a reader may start again", "[store][feed]") {
+TEST_CASE("a rewind records its step, and a reader may start again", "[store][feed]") {
   const OutputDir output;
   const FixedClock clock;
   const auto writer = create(new_run(output), clock);

@@ -44,7 +44,7 @@ TEST_CASE("light runs one after the other have nothing of each other", "[store][
   }
 }
 
-TEST_CASE("a light run that went on in its file is not asked for in memory", "[store][writer]") {
+TEST_CASE("a light run that moved to its file is not read from memory", "[store][writer]") {
   const OutputDir output;
   const FixedClock clock;
   NewRun run = new_run(output);

@@ -245,7 +245,7 @@ TEST_CASE("the page of a run has its series, events and branches", "[store][read
   CHECK(details.command_line == std::vector<std::string>{"roux", "run", "recipe.yaml"});
 }
 
-TEST_CASE("what people said about a run is read from annotations.db", "[store][reader]") {
+TEST_CASE("names, tags and notes of a run are read from annotations.db", "[store][reader]") {
   const OutputDir output;
   const FixedClock clock;
   const std::string id = finished_run(output, clock, "tiny", 1.0);

@@ -118,7 +118,7 @@ TEST_CASE("a run has the id that was chosen for it, and no other has it", "[stor
   CHECK_FALSE(RunWriter::create(run, clock));
 }
 
-TEST_CASE("NaN and infinities come back as they were", "[store][writer]") {
+TEST_CASE("NaN and infinities are read back as written", "[store][writer]") {
   const OutputDir output;
   const FixedClock clock;
   auto writer = create(new_run(output), clock);
@@ -266,7 +266,7 @@ TEST_CASE("a lineage holds each step once and leaves abandoned branches out", "[
   CHECK(find_run(output.path, "tiny", clock).value().status == RunStatus::kFinished);
 }
 
-TEST_CASE("a run that goes back opens a branch without a pause, and each step is there once", "[store][branch]") {
+TEST_CASE("a rewind opens a branch without a pause, and each step exists once", "[store][branch]") {
   const OutputDir output;
   const FixedClock clock;
   auto writer = create(new_run(output), clock);
@@ -316,7 +316,7 @@ TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   CHECK(series(find_run(output.path, "last", clock).value().run_dir, "loss").size() == 20'000);
 }
 
-TEST_CASE("a lock of another program is not taken for a full disk", "[store][crash]") {
+TEST_CASE("a lock of another program is not reported as a full disk", "[store][crash]") {
   const OutputDir output;
   const FixedClock clock;
   auto writer = create(new_run(output), clock);

@@ -67,7 +67,7 @@ TEST_CASE("a mistake behind a condition is found", "[sweep]") {
   CHECK(found.told.front().starts_with("it does not fit, in the variant optimizer.type=sgd "));
 }
 
-TEST_CASE("a constraint on what is settled from other keys is told where it does not hold", "[sweep]") {
+TEST_CASE("a violated constraint on derived keys is reported with its location", "[sweep]") {
   const Seen found = seen(
       "  parameters: {training.micro_batch_size: {values: [16, 64]}}\n"
       "  constraints: training.global_batch_size < 50");
@@ -84,7 +84,7 @@ TEST_CASE("a list of very many values is looked at here and there", "[sweep]") {
   CHECK(found.preflight.checked < 2 * runner::sweep::kVariantsMax);
 }
 
-TEST_CASE("what is varied or demanded in vain is told", "[sweep]") {
+TEST_CASE("parameters and constraints without effect are reported", "[sweep]") {
   struct Case {
     const char *name, *sweep, *told;
   };

@@ -177,7 +177,7 @@ TEST_CASE("Hyperband promotes within each bracket", "[sweep][promotion]") {
   CHECK(counted == by_hand);
 }
 
-TEST_CASE("without promotion a trial that was given up stays so", "[sweep][promotion]") {
+TEST_CASE("without promotion a pruned trial stays pruned", "[sweep][promotion]") {
   const auto found =
       arrivals(sweep_of("{type: asha, min_steps: 3, reduction_factor: 3, promote: false}", 60, 100), 100, {3, 9});
   CHECK(std::count_if(found.begin(), found.end(), [](const Arrival& one) { return one.second == 9; }) < 20);

@@ -200,7 +200,7 @@ TEST_CASE("that a disk is full says nothing of a trial", "[sweep][worker]") {
   }
 }
 
-TEST_CASE("who leaves before an end is on record has not come to one, whatever he says", "[sweep][worker]") {
+TEST_CASE("a process that exits before its end is recorded has not finished", "[sweep][worker]") {
   CHECK(runner::sweep::classify(std::nullopt, 0, "", {{"val/loss", false, false}}).kind ==
         runner::sweep::Outcome::Kind::kCrash);  // its run was taken away
   const tests::TempDir dir;

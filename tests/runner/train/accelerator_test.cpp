@@ -199,7 +199,7 @@ TEST_CASE("smoke recipes train on another device as on the CPU", "[.][accelerato
   }
 }
 
-TEST_CASE("lower precision on another device stays beside the CPU", "[.][accelerator]") {
+TEST_CASE("lower precision on another device stays close to the CPU", "[.][accelerator]") {
   for (const std::string mode : {"bf16-mixed", "bf16-true", "16-mixed"}) {
     for (const std::string name : {"gpt", "images"}) {
       DYNAMIC_SECTION(name << " in " << mode) {

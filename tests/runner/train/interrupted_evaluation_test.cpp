@@ -68,7 +68,7 @@ std::vector<std::string> evaluations(const std::string& run_dir) {
 
 }  // namespace
 
-TEST_CASE("an evaluation that a signal ends is made when the run goes on", "[train][resume][signals]") {
+TEST_CASE("an evaluation that a signal interrupts is made on resume", "[train][resume][signals]") {
   struct Case {
     const char* name;
     std::size_t data_set;
@@ -118,7 +118,7 @@ TEST_CASE("an evaluation that a signal ends is made when the run goes on", "[tra
   }
 }
 
-TEST_CASE("statistics whose measuring a signal ends are measured when the run goes on", "[train][resume][signals]") {
+TEST_CASE("statistics that a signal interrupts are measured on resume", "[train][resume][signals]") {
   constexpr int kTrainedBatches = 12;
   constexpr std::int64_t kFileBytesMax = 1 << 20;
   struct Case {

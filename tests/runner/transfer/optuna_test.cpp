@@ -119,7 +119,7 @@ TEST_CASE("a study without a recipe gets one that has its parameters", "[sweep][
         "vars.optimizer_type=adamw vars.optimizer_lr=0.1 vars.model_hidden=[4] vars.training_max_steps=2");
 }
 
-TEST_CASE("parameters whose names come to the same are told apart", "[sweep][optuna]") {
+TEST_CASE("parameters with names that map to the same path get numbers", "[sweep][optuna]") {
   OptunaStudy study{.name = "tuning", .maximize = {true}};
   study.trials = {{.state = "COMPLETE",
                    .parameters = {number("a-b", 0.1), number("a_b", 0.2), number("a.b", 0.3), number("a_b_2", 0.4)},

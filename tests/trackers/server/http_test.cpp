@@ -25,7 +25,7 @@ TrackerError error_of(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("a request reaches the server whole, and its answer comes back", "[trackers][http]") {
+TEST_CASE("a request reaches the server whole, and its response is returned", "[trackers][http]") {
   const tests::Folder here;
   here.write("file.bin", std::string(100'000, 'f'));
   tests::HttpRequest got;

@@ -65,7 +65,7 @@ TEST_CASE("the slopes of a guess are what a small step sees", "[sampler][gp]") {
   CHECK(by_mean[3] == 0);
 }
 
-TEST_CASE("a process is sure of what it takes for known", "[sampler][gp]") {
+TEST_CASE("fantasized points count as observed", "[sampler][gp]") {
   GaussianProcess process = known_process();
   Eigen::RowVectorXd point(4);
   point << 0.95, 0.05, 0.9, 2;

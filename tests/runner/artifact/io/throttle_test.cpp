@@ -15,7 +15,7 @@ struct FakeClock final : core::Clock {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-TEST_CASE("work rests until the plan has caught up with it", "[artifact][pace]") {
+TEST_CASE("work pauses until the budget allows more", "[artifact][throttle]") {
   struct Piece {
     const char* name;
     std::int64_t begin_ns, bytes, rest_ns;
@@ -38,7 +38,7 @@ TEST_CASE("work rests until the plan has caught up with it", "[artifact][pace]")
   }
 }
 
-TEST_CASE("who waits for the work ends its rest, and every later one", "[artifact][pace]") {
+TEST_CASE("disable() ends the current pause and all later ones", "[artifact][throttle]") {
   FakeClock clock;
   Throttle throttle({.bytes = 1, .seconds = 1e6}, clock);
   std::jthread worker([&] { throttle.pause_after(1); });  // for eleven days

@@ -29,7 +29,7 @@ TEST_CASE("what is written is read back, and what cannot be read is named", "[co
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);  // nothing is left beside the target
 }
 
-TEST_CASE("what a killed life left beside a file does not hinder the next one of that number", "[core][files]") {
+TEST_CASE("leftovers of a killed process do not hinder the next one with its number", "[core][files]") {
   const tests::TempDir dir;
   const std::string path = dir / "a.txt", left = path + ".tmp-" + std::to_string(::getpid()) + "-";
   for (int i = 0; i < 1000; ++i) std::filesystem::create_symlink("nowhere", left + std::to_string(i));

@@ -67,7 +67,7 @@ TEST_CASE("a line beyond the limit comes in pieces", "[core][process]") {
   CHECK(all == "1234|5678||1234|");
 }
 
-TEST_CASE("a child that prints for ever and does not read is given up", "[core][process]") {
+TEST_CASE("a child that prints forever and does not read is killed", "[core][process]") {
   Process process({"yes"}, {}, Process::Lifetime::kDiesWithParent, Process::Input::kPipe);
   CHECK(process.write(std::string(1 << 20, 'x'), 100) == Process::Write::kTimeout);
 }

@@ -56,7 +56,7 @@ std::string make_run(const OutputDir& output, const FixedClock& clock, const Con
 
 }  // namespace
 
-TEST_CASE("two runs that differ in one bit are told apart, by step and name", "[cli][bitwise_compare]") {
+TEST_CASE("a difference of one bit between runs is reported with step and name", "[cli][bitwise_compare]") {
   const OutputDir output;
   const FixedClock clock;
   const std::string straight = make_run(output, clock, {});

@@ -117,7 +117,7 @@ TEST_CASE("a run that is being trained keeps its checkpoints", "[review][checkpo
   CHECK(checkpoints_pin(run.output.path, {.checkpoints = {"100"}}).ok());
 }
 
-TEST_CASE("rm asks, removes what it was told, and says how much", "[review][checkpoints]") {
+TEST_CASE("rm asks, removes what was named, and reports the size", "[review][checkpoints]") {
   const Run run;
   std::string asked;
   const auto answer = [&](bool yes) {
@@ -131,7 +131,7 @@ TEST_CASE("rm asks, removes what it was told, and says how much", "[review][chec
   CHECK(names_in(run.folder) == std::vector<std::string>{"step-000200", "step-000300"});
 }
 
-TEST_CASE("rm says when it is the best that goes", "[review][checkpoints]") {
+TEST_CASE("rm warns before it removes the best checkpoint", "[review][checkpoints]") {
   const Run run;
   std::string asked;
   const auto rm = [&](std::vector<std::string> checkpoints) {

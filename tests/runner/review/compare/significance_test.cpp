@@ -24,7 +24,7 @@ TEST_CASE("Student's t agrees with SciPy", "[cli][statistics]") {
   CHECK(student_t_quantile(0.975, 1000) == Approx(1.9623390808264083).epsilon(1e-10));
 }
 
-TEST_CASE("two groups are told apart as SciPy tells them apart", "[cli][statistics]") {
+TEST_CASE("the tests of two groups give SciPy's numbers", "[cli][statistics]") {
   const std::vector<double> a = {0.51, 0.49, 0.52, 0.5}, b = {0.47, 0.45, 0.48, 0.46, 0.49};
   const Spread spread = spread_of(a);
   CHECK(spread.mean == Approx(0.505).epsilon(1e-12));
@@ -84,7 +84,7 @@ TEST_CASE("values that diverged say nothing, and spoil nothing that is said of o
   CHECK(welch_test({0.1, 0.1, 0.1}, {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1}).p == 1);
 }
 
-TEST_CASE("several tests together are judged more strictly", "[cli][statistics]") {
+TEST_CASE("several tests together are corrected for multiple comparisons", "[cli][statistics]") {
   // By hand: 0.01 x 3, then 0.02 x 2, then 0.04 x 1, none smaller than the one before.
   const std::vector<double> corrected = holm({0.04, 0.01, 0.02});
   CHECK(corrected[0] == Approx(0.04));

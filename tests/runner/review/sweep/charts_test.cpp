@@ -51,7 +51,7 @@ TEST_CASE("a history has each trial, and the best so far as a staircase", "[cli]
   CHECK(curves[2].label == "pruned");
 }
 
-TEST_CASE("curves on the way are told from the best to those that were given up", "[cli][sweep]") {
+TEST_CASE("curves are listed from the best to the pruned ones", "[cli][sweep]") {
   const tests::TempDir dir;
   const runner::sweep::OpenSweep open = four(dir.path());
   const Picture picture = intermediate_picture(history_of(open));

@@ -56,7 +56,7 @@ Profile gpu_profile() {
 
 }  // namespace
 
-TEST_CASE("a profile's table looks as torch.profiler's does", "[store][profile]") {
+TEST_CASE("a profile's table looks like torch.profiler's", "[store][profile]") {
   std::string rule(17, '-');
   for (int column = 0; column < 9; ++column) rule += "  ------------";
   rule += "  \n";

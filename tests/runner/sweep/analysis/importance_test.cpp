@@ -57,7 +57,8 @@ TEST_CASE("what the value depends on is important, by chance that is the same ea
   CHECK(importances(dimensions, points, values, {.seed = 1}) != shares);
 }
 
-TEST_CASE("what cannot be important is told apart", "[sweep][importance]") {
+TEST_CASE("a constant parameter has no importance, and one that is not always set an unknown one",
+          "[sweep][importance]") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const std::vector<std::vector<double>> points = {{0.1, nan, 0}, {0.4, 0.5, 0}, {0.9, 0.7, 0}};
   const auto shares = importances({real("a"), real("sometimes"), choice("one", 1)}, points, {1, 2, 3});

@@ -70,7 +70,7 @@ TEST_CASE("how far the regret is from the end of the sweep", "[sweep][limits][re
   CHECK(Regret{31, 30, 0.031256, 0.0015}.text() == "regret bound 0.031256, the sweep ends below 0.0015");
 }
 
-TEST_CASE("a regret that could never be judged is refused", "[sweep][limits][regret]") {
+TEST_CASE("a regret bound that could never be computed is refused", "[sweep][limits][regret]") {
   const std::string lr = "  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n";
   struct Case {
     const char* name;

@@ -133,7 +133,7 @@ TEST_CASE("values stay within the space however often they move", "[sweep][popul
   CHECK(seen.size() > 20);
 }
 
-TEST_CASE("what a population cannot be is told at its place", "[sweep][population]") {
+TEST_CASE("errors in a population are reported at their location", "[sweep][population]") {
   const std::string lr = "  parameters: {optimizer.lr: {min: 0.001, max: 0.1}}\n";
   CHECK(mistakes(lr + "  population: {size: 4, interval: 10, explore: [optimizer.lrr]}\n")
             .find("the sweep does not vary optimizer.lrr") != std::string::npos);

@@ -40,7 +40,7 @@ std::vector<std::string> variants(const std::string& sweep) {
 
 }  // namespace
 
-TEST_CASE("each mistake in a sweep is told at its place", "[sweep]") {
+TEST_CASE("each error in a sweep is reported at its location", "[sweep]") {
   struct Case {
     const char *name, *sweep;
     std::vector<std::string> complaints;

@@ -36,7 +36,7 @@ Numbers front_by_hand(const std::vector<std::vector<double>>& values) {
 
 }  // namespace
 
-TEST_CASE("a front that is kept up is the one of all variants, whatever comes and goes", "[sweep][tally]") {
+TEST_CASE("an updated front equals the one computed from all variants", "[sweep][counters]") {
   std::mt19937 random(7);
   const auto below = [&random](std::uint32_t count) { return static_cast<double>(random() % count); };
   ParetoFront front;
@@ -50,7 +50,7 @@ TEST_CASE("a front that is kept up is the one of all variants, whatever comes an
   }
 }
 
-TEST_CASE("of one objective the front is the first of the best", "[sweep][tally]") {
+TEST_CASE("of one objective the front is the first of the best", "[sweep][counters]") {
   ParetoFront front;
   CHECK(front.variants().empty());
   front.put(0, {2});
@@ -64,7 +64,7 @@ TEST_CASE("of one objective the front is the first of the best", "[sweep][tally]
   CHECK(front.best(9) == Numbers{2, 0, 3});
 }
 
-TEST_CASE("a tally that was asked on the way says what a new one says", "[sweep][tally]") {
+TEST_CASE("counters that were updated on the way equal new ones", "[sweep][counters]") {
   runner::core::Diagnostics diagnostics;
   const auto sweep = tests::read_sweep(
       "  parameters: {vars.width: {min: 8, max: 99}}\n  n_trials: 9\n  replicates: 2\n  stop: {patience: 3}\n",

@@ -100,7 +100,7 @@ TEST_CASE("what a worker left in the middle waits for another one", "[sweep][stu
   CHECK(here->claim(demand(5))->number == 0);  // before a new one
 }
 
-TEST_CASE("a worker that was taken for dead does not end a trial in place of the next one", "[sweep][study]") {
+TEST_CASE("a worker presumed dead does not end a trial that another worker took over", "[sweep][study]") {
   const tests::TempDir dir;
   const auto asleep = new_study(dir.path());
   const auto awake = Study::open(dir.path()).value();
@@ -201,7 +201,7 @@ TEST_CASE("what a trial has spent counts all of its runs, and each of them once"
   CHECK(end(TrialState::kComplete, {{40, 80, 800}}, false) == Numbers{105, 210, 2100});
 }
 
-TEST_CASE("who looks at a study knows whether there are workers", "[sweep][study]") {
+TEST_CASE("a reader of a study knows whether it has workers", "[sweep][study]") {
   const tests::TempDir dir;
   auto worker = new_study(dir.path());
   const auto other = Study::open(dir.path()).value();
@@ -232,7 +232,7 @@ TEST_CASE("variants are compared by the mean of their replicates", "[sweep][stud
   CHECK(best_of(*sweep, summaries)->variant == 0);  // the third failed
 }
 
-TEST_CASE("a study whose file is gone is told, and not written on", "[sweep][study]") {
+TEST_CASE("a study with a deleted file is reported, and not written", "[sweep][study]") {
   const tests::TempDir dir;
   const auto study = new_study(dir.path());
   study->sync();
@@ -263,7 +263,7 @@ TEST_CASE("a study in a folder that may only be read can be looked at", "[sweep]
   CHECK(status == 0);
 }
 
-TEST_CASE("who walks through the trials that run may ask for more on the way", "[sweep][study]") {
+TEST_CASE("a loop over the running trials may end them", "[sweep][study]") {
   const tests::TempDir dir;
   const auto here = new_study(dir.path());
   here->add_worker(1);

@@ -37,7 +37,7 @@ TEST_CASE("only what tells of memory makes a batch smaller", "[train][out_of_mem
   }
 }
 
-TEST_CASE("an error of LibTorch or a GPU is told in one line, with what to do", "[train][out_of_memory]") {
+TEST_CASE("an error of LibTorch or a GPU is one line, with a hint", "[train][out_of_memory]") {
   struct Case {
     const char *text, *message, *hint;
   };

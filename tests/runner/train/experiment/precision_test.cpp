@@ -230,7 +230,7 @@ TEST_CASE("a loss that is not finite is a fault even where the loss is scaled", 
   CHECK_THROWS_WITH(train_quietly(*experiment, *run), Catch::Contains("the loss is ") && Catch::Contains("at step "));
 }
 
-TEST_CASE("weights in bfloat16 go on after a resume as if nothing had been", "[train][precision][resume]") {
+TEST_CASE("weights in bfloat16 resume bit-identically", "[train][precision][resume]") {
   const tests::Folder folder;
   for (const char* rounding : {"true", "false"}) {
     INFO("stochastic_rounding " << rounding);
@@ -253,7 +253,7 @@ TEST_CASE("weights in bfloat16 go on after a resume as if nothing had been", "[t
   }
 }
 
-TEST_CASE("a schedule that takes its length from epochs counts what it is told to", "[train][accumulation]") {
+TEST_CASE("a schedule with a length in epochs counts the configured unit", "[train][accumulation]") {
   const std::vector<std::string> sets = {
       "training={max_epochs: 3, micro_batch_size: 8, gradient_accumulation_steps: 2}", "lr_scheduler=cosine"};
   const auto total = [&](const std::string& more) {

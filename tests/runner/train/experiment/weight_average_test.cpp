@@ -102,7 +102,7 @@ TEST_CASE("the averages are torch's", "[train][weight_average]") {
   }
 }
 
-TEST_CASE("before the first update the weights are judged as they are", "[train][weight_average]") {
+TEST_CASE("before the first update the trained weights are evaluated", "[train][weight_average]") {
   const at::Tensor weight = at::full({2}, 1.0);
   WeightAverage average(averaging("{type: ema, decay: 0.5, start_step: 1}"), {{"w", weight}});
   average.after_step(1);
@@ -117,7 +117,7 @@ TEST_CASE("before the first update the weights are judged as they are", "[train]
   CHECK(tests::to_numbers(weight) == std::vector<double>{2.0, 2.0});
 }
 
-TEST_CASE("a checkpoint's model is the average, and the training goes on as without one", "[train][weight_average]") {
+TEST_CASE("a checkpoint's model is the average, and training continues as without one", "[train][weight_average]") {
   const tests::Folder folder;
   folder.write("recipe.yaml", kRecipe);
   const auto plain = experiment_of_recipe();

@@ -7,7 +7,7 @@
 #include "runner/core/platform/files.h"
 #include "tests/runner/store/fixture.h"
 
-TEST_CASE("a git that hangs does not hold up the end of a run", "[train][capsule]") {
+TEST_CASE("a git that hangs does not hold up the end of a run", "[train][provenance]") {
   const store_test::OutputDir output;
   const store_test::FixedClock clock;
   const auto writer = store_test::create(store_test::new_run(output), clock);

@@ -142,7 +142,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
   }
 }
 
-TEST_CASE("every difference is told at once, with its place in both recipes", "[train][contract]") {
+TEST_CASE("all differences are reported at once, with their locations in both recipes", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
   std::string edited = kRecipe;
@@ -178,7 +178,7 @@ TEST_CASE("every difference is told at once, with its place in both recipes", "[
             "  hint: --allow-change libtorch resumes with it, `roux run RECIPE --new` starts a new run\n");
 }
 
-TEST_CASE("other instructions are told with a way back where there is one", "[train][contract]") {
+TEST_CASE("another CPU capability is reported with how to restore it, if possible", "[train][contract]") {
   struct Case {
     const char *before, *now, *hint;
   };
@@ -226,8 +226,7 @@ TEST_CASE("cores that are shared out among another number of processes are part 
   CHECK(keys_of(written) == Keys{"launch.num_processes", "launch.num_cpu_threads_per_process"});
 }
 
-TEST_CASE("a length in epochs moves a schedule that follows it, unless what it came to is written",
-          "[train][contract]") {
+TEST_CASE("a length in epochs moves a schedule that follows it, unless its steps are written", "[train][contract]") {
   const tests::Folder folder;
   std::string text = kRecipe;
   text.replace(text.find("max_steps: 12"), 13, "max_epochs: 3");
@@ -250,7 +249,7 @@ TEST_CASE("a length in epochs moves a schedule that follows it, unless what it c
   CHECK(effects({"training.max_epochs=6", "lr_scheduler=constant"}).find("max_epochs harmless") != std::string::npos);
 }
 
-TEST_CASE("a longer training goes on where no rate depends on its length", "[train][contract]") {
+TEST_CASE("a longer training resumes if no rate depends on its length", "[train][contract]") {
   const tests::Folder folder;
   for (const auto& [schedule, same] : {std::pair("{type: constant}", true),
                                        {"{type: step, step_size: 3}", true},
@@ -271,7 +270,7 @@ TEST_CASE("a longer training goes on where no rate depends on its length", "[tra
   }
 }
 
-TEST_CASE("an average that is given up says what is judged from then on", "[train][contract]") {
+TEST_CASE("dropping an average reports which weights are evaluated from then on", "[train][contract]") {
   const tests::Folder folder;
   std::string text = kRecipe;
   text += "weight_averaging: ema\n";
@@ -285,7 +284,7 @@ TEST_CASE("an average that is given up says what is judged from then on", "[trai
   CHECK(differences[0].why == "the average is dropped: the trained weights are evaluated and saved again");
 }
 
-TEST_CASE("a change that was allowed lets the run go on, by its key or by the section above", "[train][contract]") {
+TEST_CASE("--allow-change lets the run resume, with a key or the section above it", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
   const resolve::Recipe present = load({"optimizer.lr=0.5", "logging_steps=2"});

@@ -84,7 +84,7 @@ std::unique_ptr<Experiment> experiment_of(bool with_state) {
 
 }  // namespace
 
-TEST_CASE("a component's own generator and counters go on where the checkpoint left them", "[train][resume]") {
+TEST_CASE("a component's own generator and counters resume from the checkpoint", "[train][resume]") {
   const tests::Folder folder;
   folder.write("recipe.yaml", kRecipe);
   const auto straight = experiment_of(true);

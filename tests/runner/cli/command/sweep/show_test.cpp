@@ -70,7 +70,7 @@ TEST_CASE("a parameter that is an entry of a list has its column", "[cli][sweep]
   CHECK(shown(open, {.filter = "model.hidden[0] > 4", .columns = {"trial"}, .format = "csv"}) == "trial\n1\n");
 }
 
-TEST_CASE("a sweep is told in two lines", "[cli][sweep]") {
+TEST_CASE("the heading of a sweep has two lines", "[cli][sweep]") {
   const tests::TempDir dir;
   const runner::sweep::OpenSweep open = three(dir.path());
   CHECK(sweep_heading(open) ==
