@@ -36,7 +36,7 @@ void AdamFamily::update(const Batch& batch) {
   const double beta2 = batch.group.betas ? batch.group.betas->back() : options_.beta2;
   kernel(batch.parameters, batch.gradients, batch.buffers[0], batch.buffers[1], largest, step_scalars_, batch.lr,
          batch.momentum.value_or(beta1), beta2, batch.weight_decay, batch.group.eps.value_or(options_.eps),
-         options_.amsgrad, options_.maximize, {}, {});
+         options_.amsgrad, options_.maximize, /*grad_scale=*/{}, batch.skip);
 }
 
 }  // namespace components::optimizer

@@ -20,6 +20,7 @@ class AdamFamily final : public GroupedOptimizer {
   AdamFamily(std::vector<ParamGroup> groups, const Options& options);
   ~AdamFamily() override;
   bool has_momentum() const override { return true; }
+  bool can_skip() const override { return true; }
 
  protected:
   void update(const Batch& batch) override;

@@ -89,7 +89,11 @@ struct GroupedOptimizer::State {
 
 GroupedOptimizer::GroupedOptimizer(std::vector<ParamGroup> groups, double lr, double weight_decay,
                                    std::vector<std::string> buffer_names)
-    : groups_(std::move(groups)), lr_(lr), weight_decay_(weight_decay), buffer_names_(std::move(buffer_names)) {
+    : groups_(std::move(groups)),
+      lr_(lr),
+      weight_decay_(weight_decay),
+      buffer_names_(std::move(buffer_names)),
+      skip_(std::make_unique<std::optional<at::Tensor>>()) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
     for (const bool small : {true, false}) {
       auto state = std::make_unique<State>();
@@ -131,6 +135,10 @@ double GroupedOptimizer::lr(std::size_t group) const { return groups_[group].lr.
 
 double GroupedOptimizer::weight_decay(std::size_t group) const {
   return groups_[group].weight_decay.value_or(weight_decay_);
+}
+
+void GroupedOptimizer::skip_if(const at::Tensor& flag) {
+  *skip_ = flag.defined() ? std::optional<at::Tensor>(flag) : std::nullopt;
 }
 
 void GroupedOptimizer::step() {
@@ -240,7 +248,7 @@ void GroupedOptimizer::step_together(State& state) {
   }
   for (std::int64_t& steps : state.steps) ++steps;
   update_part(state, {state.parameters, state.gradients, state.buffers, state.steps.front(), lr(state.group),
-                      weight_decay(state.group), groups_[state.group], lr_factor_, momentum(state.group)});
+                      weight_decay(state.group), groups_[state.group], lr_factor_, momentum(state.group), *skip_});
 }
 
 void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
@@ -256,7 +264,7 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
   }
   if (parameters.empty()) return;
   update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group),
-                      groups_[state.group], lr_factor_, momentum(state.group)});
+                      groups_[state.group], lr_factor_, momentum(state.group), *skip_});
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {

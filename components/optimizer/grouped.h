@@ -39,6 +39,7 @@ class GroupedOptimizer : public Optimizer {
   void save_state(runner::core::StateWriter& writer) const final;
   void load_state(const runner::core::StateReader& reader) final;
   void use_eval_weights(bool eval) final;
+  void skip_if(const at::Tensor& flag) final;
 
  protected:
   /// Some or all parameters of one group; the lists run in parallel.
@@ -52,6 +53,8 @@ class GroupedOptimizer : public Optimizer {
     double lr_factor;  ///< factor of the schedule; `lr` includes it
     /// The schedule's, or else the group's; nothing: the optimizer's own.
     std::optional<double> momentum;
+    /// The flag of skip_if(), for those that can_skip(), as LibTorch's fused kernels want it.
+    const std::optional<at::Tensor>& skip;
   };
   /// Updates the parameters in place; called without gradient recording.
   virtual void update(const Batch& batch) = 0;
@@ -94,7 +97,8 @@ class GroupedOptimizer : public Optimizer {
   double lr_factor_ = 1.0;
   std::optional<double> momentum_;
   std::vector<std::string> buffer_names_;
-  std::vector<std::unique_ptr<State>> states_;  // of each group: its small tensors, then its large ones
+  std::unique_ptr<std::optional<at::Tensor>> skip_;  // what an update() gets
+  std::vector<std::unique_ptr<State>> states_;       // of each group: its small tensors, then its large ones
 };
 
 }  // namespace components::optimizer

@@ -10,6 +10,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
+#include "runner/core/tensor_fwd.h"
 
 namespace components {
 struct NamedTensor;
@@ -49,6 +50,12 @@ class Optimizer : public runner::core::Stateful {
   /// True if it updates each parameter as soon as the backward pass has its gradient: step() is then called for each
   /// gradient as it arrives, while the others are freed or not computed yet.
   virtual bool steps_in_backward() const { return false; }
+  /// True if the device of the parameters can leave a step out by itself: skip_if() is heeded.
+  virtual bool can_skip() const { return false; }
+  /// From now on step() leaves parameters and state tensors unchanged while `flag` is 1, and updates them while it is
+  /// 0: a float32 scalar on their device, which the CPU does not read. So a skipped step is counted like any other. An
+  /// undefined flag ends this.
+  virtual void skip_if(const at::Tensor& /*flag*/) {}
   /// True if the evaluation weights differ from the trained ones.
   virtual bool has_eval_weights() const { return false; }
   /// Replaces the parameters by the evaluation weights, or with false restores the trained ones bitwise. Does

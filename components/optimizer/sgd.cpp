@@ -25,6 +25,7 @@ class Sgd final : public GroupedOptimizer {
   Sgd(const std::vector<ParamGroup>& groups, const Config& config)
       : GroupedOptimizer(groups, config.lr, config.weight_decay, buffers_for(groups, config)), config_(config) {}
   bool has_momentum() const override { return config_.momentum > 0.0; }
+  bool can_skip() const override { return true; }
 
  protected:
   void update(const Batch& batch) override {
@@ -34,7 +35,7 @@ class Sgd final : public GroupedOptimizer {
     at::_fused_sgd_(batch.parameters, batch.gradients, buffered ? at::TensorList(batch.buffers[0]) : at::TensorList(),
                     batch.weight_decay, momentum, batch.lr, config_.dampening, config_.nesterov && buffered,
                     config_.maximize,
-                    /*is_first_step=*/batch.step == 1);
+                    /*is_first_step=*/batch.step == 1, /*grad_scale=*/{}, batch.skip);
   }
 
  private:
