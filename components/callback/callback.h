@@ -69,6 +69,9 @@ class Callback : public runner::core::Stateful {
   /// training.
   virtual void check_compatibility(const model::Model&, const data::Dataset& /*train_data*/,
                                    const runner::core::Node& /*block*/, runner::core::Diagnostics&) const {}
+  /// False if on_step_end() has nothing to do after this step: it is not called then. Before a call the CPU waits for a
+  /// training on another device, to know that the step and those before it are good.
+  virtual bool acts_on_step(const Context&) const { return true; }
   virtual void on_step_end(Context&) {}
   /// An evaluation of one data set, in the order of the recipe. One that is interrupted restarts from the beginning.
   /// With several processes each sees only its own batches.

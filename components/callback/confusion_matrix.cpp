@@ -177,6 +177,8 @@ class ConfusionMatrix final : public Callback {
     }
   }
 
+  bool acts_on_step(const Context&) const override { return false; }
+
   void on_eval_begin(const std::string& name, const data::Dataset& data) override {
     present_ = nullptr;
     if (!selector_.selects(name)) return;

@@ -17,6 +17,8 @@ class EarlyStopping final : public Callback {
  public:
   explicit EarlyStopping(const Config& config) : config_(config) {}
 
+  bool acts_on_step(const Context&) const override { return false; }
+
   void on_eval_end(Context& context) override {
     const double* value = context.metric(config_.monitor);
     if (value == nullptr) return;

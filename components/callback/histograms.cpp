@@ -77,8 +77,10 @@ class Histograms final : public Callback {
     }
   }
 
+  bool acts_on_step(const Context& context) const override { return context.step() % config_.every == 0; }
+
   void on_step_end(Context& context) override {
-    if (context.step() % config_.every != 0) return;
+    if (!acts_on_step(context)) return;
     const at::NoGradGuard no_grad;
     for (const NamedTensor& parameter : context.model().parameters()) {
       if (!is_meant(parameter.name)) continue;

@@ -129,6 +129,8 @@ class Predictions final : public Callback {
  public:
   explicit Predictions(const Config& config) : config_(config), selector_(config.every, config.data) {}
 
+  bool acts_on_step(const Context&) const override { return false; }
+
   void on_eval_begin(const std::string& name, const data::Dataset& data) override {
     present_ = nullptr;
     if (!selector_.selects(name)) return;

@@ -50,14 +50,11 @@ class SampleGeneration final : public Callback {
                       "remove it, or train on data such as {type: text}");
   }
 
+  bool acts_on_step(const Context& context) const override { return due(context) > done_; }
+
   void on_step_end(Context& context) override {
-    if (!config_.every) return;
-    const double now =
-        config_.every->unit == Interval::Unit::kEpochs ? context.epoch() : static_cast<double>(context.step());
-    // A step at a multiple may miss it by a rounding error of the epoch.
-    const auto due = static_cast<std::int64_t>(std::floor(now / config_.every->amount + 1e-9));
-    if (due <= done_) return;
-    done_ = due;
+    if (!acts_on_step(context)) return;
+    done_ = due(context);
     write(context);
   }
 
@@ -76,6 +73,15 @@ class SampleGeneration final : public Callback {
   }
 
  private:
+  /// Number of texts that are due by now.
+  std::int64_t due(const Context& context) const {
+    if (!config_.every) return 0;
+    const double now =
+        config_.every->unit == Interval::Unit::kEpochs ? context.epoch() : static_cast<double>(context.step());
+    // A step at a multiple may miss it by a rounding error of the epoch.
+    return static_cast<std::int64_t>(std::floor(now / config_.every->amount + 1e-9));
+  }
+
   void write(Context& context) {
     last_step_ = context.step();
     const c10::NoGradGuard no_grad;
