@@ -51,8 +51,12 @@ double total_norm(const std::vector<at::Tensor>& tensors, double norm_type) {
     for (const at::Tensor& tensor : tensors) norms.push_back(vector_norm(tensor, norm_type));
     return norm_of_parts(norms, norm_type);
   }
+  return total_norm_on_device(tensors, norm_type).item<double>();
+}
+
+at::Tensor total_norm_on_device(const std::vector<at::Tensor>& tensors, double norm_type) {
   const std::vector<at::Tensor> norms = at::_foreach_norm(tensors, norm_type, at::kFloat);
-  return at::linalg_vector_norm(at::stack(norms), norm_type).item<double>();
+  return at::linalg_vector_norm(at::stack(norms), norm_type);
 }
 
 double norm_of_parts(const std::vector<double>& norms, double norm_type) {

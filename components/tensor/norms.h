@@ -14,6 +14,9 @@ double vector_norm(const at::Tensor& tensor, double norm_type);
 /// The same of several tensors together. On a device other than the CPU it costs one wait for the device.
 double total_norm(const std::vector<at::Tensor>& tensors, double norm_type);
 
+/// The same without that wait: a float32 scalar on the device of the tensors. Not for those of the CPU.
+at::Tensor total_norm_on_device(const std::vector<at::Tensor>& tensors, double norm_type);
+
 /// Norm of what consists of parts with these norms; 0 of nothing.
 double norm_of_parts(const std::vector<double>& norms, double norm_type);
 

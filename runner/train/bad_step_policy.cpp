@@ -30,6 +30,8 @@ constexpr std::size_t kSamplesShown = 6;     // in a log line
 constexpr std::size_t kSamplesKept = 4096;   // in an event
 constexpr std::size_t kWindowsMax = 10'000;  // number of recent steps that a rollback can cover
 constexpr std::int64_t kDoublingsMax = 20;
+constexpr std::size_t kUnreadStepsMax = 256;  // of a device; each keeps 5 kB of random state
+constexpr const char* kNanHint = "lower the learning rate, clip gradients, or skip such steps with faults.on_nan: skip";
 // The smallest float16: gradients that overflow at this loss scale overflow at every scale.
 constexpr double kLossScaleMin = 0x1p-24;
 
@@ -62,9 +64,20 @@ void BadStepPolicy::note_checkpoint() {
   windows_.clear();
 }
 
-BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, StepResult& result) {
+BadStepPolicy::Outcome BadStepPolicy::step(bool reads, Saver& saver, StepResult& result) {
+  if (stepper_.can_enqueue()) {
+    result = step_that_fits([&] { return stepper_.enqueue_step(reads); }, saver);
+    if (reads || stepper_.unread_steps() >= kUnreadStepsMax) read_steps(saver, result);
+    return Outcome::kStepped;
+  }
   const bool cares = config_.on_nan == OnNan::kSkip || config_.on_nan == OnNan::kRollback;
-  result = step_that_fits(want_grad_norm || cares || config_.spike_grad_z_score.has_value(), saver);
+  const bool wants_norm = reads || cares || config_.spike_grad_z_score.has_value();
+  const StepGuard guard = [this](const StepResult& made) {
+    trouble_ = judge(made);
+    find_bad_rank(made);
+    return !trouble_ || trouble_->action == Action::kIgnore;
+  };
+  result = step_that_fits([&] { return stepper_.step(wants_norm, guard); }, saver);
   if (may_roll_back()) windows_.push_back({failed_step() - (result.stepped ? 1 : 0), stepper_.window_start()});
   if (windows_.size() > kWindowsMax) windows_.pop_front();
   if (result.stepped) {
@@ -76,7 +89,7 @@ BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, St
   const Trouble trouble = *trouble_;
   if (trouble.action == Action::kStop) {
     stop(trouble, trouble.kind == "nan"
-                      ? "lower the learning rate, clip gradients, or skip such steps with faults.on_nan: skip"
+                      ? kNanHint
                       : "lower the learning rate, clip gradients, or skip such steps with faults.on_spike: skip");
   }
   check_budget(trouble);
@@ -88,15 +101,23 @@ BadStepPolicy::Outcome BadStepPolicy::step(bool want_grad_norm, Saver& saver, St
   return Outcome::kRolledBack;
 }
 
-StepResult BadStepPolicy::step_that_fits(bool want_grad_norm, Saver& saver) {
-  const StepGuard guard = [this](const StepResult& result) {
-    trouble_ = judge(result);
-    find_bad_rank(result);
-    return !trouble_ || trouble_->action == Action::kIgnore;
-  };
+void BadStepPolicy::read_steps(Saver& saver, StepResult& last) {
+  std::vector<EnqueuedStep> steps = stepper_.read_steps();
+  for (const EnqueuedStep& step : steps) {
+    const std::optional<Trouble> trouble = judge(step.result);
+    if (!trouble || trouble->action == Action::kIgnore) continue;
+    // Once more, for its batches and gradients, which the report looks at.
+    stepper_.return_to(step.start);
+    step_that_fits([&] { return stepper_.step(false, [](const StepResult&) { return false; }); }, saver);
+    stop(*trouble, kNanHint);
+  }
+  if (!steps.empty()) last = std::move(steps.back().result);
+}
+
+StepResult BadStepPolicy::step_that_fits(const std::function<StepResult()>& make, Saver& saver) {
   while (true) {
     try {
-      return stepper_.step(want_grad_norm, guard);
+      return make();
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
       std::int64_t size = stepper_.micro_batch_size();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,10 +29,16 @@ class BadStepPolicy final : public core::Stateful {
 
   BadStepPolicy(const Experiment& experiment, Stepper& stepper, store::RunWriter& run, Console& console);
 
-  /// Makes one optimizer step into `result`. Skips, float16 overflows and rollbacks leave no trace in the series: the
-  /// next step takes the number of the dropped one, or the checkpoint's plus one. RunError when the policy is `stop`,
-  /// the budget is used up, or a step does not fit into memory.
-  Outcome step(bool want_grad_norm, Saver& saver, StepResult& result);
+  /// Makes one optimizer step into `result`; `reads`: its loss and gradient norm are wanted at once. Skips, float16
+  /// overflows and rollbacks leave no trace in the series: the next step takes the number of the dropped one, or the
+  /// checkpoint's plus one. RunError when the policy is `stop`, the budget is used up, or a step does not fit into
+  /// memory.
+  Outcome step(bool reads, Saver& saver, StepResult& result);
+
+  /// Reads what another device than the CPU knows of the steps since it was asked last, and completes the result of the
+  /// last one. Call before anything depends on them; does nothing when all are known. RunError when one was bad, about
+  /// the first such step.
+  void read_steps(Saver& saver, StepResult& last);
 
   /// Evaluates, with smaller micro-batches when memory runs out and `auto_micro_batch` allows it. Nothing when
   /// interrupted.
@@ -59,7 +66,8 @@ class BadStepPolicy final : public core::Stateful {
     Loader::Position start;
   };
 
-  StepResult step_that_fits(bool want_grad_norm, Saver& saver);
+  /// `make` makes the step, and makes it again when it did not fit into memory.
+  StepResult step_that_fits(const std::function<StepResult()>& make, Saver& saver);
   bool switch_to_sync_saves(Saver& saver) const;
   void shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what);
   std::optional<Trouble> judge(const StepResult& result) const;

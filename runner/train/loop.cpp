@@ -101,8 +101,7 @@ class Loop final : public Context, public core::Stateful {
       if (!one_step()) continue;
       while (!stepper_.strategy().weights_in_sync() && !work_is_done()) one_step();
       const Progress& now = stepper_.progress();
-      if (!experiment_.callbacks.empty() || work_is_done()) sync_weights();
-      for (const auto& one : experiment_.callbacks) one.callback->on_step_end(*this);
+      call_on_step_end();
       const bool eval_due = eval_.eval_steps && due(*eval_.eval_steps, before, now, experiment_.total_steps);
       log_end();
       save_due_ = saver_.due(before, now);
@@ -340,8 +339,22 @@ class Loop final : public Context, public core::Stateful {
     return true;
   }
 
-  /// Call before anything reads the weights between two steps.
-  void sync_weights() { stepper_.strategy().sync_weights(); }
+  void call_on_step_end() {
+    const auto acts = [this](const BuiltCallback& one) { return one.callback->acts_on_step(*this); };
+    if (std::any_of(experiment_.callbacks.begin(), experiment_.callbacks.end(), acts) || work_is_done()) sync_weights();
+    for (const BuiltCallback& one : experiment_.callbacks) {
+      if (acts(one)) one.callback->on_step_end(*this);
+    }
+  }
+
+  /// Call before anything reads the weights between two steps, and before `last_` is read.
+  void sync_weights() {
+    read_steps();
+    stepper_.strategy().sync_weights();
+  }
+  void read_steps() {
+    if (last_) bad_step_policy_.read_steps(saver_, *last_);
+  }
 
   void log_step(const StepResult& result) {
     metrics_.log(step(), result, stepper_.progress().seconds);
@@ -379,7 +392,8 @@ class Loop final : public Context, public core::Stateful {
                        : experiment_.total_steps > 0   ? elapsed / done_here * left_steps
                        : experiment_.limits.max_time_s ? *experiment_.limits.max_time_s - now.seconds
                                                        : std::numeric_limits<double>::infinity();
-    std::string figures = "loss " + core::short_number(result.loss, 4);
+    const double* loss = result.is_read ? &result.loss : metric("loss");
+    std::string figures = loss != nullptr ? "loss " + core::short_number(*loss, 4) : "";
     for (const auto& [name, value] : latest_) {
       if (name.ends_with("/loss")) figures += "  " + name + " " + core::short_number(value, 4);
     }
@@ -476,6 +490,7 @@ class Loop final : public Context, public core::Stateful {
   }
 
   LoopResult finish() {
+    read_steps();
     profiler_.finish(stepper_.progress());
     // Only due when a run resumes from a checkpoint of its last step.
     if (!is_resumable(result_.ending)) {

@@ -18,17 +18,22 @@ using core::Node;
 GradScaler::GradScaler(const Options& options) : options_(options), scale_(static_cast<float>(options.init_scale)) {}
 
 bool GradScaler::unscale(const components::NamedTensors& parameters) const {
-  if (!options_.enabled) return true;
+  const at::Tensor found = unscale_on_device(parameters);
+  return !found.defined() || found.item<float>() == 0.0F;
+}
+
+at::Tensor GradScaler::unscale_on_device(const components::NamedTensors& parameters) const {
+  if (!options_.enabled) return {};
   const at::NoGradGuard no_grad;
   const std::vector<at::Tensor> gradients = gradients_of(parameters);
-  if (gradients.empty()) return true;
+  if (gradients.empty()) return {};
   const auto options = at::TensorOptions(at::kFloat).device(gradients.front().device());
   at::Tensor found = at::zeros({1}, options);
   const double exact = 1.0 / static_cast<double>(scale_);
   const bool fits = exact <= static_cast<double>(std::numeric_limits<float>::max());
   const at::Tensor inverse = at::scalar_tensor(fits ? exact : std::numeric_limits<double>::infinity(), options);
   at::_amp_foreach_non_finite_check_and_unscale_(gradients, found, inverse);
-  return found.item<float>() == 0.0F;
+  return found.squeeze(0);
 }
 
 // _amp_update_scale_: the product in double, the scale in float32.

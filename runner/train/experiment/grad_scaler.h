@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "runner/core/state.h"
+#include "runner/core/tensor_fwd.h"
 
 namespace components {
 struct NamedTensor;
@@ -33,6 +34,9 @@ class GradScaler final : public core::Stateful {
   /// Divides the gradients by the scale, in place, and returns whether all were finite before; all are divided either
   /// way. When disabled, does nothing and returns true.
   bool unscale(const std::vector<components::NamedTensor>& parameters) const;
+  /// The same without a wait for the gradients' device: a float32 scalar there, not 0 if one was not finite. Undefined
+  /// when disabled, or without gradients.
+  at::Tensor unscale_on_device(const std::vector<components::NamedTensor>& parameters) const;
 
   /// Call after each step, and after each one skipped because unscale() returned false.
   void update(bool overflowed);

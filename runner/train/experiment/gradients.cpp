@@ -4,6 +4,7 @@
 #include <ATen/ops/_foreach_clamp_max.h>
 #include <ATen/ops/_foreach_clamp_min.h>
 #include <ATen/ops/_foreach_mul.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/isfinite.h>
 
 #include "components/tensor/norms.h"
@@ -12,7 +13,29 @@
 namespace runner::train {
 namespace {
 
+constexpr double kNormFloor = 1e-6;  // torch's: no division by zero
+
 bool is_bad(const at::Tensor& tensor) { return tensor.defined() && !at::isfinite(tensor).all().item<bool>(); }
+
+void clamp(const std::vector<at::Tensor>& gradients, const ClipOptions& options) {
+  if (!options.value) return;
+  at::_foreach_clamp_min_(gradients, -*options.value);
+  at::_foreach_clamp_max_(gradients, *options.value);
+}
+
+/// By a float32 scalar of their device. The products are those of float32, whatever the type of a gradient, as by a
+/// number of the CPU; LibTorch would first round the scalar to the gradient's type.
+void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& factor) {
+  std::vector<at::Tensor> whole;
+  for (const at::Tensor& gradient : gradients) {
+    if (at::isReducedFloatingType(gradient.scalar_type())) {
+      gradient.copy_(gradient.to(at::kFloat).mul_(factor));
+    } else {
+      whole.push_back(gradient);
+    }
+  }
+  if (!whole.empty()) at::_foreach_mul_(whole, factor);
+}
 
 }  // namespace
 
@@ -33,12 +56,9 @@ double total_gradient_norm(const components::NamedTensors& parameters, double no
 std::optional<double> clip_gradients(const components::NamedTensors& parameters, const ClipOptions& options,
                                      const std::function<double()>& total) {
   const at::NoGradGuard no_grad;
-  auto gradients = gradients_of(parameters);
+  const std::vector<at::Tensor> gradients = gradients_of(parameters);
   if (gradients.empty()) return std::nullopt;
-  if (options.value) {
-    at::_foreach_clamp_min_(gradients, -*options.value);
-    at::_foreach_clamp_max_(gradients, *options.value);
-  }
+  clamp(gradients, options);
   if (!options.norm) return std::nullopt;
   const double norm = total ? total() : components::total_norm(gradients, options.norm_type);
   const double coefficient = clip_coefficient(norm, *options.norm);
@@ -46,8 +66,26 @@ std::optional<double> clip_gradients(const components::NamedTensors& parameters,
   return norm;
 }
 
+at::Tensor gradient_norm_on_device(const components::NamedTensors& parameters, double norm_type) {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = gradients_of(parameters);
+  return gradients.empty() ? at::Tensor() : components::total_norm_on_device(gradients, norm_type);
+}
+
+at::Tensor clip_gradients_on_device(const components::NamedTensors& parameters, const ClipOptions& options) {
+  const at::NoGradGuard no_grad;
+  const std::vector<at::Tensor> gradients = gradients_of(parameters);
+  if (gradients.empty()) return {};
+  clamp(gradients, options);
+  if (!options.norm) return {};
+  at::Tensor norm = components::total_norm_on_device(gradients, options.norm_type);
+  const at::Tensor limit = norm.to(at::kDouble).add_(kNormFloor);
+  multiply(gradients, at::full_like(limit, *options.norm).div_(limit).clamp_max_(1.0).to(at::kFloat));
+  return norm;
+}
+
 double clip_coefficient(double norm, double norm_max) {
-  const double coefficient = norm_max / (norm + 1e-6);
+  const double coefficient = norm_max / (norm + kNormFloor);
   // NaN stays NaN, as in torch: a bad gradient must not look usable.
   return coefficient >= 1.0 ? 1.0 : coefficient;
 }

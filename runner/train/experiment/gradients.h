@@ -26,6 +26,8 @@ std::vector<at::Tensor> gradients_of(const std::vector<components::NamedTensor>&
 ///
 /// Source  torch.nn.utils.get_total_norm
 double total_gradient_norm(const std::vector<components::NamedTensor>& parameters, double norm_type);
+/// The same, left on the gradients' device as a float32 scalar; undefined without a gradient. Not for the CPU.
+at::Tensor gradient_norm_on_device(const std::vector<components::NamedTensor>& parameters, double norm_type);
 
 /// Clips in place and returns the total norm before clipping by norm (nothing when only values are clipped). `total`
 /// measures the norm after clipping by value, instead of total_gradient_norm().
@@ -33,6 +35,10 @@ double total_gradient_norm(const std::vector<components::NamedTensor>& parameter
 /// Source  torch.nn.utils.clip_grad_norm_ (coefficient max_norm / (norm + 1e-6), at most 1), clip_grad_value_
 std::optional<double> clip_gradients(const std::vector<components::NamedTensor>& parameters, const ClipOptions& options,
                                      const std::function<double()>& total = {});
+
+/// The same on the gradients' device, other than the CPU, without a wait for it. The norm is a float32 scalar there,
+/// the factor clip_coefficient()'s to the last bit; undefined when only values are clipped, or there is no gradient.
+at::Tensor clip_gradients_on_device(const std::vector<components::NamedTensor>& parameters, const ClipOptions& options);
 
 /// Factor by which clipping multiplies each gradient; 1 without clipping.
 double clip_coefficient(double norm, double norm_max);

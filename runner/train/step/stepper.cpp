@@ -1,5 +1,7 @@
 #include "runner/train/step/stepper.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/record_function.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -9,9 +11,11 @@
 #include <optional>
 #include <utility>
 
+#include "generated/section/faults.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/train/experiment/out_of_memory.h"
+#include "runner/train/experiment/step_wait.h"
 #include "runner/train/experiment/weight_average.h"
 #include "runner/train/step/first_bad_tensor.h"
 #include "runner/train/step/unit_hooks.h"
@@ -41,6 +45,7 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options, StepNote
       parameters_(experiment.model->parameters()),
       notes_(std::move(notes)),
       strategy_(make_strategy({experiment, parameters_, options_, kOwnNotes + notes_.count})),
+      enqueues_(strategy_->stays_on_device() && step_wait_reason(experiment).empty()),
       micro_batch_size_(options.loader.micro_batch_size),
       traced_(experiment.ranks != nullptr && core::log_options().level == core::LogLevel::kDebug),
       weight_value_(std::numeric_limits<double>::quiet_NaN()) {
@@ -67,8 +72,8 @@ void Stepper::begin_window() {
   pending_.reset();
   window_start_ = loader_.position();
   if (loader_.position().sample == 0) strategy_->sync_rng_states();
+  if (options_.rewinds || enqueues_) window_random_ = components::RandomState::now(experiment_.device);
   if (!options_.rewinds) return;
-  window_random_ = components::RandomState::now(experiment_.device);
   window_buffers_.emplace(experiment_.model->buffers());
 }
 
@@ -104,16 +109,18 @@ void Stepper::backward(const at::Tensor& sum, double weight) {
   torch::autograd::backward({sum}, {weight_});
 }
 
-void Stepper::note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const {
-  result.loss += sum * weight;
-  result.micro_losses.push_back(sum / static_cast<double>(micro.count > 0 ? micro.count : 1));
+PassWeight Stepper::weight_of(const MicroBatch& micro) const {
+  return {window_.weight_of(micro), micro.count > 0 ? micro.count : 1};
+}
+
+// Accelerate divides by the number of steps even if the window is short; the logged loss stays a mean.
+double Stepper::loss_factor() const {
+  if (options_.mean != WindowMean::kMicroBatches) return 1.0;
+  return static_cast<double>(passes()) / static_cast<double>(window_.passes());
 }
 
 void Stepper::note_window(StepResult& result) const {
-  // Accelerate divides by the number of steps even if the window is short; the logged loss stays a mean.
-  if (options_.mean == WindowMean::kMicroBatches) {
-    result.loss *= static_cast<double>(passes()) / static_cast<double>(window_.passes());
-  }
+  result.loss *= loss_factor();
   result.samples = window_.samples();
   result.micro_batches = rank_batches();
   result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
@@ -141,20 +148,20 @@ void Stepper::backward_pass(const MicroBatch& micro, const at::Tensor& sum) {
 
 std::exception_ptr Stepper::run_passes(StepResult& result) {
   try {
-    std::vector<at::Tensor> sums;
+    sums_.clear();
     for (const MicroBatch& micro : window_.mine()) {
       at::Tensor sum = forward_pass(micro);
-      sums.push_back(sum.detach());
+      sums_.push_back(sum.detach());
       if (strategy_->defers_backward()) {
         pending_ = std::move(sum);
       } else {
         backward_pass(micro, sum);
       }
     }
+    if (strategy_->stays_on_device()) return nullptr;
     // Not between two passes: reading a value waits for the device.
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const MicroBatch& micro = window_.mine()[i];
-      note_loss(micro, sums[i].item<double>(), window_.weight_of(micro), result);
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      add_pass(weight_of(window_.mine()[i]), sums_[i].item<double>(), result);
     }
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
@@ -187,7 +194,7 @@ void Stepper::finish_passes(StepResult& result, const std::exception_ptr& out_of
   note_window(result);
 }
 
-StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
+StepResult Stepper::run_window(bool want_grad_norm) {
   const core::Clock& clock = core::system_clock();
   StepResult result;
   begin_window();
@@ -198,11 +205,34 @@ StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
   strategy_->begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
   finish_passes(result, run_passes(result));
-  if (scaler_.enabled() && !strategy_->unscale(scaler_)) {
+  return result;
+}
+
+bool Stepper::clip(bool want_grad_norm, StepResult& result) {
+  if (strategy_->stays_on_device()) {
+    const StepFigures figures = clip_on_device(want_grad_norm);
+    const at::Tensor values = figures.values().cpu();  // the one wait of the step
+    const double* next = values.const_data_ptr<double>();
+    return figures.complete(result, next);
+  }
+  if (scaler_.enabled() && !strategy_->unscale(scaler_)) return false;
+  result.grad_norm = strategy_->clip(want_grad_norm);
+  return true;
+}
+
+StepFigures Stepper::clip_on_device(bool want_grad_norm) {
+  std::vector<PassWeight> weights;
+  for (const MicroBatch& micro : window_.mine()) weights.push_back(weight_of(micro));
+  const GradientFigures gradients = strategy_->unscale_and_clip(scaler_, want_grad_norm);
+  return {std::exchange(sums_, {}), std::move(weights), loss_factor(), gradients};
+}
+
+StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
+  StepResult result = run_window(want_grad_norm);
+  if (!clip(want_grad_norm, result)) {
     leave_overflow(may_step, result);
     return result;
   }
-  result.grad_norm = strategy_->clip(want_grad_norm);
   if (may_step && !may_step(result)) {
     result.stepped = false;
     return result;
@@ -211,6 +241,59 @@ StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
   if (want_grad_norm && !result.grad_norm) result.grad_norm = strategy_->norm();
   end_step(result);
   return result;
+}
+
+StepResult Stepper::enqueue_step(bool want_grad_norm) {
+  RUNNER_ASSERT(enqueues_, "the device decides by itself whether a step is made");
+  StepStart start{progress_, schedule_.step(), schedule_.calls(), micro_batch_size_, {}, {}};
+  StepResult result = run_window(want_grad_norm);
+  result.is_read = false;
+  start.position = window_start_;
+  start.random = window_random_;
+  StepFigures figures = clip_on_device(want_grad_norm);
+  const at::Tensor bad = bad_with(figures);
+  experiment_.optimizer->skip_if(bad);
+  update();
+  bad_ = bad;  // not before: a step that does not fit into memory is repeated
+  end_step(result);
+  unread_.push_back({{result, std::move(start)}, std::move(figures)});
+  return result;
+}
+
+at::Tensor Stepper::bad_with(const StepFigures& figures) const {
+  if (experiment_.recipe.faults.on_nan != sections::faults::OnNan::kStop) return {};
+  const at::Tensor bad = figures.not_finite();
+  return bad_.defined() ? at::maximum(bad_, bad) : bad;
+}
+
+std::vector<EnqueuedStep> Stepper::read_steps() {
+  std::vector<EnqueuedStep> steps;
+  if (unread_.empty()) return steps;
+  std::vector<at::Tensor> values;
+  for (const UnreadStep& one : unread_) values.push_back(one.figures.values());
+  const at::Tensor all = at::cat(values).cpu();
+  const double* next = all.const_data_ptr<double>();
+  for (UnreadStep& one : unread_) {
+    one.figures.complete(one.step.result, next);
+    steps.push_back(std::move(one.step));
+  }
+  unread_.clear();
+  return steps;
+}
+
+void Stepper::return_to(const StepStart& start) {
+  unread_.clear();
+  bad_.reset();
+  experiment_.optimizer->skip_if({});
+  window_.clear();
+  pending_.reset();
+  drop_gradients(parameters_);
+  progress_ = start.progress;
+  set_micro_batch_size(start.micro_batch_size);
+  schedule_.restore(start.schedule_step, start.schedule_calls);
+  apply_schedule();
+  loader_.seek(start.position);
+  start.random.restore();
 }
 
 void Stepper::update() {

@@ -16,6 +16,7 @@
 #include "runner/train/experiment/progress.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/step/accumulation_window.h"
+#include "runner/train/step/step_figures.h"
 
 namespace runner::train {
 
@@ -32,11 +33,26 @@ struct StepResult {
   std::vector<double> micro_losses;  ///< mean of each forward pass
   bool stepped = true;               ///< false: refused by the guard, or `overflowed`; the parameters are unchanged
   bool overflowed = false;           ///< float16 gradients were not finite: the loss scale was reduced
+  bool is_read = true;               ///< false: the device still has the losses and the norm
   std::optional<double> loss_scale;  ///< loss scale of this step; nothing if the loss is not scaled
   /// Each rank's part of the loss; empty with one process.
   std::vector<double> rank_losses;
   /// Each rank's StepNotes, by rank; empty with one process.
   std::vector<std::vector<double>> notes;
+};
+
+/// Where a step began.
+struct StepStart {
+  Progress progress;
+  std::int64_t schedule_step = 0, schedule_calls = 0, micro_batch_size = 0;
+  Loader::Position position;
+  components::RandomState random;
+};
+
+/// A step that was enqueued, after its result was read.
+struct EnqueuedStep {
+  StepResult result;
+  StepStart start;
 };
 
 /// Inspects a step before the optimizer steps; false keeps the parameters unchanged.
@@ -66,6 +82,20 @@ class Stepper {
   /// consumed, and neither the optimizer nor (unless it advances per micro-batch) the schedule moved. The guard sees it
   /// only when the loss itself is not finite, which no scale can fix.
   StepResult step(bool want_grad_norm, const StepGuard& may_step = {});
+
+  /// True if a device other than the CPU decides whether a step is made; see experiment/step_wait.h.
+  bool can_enqueue() const { return enqueues_; }
+  /// One optimizer step without a wait for the device: `is_read` is false in its result. With `faults.on_nan: stop` the
+  /// device leaves weights and optimizer state as they are from the first step on whose loss or norm is not finite, and
+  /// the CPU counts such steps as made until it reads them. Exceptions as from step().
+  StepResult enqueue_step(bool want_grad_norm);
+  /// Number of enqueued steps that read_steps() would return.
+  std::size_t unread_steps() const { return unread_.size(); }
+  /// Waits for the device once, for the results of the enqueued steps, oldest first.
+  std::vector<EnqueuedStep> read_steps();
+  /// Returns to the start of the first step that was not finite, whose weights are still there: step() repeats it. The
+  /// counters of the optimizer, running statistics and averaged weights stay those of the later steps.
+  void return_to(const StepStart& start);
 
   /// How gradients become steps: consulted before anything reads the weights between two steps, and before a save.
   GradientStrategy& strategy() { return *strategy_; }
@@ -114,7 +144,15 @@ class Stepper {
   void restore(const core::Node& state);
 
  private:
+  /// An enqueued step and what the device knows of it.
+  struct UnreadStep {
+    EnqueuedStep step;
+    StepFigures figures;
+  };
+
   void begin_window();
+  /// Everything up to the gradients of the window.
+  StepResult run_window(bool want_grad_norm);
   /// Micro-batches of the busiest process in the window, in the recipe's size.
   std::int64_t rank_batches() const {
     const std::int64_t processes = options_.schedule.num_processes;
@@ -128,11 +166,18 @@ class Stepper {
   Pass pass_of(const MicroBatch& micro) const;
   /// Reduces gradients and loss over the ranks.
   void finish_passes(StepResult& result, const std::exception_ptr& out_of_memory);
+  /// Unscales and clips the gradients; false when they overflowed.
+  bool clip(bool want_grad_norm, StepResult& result);
+  /// The same without a wait for the device.
+  StepFigures clip_on_device(bool want_grad_norm);
+  /// What `bad_` is after a step with these figures.
+  at::Tensor bad_with(const StepFigures& figures) const;
   void update();
   void trace(const char* what) const;
   at::Tensor forward(const MicroBatch& micro, double weight);
   void backward(const at::Tensor& sum, double weight);
-  void note_loss(const MicroBatch& micro, double sum, double weight, StepResult& result) const;
+  PassWeight weight_of(const MicroBatch& micro) const;
+  double loss_factor() const;
   void note_window(StepResult& result) const;
   /// Ends a step with scaled gradients that are not finite.
   void leave_overflow(const StepGuard& may_step, StepResult& result);
@@ -155,6 +200,10 @@ class Stepper {
   std::unique_ptr<GradientStrategy> strategy_;
   std::unique_ptr<UnitHooks> unit_hooks_;  // null unless the strategy watches units
   at::Tensor pending_;                     // the loss of a forward pass before its backward pass
+  std::vector<at::Tensor> sums_;           // of the losses of this window's passes, on their device
+  const bool enqueues_;
+  std::vector<UnreadStep> unread_;
+  at::Tensor bad_;  // on the device, 1 once an enqueued step was not finite; undefined: none was looked at
   std::int64_t micro_batch_size_;
   std::vector<DataJump> jumps_;
   Loader::Position window_start_;

@@ -44,6 +44,12 @@ struct PassesEnd {
 /// Notes by rank; empty with one process.
 using RankNotes = std::vector<std::vector<double>>;
 
+/// What a step's gradients showed, as float32 scalars on their device; undefined: not asked for.
+struct GradientFigures {
+  at::Tensor overflow;  ///< not 0 if a scaled gradient was not finite
+  at::Tensor norm;      ///< of clip()
+};
+
 /// Repeats the passes of a step, for a strategy that updates the parameters in the backward pass.
 struct SecondPass {
   std::function<void()> forward;   ///< the graph of the first pass is gone after its backward pass
@@ -93,6 +99,10 @@ class GradientStrategy {
   virtual bool unscale(const GradScaler& scaler) = 0;
   /// Clips the gradients. Returns their norm before clipping, if needed or wanted and known by now.
   virtual std::optional<double> clip(bool wants_norm) = 0;
+  /// True if nothing up to update() needs to wait for the device: the stepper then calls unscale_and_clip() in place of
+  /// the two above, and reads the losses and the figures together.
+  virtual bool stays_on_device() const { return false; }
+  virtual GradientFigures unscale_and_clip(const GradScaler& /*scaler*/, bool /*wants_norm*/) { return {}; }
   /// Norm of all gradients of the model, the same on every rank.
   virtual double norm() const = 0;
   /// Whether update() runs another forward pass: keep the batches.

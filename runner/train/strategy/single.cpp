@@ -25,6 +25,15 @@ std::optional<double> Single::clip(bool wants_norm) {
   return found;
 }
 
+GradientFigures Single::unscale_and_clip(const GradScaler& scaler, bool wants_norm) {
+  GradientFigures figures;
+  figures.overflow = scaler.unscale_on_device(parameters_);
+  const ClipOptions& clip = options_.clip;
+  if (wants_norm && !clip.norm) figures.norm = gradient_norm_on_device(parameters_, clip.norm_type);
+  if (const at::Tensor before = clip_gradients_on_device(parameters_, clip); before.defined()) figures.norm = before;
+  return figures;
+}
+
 void Single::update(const SecondPass&, bool& began) {
   RECORD_USER_SCOPE("optimizer");
   for (std::size_t i = 0; i < parameters_.size(); ++i) {

@@ -18,6 +18,9 @@ class Single : public GradientStrategy {
   RankNotes finish(const PassesEnd& end) override;
   bool unscale(const GradScaler& scaler) override;
   std::optional<double> clip(bool wants_norm) override;
+  /// Not among several processes, which tell each other the losses.
+  bool stays_on_device() const override { return !experiment_.device.is_cpu() && experiment_.ranks == nullptr; }
+  GradientFigures unscale_and_clip(const GradScaler& scaler, bool wants_norm) override;
   double norm() const override;
   void update(const SecondPass& again, bool& began) override;
 

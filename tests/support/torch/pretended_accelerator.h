@@ -26,7 +26,8 @@ std::int64_t memory_peak();  ///< since the limit was set
 
 /// Kernels that have run: what has not run here has not been tested here.
 std::int64_t kernels_run();
-/// Single values that the CPU has read from a device: on a GPU each waits for all kernels before it.
+/// Values that the CPU has read from a device, one by one or as a whole tensor: on a GPU each waits for all kernels
+/// before it.
 std::int64_t values_read();
 std::int64_t late_copies();
 /// From now on an allocation of page-locked memory fails, or succeeds again.

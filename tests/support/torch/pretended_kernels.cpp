@@ -122,6 +122,20 @@ Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::option
                                            at::dtype_or_default(type));
 }
 
+/// While it lives, copies to the CPU are the kernel's own: it runs on copies.
+class InKernel {
+ public:
+  InKernel() { ++depth; }
+  ~InKernel() { --depth; }
+  InKernel(const InKernel&) = delete;
+  InKernel& operator=(const InKernel&) = delete;
+  static bool now() { return depth > 0; }
+
+ private:
+  static thread_local int depth;
+};
+thread_local int InKernel::depth = 0;
+
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   note_use(from);
   note_use(to);
@@ -133,6 +147,7 @@ Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
     return to;
   }
   count_kernel();
+  if (!is_ours(to) && !InKernel::now()) ++reads;
   run_queued(device);
   const at::AutoDispatchBelowAutograd below;
   as_cpu(to).copy_(as_cpu(from));
@@ -194,6 +209,7 @@ Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTens
                    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
                    c10::SymIntArrayRef output_padding, c10::SymInt groups) {
   count_kernel();
+  const InKernel inside;
   return at::convolution_symint(input.cpu(), weight.cpu(), on_cpu(bias), stride, padding, dilation, transposed,
                                 output_padding, std::move(groups))
       .to(input.device());
@@ -205,6 +221,7 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, 
                                                         bool transposed, c10::SymIntArrayRef output_padding,
                                                         c10::SymInt groups, std::array<bool, 3> mask) {
   count_kernel();
+  const InKernel inside;
   const std::vector<c10::SymInt> bias = {weight.sym_size(transposed ? 1 : 0)};
   const auto [a, b, c] =
       at::convolution_backward_symint(gradient.cpu(), input.cpu(), weight.cpu(), c10::SymIntArrayRef(bias), stride,
@@ -219,6 +236,7 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm(const Tensor& input, const Optiona
                                               const OptionalTensor& variance, bool training, double momentum,
                                               double eps) {
   count_kernel();
+  const InKernel inside;
   const OptionalTensor own_mean = on_cpu(mean), own_variance = on_cpu(variance);
   const auto [y, saved_mean, saved_scale] =
       at::native_batch_norm(input.cpu(), on_cpu(weight), on_cpu(bias), own_mean, own_variance, training, momentum, eps);
@@ -280,6 +298,7 @@ void run_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   const c10::DeviceGuard guard(device.is_cpu() ? c10::Device(kKind, current_device()) : device);
   run_queued(current_device());
+  const InKernel inside;
   at::native::cpu_fallback(op, stack);
 }
 

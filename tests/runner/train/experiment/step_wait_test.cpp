@@ -1,0 +1,60 @@
+// Which settings make the CPU wait for a device in every step. The reasons do not depend on the device.
+
+#include "runner/train/experiment/step_wait.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "runner/train/experiment/experiment.h"
+#include "tests/support/folder.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+
+namespace runner::train {
+namespace {
+
+constexpr const char* kRecipe = R"(
+recipe_version: 1
+model: {type: mlp, hidden: [4]}
+data: {train: {type: synthetic, task: regression, num_samples: 16}}
+loss: mse
+optimizer: {type: adamw, lr: 0.1}
+training: {max_steps: 4, micro_batch_size: 4}
+)";
+
+}  // namespace
+
+TEST_CASE("a step waits where something other than the device decides whether it is made", "[train][faults]") {
+  struct Case {
+    std::vector<std::string> sets;
+    const char* reason;
+  };
+  const std::vector<Case> cases = {
+      {{}, ""},
+      {{"optimizer.type=adam"}, ""},
+      {{"optimizer={type: sgd, lr: 0.1}"}, ""},
+      {{"training.clip_grad_norm=1", "training.auto_micro_batch=halve"}, ""},
+      {{"precision.mode=bf16-mixed"}, ""},
+      {{"precision={mode: 16-mixed, scaler: {enabled: false}}"}, ""},
+      {{"optimizer={type: lion, lr: 0.1}", "faults.on_nan=ignore"}, ""},
+      {{"optimizer={type: lion, lr: 0.1}"}, "faults.on_nan is stop, and optimizer lion cannot skip a step on the GPU"},
+      {{"optimizer={type: lomo, lr: 0.1}"}, "optimizer lomo steps in the backward pass"},
+      {{"faults.on_nan=skip"}, "faults.on_nan is skip, which decides before the optimizer steps"},
+      {{"faults.on_nan=rollback"}, "faults.on_nan is rollback, which decides before the optimizer steps"},
+      {{"faults={on_nan: ignore, on_spike: stop}"},
+       "faults.on_spike is stop, which decides before the optimizer steps"},
+      {{"precision.mode=16-mixed"},
+       "precision.mode is 16-mixed, and the loss scale and learning rate of the next step depend on an overflow in "
+       "this "
+       "one"},
+      {{"launch.num_processes=2"}, "the processes exchange losses and gradients through the CPU"},
+  };
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  for (const Case& c : cases) {
+    INFO(c.reason);
+    CHECK(step_wait_reason(*tests::experiment_of_recipe(c.sets)) == c.reason);
+  }
+}
+
+}  // namespace runner::train
