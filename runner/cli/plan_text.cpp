@@ -73,6 +73,8 @@ std::string training_text(const engine::Plan& plan) {
   }
   if (plan.flops_per_step > 0)
     text += format("  %-14s %s a step\n", "FLOPs", core::format_count(plan.flops_per_step).c_str());
+  if (!plan.step_wait.empty())
+    text += format("  %-14s the CPU waits for the GPU in every step: %s\n", "waits", plan.step_wait.c_str());
   return text;
 }
 
@@ -184,6 +186,7 @@ std::string plan_json(const engine::Plan& plan) {
   root.set("checkpoints_saved_when", Node::string(plan.saved));
   root.set("checkpoints_kept_which", Node::string(plan.kept));
   if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
+  if (!plan.step_wait.empty()) root.set("step_wait", Node::string(plan.step_wait));
   root.set("epochs", Node::floating(plan.epochs));
   root.set("flops_per_step", Node::floating(plan.flops_per_step));
   return core::to_json(root);

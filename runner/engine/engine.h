@@ -66,6 +66,7 @@ struct Plan {
   std::int64_t disk_free_bytes = 0;      ///< free space of output_dir's disk
   std::string saved, kept;               ///< schedule and retention of checkpoints, in words
   double flops_per_step = 0;
+  std::string step_wait;  ///< why the CPU waits for the GPU in every step; "" where it does not, or without a GPU
   std::string init_from;  ///< source of the initial weights, in one line; "" when they are drawn
 };
 

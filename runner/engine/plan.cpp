@@ -13,6 +13,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory_estimate.h"
 #include "runner/train/experiment/memory_limits.h"
+#include "runner/train/experiment/step_wait.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/save/save_plan.h"
@@ -67,6 +68,10 @@ void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_by
                        .reserve = whole(train::kGpuReserve * estimate.tensors())};
   }
   train::check_memory(experiment, estimate, gpu_memory_bytes, diagnostics);
+}
+
+void plan_step_wait(const train::Experiment& experiment, Plan& plan) {
+  if (!train::device_of(experiment.recipe).is_cpu()) plan.step_wait = train::step_wait_reason(experiment);
 }
 
 void plan_lengths(const train::Experiment& experiment, Plan& plan) {
@@ -150,6 +155,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   for (const auto& set : experiment->eval_data) add_data(set.name, *set.data);
   plan_model(*experiment, plan);
   plan_lengths(*experiment, plan);
+  plan_step_wait(*experiment, plan);
   plan_memory(*experiment, request.gpu_memory_bytes, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   plan_checkpoints(*experiment, plan, diagnostics);
