@@ -30,13 +30,13 @@ StepFigures::StepFigures(const std::vector<at::Tensor>& sums, std::vector<PassWe
   for (const at::Tensor& sum : sums) add(sum);
   if (has_norm_) add(gradients.norm);
   if (has_overflow_) add(gradients.overflow);
-  values_F_ = at::stack(all);
+  values_ = at::stack(all);
 }
 
 // The weights of the passes are finite, so the loss is, too, if all sums are.
 at::Tensor StepFigures::not_finite() const {
   const at::NoGradGuard no_grad;
-  return at::isfinite(values_F_).all().logical_not().to(at::kFloat);
+  return at::isfinite(values_).all().logical_not().to(at::kFloat);
 }
 
 bool StepFigures::complete(StepResult& result, const double*& values) const {

@@ -28,7 +28,7 @@ class StepFigures {
               const GradientFigures& gradients);
 
   /// What the CPU is to read, [F] in float64.
-  const at::Tensor& values() const { return values_F_; }
+  const at::Tensor& values() const { return values_; }
   /// A float32 scalar on the device: 1 if the loss or the norm is not finite, else 0.
   at::Tensor not_finite() const;
   /// Completes the result of the step by the values, now on the CPU, and moves behind them. False when the gradients
@@ -36,7 +36,7 @@ class StepFigures {
   bool complete(StepResult& result, const double*& values) const;
 
  private:
-  at::Tensor values_F_;  // F: the sum of each pass, then the norm and the overflow, if there are any
+  at::Tensor values_;  // F: the sum of each pass, then the norm and the overflow, if there are any
   std::vector<PassWeight> passes_;
   double factor_;
   bool has_norm_, has_overflow_;
