@@ -23,8 +23,8 @@ void clamp(const std::vector<at::Tensor>& gradients, const ClipOptions& options)
   at::_foreach_clamp_max_(gradients, *options.value);
 }
 
-/// By a float32 scalar of their device. The products are those of float32, whatever the type of a gradient, as by a
-/// number of the CPU; LibTorch would first round the scalar to the gradient's type.
+/// By a float32 scalar of their device. The products are those of float32 whatever a gradient's type, as a GPU's are by
+/// a number of the CPU: LibTorch would first round a scalar of the device to that type.
 void multiply(const std::vector<at::Tensor>& gradients, const at::Tensor& factor) {
   std::vector<at::Tensor> whole;
   for (const at::Tensor& gradient : gradients) {
