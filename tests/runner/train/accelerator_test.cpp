@@ -405,7 +405,8 @@ Unwatched train_unwatched(const std::string& device, const std::string& path, co
 std::vector<std::pair<std::int64_t, double>> events_of(const Unwatched& trained, const std::string& kind,
                                                        const std::string& key = "") {
   std::vector<std::pair<std::int64_t, double>> found;
-  for (const auto& event : store::read_events(trained.run->run_dir()).value()) {
+  const auto events = store::read_events(trained.run->run_dir());
+  for (const auto& event : events.value()) {
     if (event.kind == kind) found.emplace_back(event.step, key.empty() ? 0 : event.data.find(key)->as_double());
   }
   return found;
@@ -413,7 +414,8 @@ std::vector<std::pair<std::int64_t, double>> events_of(const Unwatched& trained,
 
 std::vector<std::pair<std::int64_t, double>> series_of(const Unwatched& trained, const std::string& name) {
   std::vector<std::pair<std::int64_t, double>> points;
-  for (const auto& point : store::read_series(trained.run->run_dir(), name).value()) {
+  const auto series = store::read_series(trained.run->run_dir(), name);
+  for (const auto& point : series.value()) {
     points.emplace_back(point.step, point.value);
   }
   return points;
