@@ -436,7 +436,7 @@ TEST_CASE("the CPU waits for another device where it logs, or once a step", "[.]
       {"in bfloat16", {"precision.mode=bf16-mixed"}, 0},
       {"weights in bfloat16", {"precision.mode=bf16-true"}, 0},
       {"averaged weights", {"weight_averaging={type: ema, decay: 0.9}"}, 0},
-      {"a callback of evaluations", {"callbacks=[{type: early_stopping, monitor: val/loss}]"}, 0},
+      {"a callback of evaluations", {"callbacks=[{type: predictions, data: val}]"}, 0},
       {"sgd", {"optimizer={type: sgd, lr: 1.0e-2, momentum: 0.9}"}, 0},
       {"any optimizer, without a check", {"optimizer={type: lion, lr: 1.0e-3}", "faults.on_nan=ignore"}, 0},
       {"every fifth step", {"logging_steps=5"}, 2},
