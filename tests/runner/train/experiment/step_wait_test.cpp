@@ -40,13 +40,13 @@ TEST_CASE("a step waits where something other than the device decides whether it
       {{"optimizer={type: lion, lr: 0.1}"}, "faults.on_nan is stop, and optimizer lion cannot skip a step on the GPU"},
       {{"optimizer={type: lomo, lr: 0.1}"}, "optimizer lomo steps in the backward pass"},
       {{"faults.on_nan=skip"}, "faults.on_nan is skip, which decides before the optimizer steps"},
-      {{"faults.on_nan=rollback"}, "faults.on_nan is rollback, which decides before the optimizer steps"},
+      {{"faults.on_nan=rollback", "checkpoint.save_steps=2"},
+       "faults.on_nan is rollback, which decides before the optimizer steps"},
       {{"faults={on_nan: ignore, on_spike: stop}"},
        "faults.on_spike is stop, which decides before the optimizer steps"},
       {{"precision.mode=16-mixed"},
        "precision.mode is 16-mixed, and the loss scale and learning rate of the next step depend on an overflow in "
-       "this "
-       "one"},
+       "this one"},
       {{"launch.num_processes=2"}, "the processes exchange losses and gradients through the CPU"},
   };
   const tests::Folder folder;
