@@ -75,11 +75,9 @@ void compare_bits(const TensorBytes& a, const TensorBytes& b, TensorDifference& 
     const auto* const from_b = static_cast<const char*>(b.data) + begin * kSize;
     if (std::memcmp(from_a, from_b, static_cast<std::size_t>(count * kSize)) == 0) continue;
     for (std::int64_t i = 0; i < count; ++i) {
-      const auto bits_a = bits_at<Element>(from_a, i);
-      const auto bits_b = bits_at<Element>(from_b, i);
-      if (std::memcmp(&bits_a, &bits_b, sizeof bits_a) == 0) continue;
-      count_pair(static_cast<double>(Element::value(bits_a)), static_cast<double>(Element::value(bits_b)), begin + i,
-                 a.shape, difference);
+      if (std::memcmp(from_a + i * kSize, from_b + i * kSize, kSize) == 0) continue;
+      count_pair(static_cast<double>(Element::value(bits_at<Element>(from_a, i))),
+                 static_cast<double>(Element::value(bits_at<Element>(from_b, i))), begin + i, a.shape, difference);
     }
   }
 }

@@ -29,13 +29,14 @@ files=$(compiled 0; compiled 1)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# A header that g++ has precompiled is none for clang: it reads a copy that has no precompiled one beside it.
+# A header that g++ has precompiled is none for clang: it reads a copy that has no precompiled one beside it. Without
+# AVX512-FP16 clang 14 has no _Float16.
 find "$build" -name cmake_pch.hxx | while IFS= read -r header; do
   target=$(basename "$(dirname "$header")" .dir)
   cp "$header" "$work/$target.hxx"
 done
 sed -E "s|-include [^ ]*/([^/ ]+)\.dir/cmake_pch\.hxx|-include $work/\1.hxx|
-        s/ -(Winvalid-pch|fpch-preprocess)//g" \
+        s/ -(Winvalid-pch|fpch-preprocess)//g; s/ -std=c\+\+20/& -mavx512fp16/" \
   "$build/compile_commands.json" >"$work/compile_commands.json"
 check() {
   [ "$(date +%s)" -lt "$end" ] || return 0

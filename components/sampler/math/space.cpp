@@ -48,7 +48,8 @@ double Dimension::quantile(double u) const {
     case Kind::kNormal: {
       const double drawn = mu + sigma * inverse_normal(std::max(u, std::numeric_limits<double>::epsilon()));
       const double value = log ? std::exp(drawn) : drawn;
-      return step == 0 ? value : stepped(0, std::max(std::round(value / step), log ? 1.0 : -HUGE_VAL), step);
+      const double steps = std::round(value / step);
+      return step == 0 ? value : stepped(0, log ? std::max(steps, 1.0) : steps, step);
     }
     case Kind::kReal: break;
   }
