@@ -1,32 +1,28 @@
 #include "runner/cli/evaluate.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/local_device.h"
 
 namespace runner::cli {
 
-CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, EvalFlags& flags) {
-  CLI::App* command = app.add_subcommand(name, title);
-  add_recipe_flags(*command, flags.recipe);
+Command add_eval_command(Command app, const char* name, const char* title, EvalFlags& flags) {
+  Command command = app.add_subcommand(name, title);
+  add_recipe_flags(command, flags.recipe);
   flags.request.checkpoint = "last";
   command
-      ->add_option("--checkpoint", flags.request.checkpoint, "Checkpoint: last (default), best, step-000500, a folder")
-      ->type_name("CHECKPOINT");
-  command->add_option("--data", flags.request.data, "Data set of the recipe; val by default")->type_name("SET");
+      .add_option("--checkpoint", flags.request.checkpoint, "Checkpoint: last (default), best, step-000500, a folder")
+      .type_name("CHECKPOINT");
+  command.add_option("--data", flags.request.data, "Data set of the recipe; val by default").type_name("SET");
   command
-      ->add_option(
+      .add_option(
           "--run", flags.request.run,
           "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the recipe by "
           "default")
-      ->type_name("RUN");
+      .type_name("RUN");
   command
-      ->add_option("--profile", flags.request.profile,
-                   "Record batches as the recipe's `profiler` says, and write trace and table to this folder")
-      ->type_name("DIR");
+      .add_option("--profile", flags.request.profile,
+                  "Record batches as the recipe's `profiler` says, and write trace and table to this folder")
+      .type_name("DIR");
   return command;
 }
 

@@ -15,7 +15,7 @@ struct EvalFlags {
 };
 
 /// A subcommand that applies a checkpoint to a data set: RECIPE, --checkpoint, --data, --run.
-CLI::App* add_eval_command(CLI::App& app, const char* name, const char* title, EvalFlags& flags);
+Command add_eval_command(Command app, const char* name, const char* title, EvalFlags& flags);
 
 /// Runs `work` (evaluate or predict) of the engine.
 void evaluate(Session& session, const EvalFlags& flags,

@@ -1,8 +1,5 @@
 #include "runner/cli/launch_flags.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -56,29 +53,29 @@ std::string metavar(const Property& property) {
 
 }  // namespace
 
-void add_launch_flags(CLI::App& command, RecipeFlags& flags) {
+void add_launch_flags(Command command, RecipeFlags& flags) {
   for (const Property& property : schema().properties) {
     std::string dashed = property.name;
     std::replace(dashed.begin(), dashed.end(), '_', '-');
     const std::string names = "--" + dashed + (dashed == property.name ? "" : ",--" + property.name);
     std::string& target = flags.launch[property.name];
-    CLI::Option* option = command.add_option(names, target, help_of(property))->group(kGroup);
-    if (property.type == Property::Type::kBoolean) option->expected(0, 1);
-    option->type_name(metavar(property));
+    Option option = command.add_option(names, target, help_of(property)).group(kGroup);
+    if (property.type == Property::Type::kBoolean) option.expected(0, 1);
+    option.type_name(metavar(property));
     if (!property.enum_values.empty()) offer(option, property.enum_values);
-    option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    option.take_last();
   }
 }
 
-std::optional<recipe::Override> launch_change(const CLI::Option& option) {
-  if (option.get_group() != kGroup) return std::nullopt;
-  const std::string name = option.get_lnames().back();  // the key itself, or the only name
+std::optional<recipe::Override> launch_change(const Option& option) {
+  if (option.group_name() != kGroup) return std::nullopt;
+  const std::string name = option.long_names().back();  // the key itself, or the only name
   const Property* property = schema().find(name);
   RUNNER_ASSERT(property != nullptr, "add_launch_flags made it from the schema");
-  const std::vector<std::string> values = option.results();
+  const std::vector<std::string> values = option.values();
   const bool named_alone = property->type == Property::Type::kBoolean && (values.empty() || values.back().empty());
   const std::string value = named_alone ? "true" : values.back();
-  return change_of(*property, value, "--" + option.get_lnames().front() + " " + value);
+  return change_of(*property, value, "--" + option.long_names().front() + " " + value);
 }
 
 std::string launch_variable(const std::string& key) { return core::upper("ROUX_LAUNCH_" + key); }

@@ -5,18 +5,14 @@
 
 #include "runner/cli/session.h"
 
-namespace CLI {
-class Option;
-}
-
 namespace runner::cli {
 
 /// A flag for each key of `launch`, made from its schema: `--num-processes 2`, or `--num_processes 2` as Accelerate
 /// writes it, is `--set launch.num_processes=2`.
-void add_launch_flags(CLI::App& command, RecipeFlags& flags);
+void add_launch_flags(Command command, RecipeFlags& flags);
 
 /// The override for such a flag; nothing for another flag.
-std::optional<recipe::Override> launch_change(const CLI::Option& option);
+std::optional<recipe::Override> launch_change(const Option& option);
 
 /// The overrides in the environment: ROUX_LAUNCH_NUM_PROCESSES=2. Flags override them, they override the recipe.
 std::vector<recipe::Override> launch_variables();

@@ -22,7 +22,7 @@
 #include "runner/cli/complete.h"
 #include "runner/cli/flag_errors.h"
 #include "runner/cli/flags.h"
-#include "runner/cli/help.h"
+#include "runner/cli/parser/help.h"
 #include "runner/cli/train_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -34,8 +34,9 @@ void add_global_flags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
   app.add_flag("--quiet,-q", session.quiet, "Print only warnings and errors");
   app.add_flag("--verbose,-v", session.verbose, "Log in more detail");
-  accept_only(app.add_option("--log-format", session.log_format, "Format of the log: text, json")->type_name("FORMAT"),
-              {"text", "json"});
+  accept_only(
+      Command(app).add_option("--log-format", session.log_format, "Format of the log: text, json").type_name("FORMAT"),
+      {"text", "json"});
   app.add_option("--output-dir", session.output_dir,
                  "Folder of runs; by default ROUX_OUTPUT_DIR, the recipe's output_dir, or runs")
       ->type_name("DIR");
@@ -51,9 +52,9 @@ void take_global_flags_everywhere(CLI::App& app) {
 
 void add_own_commands(CLI::App& app, Session& session) {
   if (session.host) {  // called many times a second
-    session.command_line.at(1) == "resume" ? add_resume(app, session) : add_run(app, session);
+    session.command_line.at(1) == "resume" ? add_resume(Command(app), session) : add_run(Command(app), session);
   } else {
-    add_commands(app, session);
+    add_commands(Command(app), session);
   }
   take_global_flags_everywhere(app);
 }

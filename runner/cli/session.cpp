@@ -1,8 +1,5 @@
 #include "runner/cli/session.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -116,30 +113,30 @@ std::optional<recipe::ComposeOptions> Session::changes(const RecipeFlags& flags)
   return options;
 }
 
-void add_override_flags(CLI::App& command, RecipeFlags& flags) {
-  flags.command = &command;
+void add_override_flags(Command command, RecipeFlags& flags) {
+  flags.command = command;
   command
       .add_option("--set", flags.sets,
                   "Override a value: path=value; +path=value appends to a list, ~path deletes a key")
-      ->type_name("PATH=VALUE")
-      ->allow_extra_args(false);
+      .type_name("PATH=VALUE")
+      .allow_extra_args(false);
   command.add_option("--set-file", flags.set_files, "Merge another file over the recipe")
-      ->type_name("FILE")
-      ->allow_extra_args(false);
+      .type_name("FILE")
+      .allow_extra_args(false);
   command.add_option("--ext", flags.ext, "Set std.extVar(NAME) of a Jsonnet recipe")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
+      .type_name("NAME=VALUE")
+      .allow_extra_args(false);
 }
 
-void add_changes(CLI::App& command, RecipeFlags& flags) {
-  command.add_option(kChanges, flags.changes, "Overrides, as with --set: path=value")->type_name("");
+void add_changes(Command command, RecipeFlags& flags) {
+  command.add_option(kChanges, flags.changes, "Overrides, as with --set: path=value").type_name("");
 }
 
-void add_recipe(CLI::App& command, RecipeFlags& flags) {
-  command.add_option("RECIPE", flags.path, "Recipe: .yaml, .json or .jsonnet")->required();
+void add_recipe(Command command, RecipeFlags& flags) {
+  command.add_option("RECIPE", flags.path, "Recipe: .yaml, .json or .jsonnet").required();
 }
 
-void add_recipe_flags(CLI::App& command, RecipeFlags& flags) {
+void add_recipe_flags(Command command, RecipeFlags& flags) {
   add_recipe(command, flags);
   add_changes(command, flags);
   add_override_flags(command, flags);
@@ -161,12 +158,12 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
     }
   };
   // Later flags override earlier ones, of any kind: the command line knows the order.
-  for (const CLI::Option* option : flags.command->parse_order()) {
-    if (auto launch = launch_change(*option)) options.overrides.push_back(*std::move(launch));
-    if (option->get_name() == kChanges && next_change < flags.changes.size()) change(flags.changes[next_change++]);
-    if (option->get_name() == "--set" && next_set < flags.sets.size())
+  for (const Option& option : flags.command->parse_order()) {
+    if (auto launch = launch_change(option)) options.overrides.push_back(*std::move(launch));
+    if (option.name() == kChanges && next_change < flags.changes.size()) change(flags.changes[next_change++]);
+    if (option.name() == "--set" && next_set < flags.sets.size())
       options.overrides.push_back({recipe::Override::Kind::kSet, flags.sets[next_set++]});
-    if (option->get_name() == "--set-file" && next_file < flags.set_files.size())
+    if (option.name() == "--set-file" && next_file < flags.set_files.size())
       options.overrides.push_back({recipe::Override::Kind::kSetFile, flags.set_files[next_file++]});
   }
   // Those of `validate`, which reads them among the paths of its recipes.

@@ -10,13 +10,10 @@
 #include <vector>
 
 #include "runner/artifact/git_state.h"
+#include "runner/cli/parser/command.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
 #include "runner/resolve/load.h"
-
-namespace CLI {
-class App;
-}
 
 namespace runner::store {
 class InMemoryRun;
@@ -31,7 +28,7 @@ struct RecipeFlags {
   std::vector<std::string> changes;           ///< `path=value` without --set
   std::vector<std::string> sets_before;       ///< of the program itself; the command line overrides them
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
-  CLI::App* command = nullptr;
+  std::optional<Command> command;
 };
 
 /// What a training shares with the process that it runs in: of a trial of a sweep, the worker.
@@ -78,13 +75,13 @@ struct Session {
 };
 
 /// RECIPE, `path=value`, --set, --set-file and --ext.
-void add_recipe_flags(CLI::App& command, RecipeFlags& flags);
+void add_recipe_flags(Command command, RecipeFlags& flags);
 /// RECIPE alone.
-void add_recipe(CLI::App& command, RecipeFlags& flags);
+void add_recipe(Command command, RecipeFlags& flags);
 /// --set, --set-file and --ext.
-void add_override_flags(CLI::App& command, RecipeFlags& flags);
+void add_override_flags(Command command, RecipeFlags& flags);
 /// `path=value` without --set, after RECIPE.
-void add_changes(CLI::App& command, RecipeFlags& flags);
+void add_changes(Command command, RecipeFlags& flags);
 /// The changes of --set, --set-file and --ext, in their order.
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
 

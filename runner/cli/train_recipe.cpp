@@ -2,9 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdlib>
 #include <optional>
 #include <utility>
@@ -40,24 +37,24 @@ void end_training(const Session& session, int status) {
 
 }  // namespace
 
-void add_resume_flags(CLI::App& command, RunFlags& flags) {
+void add_resume_flags(Command command, RunFlags& flags) {
   command.add_option("--summary-json", flags.summary_json, "Write the final figures to this file as one line of JSON")
-      ->type_name("FILE");
+      .type_name("FILE");
   command
       .add_option("--checkpoint", flags.checkpoint, "Resume from this checkpoint: last, best, step-000500 or a folder")
-      ->type_name("CHECKPOINT");
+      .type_name("CHECKPOINT");
   command
       .add_option("--allow-change", flags.allow_changes,
                   "Resume although this key differs from the checkpoint and changes the results; repeatable")
-      ->type_name("KEY")
-      ->allow_extra_args(false);
+      .type_name("KEY")
+      .allow_extra_args(false);
 }
 
-void add_run_flags(CLI::App& command, RunFlags& flags) {
+void add_run_flags(Command command, RunFlags& flags) {
   add_recipe_flags(command, flags.recipe);
   add_launch_flags(command, flags.recipe);
   command.add_flag("--new", flags.start_new, "Start a new run, even if the last one can be resumed");
-  command.add_option("--run-id", flags.run_id, "")->group("");
+  command.add_option("--run-id", flags.run_id, "").group("");
   command.add_flag("--smoke", flags.smoke, "Train two steps, evaluate once, save once");
   add_resume_flags(command, flags);
 }

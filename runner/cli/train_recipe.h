@@ -21,9 +21,9 @@ struct RunFlags {
 };
 
 /// All flags of `run`.
-void add_run_flags(CLI::App& command, RunFlags& flags);
+void add_run_flags(Command command, RunFlags& flags);
 /// Those that `resume` has, too: --summary-json, --checkpoint, --allow-change.
-void add_resume_flags(CLI::App& command, RunFlags& flags);
+void add_resume_flags(Command command, RunFlags& flags);
 
 engine::TrainRequest train_request(const Session& session, const RunFlags& flags);
 /// Call first in a command that trains: until training begins, a signal leaves with 75.

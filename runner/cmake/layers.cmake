@@ -76,8 +76,8 @@ function(add_layer name)
   endif()
 endfunction()
 
-# add_command_table(FOLDER): FOLDER/x.cpp defines `void add_x(CLI::App&, Session&)`, and FOLDER/group/x.cpp defines
-# `void add_group_x(CLI::App&, Session&)`. ROUX_COMMAND_TABLE is a file with add_commands(), which calls the first, and
+# add_command_table(FOLDER): FOLDER/x.cpp defines `void add_x(Command, Session&)`, and FOLDER/group/x.cpp defines
+# `void add_group_x(Command, Session&)`. ROUX_COMMAND_TABLE is a file with add_commands(), which calls the first, and
 # add_group_commands(), which calls those of a group, in the order of their names.
 function(add_command_table folder)
   file(GLOB files CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/${folder}/*.cpp" "${CMAKE_SOURCE_DIR}/${folder}/*/*.cpp")
@@ -91,13 +91,13 @@ function(add_command_table folder)
       set(prefix "add_")
     endif()
     list(APPEND functions "${prefix}commands")
-    string(APPEND declarations "void ${prefix}${name}(CLI::App& app, Session& session);\n")
+    string(APPEND declarations "void ${prefix}${name}(Command app, Session& session);\n")
     string(APPEND calls_of_${prefix}commands "  ${prefix}${name}(app, session);\n")
   endforeach()
   list(REMOVE_DUPLICATES functions)
   foreach(function ${functions})
     string(APPEND definitions
-           "void ${function}(CLI::App& app, Session& session) {\n${calls_of_${function}}}\n\n")
+           "void ${function}(Command app, Session& session) {\n${calls_of_${function}}}\n\n")
   endforeach()
   set(table "${CMAKE_BINARY_DIR}/generated/cli/commands.cpp")
   file(CONFIGURE OUTPUT "${table}" @ONLY CONTENT [=[

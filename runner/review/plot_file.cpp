@@ -1,9 +1,5 @@
 #include "runner/review/plot_file.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <utility>
 
@@ -65,17 +61,6 @@ void set_size(Picture& picture, const PictureRequest& request) {
 }
 
 }  // namespace
-
-void add_picture_flags(CLI::App& command, PictureRequest& request) {
-  command.add_option("--svg", request.svg, "Write an SVG file")->type_name("FILE");
-  command.add_option("--png", request.png, "Write a PNG file")->type_name("FILE");
-  command.add_option("--width", request.width, "Width in columns, or in pixels of a file")
-      ->type_name("N")
-      ->check(CLI::Range(20, 4000));
-  command.add_option("--height", request.height, "Height in lines, or in pixels of a file")
-      ->type_name("N")
-      ->check(CLI::Range(5, 4000));
-}
 
 std::optional<std::string> write_picture(Picture picture, const PictureRequest& request,
                                          const terminal::Terminal& terminal, core::Diagnostics& diagnostics) {

@@ -8,10 +8,6 @@
 #include "runner/review/curves.h"
 #include "runner/review/runs.h"
 
-namespace CLI {
-class App;
-}
-
 namespace runner::review {
 
 /// The output of a plot.
@@ -25,9 +21,6 @@ struct Picture {
   std::vector<chart::Chart> charts;
   int columns = 1;  ///< columns of charts in a file; the terminal has one
 };
-
-/// --svg, --png, --width, --height.
-void add_picture_flags(CLI::App& command, PictureRequest& request);
 
 /// Returns the plot as text, or which files were written. Nothing when `diagnostics` has the reason.
 std::optional<std::string> write_picture(Picture picture, const PictureRequest& request,

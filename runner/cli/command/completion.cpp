@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -67,16 +64,16 @@ void completion(const std::string& shell) {
 
 }  // namespace
 
-void add_completion(CLI::App& app, Session& session) {
+void add_completion(Command app, Session& session) {
   const auto shell = std::make_shared<std::string>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("completion", "Print a shell script that completes commands, flags, runs and keys");
-  accept_only(command->add_option("SHELL", *shell, "Shell: bash, zsh, fish")->required(), {"bash", "zsh", "fish"});
-  command->footer(
+  accept_only(command.add_option("SHELL", *shell, "Shell: bash, zsh, fish").required(), {"bash", "zsh", "fish"});
+  command.footer(
       "\nExamples:\n"
       "  source <(roux completion bash)\n"
       "  roux completion fish > ~/.config/fish/completions/roux.fish\n");
-  command->callback([shell, &session] { session.command = [shell] { completion(*shell); }; });
+  command.callback([shell, &session] { session.command = [shell] { completion(*shell); }; });
 }
 
 }  // namespace runner::cli

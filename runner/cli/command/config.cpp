@@ -1,17 +1,14 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 
 #include "runner/cli/commands.h"
 
 namespace runner::cli {
 
-void add_config(CLI::App& app, Session& session) {
-  CLI::App* command = app.add_subcommand("config", "Manage this machine's defaults: launch, device, precision");
-  command->footer(
+void add_config(Command app, Session& session) {
+  Command command = app.add_subcommand("config", "Manage this machine's defaults: launch, device, precision");
+  command.footer(
       "\nThe file is ROUX_CONFIG_FILE, by default ~/.config/roux/launch.yaml. Flags override the environment "
       "(ROUX_LAUNCH_NUM_PROCESSES=2), which overrides the recipe, which overrides the file.");
-  add_config_commands(*command, session);
+  add_config_commands(command, session);
 }
 
 }  // namespace runner::cli

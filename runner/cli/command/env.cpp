@@ -1,9 +1,6 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -117,23 +114,23 @@ void environment(Session& session, const EnvFlags& flags) {
 
 }  // namespace
 
-void add_env(CLI::App& app, Session& session) {
+void add_env(Command app, Session& session) {
   auto flags = std::make_shared<EnvFlags>();
-  CLI::App* command = app.add_subcommand("env", "Show versions, hardware and launch settings");
-  command->add_option("RECIPE", flags->recipe.path, "Recipe whose launch section to show");
-  add_changes(*command, flags->recipe);
-  add_override_flags(*command, flags->recipe);
-  add_launch_flags(*command, flags->recipe);
-  command->add_flag("--measure", flags->measure,
-                    "Measure the machine's peak performance; runs then report the fraction they reach");
-  add_format(*command, flags->format, {"text", "json"});
-  command->footer(
+  Command command = app.add_subcommand("env", "Show versions, hardware and launch settings");
+  command.add_option("RECIPE", flags->recipe.path, "Recipe whose launch section to show");
+  add_changes(command, flags->recipe);
+  add_override_flags(command, flags->recipe);
+  add_launch_flags(command, flags->recipe);
+  command.add_flag("--measure", flags->measure,
+                   "Measure the machine's peak performance; runs then report the fraction they reach");
+  add_format(command, flags->format, {"text", "json"});
+  command.footer(
       "\nExamples:\n"
       "  roux env\n"
       "  roux env --format json\n"
       "  srun -n 2 roux env recipe.yaml\n"
       "  roux env --measure");
-  command->callback([&session, flags] { session.command = [&session, flags] { environment(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { environment(session, *flags); }; });
 }
 
 }  // namespace runner::cli

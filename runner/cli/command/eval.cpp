@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -9,17 +6,17 @@
 
 namespace runner::cli {
 
-void add_eval(CLI::App& app, Session& session) {
+void add_eval(Command app, Session& session) {
   auto flags = std::make_shared<EvalFlags>();
-  CLI::App* command = add_eval_command(app, "eval", "Print loss and metrics of a checkpoint on a data set", *flags);
-  add_format(*command, flags->format, {"text", "json"});
-  add_old_json(*command, flags->format, session);
-  command->footer(
+  Command command = add_eval_command(app, "eval", "Print loss and metrics of a checkpoint on a data set", *flags);
+  add_format(command, flags->format, {"text", "json"});
+  add_old_json(command, flags->format, session);
+  command.footer(
       "\nExamples:\n"
       "  roux eval recipes/quickstart.yaml --checkpoint best\n"
       "  roux eval recipe.yaml --data test --format json\n"
       "  roux eval recipe.yaml --profile traces --set profiler.schedule.wait=0");
-  command->callback([&session, flags] {
+  command.callback([&session, flags] {
     session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::evaluate); };
   });
 }

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <memory>
 #include <string>
 
@@ -31,18 +28,18 @@ void refuse(const std::string& word, Session& session) {
 
 }  // namespace
 
-void add_explain(CLI::App& app, Session& session) {
+void add_explain(Command app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("explain", "Explain a component, or where a value of a recipe comes from");
+  Command command = app.add_subcommand("explain", "Explain a component, or where a value of a recipe comes from");
   command
-      ->add_option("WHAT", arguments->flags.path,
-                   "Recipe or run (followed by KEY), KIND/NAME, section, or key of a section")
-      ->required();
-  command->add_option("KEY", arguments->key, "Key of the recipe: optimizer.lr, model.layers[2]");
-  add_changes(*command, arguments->flags);
-  add_override_flags(*command, arguments->flags);
-  add_format(*command, arguments->format, {"text", "json"});
-  command->footer(
+      .add_option("WHAT", arguments->flags.path,
+                  "Recipe or run (followed by KEY), KIND/NAME, section, or key of a section")
+      .required();
+  command.add_option("KEY", arguments->key, "Key of the recipe: optimizer.lr, model.layers[2]");
+  add_changes(command, arguments->flags);
+  add_override_flags(command, arguments->flags);
+  add_format(command, arguments->format, {"text", "json"});
+  command.footer(
       "\nExamples:\n"
       "  roux explain recipes/quickstart.yaml optimizer.lr\n"
       "  roux explain last optimizer.lr\n"
@@ -50,7 +47,7 @@ void add_explain(CLI::App& app, Session& session) {
       "  roux explain training\n"
       "  roux explain checkpoint.mode\n"
       "  roux explain model/gpt --format json\n");
-  command->callback([arguments, &session] {
+  command.callback([arguments, &session] {
     session.command = [arguments, &session] {
       const bool json = arguments->format == "json";
       if (!arguments->key.empty()) return explain_value(arguments->flags, arguments->key, json, session);

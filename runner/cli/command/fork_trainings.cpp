@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdlib>
 #include <future>
 #include <memory>
@@ -49,11 +46,11 @@ class Forks final : public sweep::TrialRunner {
 }  // namespace
 
 // Internal. A worker of a sweep starts it once, so that trials do not load the engine each.
-void add_fork_trainings(CLI::App& app, Session& session) {
+void add_fork_trainings(Command app, Session& session) {
   auto descriptor = std::make_shared<int>(-1);
-  CLI::App* command = app.add_subcommand("fork-trainings", "")->group("");
-  command->add_option("descriptor", *descriptor, "")->required();
-  command->callback([&session, descriptor] {
+  Command command = app.add_subcommand("fork-trainings", "").group("");
+  command.add_option("descriptor", *descriptor, "").required();
+  command.callback([&session, descriptor] {
     session.command = [&session, descriptor] {
       unsetenv(sweep::kBindNow);  // of this process only
       engine::Engine* engine = engine_or_fail(session);

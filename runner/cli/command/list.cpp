@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -87,17 +84,17 @@ void list(const ListFlags& flags, Session& session) {
 
 }  // namespace
 
-void add_list(CLI::App& app, Session& session) {
+void add_list(Command app, Session& session) {
   const auto flags = std::make_shared<ListFlags>();
-  CLI::App* command = app.add_subcommand("list", "List the components that a recipe can use");
-  command->add_option("KIND", flags->kind, "Kind: model, optimizer, ...; all by default");
-  add_format(*command, flags->format, {"text", "json"});
-  command->footer(
+  Command command = app.add_subcommand("list", "List the components that a recipe can use");
+  command.add_option("KIND", flags->kind, "Kind: model, optimizer, ...; all by default");
+  add_format(command, flags->format, {"text", "json"});
+  command.footer(
       "\nExamples:\n"
       "  roux list\n"
       "  roux list optimizer\n"
       "  roux list optimizer --format json\n");
-  command->callback([flags, &session] { session.command = [flags, &session] { list(*flags, session); }; });
+  command.callback([flags, &session] { session.command = [flags, &session] { list(*flags, session); }; });
 }
 
 }  // namespace runner::cli

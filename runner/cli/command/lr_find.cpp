@@ -1,7 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -114,40 +110,36 @@ void lr_find(Session& session, LrFindFlags& flags) {
 
 }  // namespace
 
-void add_lr_find(CLI::App& app, Session& session) {
+void add_lr_find(Command app, Session& session) {
   auto flags = std::make_shared<LrFindFlags>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("lr-find", "Suggest a learning rate by training with rates that climb at every step");
-  add_recipe_flags(*command, flags->recipe);
-  command->add_option("--min-lr", flags->request.min_lr, "First rate (default 1e-7)")
-      ->type_name("LR")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--max-lr", flags->request.max_lr, "Last rate (default 10)")
-      ->type_name("LR")
-      ->check(CLI::PositiveNumber);
-  command->add_option("--steps", flags->request.steps, "Number of rates to try (default 100)")
-      ->type_name("N")
-      ->check(CLI::Range(kStepsMin, kStepsMax));
+  add_recipe_flags(command, flags->recipe);
+  command.add_option("--min-lr", flags->request.min_lr, "First rate (default 1e-7)").type_name("LR").positive();
+  command.add_option("--max-lr", flags->request.max_lr, "Last rate (default 10)").type_name("LR").positive();
+  command.add_option("--steps", flags->request.steps, "Number of rates to try (default 100)")
+      .type_name("N")
+      .in_range(kStepsMin, kStepsMax);
   const std::vector<std::pair<std::string, bool>> spacings = {{"exponential", false}, {"linear", true}};
-  add_choice(*command, "--spacing", "Spacing of the rates", flags->request.linear, spacings);
-  const CLI::Option* old_spacing =
-      add_choice(*command, "--sweep", "Old name of --spacing", flags->request.linear, spacings)->group("");
-  command->add_option("--smoothing", flags->request.smoothing, "Smoothing of the losses (default 0.98)")
-      ->type_name("WEIGHT")
-      ->check(CLI::Range(0.0, 0.999));
+  add_choice(command, "--spacing", "Spacing of the rates", flags->request.linear, spacings);
+  const Option old_spacing =
+      add_choice(command, "--sweep", "Old name of --spacing", flags->request.linear, spacings).group("");
+  command.add_option("--smoothing", flags->request.smoothing, "Smoothing of the losses (default 0.98)")
+      .type_name("WEIGHT")
+      .in_range(0.0, 0.999);
   command
-      ->add_option("--diverged-at", flags->request.diverged_at,
-                   "Stop when the loss exceeds this multiple of its minimum (default 4)")
-      ->type_name("FACTOR")
-      ->check(CLI::Range(1.01, 1e6));
-  add_format(*command, flags->format, {"text", "json"});
-  command->footer(
+      .add_option("--diverged-at", flags->request.diverged_at,
+                  "Stop when the loss exceeds this multiple of its minimum (default 4)")
+      .type_name("FACTOR")
+      .in_range(1.01, 1e6);
+  add_format(command, flags->format, {"text", "json"});
+  command.footer(
       "\nExamples:\n"
       "  roux lr-find recipes/quickstart.yaml\n"
       "  roux lr-find recipe.yaml --min-lr 1e-5 --max-lr 1 --steps 200 --format json\n\n"
       "Trains from the recipe's initial weights, without a run or any files.");
-  command->callback([&session, flags, old_spacing] {
-    if (old_spacing->count() > 0) notice_old_flag(session, "--sweep", "--spacing");
+  command.callback([&session, flags, old_spacing] {
+    if (old_spacing.count() > 0) notice_old_flag(session, "--sweep", "--spacing");
     session.command = [&session, flags] { lr_find(session, *flags); };
   });
 }

@@ -1,8 +1,5 @@
 #include <unistd.h>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -159,22 +156,22 @@ void run(const Request& request, Session& session) {
 
 }  // namespace
 
-void add_merge_weights(CLI::App& app, Session& session) {
+void add_merge_weights(Command app, Session& session) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("merge-weights", "Merge the shards of a model into one file");
+  Command command = app.add_subcommand("merge-weights", "Merge the shards of a model into one file");
   command
-      ->add_option("CHECKPOINT", request->source,
-                   "Checkpoint (folder, RUN:best, RUN:last, RUN:step-000500), folder of shards, or index")
-      ->required();
-  command->add_option("OUTPUT", request->target, "File that ends in .safetensors, or folder for model.safetensors")
-      ->required();
-  command->add_flag("--force", request->force, "Overwrite OUTPUT");
-  command->footer(
+      .add_option("CHECKPOINT", request->source,
+                  "Checkpoint (folder, RUN:best, RUN:last, RUN:step-000500), folder of shards, or index")
+      .required();
+  command.add_option("OUTPUT", request->target, "File that ends in .safetensors, or folder for model.safetensors")
+      .required();
+  command.add_flag("--force", request->force, "Overwrite OUTPUT");
+  command.footer(
       "\nTensors keep their names, types and bits. A checkpoint is verified against its manifest first.\n"
       "\nExamples:\n"
       "  roux merge-weights tiny-gpt:best tiny-gpt.safetensors\n"
       "  roux merge-weights runs/tiny-gpt-1a2b/checkpoints/step-000500 exported\n");
-  command->callback([request, &session] { session.command = [request, &session] { run(*request, session); }; });
+  command.callback([request, &session] { session.command = [request, &session] { run(*request, session); }; });
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -50,17 +47,17 @@ void plan(Session& session, const PlanFlags& flags) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Session& session) {
+void add_plan(Command app, Session& session) {
   auto flags = std::make_shared<PlanFlags>();
-  CLI::App* command =
+  Command command =
       app.add_subcommand("plan", "Show what a run would do: shapes, parameters, steps, memory, checkpoints");
-  add_recipe_flags(*command, flags->recipe);
-  add_format(*command, flags->format, {"text", "json"});
-  command->footer(
+  add_recipe_flags(command, flags->recipe);
+  add_format(command, flags->format, {"text", "json"});
+  command.footer(
       "\nExamples:\n"
       "  roux plan recipes/quickstart.yaml\n"
       "  roux plan recipe.yaml --set model.n_layer=12 --format json");
-  command->callback([&session, flags] { session.command = [&session, flags] { plan(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { plan(session, *flags); }; });
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -9,15 +6,15 @@
 
 namespace runner::cli {
 
-void add_predict(CLI::App& app, Session& session) {
+void add_predict(Command app, Session& session) {
   auto flags = std::make_shared<EvalFlags>();
-  CLI::App* command =
+  Command command =
       add_eval_command(app, "predict", "Print predictions of a checkpoint on a data set, as JSON lines", *flags);
-  add_output(*command, flags->request.output, "File to write; standard output by default");
-  command->footer(
+  add_output(command, flags->request.output, "File to write; standard output by default");
+  command.footer(
       "\nExamples:\n"
       "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl");
-  command->callback([&session, flags] {
+  command.callback([&session, flags] {
     session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::predict); };
   });
 }

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
@@ -146,35 +143,35 @@ bool is_count(const std::string& text) {
   return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == std::string::npos;
 }
 
-void add_show(CLI::App& profile, Session& session) {
+void add_show(Command profile, Session& session) {
   const auto request = std::make_shared<ProfileRequest>();
-  CLI::App* command = profile.add_subcommand("show", "Show the time and memory of each operation");
-  command->add_option("RUN", request->run, std::string(kRunText) + "; or a .key_averages.json file")->required();
-  CLI::Option* sort_by =
-      command->add_option("--sort-by", request->sort_by, "Sort by: " + core::joined(sort_words()))->type_name("WORD");
+  Command command = profile.add_subcommand("show", "Show the time and memory of each operation");
+  command.add_option("RUN", request->run, std::string(kRunText) + "; or a .key_averages.json file").required();
+  Option sort_by =
+      command.add_option("--sort-by", request->sort_by, "Sort by: " + core::joined(sort_words())).type_name("WORD");
   accept_only(sort_by, sort_words());
-  command->add_option("--row-limit", request->row_limit, "Maximum number of rows; -1 for all")
-      ->type_name("N")
-      ->check([](const std::string& text) {
+  command.add_option("--row-limit", request->row_limit, "Maximum number of rows; -1 for all")
+      .type_name("N")
+      .check([](const std::string& text) {
         return text == "-1" || is_count(text) ? std::string() : "must be a number of rows or -1, got \"" + text + "\"";
       });
-  command->add_flag("--group-by-input-shape", request->group_by_input_shape,
-                    "Show one row for each operation and shape of its inputs");
-  command->add_option("--cycle", request->cycle, "Cycle of the schedule, from 1; the last by default")
-      ->type_name("N")
-      ->check([](const std::string& text) {
+  command.add_flag("--group-by-input-shape", request->group_by_input_shape,
+                   "Show one row for each operation and shape of its inputs");
+  command.add_option("--cycle", request->cycle, "Cycle of the schedule, from 1; the last by default")
+      .type_name("N")
+      .check([](const std::string& text) {
         return is_count(text) && text != "0" ? std::string() : "must be 1 or more, got \"" + text + "\"";
       });
-  add_format(*command, request->format, {"text", "json"});
-  add_old_json(*command, request->format, session);
-  command->footer(
+  add_format(command, request->format, {"text", "json"});
+  add_old_json(command, request->format, session);
+  command.footer(
       "\nExamples:\n"
       "  roux profile show last\n"
       "  roux profile show tiny-gpt --sort-by cpu_time_total --row-limit 10\n"
       "  roux profile show tiny-gpt --group-by-input-shape\n"
       "  roux profile show traces/rank-0.1763942400000000000.key_averages.json\n");
-  command->fallthrough();
-  command->callback([request, &session] {
+  command.fallthrough();
+  command.callback([request, &session] {
     session.command = [request, &session] {
       core::Diagnostics diagnostics;
       const auto text = show(cli::runs_context(session), *request, diagnostics);
@@ -187,14 +184,14 @@ void add_show(CLI::App& profile, Session& session) {
 
 }  // namespace
 
-void add_profile(CLI::App& app, Session& session) {
-  CLI::App* profile = app.add_subcommand("profile", "Show what the profiler recorded");
-  profile->footer(
+void add_profile(Command app, Session& session) {
+  Command profile = app.add_subcommand("profile", "Show what the profiler recorded");
+  profile.footer(
       "\nExamples:\n"
       "  roux run recipe.yaml --set 'profiler.activities=[cpu]'\n"
       "  roux eval recipe.yaml --profile traces\n"
       "  roux profile show last\n");
-  add_show(*profile, session);
+  add_show(profile, session);
 }
 
 }  // namespace runner::cli

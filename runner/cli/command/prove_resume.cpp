@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -87,25 +84,25 @@ void prove_resume(Session& session, ProveFlags& flags) {
 
 }  // namespace
 
-void add_prove_resume(CLI::App& app, Session& session) {
+void add_prove_resume(Command app, Session& session) {
   auto flags = std::make_shared<ProveFlags>();
-  CLI::App* command = app.add_subcommand(
-      "prove-resume", "Kill runs of a recipe at many moments, and check that each ends bit-identical");
-  add_recipe_flags(*command, flags->recipe);
-  command->add_option("--kill-at", flags->proof.kill_at, "Kill only after these optimizer steps, each in its own run")
-      ->delimiter(',')
-      ->type_name("STEP,...");
-  command->add_option("--kills", flags->proof.kills, "Number of random kill points (default 20)")
-      ->check([](const std::string& text) {
+  Command command = app.add_subcommand("prove-resume",
+                                       "Kill runs of a recipe at many moments, and check that each ends bit-identical");
+  add_recipe_flags(command, flags->recipe);
+  command.add_option("--kill-at", flags->proof.kill_at, "Kill only after these optimizer steps, each in its own run")
+      .delimiter(',')
+      .type_name("STEP,...");
+  command.add_option("--kills", flags->proof.kills, "Number of random kill points (default 20)")
+      .check([](const std::string& text) {
         return !text.empty() && text.find_first_not_of("0123456789") == std::string::npos && text.size() < 7
                    ? std::string()
                    : "must be an integer of at least 0, got \"" + text + "\"";
       })
-      ->type_name("N");
-  command->add_option("--seed", flags->proof.seed, "Seed of the random kill points; different each time by default")
-      ->type_name("N");
-  command->add_flag("--keep", flags->proof.keep, "Keep all runs");
-  command->footer(
+      .type_name("N");
+  command.add_option("--seed", flags->proof.seed, "Seed of the random kill points; different each time by default")
+      .type_name("N");
+  command.add_flag("--keep", flags->proof.keep, "Keep all runs");
+  command.footer(
       "\nExamples:\n"
       "  roux prove-resume recipes/quickstart.yaml --set training.max_steps=40\n"
       "  roux prove-resume recipe.yaml --kills 50\n"
@@ -115,7 +112,7 @@ void add_prove_resume(CLI::App& app, Session& session) {
       "same command. Parameters, optimizer, random states, counters and all metrics that do not measure time must be\n"
       "bit-identical.\n\n"
       "Exit status: 0 all identical, 1 something differs (it is named)");
-  command->callback([&session, flags] { session.command = [&session, flags] { prove_resume(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { prove_resume(session, *flags); }; });
 }
 
 }  // namespace runner::cli

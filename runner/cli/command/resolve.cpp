@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -64,20 +61,19 @@ void resolve(const Arguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_resolve(CLI::App& app, Session& session) {
+void add_resolve(Command app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command =
-      app.add_subcommand("resolve", "Print a resolved recipe: merged, with defaults and derived values");
-  add_recipe_flags(*command, arguments->flags);
-  add_format(*command, arguments->format, {"yaml", "json"});
-  command->add_option("--diff", arguments->other, "Print the differences from this recipe, as PATH: ITS VALUE -> VALUE")
-      ->type_name("OTHER");
-  command->footer(
+  Command command = app.add_subcommand("resolve", "Print a resolved recipe: merged, with defaults and derived values");
+  add_recipe_flags(command, arguments->flags);
+  add_format(command, arguments->format, {"yaml", "json"});
+  command.add_option("--diff", arguments->other, "Print the differences from this recipe, as PATH: ITS VALUE -> VALUE")
+      .type_name("OTHER");
+  command.footer(
       "\nExamples:\n"
       "  roux resolve recipes/quickstart.yaml\n"
       "  roux resolve recipes/quickstart.yaml --format json --set seed=1\n"
       "  roux resolve mine.yaml --diff recipes/quickstart.yaml\n");
-  command->callback(
+  command.callback(
       [arguments, &session] { session.command = [arguments, &session] { resolve(*arguments, session); }; });
 }
 

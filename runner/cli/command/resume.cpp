@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -88,19 +85,19 @@ void resume(Session& session, RunFlags& flags) {
 
 }  // namespace
 
-void add_resume(CLI::App& app, Session& session) {
+void add_resume(Command app, Session& session) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = app.add_subcommand("resume", "Resume a run that was stopped, crashed or failed");
-  command->add_option("RUN", flags->run, "Run: id or a prefix of it, name, folder, or `last`")->required();
-  add_override_flags(*command, flags->recipe);
-  add_launch_flags(*command, flags->recipe);
-  add_resume_flags(*command, *flags);
-  command->footer(
+  Command command = app.add_subcommand("resume", "Resume a run that was stopped, crashed or failed");
+  command.add_option("RUN", flags->run, "Run: id or a prefix of it, name, folder, or `last`").required();
+  add_override_flags(command, flags->recipe);
+  add_launch_flags(command, flags->recipe);
+  add_resume_flags(command, *flags);
+  command.footer(
       "\nExamples:\n"
       "  roux resume last\n"
       "  roux resume quickstart --checkpoint last --set training.max_steps=5000 --allow-change training.max_steps\n"
       "  roux resume last --checkpoint best --set optimizer.lr=1e-4 --allow-change optimizer.lr");
-  command->callback([&session, flags] { session.command = [&session, flags] { resume(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { resume(session, *flags); }; });
 }
 
 }  // namespace runner::cli

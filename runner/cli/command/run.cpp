@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <memory>
 
 #include "runner/cli/commands.h"
@@ -8,11 +5,11 @@
 
 namespace runner::cli {
 
-void add_run(CLI::App& app, Session& session) {
+void add_run(Command app, Session& session) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = app.add_subcommand("run", "Check, plan and train a recipe; resumes a run that was stopped");
-  add_run_flags(*command, *flags);
-  command->footer(
+  Command command = app.add_subcommand("run", "Check, plan and train a recipe; resumes a run that was stopped");
+  add_run_flags(command, *flags);
+  command.footer(
       "\nExamples:\n"
       "  roux run recipes/quickstart.yaml\n"
       "  roux run recipe.yaml optimizer.lr=1e-4 run_name=low-lr\n"
@@ -21,7 +18,7 @@ void add_run(CLI::App& app, Session& session) {
       "  roux run recipe.yaml --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
       "Exit status: 0 done, 1 failed, 2 wrong recipe or flag, 70 bug in roux, 75 stopped and resumable (a signal, a\n"
       "time limit, a full disk), 130 stopped by a second Ctrl-C without saving");
-  command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -25,16 +22,16 @@ void schema(const std::string& output, Session& session) {
 
 }  // namespace
 
-void add_schema(CLI::App& app, Session& session) {
+void add_schema(Command app, Session& session) {
   const auto output = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("schema", "Print the JSON Schema of a recipe, for editors");
-  add_output(*command, *output, "File to write; standard output by default");
-  command->footer(
+  Command command = app.add_subcommand("schema", "Print the JSON Schema of a recipe, for editors");
+  add_output(command, *output, "File to write; standard output by default");
+  command.footer(
       "\nExamples:\n"
       "  roux schema --output recipe.schema.json\n"
       "  # then, as the first line of a recipe:\n"
       "  # yaml-language-server: $schema=recipe.schema.json\n");
-  command->callback([output, &session] { session.command = [output, &session] { schema(*output, session); }; });
+  command.callback([output, &session] { session.command = [output, &session] { schema(*output, session); }; });
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -162,19 +159,19 @@ void self_test(Session& session, const RecipeFlags& flags) {
 
 }  // namespace
 
-void add_self_test(CLI::App& app, Session& session) {
+void add_self_test(Command app, Session& session) {
   auto flags = std::make_shared<RecipeFlags>();
-  CLI::App* command = app.add_subcommand("self-test", "Check that several processes train correctly with this setup");
-  command->add_option("RECIPE", flags->path, "Recipe whose launch section to use");
-  add_override_flags(*command, *flags);
-  add_launch_flags(*command, *flags);
-  command->footer(
+  Command command = app.add_subcommand("self-test", "Check that several processes train correctly with this setup");
+  command.add_option("RECIPE", flags->path, "Recipe whose launch section to use");
+  add_override_flags(command, *flags);
+  add_launch_flags(command, *flags);
+  command.footer(
       "\nExamples:\n"
       "  roux self-test\n"
       "  roux self-test recipe.yaml\n"
       "  roux self-test --num-processes 4 --hosts 10.0.0.1,10.0.0.2\n\n"
       "Exit status: 0 all checks passed, 1 a check failed");
-  command->callback([&session, flags] { session.command = [&session, flags] { self_test(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { self_test(session, *flags); }; });
 }
 
 }  // namespace runner::cli

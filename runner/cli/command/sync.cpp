@@ -2,9 +2,6 @@
 
 #include <cerrno>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
@@ -175,30 +172,29 @@ void sync(Session& session, const SyncFlags& flags) {
 
 }  // namespace
 
-void add_sync(CLI::App& app, Session& session) {
+void add_sync(Command app, Session& session) {
   auto flags = std::make_shared<SyncFlags>();
-  CLI::App* command = app.add_subcommand("sync", "Send a run's trackers what they have missed");
-  command->add_option("RUN", flags->run, "Run: id or a prefix of it, name, folder, or `last` (default)");
-  command->add_option("--tracker", flags->tracker, "Sync only the tracker with this name or type")->type_name("NAME");
-  CLI::Option* follow =
-      command->add_flag("--follow", flags->follow, "Continue until the run ends, and retry after failures");
-  command->add_flag("--resync", flags->resync, "Send everything again, for a tool that has lost it")->excludes(follow);
+  Command command = app.add_subcommand("sync", "Send a run's trackers what they have missed");
+  command.add_option("RUN", flags->run, "Run: id or a prefix of it, name, folder, or `last` (default)");
+  command.add_option("--tracker", flags->tracker, "Sync only the tracker with this name or type").type_name("NAME");
+  Option follow = command.add_flag("--follow", flags->follow, "Continue until the run ends, and retry after failures");
+  command.add_flag("--resync", flags->resync, "Send everything again, for a tool that has lost it").excludes(follow);
   command  // the former name
-      ->add_flag_callback("--anew",
-                          [&session, flags] {
-                            flags->resync = true;
-                            core::Diagnostics diagnostics;
-                            diagnostics.notice({}, "--anew is read as --resync");
-                            session.show(diagnostics);
-                          })
-      ->group("")
-      ->excludes(follow);
-  command->footer(
+      .add_flag_callback("--anew",
+                         [&session, flags] {
+                           flags->resync = true;
+                           core::Diagnostics diagnostics;
+                           diagnostics.notice({}, "--anew is read as --resync");
+                           session.show(diagnostics);
+                         })
+      .group("")
+      .excludes(follow);
+  command.footer(
       "\nExamples:\n"
       "  roux sync last\n"
       "  roux sync quickstart --tracker tensorboard --follow\n"
       "  roux sync 3f2a --tracker mlflow --resync");
-  command->callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { sync(session, *flags); }; });
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -109,22 +106,21 @@ void validate(const Arguments& arguments, Session& session) {
 
 }  // namespace
 
-void add_validate(CLI::App& app, Session& session) {
+void add_validate(Command app, Session& session) {
   const auto arguments = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("validate", "Check recipes, and report all errors at once");
+  Command command = app.add_subcommand("validate", "Check recipes, and report all errors at once");
   command
-      ->add_option("RECIPE", arguments->paths,
-                   "Recipes: .yaml, .json or .jsonnet; overrides, as with --set: path=value")
-      ->required();
-  add_override_flags(*command, arguments->flags);
-  add_format(*command, arguments->format, {"text", "json"});
-  command->footer(
+      .add_option("RECIPE", arguments->paths, "Recipes: .yaml, .json or .jsonnet; overrides, as with --set: path=value")
+      .required();
+  add_override_flags(command, arguments->flags);
+  add_format(command, arguments->format, {"text", "json"});
+  command.footer(
       "\nExamples:\n"
       "  roux validate recipes/quickstart.yaml\n"
       "  roux validate recipes/*.yaml --quiet\n"
       "  roux validate recipe.yaml --format json\n"
       "  roux validate recipes/quickstart.yaml --set training.max_steps=10\n");
-  command->callback(
+  command.callback(
       [arguments, &session] { session.command = [arguments, &session] { validate(*arguments, session); }; });
 }
 

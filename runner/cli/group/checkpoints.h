@@ -1,8 +1,5 @@
 #pragma once
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -17,12 +14,12 @@
 namespace runner::cli {
 
 /// A subcommand that reads the checkpoint folder of one run. `format`: text or json.
-void add_folder_command(CLI::App& group, Session& session, const char* name, const char* title,
+void add_folder_command(Command group, Session& session, const char* name, const char* title,
                         void (*action)(const std::string& folder, const std::string& format, Session& session));
 
 /// A subcommand with CHECKPOINT... and --run.
-CLI::App* add_keep_command(CLI::App& group, const char* name, const char* title, review::KeepRequest& request,
-                           const std::string& more_examples = "");
+Command add_keep_command(Command group, const char* name, const char* title, review::KeepRequest& request,
+                         const std::string& more_examples = "");
 
 void print_answer(const core::Result<std::string>& answer, Session& session);
 

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -32,7 +28,7 @@ using RunsAnswer = std::optional<std::string> (*)(const review::RunsContext&, co
 
 /// Makes the subcommand print what `answer` returns for `request`.
 template <typename Request>
-void on_runs_call(CLI::App& command, Session& session, std::shared_ptr<Request> request, RunsAnswer<Request> answer) {
+void on_runs_call(Command command, Session& session, std::shared_ptr<Request> request, RunsAnswer<Request> answer) {
   command.fallthrough();
   command.callback([request, answer, &session] {
     session.command = [request, answer, &session] {
@@ -46,10 +42,10 @@ void on_runs_call(CLI::App& command, Session& session, std::shared_ptr<Request> 
 }
 
 /// --filter, --sort, --columns, --group-by, --format, --limit, for a list of `rows`: "runs" or "trials".
-void add_list_flags(CLI::App& command, Session& session, review::RunsListRequest& request, const std::string& rows);
+void add_list_flags(Command command, Session& session, review::RunsListRequest& request, const std::string& rows);
 /// --branch.
-void add_branch_flag(CLI::App& command, std::string& branch, const char* text);
+void add_branch_flag(Command command, std::string& branch, const char* text);
 /// --metric, --x, --smooth.
-void add_curve_flags(CLI::App& command, review::CurvesRequest& curves);
+void add_curve_flags(Command command, review::CurvesRequest& curves);
 
 }  // namespace runner::cli

@@ -4,7 +4,7 @@
 
 namespace runner::cli {
 
-CLI::Option* add_sweep_name(CLI::App& command, std::string& name) {
+Option add_sweep_name(Command command, std::string& name) {
   return command.add_option(
       "SWEEP", name, "Sweep: name, id or a prefix of it, run_name, folder, postgresql://HOST/DATABASE#NAME, or `last`");
 }

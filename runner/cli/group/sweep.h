@@ -13,7 +13,7 @@
 namespace runner::cli {
 
 /// The argument SWEEP.
-CLI::Option* add_sweep_name(CLI::App& command, std::string& name);
+Option add_sweep_name(Command command, std::string& name);
 
 /// A study and the sweep that it records; nothing when the session has failed.
 std::optional<sweep::OpenSweep> open_sweep(Session& session, const std::string& name);
@@ -26,7 +26,7 @@ using SweepAnswer = std::optional<std::string> (*)(const sweep::OpenSweep&, cons
 
 /// Makes the subcommand print what `answer` returns for the sweep named by `request->sweep`.
 template <typename Request>
-void on_sweep_call(CLI::App& command, Session& session, std::shared_ptr<Request> request, SweepAnswer<Request> answer) {
+void on_sweep_call(Command command, Session& session, std::shared_ptr<Request> request, SweepAnswer<Request> answer) {
   command.fallthrough();
   command.callback([request, answer, &session] {
     session.command = [request, answer, &session] {

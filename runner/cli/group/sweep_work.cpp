@@ -1,9 +1,5 @@
 #include "runner/cli/group/sweep_work.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -128,17 +124,17 @@ void run_worker(Session& session, const sweep::Sweep& sweep, sweep::Study& study
   leave_on_signal_with(session.exit_code);
 }
 
-void add_sweep_worker(CLI::App& sweep, Session& session, const char* name, const char* title, const char* footer) {
+void add_sweep_worker(Command sweep, Session& session, const char* name, const char* title, const char* footer) {
   auto flags = std::make_shared<SweepWorkFlags>();
-  CLI::App* command = sweep.add_subcommand(name, title);
-  add_sweep_name(*command, flags->name);
-  command->add_option("--max-concurrent-trials", flags->concurrent, "Maximum number of trials at once in this process")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--no-wait", flags->no_wait,
-                    "Exit when no trial is left to start, without waiting for those of other workers");
-  command->footer(footer);
-  command->callback([&session, flags] { session.command = [&session, flags] { work(session, *flags); }; });
+  Command command = sweep.add_subcommand(name, title);
+  add_sweep_name(command, flags->name);
+  command.add_option("--max-concurrent-trials", flags->concurrent, "Maximum number of trials at once in this process")
+      .type_name("N")
+      .in_range(1, 1024);
+  command.add_flag("--no-wait", flags->no_wait,
+                   "Exit when no trial is left to start, without waiting for those of other workers");
+  command.footer(footer);
+  command.callback([&session, flags] { session.command = [&session, flags] { work(session, *flags); }; });
 }
 
 }  // namespace runner::cli

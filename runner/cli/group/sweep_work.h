@@ -20,6 +20,6 @@ void begin_sweep(Session& session);
 void run_worker(Session& session, const sweep::Sweep& sweep, sweep::Study& study, const SweepWorkFlags& flags = {});
 
 /// `roux sweep resume` and `roux sweep work`, which are the same.
-void add_sweep_worker(CLI::App& sweep, Session& session, const char* name, const char* title, const char* footer);
+void add_sweep_worker(Command sweep, Session& session, const char* name, const char* title, const char* footer);
 
 }  // namespace runner::cli

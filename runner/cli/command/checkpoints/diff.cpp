@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -46,22 +43,22 @@ void diff(const Request& request, Session& session) {
 
 }  // namespace
 
-void add_checkpoints_diff(CLI::App& group, Session& session) {
+void add_checkpoints_diff(Command group, Session& session) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = group.add_subcommand("diff", "Show which tensors of two checkpoints differ, and by how much");
+  Command command = group.add_subcommand("diff", "Show which tensors of two checkpoints differ, and by how much");
   const char* what = "Checkpoint: folder, RUN:best, RUN:last, RUN:step-000500, or a safetensors file";
-  command->add_option("A", request->a, what)->required();
-  command->add_option("B", request->b, what)->required();
-  command->add_flag("--all", request->all, "Show every row");
-  add_format(*command, request->format, {"text", "json"});
-  command->footer(
+  command.add_option("A", request->a, what).required();
+  command.add_option("B", request->b, what).required();
+  command.add_flag("--all", request->all, "Show every row");
+  add_format(command, request->format, {"text", "json"});
+  command.footer(
       "\nExit status: 0 if all state that affects training is bit-identical, 1 if it differs, 2 if it cannot be "
       "compared.\n"
       "\nExamples:\n"
       "  roux checkpoints diff tiny-gpt:step-000200 tiny-gpt:last\n"
       "  roux checkpoints diff runs/a-1b2c/checkpoints/step-000100 runs/a-3d4e/checkpoints/step-000100 --format "
       "json\n");
-  command->callback([request, &session] { session.command = [request, &session] { diff(*request, session); }; });
+  command.callback([request, &session] { session.command = [request, &session] { diff(*request, session); }; });
 }
 
 }  // namespace runner::cli

@@ -13,7 +13,7 @@ void list(const std::string& folder, const std::string& format, Session& session
 
 }  // namespace
 
-void add_checkpoints_list(CLI::App& group, Session& session) {
+void add_checkpoints_list(Command group, Session& session) {
   add_folder_command(group, session, "list", "List the checkpoints of a run", list);
 }
 

@@ -24,14 +24,14 @@ void remove(const review::KeepRequest& request, Session& session) {
 
 }  // namespace
 
-void add_checkpoints_rm(CLI::App& group, Session& session) {
+void add_checkpoints_rm(Command group, Session& session) {
   const auto request = std::make_shared<review::KeepRequest>();
-  CLI::App* command = add_keep_command(group, "rm", "Remove checkpoints", *request,
-                                       "  roux checkpoints rm 100 200 300 --run runs/tiny-gpt-1a2b --yes\n");
-  add_yes(*command, request->yes);
-  command->add_flag("--force", request->force,
-                    "Remove checkpoints that are pinned, damaged, the only one left, or of a run in use, too");
-  command->callback([request, &session] { session.command = [request, &session] { remove(*request, session); }; });
+  Command command = add_keep_command(group, "rm", "Remove checkpoints", *request,
+                                     "  roux checkpoints rm 100 200 300 --run runs/tiny-gpt-1a2b --yes\n");
+  add_yes(command, request->yes);
+  command.add_flag("--force", request->force,
+                   "Remove checkpoints that are pinned, damaged, the only one left, or of a run in use, too");
+  command.callback([request, &session] { session.command = [request, &session] { remove(*request, session); }; });
 }
 
 }  // namespace runner::cli

@@ -12,7 +12,7 @@ void verify(const std::string& folder, const std::string& format, Session& sessi
 
 }  // namespace
 
-void add_checkpoints_verify(CLI::App& group, Session& session) {
+void add_checkpoints_verify(Command group, Session& session) {
   add_folder_command(group, session, "verify", "Read every byte of the checkpoints and compare it with the manifests",
                      verify);
 }

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <memory>
 
 #include "runner/cli/group/config.h"
@@ -16,12 +13,12 @@ void write_default(Session& session, bool force) {
 
 }  // namespace
 
-void add_config_default(CLI::App& group, Session& session) {
-  CLI::App* command = group.add_subcommand("default", "Write the file with every key commented out");
+void add_config_default(Command group, Session& session) {
+  Command command = group.add_subcommand("default", "Write the file with every key commented out");
   auto force = std::make_shared<bool>(false);
-  command->add_flag("--force", *force, "Replace an existing file");
-  command->footer("\nExample:\n  roux config default --force\n");
-  command->callback([&session, force] { session.command = [&session, force] { write_default(session, *force); }; });
+  command.add_flag("--force", *force, "Replace an existing file");
+  command.footer("\nExample:\n  roux config default --force\n");
+  command.callback([&session, force] { session.command = [&session, force] { write_default(session, *force); }; });
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <memory>
 
@@ -43,17 +40,17 @@ void import(Session& session, const std::string& file, const std::string& output
 
 }  // namespace
 
-void add_config_import(CLI::App& group, Session& session) {
+void add_config_import(Command group, Session& session) {
   struct Files {
     std::string from, to;
   };
   auto files = std::make_shared<Files>();
-  CLI::App* command = group.add_subcommand("import", "Convert a config file of Accelerate to sections of a recipe");
-  command->add_option("FILE", files->from, "File that `accelerate config` wrote")->required();
-  add_output(*command, files->to, "File to write, for recipes to extend; standard output by default");
-  command->footer(
+  Command command = group.add_subcommand("import", "Convert a config file of Accelerate to sections of a recipe");
+  command.add_option("FILE", files->from, "File that `accelerate config` wrote").required();
+  add_output(command, files->to, "File to write, for recipes to extend; standard output by default");
+  command.footer(
       "\nExamples:\n  roux config import ~/.cache/huggingface/accelerate/default_config.yaml -o machines.yaml");
-  command->callback(
+  command.callback(
       [&session, files] { session.command = [&session, files] { import(session, files->from, files->to); }; });
 }
 

@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -68,12 +65,12 @@ void ask_all(Session& session, bool force) {
 
 }  // namespace
 
-void add_config_init(CLI::App& group, Session& session) {
-  CLI::App* command = group.add_subcommand("init", "Write the file from answers to a few questions");
+void add_config_init(Command group, Session& session) {
+  Command command = group.add_subcommand("init", "Write the file from answers to a few questions");
   auto force = std::make_shared<bool>(false);
-  command->add_flag("--force", *force, "Replace an existing file");
-  command->footer("\nExample:\n  roux config init\n");
-  command->callback([&session, force] { session.command = [&session, force] { ask_all(session, *force); }; });
+  command.add_flag("--force", *force, "Replace an existing file");
+  command.footer("\nExample:\n  roux config init\n");
+  command.callback([&session, force] { session.command = [&session, force] { ask_all(session, *force); }; });
 }
 
 }  // namespace runner::cli

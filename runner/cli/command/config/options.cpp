@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 
 #include "runner/cli/group/accelerate_import.h"
@@ -8,10 +5,10 @@
 
 namespace runner::cli {
 
-void add_config_options(CLI::App& group, Session& session) {
-  CLI::App* command = group.add_subcommand("options", "Print how options of Accelerate translate, as Markdown");
-  command->footer("\nExample:\n  roux config options\n");
-  command->callback([&session] { session.command = [] { std::fputs(accelerate_page().c_str(), stdout); }; });
+void add_config_options(Command group, Session& session) {
+  Command command = group.add_subcommand("options", "Print how options of Accelerate translate, as Markdown");
+  command.footer("\nExample:\n  roux config options\n");
+  command.callback([&session] { session.command = [] { std::fputs(accelerate_page().c_str(), stdout); }; });
 }
 
 }  // namespace runner::cli

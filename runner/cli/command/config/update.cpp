@@ -1,6 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <vector>
 
@@ -35,10 +32,10 @@ void update(Session& session) {
 
 }  // namespace
 
-void add_config_update(CLI::App& group, Session& session) {
-  CLI::App* command = group.add_subcommand("update", "Rewrite the file, keeping its values and adding new keys");
-  command->footer("\nExample:\n  roux config update\n");
-  command->callback([&session] { session.command = [&session] { update(session); }; });
+void add_config_update(Command group, Session& session) {
+  Command command = group.add_subcommand("update", "Rewrite the file, keeping its values and adding new keys");
+  command.footer("\nExample:\n  roux config update\n");
+  command.callback([&session] { session.command = [&session] { update(session); }; });
 }
 
 }  // namespace runner::cli

@@ -15,16 +15,16 @@ void logs(const review::RunsLogsRequest& request, Session& session) {
 
 }  // namespace
 
-void add_runs_logs(CLI::App& runs, Session& session) {
+void add_runs_logs(Command runs, Session& session) {
   const auto request = std::make_shared<review::RunsLogsRequest>();
-  CLI::App* command = runs.add_subcommand("logs", "Print the logs of all ranks of a run");
-  command->add_option("RUN", request->run, kRunText);
-  command->add_flag("--in-order", request->in_order, "Merge the logs by time, instead of one rank after the other");
-  command->footer(
+  Command command = runs.add_subcommand("logs", "Print the logs of all ranks of a run");
+  command.add_option("RUN", request->run, kRunText);
+  command.add_flag("--in-order", request->in_order, "Merge the logs by time, instead of one rank after the other");
+  command.footer(
       "\nExamples:\n"
       "  roux runs logs\n"
       "  roux runs logs tiny-gpt --in-order\n");
-  command->callback([request, &session] { session.command = [request, &session] { logs(*request, session); }; });
+  command.callback([request, &session] { session.command = [request, &session] { logs(*request, session); }; });
 }
 
 }  // namespace runner::cli

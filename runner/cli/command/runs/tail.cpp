@@ -28,25 +28,25 @@ void tail(const review::RunsTailRequest& request, Session& session) {
 
 }  // namespace
 
-void add_runs_tail(CLI::App& runs, Session& session) {
+void add_runs_tail(Command runs, Session& session) {
   const auto request = std::make_shared<review::RunsTailRequest>();
-  CLI::App* command = runs.add_subcommand("tail", "Follow what a run logs, until it ends");
-  command->add_option("RUN", request->run, kRunText);
-  command->add_option("--lines", request->lines, "Number of existing lines to show first")
-      ->type_name("N")
-      ->check(CLI::Range(0, 100'000));
-  command->add_option("--metric", request->metrics, "Metric to show; `*` matches any text; repeatable")
-      ->type_name("NAME")
-      ->allow_extra_args(false);
-  command->add_option("--rank", request->rank, "Show the log of this rank instead")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000));
-  command->footer(
+  Command command = runs.add_subcommand("tail", "Follow what a run logs, until it ends");
+  command.add_option("RUN", request->run, kRunText);
+  command.add_option("--lines", request->lines, "Number of existing lines to show first")
+      .type_name("N")
+      .in_range(0, 100'000);
+  command.add_option("--metric", request->metrics, "Metric to show; `*` matches any text; repeatable")
+      .type_name("NAME")
+      .allow_extra_args(false);
+  command.add_option("--rank", request->rank, "Show the log of this rank instead")
+      .type_name("N")
+      .in_range(0, 1'000'000);
+  command.footer(
       "\nExamples:\n"
       "  roux runs tail\n"
       "  roux runs tail tiny-gpt --metric 'val/*'\n"
       "  roux runs tail last --rank 0\n");
-  command->callback([request, &session] { session.command = [request, &session] { tail(*request, session); }; });
+  command.callback([request, &session] { session.command = [request, &session] { tail(*request, session); }; });
 }
 
 }  // namespace runner::cli

@@ -1,7 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -194,24 +190,23 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
 
 }  // namespace
 
-void add_sweep_best(CLI::App& sweep, Session& session) {
+void add_sweep_best(Command sweep, Session& session) {
   const auto name = std::make_shared<std::string>("last");
   const auto flags = std::make_shared<BestFlags>();
-  CLI::App* command = sweep.add_subcommand("best", "Show the best variant, or the Pareto front of several objectives");
-  add_sweep_name(*command, *name);
-  CLI::Option* recipe =
-      command->add_option("--recipe", flags->file, "Write a recipe that reproduces it bit-identically")
-          ->type_name("FILE");
-  command->add_option("--trial", flags->trial, "Use this trial instead of the best")
-      ->type_name("N")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  add_format(*command, flags->format, {"text", "json"})->excludes(recipe);
-  command->footer(
+  Command command = sweep.add_subcommand("best", "Show the best variant, or the Pareto front of several objectives");
+  add_sweep_name(command, *name);
+  Option recipe = command.add_option("--recipe", flags->file, "Write a recipe that reproduces it bit-identically")
+                      .type_name("FILE");
+  command.add_option("--trial", flags->trial, "Use this trial instead of the best")
+      .type_name("N")
+      .in_range(std::int64_t{0}, std::int64_t{1'000'000'000});
+  add_format(command, flags->format, {"text", "json"}).excludes(recipe);
+  command.footer(
       "\nExamples:\n"
       "  roux sweep best\n"
       "  roux sweep best --format json\n"
       "  roux sweep best tiny-gpt --recipe best.yaml && roux run best.yaml\n");
-  command->callback(
+  command.callback(
       [&session, name, flags] { session.command = [&session, name, flags] { best(session, *name, *flags); }; });
 }
 

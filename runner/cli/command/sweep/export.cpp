@@ -128,20 +128,20 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepExpor
 
 }  // namespace
 
-void add_sweep_export(CLI::App& sweep, Session& session) {
+void add_sweep_export(Command sweep, Session& session) {
   const auto request = std::make_shared<SweepExportRequest>();
-  CLI::App* command = sweep.add_subcommand("export", "Export the trials with their values");
-  add_sweep_name(*command, request->sweep);
-  add_format(*command, request->format, {"csv", "json"});
-  command->add_option("--optuna", request->optuna, "Write a SQLite storage for Optuna instead")->type_name("FILE");
-  command->footer(
+  Command command = sweep.add_subcommand("export", "Export the trials with their values");
+  add_sweep_name(command, request->sweep);
+  add_format(command, request->format, {"csv", "json"});
+  command.add_option("--optuna", request->optuna, "Write a SQLite storage for Optuna instead").type_name("FILE");
+  command.footer(
       "\nExamples:\n"
       "  roux sweep export > trials.csv\n"
       "  roux sweep export tiny-gpt --format json > trials.json   # with the curves\n"
       "  roux sweep export tiny-gpt --optuna study.db\n"
       "  python -c 'import optuna; print(optuna.load_study(study_name=None, "
       "storage=\"sqlite:///study.db\").best_trial)'\n");
-  on_sweep_call<SweepExportRequest>(*command, session, request, answer);
+  on_sweep_call<SweepExportRequest>(command, session, request, answer);
 }
 
 }  // namespace runner::cli

@@ -103,32 +103,32 @@ void import_study(Session& session, const SweepImportFlags& flags) {
 
 }  // namespace
 
-void add_sweep_import(CLI::App& sweep, Session& session) {
+void add_sweep_import(Command sweep, Session& session) {
   const auto flags = std::make_shared<SweepImportFlags>();
-  CLI::App* command = sweep.add_subcommand("import", "Import the trials of an Optuna study into a new sweep");
-  command->add_option("RECIPE", flags->run.recipe.path,
-                      "Recipe of the new sweep; without one, parameters become vars.NAME and cannot be trained");
-  add_override_flags(*command, flags->run.recipe);
-  command->add_option("--optuna", flags->optuna, "SQLite storage to read")->required()->type_name("FILE");
-  command->add_option("--study", flags->study, "Name of the study, if there are several")->type_name("NAME");
+  Command command = sweep.add_subcommand("import", "Import the trials of an Optuna study into a new sweep");
+  command.add_option("RECIPE", flags->run.recipe.path,
+                     "Recipe of the new sweep; without one, parameters become vars.NAME and cannot be trained");
+  add_override_flags(command, flags->run.recipe);
+  command.add_option("--optuna", flags->optuna, "SQLite storage to read").required().type_name("FILE");
+  command.add_option("--study", flags->study, "Name of the study, if there are several").type_name("NAME");
   command
-      ->add_option_function<std::vector<std::string>>(
+      .add_list_function(
           "--map",
           [flags](const std::vector<std::string>& pairs) {
             for (const std::string& pair : pairs)
               flags->paths[pair.substr(0, pair.find('='))] = pair.substr(pair.find('=') + 1);
           },
           "Map the name of a parameter to its path in the recipe; repeatable")
-      ->type_name("NAME=PATH")
-      ->allow_extra_args(false)
-      ->check([](const std::string& pair) {
+      .type_name("NAME=PATH")
+      .allow_extra_args(false)
+      .check([](const std::string& pair) {
         return pair.find('=') == std::string::npos ? "must be NAME=PATH, got \"" + pair + "\"" : std::string();
       });
-  command->footer(
+  command.footer(
       "\nExamples:\n"
       "  roux sweep import --optuna study.db\n"
       "  roux sweep import recipe.yaml --optuna study.db --study tuning --map lr=optimizer.lr\n");
-  command->callback([&session, flags] { session.command = [&session, flags] { import_study(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { import_study(session, *flags); }; });
 }
 
 }  // namespace runner::cli

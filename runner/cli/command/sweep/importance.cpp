@@ -73,22 +73,21 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
 
 }  // namespace
 
-void add_sweep_importance(CLI::App& sweep, Session& session) {
+void add_sweep_importance(Command sweep, Session& session) {
   const auto request = std::make_shared<SweepImportanceRequest>();
-  CLI::App* command =
-      sweep.add_subcommand("importance", "Show how much of the metric each parameter explains by itself");
-  add_sweep_name(*command, request->sweep);
-  command->add_option("--seed", request->seed, "Seed of the random forest")->type_name("N");
-  add_format(*command, request->format, {"text", "json"});
-  review::add_picture_flags(*command, request->picture);
-  command->footer(
+  Command command = sweep.add_subcommand("importance", "Show how much of the metric each parameter explains by itself");
+  add_sweep_name(command, request->sweep);
+  command.add_option("--seed", request->seed, "Seed of the random forest").type_name("N");
+  add_format(command, request->format, {"text", "json"});
+  add_picture_flags(command, request->picture);
+  command.footer(
       "\nExamples:\n"
       "  roux sweep importance\n"
       "  roux sweep importance tiny-gpt --format json\n"
       "  roux sweep importance --svg importance.svg\n\n"
       "Uses fANOVA, like Optuna: random forests learn the metric and are averaged over all parameters but one.\n"
       "A parameter that matters only together with another has a small importance.\n");
-  on_sweep_call<SweepImportanceRequest>(*command, session, request, answer);
+  on_sweep_call<SweepImportanceRequest>(command, session, request, answer);
 }
 
 }  // namespace runner::cli

@@ -3,13 +3,13 @@
 
 namespace runner::cli {
 
-void add_sweep_list(CLI::App& sweep, Session& session) {
+void add_sweep_list(Command sweep, Session& session) {
   const auto request = std::make_shared<review::SweepListRequest>();
-  CLI::App* command = sweep.add_subcommand("list", "List sweeps, newest first");
-  read_table_as_text(add_format(*command, request->format, {"text", "json"}), session);
-  command->add_flag("--trash", request->trash, "List the sweeps in the trash");
-  command->footer("\nExamples:\n  roux sweep list\n  roux sweep list --format json\n");
-  on_runs_call<review::SweepListRequest>(*command, session, request, review::sweep_list);
+  Command command = sweep.add_subcommand("list", "List sweeps, newest first");
+  read_table_as_text(add_format(command, request->format, {"text", "json"}), session);
+  command.add_flag("--trash", request->trash, "List the sweeps in the trash");
+  command.footer("\nExamples:\n  roux sweep list\n  roux sweep list --format json\n");
+  on_runs_call<review::SweepListRequest>(command, session, request, review::sweep_list);
 }
 
 }  // namespace runner::cli

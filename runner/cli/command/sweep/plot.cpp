@@ -98,25 +98,25 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepPlotR
 
 }  // namespace
 
-void add_sweep_plot(CLI::App& sweep, Session& session) {
+void add_sweep_plot(Command sweep, Session& session) {
   const auto request = std::make_shared<SweepPlotRequest>();
-  CLI::App* command = sweep.add_subcommand("plot", "Plot a sweep, in the terminal or to a file");
+  Command command = sweep.add_subcommand("plot", "Plot a sweep, in the terminal or to a file");
   std::vector<std::string> kinds;
   for (const Kind& kind : kKinds) kinds.emplace_back(kind.name);
-  accept_only(command->add_option("KIND", request->kind, "Kind of plot: " + core::joined(kinds))->required(), kinds);
-  add_sweep_name(*command, request->sweep);
-  command->add_option("--parameters", request->parameters, "Parameters that parallel, slice, contour and rank show")
-      ->type_name("PATH")
-      ->delimiter(',')
-      ->allow_extra_args(false);
-  command->add_flag("--log-y", request->log_y, "Use a logarithmic axis for the metric");
-  review::add_picture_flags(*command, request->picture);
-  command->footer(
+  accept_only(command.add_option("KIND", request->kind, "Kind of plot: " + core::joined(kinds)).required(), kinds);
+  add_sweep_name(command, request->sweep);
+  command.add_option("--parameters", request->parameters, "Parameters that parallel, slice, contour and rank show")
+      .type_name("PATH")
+      .delimiter(',')
+      .allow_extra_args(false);
+  command.add_flag("--log-y", request->log_y, "Use a logarithmic axis for the metric");
+  add_picture_flags(command, request->picture);
+  command.footer(
       "\nExamples:\n"
       "  roux sweep plot history\n"
       "  roux sweep plot contour tiny-gpt --parameters optimizer.lr,model.n_layer\n"
       "  roux sweep plot intermediate --log-y --svg curves.svg --png curves.png\n");
-  on_sweep_call<SweepPlotRequest>(*command, session, request, answer);
+  on_sweep_call<SweepPlotRequest>(command, session, request, answer);
 }
 
 }  // namespace runner::cli

@@ -1,7 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -53,17 +49,16 @@ void replay(Session& session, const std::string& name, const std::optional<std::
 
 }  // namespace
 
-void add_sweep_replay(CLI::App& sweep, Session& session) {
+void add_sweep_replay(Command sweep, Session& session) {
   const auto name = std::make_shared<std::string>("last");
   const auto trial = std::make_shared<std::optional<std::int64_t>>();
-  CLI::App* command =
-      sweep.add_subcommand("replay", "Train a trial and its lineage again, and compare the checkpoints");
-  add_sweep_name(*command, *name);
-  command->add_option("--trial", *trial, "Number of the trial; the best by default")
-      ->type_name("N")
-      ->check(CLI::Range(0, 1'000'000'000));
-  command->footer("\nExample:\n  roux sweep replay tiny-gpt --trial 3\n");
-  command->callback(
+  Command command = sweep.add_subcommand("replay", "Train a trial and its lineage again, and compare the checkpoints");
+  add_sweep_name(command, *name);
+  command.add_option("--trial", *trial, "Number of the trial; the best by default")
+      .type_name("N")
+      .in_range(0, 1'000'000'000);
+  command.footer("\nExample:\n  roux sweep replay tiny-gpt --trial 3\n");
+  command.callback(
       [&session, name, trial] { session.command = [&session, name, trial] { replay(session, *name, *trial); }; });
 }
 

@@ -83,13 +83,13 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepRepor
 
 }  // namespace
 
-void add_sweep_report(CLI::App& sweep, Session& session) {
+void add_sweep_report(Command sweep, Session& session) {
   const auto request = std::make_shared<SweepReportRequest>();
-  CLI::App* command = sweep.add_subcommand("report", "Write a report about a sweep: plots, trials, the recipe");
-  add_sweep_name(*command, request->sweep);
-  add_output(*command, request->output, "File to write: Markdown if it ends with .md, otherwise HTML");
-  command->footer("\nExamples:\n  roux sweep report\n  roux sweep report tiny-gpt --output tuning.md\n");
-  on_sweep_call<SweepReportRequest>(*command, session, request, answer);
+  Command command = sweep.add_subcommand("report", "Write a report about a sweep: plots, trials, the recipe");
+  add_sweep_name(command, request->sweep);
+  add_output(command, request->output, "File to write: Markdown if it ends with .md, otherwise HTML");
+  command.footer("\nExamples:\n  roux sweep report\n  roux sweep report tiny-gpt --output tuning.md\n");
+  on_sweep_call<SweepReportRequest>(command, session, request, answer);
 }
 
 }  // namespace runner::cli

@@ -1,7 +1,3 @@
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-#include <CLI/Validators.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -109,32 +105,32 @@ void run(Session& session, const SweepRunFlags& flags) {
 
 }  // namespace
 
-void add_sweep_run(CLI::App& sweep, Session& session) {
+void add_sweep_run(Command sweep, Session& session) {
   auto flags = std::make_shared<SweepRunFlags>();
-  CLI::App* command = sweep.add_subcommand("run", "Train variants of a recipe; resumes a sweep that was stopped");
-  add_recipe(*command, flags->sweep.recipe);
-  add_override_flags(*command, flags->sweep.recipe);
+  Command command = sweep.add_subcommand("run", "Train variants of a recipe; resumes a sweep that was stopped");
+  add_recipe(command, flags->sweep.recipe);
+  add_override_flags(command, flags->sweep.recipe);
   command
-      ->add_option("VARIED", flags->sweep.varied,
-                   "Keys to vary in addition to the recipe's sweep: optimizer.lr=1e-4,3e-4")
-      ->type_name("PATH=VALUES");
-  command->add_option("--n-trials", flags->sweep.n_trials, "Number of variants")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1'000'000'000));
-  command->add_option("--max-concurrent-trials", flags->sweep.max_concurrent_trials, "Maximum number of trials at once")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--sampler", flags->sweep.sampler, "Sampler of the variants; see `roux list sampler`")
-      ->type_name("NAME");
-  command->add_flag("--new", flags->start_new, "Start a new sweep, even if the last one can be resumed");
-  command->add_flag("--dry-run", flags->dry_run, "Check the variants without training them");
-  command->footer(
+      .add_option("VARIED", flags->sweep.varied,
+                  "Keys to vary in addition to the recipe's sweep: optimizer.lr=1e-4,3e-4")
+      .type_name("PATH=VALUES");
+  command.add_option("--n-trials", flags->sweep.n_trials, "Number of variants")
+      .type_name("N")
+      .in_range(1, 1'000'000'000);
+  command.add_option("--max-concurrent-trials", flags->sweep.max_concurrent_trials, "Maximum number of trials at once")
+      .type_name("N")
+      .in_range(1, 1024);
+  command.add_option("--sampler", flags->sweep.sampler, "Sampler of the variants; see `roux list sampler`")
+      .type_name("NAME");
+  command.add_flag("--new", flags->start_new, "Start a new sweep, even if the last one can be resumed");
+  command.add_flag("--dry-run", flags->dry_run, "Check the variants without training them");
+  command.footer(
       "\nExamples:\n"
       "  roux sweep run recipe.yaml\n"
       "  roux sweep run recipe.yaml optimizer.lr=1e-4,3e-4,1e-3 model.n_layer=2..6\n"
       "  roux sweep run recipe.yaml optimizer.lr=1e-5..1e-2:log --n-trials 30 --max-concurrent-trials 2\n\n"
       "Exit status: 0 done, 1 stopped by a failure or all trials failed, 2 wrong recipe, 75 stopped and resumable");
-  command->callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
+  command.callback([&session, flags] { session.command = [&session, flags] { run(session, *flags); }; });
 }
 
 }  // namespace runner::cli

@@ -116,22 +116,22 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepShowR
 
 }  // namespace
 
-void add_sweep_show(CLI::App& sweep, Session& session) {
+void add_sweep_show(Command sweep, Session& session) {
   const auto request = std::make_shared<SweepShowRequest>();
-  CLI::App* command = sweep.add_subcommand("show", "Show a sweep: progress, best variant, trials");
-  add_sweep_name(*command, request->sweep);
-  command->add_option("TRIAL", request->trial, "Number of a trial to show in detail")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000'000}));
-  add_list_flags(*command, session, request->list, "trials");
-  command->add_flag("--watch", request->watch, "Keep updating until the sweep is over");
-  command->footer(
+  Command command = sweep.add_subcommand("show", "Show a sweep: progress, best variant, trials");
+  add_sweep_name(command, request->sweep);
+  command.add_option("TRIAL", request->trial, "Number of a trial to show in detail")
+      .in_range(std::int64_t{0}, std::int64_t{1'000'000'000});
+  add_list_flags(command, session, request->list, "trials");
+  command.add_flag("--watch", request->watch, "Keep updating until the sweep is over");
+  command.footer(
       "\nExamples:\n"
       "  roux sweep show\n"
       "  roux sweep show tiny-gpt --filter 'state == complete and optimizer.lr > 1e-3' --sort val/loss --limit 5\n"
       "  roux sweep show last --columns trial,val/loss,duration --format csv\n"
       "  roux sweep show last 3\n"
       "  roux sweep show last --watch\n");
-  on_sweep_call<SweepShowRequest>(*command, session, request, answer);
+  on_sweep_call<SweepShowRequest>(command, session, request, answer);
 }
 
 }  // namespace runner::cli

@@ -1,4 +1,4 @@
-#include "runner/cli/help.h"
+#include "runner/cli/parser/help.h"
 
 #include <utility>
 #include <vector>
