@@ -1,5 +1,7 @@
 #include "runner/store/feed.h"
 
+#include <sqlite3.h>
+
 #include <algorithm>
 #include <functional>
 #include <limits>
@@ -18,6 +20,8 @@ constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
 Database open_for_reading(const std::string& run_dir) {
   Database database(run_db_path(run_dir), Database::Mode::kRead);
+  // A short run writes the file at its end: between its creation and its first transaction there is nothing in it.
+  if (is_empty(database)) throw SqliteError(database.path(), SQLITE_BUSY, "a run is still creating it");
   check_format(database, kRunFormat).value();
   return database;
 }

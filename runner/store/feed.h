@@ -72,8 +72,8 @@ struct FeedBatch {
 };
 
 /// Reads a run in the order it was written, also while it is written: the source of trackers. A point logged again at
-/// the same step is repeated. Used by one thread. Errors: SqliteError; is_transient() when the file is locked or does
-/// not exist yet.
+/// the same step is repeated. Used by one thread. Errors: SqliteError; is_transient() when the file is locked or still
+/// empty.
 class Feed {
  public:
   explicit Feed(const std::string& run_dir);

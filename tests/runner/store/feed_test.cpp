@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/store/database/schema.h"
 #include "tests/runner/store/fixture.h"
 
 namespace {
@@ -64,6 +65,17 @@ TEST_CASE("a feed gives what was written, in order and once", "[store][feed]") {
 
   Cursor again;
   CHECK(read_on(feed, again, 2) == Pieces{"loss@1=5 loss@2=4 text", "val/loss@2=6 accuracy@3=1"});
+}
+
+TEST_CASE("a database that a run is still creating is worth another try", "[store][feed]") {
+  const OutputDir output;
+  { const Database empty(run_db_path(output.path), Database::Mode::kCreate); }
+  try {
+    const Feed feed(output.path);
+    FAIL("an empty file has no feed");
+  } catch (const SqliteError& error) {
+    CHECK(error.is_transient());
+  }
 }
 
 TEST_CASE("NaN and infinity are delivered as logged", "[store][feed]") {
