@@ -37,6 +37,7 @@ void evaluate(Session& session, const EvalFlags& flags,
   if (engine == nullptr) return;
   engine::EvalRequest request = flags.request;
   request.json = flags.format == "json";
+  request.gpu_names = device->gpu_names;
   core::Diagnostics diagnostics;
   session.exit_code = (engine->*work)(*recipe, request, diagnostics);
   session.show(diagnostics);

@@ -65,7 +65,10 @@ LocalDevice described(const std::string& device, int processes, Gpus& gpus) {
   LocalDevice here{device};
   if (device == kCpu || !gpus.list()) return here;
   const std::vector<cuda::Gpu>& all = gpus.list().value();
-  for (const cuda::Gpu& gpu : all) here.gpu_addresses.push_back(gpu.pci_address);
+  for (const cuda::Gpu& gpu : all) {
+    here.gpu_addresses.push_back(gpu.pci_address);
+    here.gpu_names.push_back(gpu.name);
+  }
   const std::size_t begin = index_of(device).value_or(0);
   const std::size_t end = std::min(all.size(), begin + static_cast<std::size_t>(std::max(1, processes)));
   for (std::size_t i = begin; i < end; ++i) {

@@ -32,6 +32,7 @@ struct LocalDevice {
   std::string name;                             ///< as choose_device() says it
   std::int64_t gpu_memory_bytes = 0;            ///< of the smallest GPU that this machine's processes use; 0 on the CPU
   std::vector<std::string> gpu_addresses = {};  ///< on the PCI bus, of all GPUs that this process sees; none on the CPU
+  std::vector<std::string> gpu_names = {};      ///< `NVIDIA H100 80GB HBM3`, of the same
 };
 
 /// The same for this process, with its diagnostics shown; nothing when there is an error. Hides the GPUs that are not

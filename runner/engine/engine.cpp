@@ -45,7 +45,7 @@ class LibTorchEngine final : public Engine {
     return guarded([&] { return make_plan(recipe, request, diagnostics); });
   }
   int train(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return train::train(recipe, request, peak_flops(recipe), diagnostics); });
+    return guarded([&] { return train::train(recipe, request, cpu_peak(recipe), diagnostics); });
   }
   void warm_up() override { guarded(engine::warm_up); }
   std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
@@ -53,10 +53,10 @@ class LibTorchEngine final : public Engine {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
   int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return evaluate_checkpoint(recipe, request, peak_flops(recipe), diagnostics); });
+    return guarded([&] { return evaluate_checkpoint(recipe, request, peak_flops(recipe, request), diagnostics); });
   }
   int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return predict_checkpoint(recipe, request, peak_flops(recipe), diagnostics); });
+    return guarded([&] { return predict_checkpoint(recipe, request, peak_flops(recipe, request), diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
@@ -81,9 +81,13 @@ class LibTorchEngine final : public Engine {
   Versions versions() const override { return {TORCH_VERSION, components::cpu_capability(), at::get_num_threads()}; }
 
  private:
-  /// FLOP/s of this machine for the recipe's precision; 0 when not measured, as on GPUs.
-  static double peak_flops(const resolve::Recipe& recipe) {
-    if (!train::device_of(recipe).is_cpu()) return 0.0;
+  static double peak_flops(const resolve::Recipe& recipe, const EvalRequest& request) {
+    const c10::Device device = train::device_of(recipe);
+    return device.is_cpu() ? cpu_peak(recipe) : train::peak_of_gpu(recipe, device, request.gpu_names);
+  }
+
+  /// FLOP/s of this machine for the recipe's precision; 0 when not measured.
+  static double cpu_peak(const resolve::Recipe& recipe) {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
     switch (recipe.precision.mode) {

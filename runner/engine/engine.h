@@ -81,7 +81,8 @@ struct EvalRequest {
   std::string data = "val";
   std::string output;  ///< predict: JSONL file; "" is standard output
   bool json = false;
-  std::string profile;  ///< folder for a profile of some batches; "" for none
+  std::string profile;                      ///< folder for a profile of some batches; "" for none
+  std::vector<std::string> gpu_names = {};  ///< of the GPUs that this process sees, as core::gpu_peak() knows them
 };
 
 struct Versions {

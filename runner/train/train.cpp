@@ -310,7 +310,7 @@ class Training {
     return true;
   }
 
-  int run(double peak_flops) {
+  int run(double cpu_peak_flops) {
     record_start();
     LoopRequest loop;
     loop.smoke = request_.smoke;
@@ -319,7 +319,8 @@ class Training {
     loop.checkpoint = start_.checkpoint;
     loop.prefetched = std::move(prefetched_);
     loop.verify_seconds = verify_seconds_;
-    loop.peak_flops = experiment_->device.is_cpu() ? peak_flops : 0.0;  // measured on the CPU
+    const c10::Device device = experiment_->device;
+    loop.peak_flops = device.is_cpu() ? cpu_peak_flops : peak_of_gpu(recipe_, device, request_.gpu_names);
     loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
     loop.signal = request_.signal;
     loop.light = request_.light != nullptr;
@@ -424,11 +425,11 @@ void configure_torch(const resolve::Recipe& recipe) {
   at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 
-int train(const resolve::Recipe& recipe, const TrainRequest& request, double peak_flops,
+int train(const resolve::Recipe& recipe, const TrainRequest& request, double cpu_peak_flops,
           core::Diagnostics& diagnostics) {
   Training training(recipe, request, diagnostics);
   if (!training.look_ahead() || !training.build() || !training.open()) return core::kExitUsage;
-  return training.run(peak_flops);
+  return training.run(cpu_peak_flops);
 }
 
 }  // namespace runner::train

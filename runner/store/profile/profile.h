@@ -57,7 +57,7 @@ struct Profile {
   bool with_shapes = false, with_memory = false, with_flops = false;
   bool with_cuda = false;  ///< events of the GPU were recorded; steps' peaks and `memory` are the GPU's
   double model_flops = 0;  ///< of the recorded steps: matrix products of the model's blocks, forward and backward
-  double peak_flops = 0;   ///< per second, as `roux env --measure` found; 0: never measured
+  double peak_flops = 0;   ///< per second, as `roux env --measure` found, or by a GPU's data sheet; 0: not known
   std::string peak_of;     ///< the number format of that peak: `float32`
   std::vector<ProfileRow> rows;
   std::vector<ProfileBlock> blocks;  ///< in the model's order; empty unless recorded

@@ -206,11 +206,13 @@ std::string roofline_text(const Profile& profile) {
               ", " + share_text(us, profile.total_us()) + " of the time\n";
     }
   }
-  if (text.empty() || profile.with_cuda) return text;  // `roux env --measure` knows the peak of the CPU
+  if (text.empty()) return text;
   if (profile.peak_flops > 0) {
     return text + "peak: " + core::format_count(profile.peak_flops) + "FLOP/s in " + profile.peak_of +
-           " matrix products, measured by `roux env --measure`\n";
+           " matrix products, " + (profile.with_cuda ? "by the GPU's data sheet" : "measured by `roux env --measure`") +
+           "\n";
   }
+  if (profile.with_cuda) return text;
   return text + "peak: not measured on this machine; run `roux env --measure`\n";
 }
 

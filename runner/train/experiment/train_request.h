@@ -24,6 +24,7 @@ struct TrainRequest {
   std::string auto_device = "cpu";         ///< what `device: auto` of a new run is here
   std::int64_t gpu_memory_bytes = 0;       ///< of the smallest GPU that this machine's ranks use; 0: unknown, or none
   std::vector<std::string> gpu_addresses;  ///< PCI addresses of the GPUs that this process sees, in CUDA's order
+  std::vector<std::string> gpu_names;      ///< of the same, as core::gpu_peak() knows them
   bool smoke = false;                      ///< --smoke: two steps, one evaluation, one save
   std::optional<std::string> resume_run;   ///< `roux resume RUN`: its run folder
   std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given

@@ -2,9 +2,12 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "components/tensor/device.h"
+#include "runner/core/platform/gpu_peak.h"
 
 namespace runner::train {
 namespace {
@@ -15,11 +18,14 @@ void set_cuda_environment(const resolve::Recipe& recipe) {
   if (recipe.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", kKeep);
 }
 
+bool uses_tf32(const resolve::Recipe& recipe) {
+  return recipe.precision.matmul_precision != sections::precision::MatmulPrecision::kHighest;
+}
+
 // LibTorch leaves TF32 on for convolutions, whatever is said of matrix products.
 void set_cuda_kernels(const resolve::Recipe& recipe) {
   at::Context& torch = at::globalContext();
-  const bool tf32 = recipe.precision.matmul_precision != sections::precision::MatmulPrecision::kHighest;
-  torch.setAllowTF32CuDNN(tf32);
+  torch.setAllowTF32CuDNN(uses_tf32(recipe));
   torch.setDeterministicCuDNN(recipe.deterministic);
 }
 
@@ -35,6 +41,27 @@ void prepare_device(const resolve::Recipe& recipe, int local_rank) {
   if (device.is_cuda()) set_cuda_environment(recipe);
   components::use_device(device);
   if (device.is_cuda()) set_cuda_kernels(recipe);
+}
+
+const char* product_format(const resolve::Recipe& recipe, c10::Device device) {
+  switch (recipe.precision.mode) {
+    case sections::precision::Mode::k32True: return !device.is_cpu() && uses_tf32(recipe) ? "TF32" : "float32";
+    case sections::precision::Mode::k16Mixed: return "float16";
+    case sections::precision::Mode::kBf16Mixed:
+    case sections::precision::Mode::kBf16True: return "bfloat16";
+  }
+  return "float32";
+}
+
+double peak_of_gpu(const resolve::Recipe& recipe, c10::Device device, const std::vector<std::string>& names) {
+  const auto index = static_cast<std::size_t>(std::max<int>(0, device.index()));
+  if (index >= names.size()) return 0.0;
+  const core::GpuPeak peak = core::gpu_peak(names[index]);
+  const std::string_view format = product_format(recipe, device);
+  return format == "TF32"       ? peak.tf32
+         : format == "float16"  ? peak.float16
+         : format == "bfloat16" ? peak.bfloat16
+                                : peak.float32;
 }
 
 }  // namespace runner::train

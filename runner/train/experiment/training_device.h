@@ -2,6 +2,9 @@
 
 #include <c10/core/Device.h>
 
+#include <string>
+#include <vector>
+
 #include "runner/resolve/load.h"
 
 namespace runner::train {
@@ -13,5 +16,12 @@ c10::Device device_of(const resolve::Recipe& recipe, int local_rank = 0);
 /// What LibTorch decides once for a process: makes the recipe's device the current one, and sets what its kernels may
 /// do. RunError when this process does not have that device.
 void prepare_device(const resolve::Recipe& recipe, int local_rank = 0);
+
+/// The number format that matrix products are computed in: `float32`, `TF32`, `float16`, `bfloat16`.
+const char* product_format(const resolve::Recipe& recipe, c10::Device device);
+
+/// Peak of a GPU's matrix products in that format, in FLOP/s; 0 when it is not known. `names`: of the GPUs that this
+/// process sees, in CUDA's order.
+double peak_of_gpu(const resolve::Recipe& recipe, c10::Device device, const std::vector<std::string>& names);
 
 }  // namespace runner::train

@@ -24,6 +24,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/profile/profile.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/key_averages.h"
 #include "runner/train/observe/profile_schedule.h"
 
@@ -288,9 +289,7 @@ class Profiler::Recorder {
     const std::int64_t samples = std::max<std::int64_t>(0, progress.samples - window_.samples_before) / ranks;
     profile.model_flops = options_.flops_per_sample * static_cast<double>(samples);
     profile.peak_flops = options_.peak_flops;
-    // Of the format that matrix products are computed in.
-    const bool is_float32 = experiment_.recipe.precision.mode == sections::precision::Mode::k32True;
-    if (options_.peak_flops > 0) profile.peak_of = is_float32 ? "float32" : "bfloat16";
+    if (options_.peak_flops > 0) profile.peak_of = product_format(experiment_.recipe, experiment_.device);
     profile.rows = std::move(averages.rows);
     profile.steps = std::move(averages.steps);
     profile.memory = std::move(averages.memory);

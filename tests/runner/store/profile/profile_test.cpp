@@ -103,6 +103,11 @@ TEST_CASE("a profile of a GPU shows the time of kernels", "[store][profile]") {
   // 1 MFLOP in the 600 us of its kernels.
   CHECK(whole.find("aten::mm: 1.67 GFLOP/s") != std::string::npos);
   CHECK(whole.find("roux env --measure") == std::string::npos);
+
+  profile.peak_flops = 4e9;
+  profile.peak_of = "bfloat16";
+  CHECK(profile_text(profile, {}).find("peak: 4.00 GFLOP/s in bfloat16 matrix products, by the GPU's data sheet") !=
+        std::string::npos);
 }
 
 TEST_CASE("a profile's rows are grouped, sorted and cut as asked", "[store][profile]") {
