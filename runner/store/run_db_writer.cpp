@@ -43,6 +43,12 @@ core::RunError overwritten(const std::string& path) {
                         std::string("its metrics are lost;") + kFromCheckpoint);
 }
 
+/// 0 when there is no such file.
+ino_t inode_of(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
 }  // namespace
 
 RunDbWriter::RunDbWriter(Start start, Lease& lease, const core::Clock& clock)
@@ -278,8 +284,8 @@ void RunDbWriter::check_record() {
   const int error = stat(path.c_str(), &there) == 0 ? 0 : errno;
   if (error != 0 && error != ENOENT && error != ENOTDIR) return;  // a disk that does not respond proves nothing
   if (error != 0 || database_->has_moved()) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(start_.run_dir, ignored)) {
+    // Whoever writes a file into a folder that is gone may make the folder again.
+    if (inode_of(start_.run_dir) != folder_) {
       throw core::RunError("the run's folder " + start_.run_dir + " was moved or removed during the run",
                            "where it was moved, `roux resume PATH` continues from its last checkpoint");
     }
@@ -330,6 +336,7 @@ bool RunDbWriter::commit_with_retry(Batch& batch) {
       if (is_new) {
         database_.emplace(opened_ ? start_.reopen_database() : start_.open_database());
         database_->cache_statements();
+        if (!opened_) folder_ = inode_of(start_.run_dir);
       }
       opened_ = true;
       const bool writes = !batch.empty() || batch.flush_ticket > 0;

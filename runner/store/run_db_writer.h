@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -153,6 +155,7 @@ class RunDbWriter {
   std::int64_t row_ = 0;
   std::int64_t heartbeat_ns_ = 0;
   std::int64_t record_bytes_ = 0;  // of run.db when it was last looked at: it never becomes shorter
+  ino_t folder_ = 0;               // inode of the run's folder
   bool opened_ = false, folder_durable_ = false;
   std::thread thread_;
   const std::int64_t begun_ns_;

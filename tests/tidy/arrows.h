@@ -62,7 +62,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/review/compare", {"runner/review"}},
       {"runner/review/sweep", {"runner/review"}},
       {"runner/cli", {"runner/cli/parser"}},
-      {"runner/cli/group", {"runner/cli", "runner/cli/parser"}},
+      {"runner/cli/group", {"runner/cli"}},
       {"runner/cli/explain", {"runner/cli"}},
       {"runner/cli/proof", {"runner/cli"}},
       {"runner/cli/command/checkpoints", {"runner/cli", "runner/cli/group"}},
