@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kCpu = "cpu";
 constexpr const char* kOnCpu = "; `device: cpu` trains without a GPU";
+constexpr const char* kOverGloo = ", with `launch.backend: auto`";
 
 core::Failure no_driver() {
   return {"this machine has no NVIDIA driver", std::string("install it, and look at `nvidia-smi`") + kOnCpu};
@@ -48,6 +49,8 @@ class Gpus {
   std::optional<core::Result<std::vector<cuda::Gpu>>> list_;
 };
 
+bool is_nccl(const resolve::Recipe& recipe) { return recipe.launch.backend == sections::launch::Backend::kNccl; }
+
 DeviceEnvironment environment_of(const resolve::Recipe& recipe, int processes, Gpus& gpus) {
   return {.processes = processes, .has_driver = recipe.device != kCpu && cuda::has_driver(), .gpus = [&gpus] {
             return gpus.count();
@@ -69,6 +72,7 @@ LocalDevice described(const std::string& device, int processes, Gpus& gpus) {
     here.gpu_addresses.push_back(gpu.pci_address);
     here.gpu_names.push_back(gpu.name);
   }
+  here.nccl = cuda::load_cuda().value()->nccl();  // which listed them
   const std::size_t begin = index_of(device).value_or(0);
   const std::size_t end = std::min(all.size(), begin + static_cast<std::size_t>(std::max(1, processes)));
   for (std::size_t i = begin; i < end; ++i) {
@@ -105,10 +109,27 @@ core::Failure no_such_gpu(const resolve::Recipe& recipe, int gpus) {
           "they are numbered from 0; CUDA_VISIBLE_DEVICES may hide some"};
 }
 
-std::string automatic_device(const resolve::Recipe& recipe, const DeviceEnvironment& environment,
-                             core::Diagnostics& diagnostics) {
+/// `device: auto` would be the CPU, and NCCL connects GPUs.
+void tell_lack_of_gpus(const resolve::Recipe& recipe, int processes, const core::Result<int>& gpus,
+                       core::Diagnostics& diagnostics) {
+  const core::Location& location = recipe.location("launch.backend");
+  if (gpus) {
+    diagnostics.error(location, "backend is nccl, and " + too_few(processes, gpus.value()),
+                      "use fewer processes, or write backend: auto");
+  } else {
+    diagnostics.error(location, "backend is nccl, but " + gpus.failure().message, gpus.failure().hint + kOverGloo);
+  }
+}
+
+std::optional<std::string> automatic_device(const resolve::Recipe& recipe, const DeviceEnvironment& environment,
+                                            core::Diagnostics& diagnostics) {
   if (environment.shares_process) return kCpu;
   const auto gpus = environment.gpus();
+  const bool is_enough = gpus && gpus.value() >= std::max(1, environment.processes);
+  if (environment.exchanges && is_nccl(recipe) && !is_enough) {
+    tell_lack_of_gpus(recipe, environment.processes, gpus, diagnostics);
+    return std::nullopt;
+  }
   if (!gpus && environment.has_driver) {
     diagnostics.notice(recipe.location("device"), "training on the CPU: " + gpus.failure().message,
                        gpus.failure().hint);
@@ -169,6 +190,7 @@ std::optional<LocalDevice> local_device(Session& session, const resolve::Recipe&
   DeviceEnvironment environment = environment_of(recipe, processes, gpus);
   environment.shares_process = session.host.has_value();
   environment.may_take_all = may_take_all;
+  environment.exchanges = rank && rank->size > 1;
   if (!environment.shares_process) hide_other_gpus(recipe);
   core::Diagnostics diagnostics;
   const auto device = choose_device(recipe, environment, diagnostics);
@@ -185,22 +207,35 @@ std::optional<LocalDevice> local_device(Session& session, const resolve::Recipe&
 LocalDevice planned_device(Session& session, const resolve::Recipe& recipe, int processes) {
   hide_other_gpus(recipe);
   Gpus gpus;
+  DeviceEnvironment environment = environment_of(recipe, processes, gpus);
+  environment.exchanges = recipe.launch.num_processes > 1;
   core::Diagnostics diagnostics;
-  const auto device = choose_device(recipe, environment_of(recipe, processes, gpus), diagnostics);
+  const auto device = choose_device(recipe, environment, diagnostics);
+  if (!device && recipe.device == "auto") {
+    core::Diagnostics warnings;
+    for (const core::Diagnostic& told : diagnostics.all()) warnings.warning(told.location, told.message, told.hint);
+    session.show(warnings);
+  }
   if (!device) return {recipe.device};
   session.show(diagnostics);
   return described(*device, processes, gpus);
 }
 
 void check_named_device(Session& session, const resolve::Recipe& recipe) {
-  if (recipe.device == kCpu || recipe.device == "auto") return;
+  const bool is_open = recipe.device == "auto";
+  if (recipe.device == kCpu || (is_open && !(is_nccl(recipe) && recipe.launch.num_processes > 1))) return;
   core::Diagnostics diagnostics;
   const bool has_driver = cuda::has_driver();
   if (!has_driver || !cuda::has_support()) {
     const core::Failure failure = has_driver ? no_gpu_support() : no_driver();
-    diagnostics.warning(recipe.location("device"), "device is " + recipe.device + ", but " + failure.message,
-                        failure.hint);
-  } else if (core::GpuUsage().count() > 0) {  // otherwise the driver does not tell
+    if (is_open) {
+      diagnostics.warning(recipe.location("launch.backend"), "backend is nccl, but " + failure.message,
+                          failure.hint + kOverGloo);
+    } else {
+      diagnostics.warning(recipe.location("device"), "device is " + recipe.device + ", but " + failure.message,
+                          failure.hint);
+    }
+  } else if (!is_open && core::GpuUsage().count() > 0) {  // otherwise the driver does not tell
     const auto& ids = recipe.launch.gpu_ids;
     const int visible = ids ? static_cast<int>(ids->size()) : core::visible_gpus();
     if (gpu_of(recipe) >= visible) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runner/cli/session.h"
+#include "runner/core/connect_nccl.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/resolve/load.h"
@@ -21,10 +22,12 @@ struct DeviceEnvironment {
   bool may_take_all = false;    ///< with --num-processes auto it could: worth a notice where GPUs are left
   /// The number of GPUs that this process can use, or why it can use none. Called when the answer depends on it.
   std::function<core::Result<int>()> gpus;
+  bool exchanges = false;  ///< tensors with other processes
 };
 
 /// The device of a recipe: `cpu`, `cuda:1`, or `cuda` when several processes take a GPU each. `auto` is a GPU if there
-/// are enough of them and they can train this recipe. Nothing when `diagnostics` got an error.
+/// are enough of them and they can train this recipe, and never the CPU for processes that NCCL is to connect. Nothing
+/// when `diagnostics` got an error.
 std::optional<std::string> choose_device(const resolve::Recipe& recipe, const DeviceEnvironment& environment,
                                          core::Diagnostics& diagnostics);
 
@@ -33,6 +36,7 @@ struct LocalDevice {
   std::int64_t gpu_memory_bytes = 0;            ///< of the smallest GPU that this machine's processes use; 0 on the CPU
   std::vector<std::string> gpu_addresses = {};  ///< on the PCI bus, of all GPUs that this process sees; none on the CPU
   std::vector<std::string> gpu_names = {};      ///< `NVIDIA H100 80GB HBM3`, of the same
+  core::ConnectNccl nccl = nullptr;             ///< of the GPU support; null on the CPU, or where it has none
 };
 
 /// The same for this process, with its diagnostics shown; nothing when there is an error. Hides the GPUs that are not
@@ -46,7 +50,8 @@ std::optional<LocalDevice> local_device(Session& session, const resolve::Recipe&
 /// have is no error: the recipe may be meant for another one.
 LocalDevice planned_device(Session& session, const resolve::Recipe& recipe, int processes);
 
-/// Warns of a GPU that this process cannot use, as far as that is known without loading GPU support.
+/// Warns of a GPU that this process cannot use and the recipe needs, as far as that is known without loading GPU
+/// support.
 void check_named_device(Session& session, const resolve::Recipe& recipe);
 
 }  // namespace runner::cli

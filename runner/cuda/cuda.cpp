@@ -5,7 +5,7 @@
 #include <ATen/autocast_mode.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
-#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/generated/variable_factories.h>
@@ -15,8 +15,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <thread>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -25,7 +24,6 @@
 namespace runner::cuda {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience = std::chrono::minutes(1);
 constexpr std::int64_t kRows = 64, kWidth = 128;
 constexpr int kSteps = 20;
 constexpr double kLr = 0.05;
@@ -74,18 +72,7 @@ void check_training() {
                                                                     std::to_string(on_cpu));
 }
 
-void check_nccl() {
-  c10::cuda::set_device(0);
-  const auto group = make_nccl_backend(c10::make_intrusive<c10d::HashStore>(), 0, 1, kPatience);
-  const at::Tensor mine = at::arange(kWidth, at::device(at::kCUDA).dtype(at::kFloat));
-  std::vector<at::Tensor> summed{mine.clone()};
-  group->allreduce(summed)->wait();
-  expect(at::equal(summed.front(), mine), "all_reduce of one rank changed its tensor");
-  std::vector<std::vector<at::Tensor>> gathered{{at::empty_like(mine)}};
-  std::vector<at::Tensor> given{mine};
-  group->allgather(gathered, given)->wait();
-  expect(at::equal(gathered.front().front(), mine), "all_gather of one rank changed its tensor");
-}
+void sleep_for(void* time) { std::this_thread::sleep_for(*static_cast<std::chrono::milliseconds*>(time)); }
 
 Finding found(std::string what, const std::function<void()>& try_it) {
   try {
@@ -138,9 +125,17 @@ class LoadedCuda final : public Cuda {
     c10::cuda::CUDACachingAllocator::setMemoryFraction(std::min(fraction, 1.0), static_cast<c10::DeviceIndex>(gpu));
   }
 
-  std::vector<Finding> check() override {
-    return {found("training in bfloat16", check_training), found("NCCL group of one rank", check_nccl)};
+  core::ConnectNccl nccl() override { return connect_nccl; }
+
+  std::vector<Finding> check() override { return {found("training in bfloat16", check_training)}; }
+
+  void hold(std::chrono::milliseconds time) override {
+    held_ = time;
+    C10_CUDA_CHECK(cudaLaunchHostFunc(c10::cuda::getCurrentCUDAStream(0), sleep_for, &held_));
   }
+
+ private:
+  std::chrono::milliseconds held_{0};
 };
 
 }  // namespace

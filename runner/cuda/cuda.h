@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "runner/core/connect_nccl.h"
 #include "runner/core/result.h"
 
 namespace runner::cuda {
@@ -33,9 +35,12 @@ class Cuda {
   virtual std::string versions() = 0;
   /// Limits what this process allocates on a GPU: beyond it an allocation is out of memory. gpus() has succeeded.
   virtual void limit_memory(int gpu, std::int64_t bytes) = 0;
-  /// Tests GPU 0: training in bfloat16 against the same on the CPU, and a group of one NCCL rank. gpus() was seen to be
-  /// good.
+  /// Null: the library has no NCCL.
+  virtual core::ConnectNccl nccl() = 0;
+  /// Tests GPU 0: training in bfloat16 against the same on the CPU. gpus() has succeeded.
   virtual std::vector<Finding> check() = 0;
+  /// Keeps GPU 0 from what is given to it next, for a test of what waits for it; returns at once.
+  virtual void hold(std::chrono::milliseconds time) = 0;
 };
 
 /// Whether this machine has a driver. Without one CUDA is not worth loading: its libraries take a second.

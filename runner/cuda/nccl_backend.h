@@ -1,21 +1,14 @@
 #pragma once
 
-#include <c10/util/intrusive_ptr.h>
-
-#include <chrono>
 #include <string>
 
-namespace c10d {
-class Backend;
-class Store;
-}  // namespace c10d
+#include "runner/core/connect_nccl.h"
 
 namespace runner::cuda {
 
-/// Exchanges tensors on GPUs among the processes that meet at `store`; each has chosen its GPU before. Connects in the
-/// first collective, which must finish within `timeout`.
-c10::intrusive_ptr<c10d::Backend> make_nccl_backend(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
-                                                    std::chrono::milliseconds timeout);
+/// core::ConnectNccl. What it returns starts no thread, and its wait() blocks: the caller looks for errors and limits
+/// the time.
+c10d::Backend* connect_nccl(c10d::Store& store, const core::NcclRank& rank);
 
 /// `2.28.9`
 std::string nccl_version();

@@ -3,6 +3,7 @@
 #define USE_C10D_GLOO  // else the header below is empty
 #include <ATen/ops/empty.h>
 #include <ATen/ops/scalar_tensor.h>
+#include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@
 #include "runner/distributed/collective_log.h"
 #include "runner/distributed/exit_message.h"
 #include "runner/distributed/gloo_declarations.h"
+#include "runner/distributed/nccl_backend.h"
 #include "runner/distributed/pytree.h"
 #include "runner/distributed/staged_group.h"
 // After the declarations that it needs.
@@ -42,6 +44,7 @@ constexpr milliseconds kAnswerPatience{1500};  // for all ranks together: a supe
 constexpr milliseconds kForEver = std::chrono::hours(24 * 20);  // 31 bits, all of which it uses
 constexpr int kFatal = 3;                                       // level of LibTorch's log
 constexpr const char* kEnd = "end";
+constexpr const char* kConnecting = "connecting the GPUs";
 constexpr const char* kAlike = "make the same calls in the same order on all ranks, with tensors of equal shape";
 
 milliseconds in_ms(double seconds) { return milliseconds(static_cast<std::int64_t>(seconds * 1e3)); }
@@ -54,6 +57,7 @@ std::string text_of(const std::vector<std::uint8_t>& bytes) { return {bytes.begi
 /// The first line, without LibTorch's prefix.
 std::string plain(const std::exception& error) {
   std::string text = error.what();
+  if (const std::string line = nccl_error(text); !line.empty()) return line;
   text = text.substr(0, text.find('\n'));
   for (const char* begin : {"[", "Exception"}) {
     if (!text.starts_with(begin)) continue;
@@ -66,6 +70,11 @@ std::string ranks_text(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
   return text;
+}
+
+/// Another rank is not to blame for it.
+bool is_of_own_gpu(const std::exception& error) {
+  return dynamic_cast<const c10::AcceleratorError*>(&error) != nullptr;
 }
 
 core::RunError peer_lost(const std::string& message, const std::string& hint) {
@@ -140,13 +149,19 @@ class Registry {
   /// Why a collective did not finish, as far as the other ranks can tell.
   core::RunError lost(const std::string& what, double timeout_s, const std::exception& error) {
     const std::string reason = plain(error);
-    const bool timed_out = reason.find("imed out") != std::string::npos || reason.find("imeout") != std::string::npos;
+    const bool is_of_nccl = !nccl_error(error.what()).empty();
+    const bool timed_out =
+        !is_of_nccl && (reason.find("imed out") != std::string::npos || reason.find("imeout") != std::string::npos);
     std::string text = "rank " + std::to_string(info_.rank) + ": " + what +
                        (timed_out ? " waited " + core::format_duration(timeout_s) : " did not finish");
     text += where_others_are();
     if (!timed_out) text += " (" + reason + ")";
-    return peer_lost(text, timed_out ? "if a rank is just slow, increase launch.timeout"
-                                     : "see the output of the rank that died for the reason");
+    const char* hint = "see the output of the rank that died for the reason";
+    if (timed_out) hint = "if a rank is just slow, increase launch.timeout";
+    if (is_of_nccl) {
+      hint = "NCCL_DEBUG=WARN prints more; `launch.backend: gloo` exchanges through the memory of the CPU";
+    }
+    return peer_lost(text, hint);
   }
 
   /// Why other data arrived than this rank expects. Call on any thread.
@@ -286,9 +301,10 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
   throw core::RunError(message, kAlike);
 }
 
-class GlooGroup final : public ProcessGroup {
+/// Connects the CPUs over Gloo, and on demand the GPUs over NCCL.
+class ConnectedGroup final : public ProcessGroup {
  public:
-  GlooGroup(const core::RankInfo& info, const ProcessGroupOptions& meeting)
+  ConnectedGroup(const core::RankInfo& info, const ProcessGroupOptions& meeting)
       : info_(info), timeout_s_(meeting.timeout_s), debug_(meeting.debug), registry_(info, in_ms(meeting.timeout_s)) {
     registry_.come_together(in_ms(timeout_s_));
     auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s_));
@@ -300,22 +316,34 @@ class GlooGroup final : public ProcessGroup {
       // would find its connection closed.
       gloo_->barrier()->wait();
     } catch (const std::exception& error) {
-      throw abandoned(registry_.lost("connecting with the others", timeout_s_, error));
+      fail("connecting with the others", error);
     }
   }
-  ~GlooGroup() override {
+  ~ConnectedGroup() override {
     if (!lost_) registry_.end_answering();
   }
 
   int rank() const override { return info_.rank; }
   int size() const override { return info_.size; }
 
+  void connect_gpus(core::ConnectNccl connect, int gpu) override {
+    const std::int64_t number = registry_.collective_log().begin(kConnecting);
+    registry_.collective_log().begin_wait(number);
+    try {
+      nccl_ = std::make_unique<NcclBackend>(connect, c10::make_intrusive<c10d::PrefixStore>("nccl", registry_.store()),
+                                            core::NcclRank{info_.rank, info_.size, gpu, in_ms(timeout_s_)});
+    } catch (const std::exception& error) {
+      fail(kConnecting, error);
+    }
+    registry_.collective_log().end(number);
+  }
+
   std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site, ReduceOp op) override {
     std::vector<at::Tensor> tensors{flat};
     c10d::AllreduceOptions options;
     options.reduceOp = op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
     verify_collective("all_reduce", site, description_of(flat));
-    return begin("all_reduce", site, flat, [&] { return gloo_->allreduce(tensors, options); });
+    return begin("all_reduce", site, flat, [&] { return backend_of(flat).allreduce(tensors, options); });
   }
 
   std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
@@ -329,7 +357,7 @@ class GlooGroup final : public ProcessGroup {
     options.rootRank = from;
     verify_collective("broadcast", site, description_of(flat) + " from rank " + std::to_string(from));
     check_length(flat, from, site);
-    begin("broadcast", site, flat, [&] { return gloo_->broadcast(tensors, options); })->wait();
+    begin("broadcast", site, flat, [&] { return backend_of(flat).broadcast(tensors, options); })->wait();
   }
 
   // Uses collectives that are not checked themselves; two gathers, as the texts differ in length.
@@ -343,22 +371,30 @@ class GlooGroup final : public ProcessGroup {
  private:
   class Collective final : public Pending {
    public:
-    Collective(GlooGroup& group, std::string what, std::int64_t number, c10::intrusive_ptr<c10d::Work> work)
-        : group_(group), what_(std::move(what)), number_(number), work_(std::move(work)) {}
+    struct Begun {
+      std::string what;
+      std::int64_t number = 0;
+      bool on_gpu = false;
+    };
+    Collective(ConnectedGroup& group, Begun begun, c10::intrusive_ptr<c10d::Work> work)
+        : group_(group), begun_(std::move(begun)), work_(std::move(work)) {}
     void wait() override {
-      group_.registry_.collective_log().begin_wait(number_);
+      group_.registry_.collective_log().begin_wait(begun_.number);
       try {
-        work_->wait();
+        if (begun_.on_gpu) {
+          wait_on_cpu(*work_, in_ms(group_.timeout_s_));
+        } else {
+          work_->wait();
+        }
       } catch (const std::exception& error) {
-        throw group_.abandoned(group_.registry_.lost(what_, group_.timeout_s_, error));
+        group_.fail(begun_.what, error);
       }
-      group_.registry_.collective_log().end(number_);
+      group_.registry_.collective_log().end(begun_.number);
     }
 
    private:
-    GlooGroup& group_;
-    std::string what_;
-    std::int64_t number_;
+    ConnectedGroup& group_;
+    Begun begun_;
     c10::intrusive_ptr<c10d::Work> work_;
   };
 
@@ -367,17 +403,21 @@ class GlooGroup final : public ProcessGroup {
     const std::string what = std::string(operation) + " of " + site;
     const std::int64_t number = registry_.collective_log().begin(what + ", " + description_of(mine));
     try {
-      return std::make_unique<Collective>(*this, what, number, start());
+      return std::make_unique<Collective>(*this, Collective::Begun{what, number, !mine.is_cpu()}, start());
     } catch (const std::exception& error) {
-      throw abandoned(registry_.lost(what, timeout_s_, error));
+      fail(what, error);
     }
+  }
+
+  c10d::Backend& backend_of(const at::Tensor& tensor) {
+    return tensor.is_cpu() ? static_cast<c10d::Backend&>(*gloo_) : **nccl_;
   }
 
   std::vector<at::Tensor> gather(const at::Tensor& mine, const char* operation, const char* site) {
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (int rank = 0; rank < info_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
     std::vector<at::Tensor> inputs{mine};
-    begin(operation, site, mine, [&] { return gloo_->allgather(outputs, inputs); })->wait();
+    begin(operation, site, mine, [&] { return backend_of(mine).allgather(outputs, inputs); })->wait();
     return std::move(outputs.front());
   }
 
@@ -397,13 +437,24 @@ class GlooGroup final : public ProcessGroup {
     }
   }
 
-  core::RunError abandoned(core::RunError error) {
-    if (std::exchange(lost_, true)) return error;  // another collective was in flight, too
+  /// Call it where `error` was caught.
+  [[noreturn]] void fail(const std::string& what, const std::exception& error) {
+    if (is_of_own_gpu(error)) {
+      abandon();
+      throw;
+    }
+    const core::RunError lost = registry_.lost(what, timeout_s_, error);
+    abandon();
+    throw lost;
+  }
+
+  void abandon() {
+    if (std::exchange(lost_, true)) return;  // another collective was in flight, too
     exit_message_->keep_silent();
     static_cast<void>(exit_message_.release());
+    if (nccl_) nccl_->abandon();
     registry_.abandon();
     gloo_.release();
-    return error;
   }
 
   const core::RankInfo info_;
@@ -412,6 +463,7 @@ class GlooGroup final : public ProcessGroup {
   bool lost_ = false;
   Registry registry_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+  std::unique_ptr<NcclBackend> nccl_;  ///< null: no GPUs are connected
   std::unique_ptr<ExitMessage> exit_message_ =
       std::make_unique<ExitMessage>([this](const std::exception& error) { return registry_.mismatch(error); });
 };
@@ -428,7 +480,7 @@ std::string ProcessGroup::from_rank_0(const std::string& bytes, const char* site
 
 std::unique_ptr<ProcessGroup> init_process_group(const core::RankInfo& info, const ProcessGroupOptions& options) {
   FLAGS_caffe2_log_level = kFatal;  // c10d logs pages about each socket error that our own messages report
-  return stage_on_cpu(std::make_unique<GlooGroup>(info, options));
+  return stage_on_cpu(std::make_unique<ConnectedGroup>(info, options));
 }
 
 }  // namespace runner::distributed

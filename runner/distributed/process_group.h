@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/connect_nccl.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -23,14 +24,19 @@ enum class ReduceOp { kSum, kMax };
 /// `site` names the purpose in a word or two, for messages.
 ///
 /// Errors  RunError with core::kExitPeerLost when another rank is dead, does not call within the timeout or
-/// fails:
-///         it names the missing ranks and where each of the others is. The group is unusable afterwards.
+/// fails, or NCCL does:
+///         it names the missing ranks and where each of the others is. The group is unusable afterwards. An error of
+///         this rank's own GPU is thrown as it is.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
+
+  /// Exchanges tensors of GPUs over NCCL from now on; until then they pass through the memory of the CPU. Call it on
+  /// all ranks, each with a GPU of its own, numbered in CUDA's order. Blocks until all are connected.
+  virtual void connect_gpus(core::ConnectNccl connect, int gpu) = 0;
 
   /// Sums `flat` (contiguous, on any device) over all ranks in place, or takes the maximum of each entry; the same bits
   /// on every rank, and the same each time. Returns at once: several may be in flight, and finish in the order they

@@ -10,32 +10,38 @@ namespace {
 
 class StagedGroup final : public ProcessGroup {
  public:
-  explicit StagedGroup(std::unique_ptr<ProcessGroup> cpu) : cpu_(std::move(cpu)) {}
+  explicit StagedGroup(std::unique_ptr<ProcessGroup> group) : group_(std::move(group)) {}
 
-  int rank() const override { return cpu_->rank(); }
-  int size() const override { return cpu_->size(); }
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+
+  void connect_gpus(core::ConnectNccl connect, int gpu) override {
+    group_->connect_gpus(connect, gpu);
+    takes_all_ = true;
+  }
 
   std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site, ReduceOp op) override {
-    if (flat.is_cpu()) return cpu_->begin_all_reduce(flat, site, op);
+    if (passes(flat)) return group_->begin_all_reduce(flat, site, op);
     const at::Tensor staged = flat.cpu();
-    return std::make_unique<Staged>(cpu_->begin_all_reduce(staged, site, op), staged, flat);
+    return std::make_unique<Staged>(group_->begin_all_reduce(staged, site, op), staged, flat);
   }
 
   std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
-    std::vector<at::Tensor> all = cpu_->all_gather(mine.cpu(), site);
+    if (passes(mine)) return group_->all_gather(mine, site);
+    std::vector<at::Tensor> all = group_->all_gather(mine.cpu(), site);
     for (at::Tensor& one : all) one = one.to(mine.device());
     return all;
   }
 
   void broadcast(const at::Tensor& flat, int from, const char* site) override {
-    if (flat.is_cpu()) return cpu_->broadcast(flat, from, site);
+    if (passes(flat)) return group_->broadcast(flat, from, site);
     const at::Tensor staged = flat.cpu();
-    cpu_->broadcast(staged, from, site);
+    group_->broadcast(staged, from, site);
     copy_back(staged, flat);
   }
 
   void verify_collective(const char* operation, const char* site, const std::string& shape) override {
-    cpu_->verify_collective(operation, site, shape);
+    group_->verify_collective(operation, site, shape);
   }
 
  private:
@@ -53,18 +59,21 @@ class StagedGroup final : public ProcessGroup {
     at::Tensor staged_, flat_;
   };
 
+  bool passes(const at::Tensor& tensor) const { return takes_all_ || tensor.is_cpu(); }
+
   static void copy_back(const at::Tensor& staged, const at::Tensor& flat) {
     const at::NoGradGuard no_grad;
     flat.copy_(staged);
   }
 
-  std::unique_ptr<ProcessGroup> cpu_;
+  std::unique_ptr<ProcessGroup> group_;
+  bool takes_all_ = false;  ///< tensors of every device
 };
 
 }  // namespace
 
-std::unique_ptr<ProcessGroup> stage_on_cpu(std::unique_ptr<ProcessGroup> cpu) {
-  return std::make_unique<StagedGroup>(std::move(cpu));
+std::unique_ptr<ProcessGroup> stage_on_cpu(std::unique_ptr<ProcessGroup> group) {
+  return std::make_unique<StagedGroup>(std::move(group));
 }
 
 }  // namespace runner::distributed

@@ -6,8 +6,8 @@
 
 namespace runner::distributed {
 
-/// `cpu`, which exchanges tensors of the CPU, for tensors of every device: others are copied to the CPU, exchanged and
-/// copied back.
-std::unique_ptr<ProcessGroup> stage_on_cpu(std::unique_ptr<ProcessGroup> cpu);
+/// `group`, which exchanges tensors of the CPU, for tensors of every device: others are copied to the CPU, exchanged
+/// and copied back, until its GPUs are connected.
+std::unique_ptr<ProcessGroup> stage_on_cpu(std::unique_ptr<ProcessGroup> group);
 
 }  // namespace runner::distributed

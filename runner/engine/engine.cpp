@@ -65,6 +65,9 @@ class LibTorchEngine final : public Engine {
   std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s) override {
     return guarded([&] { return engine::self_test(info, timeout_s); });
   }
+  std::vector<std::string> self_test_nccl(core::ConnectNccl connect, const HoldGpu& hold) override {
+    return guarded([&] { return engine::self_test_nccl(connect, hold); });
+  }
   MachineLimits measure(const std::string& scratch_dir) override {
     return guarded([&] {
       MachineLimits limits = measure_machine(scratch_dir);

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/core/connect_nccl.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/result.h"
 #include "runner/resolve/load.h"
@@ -97,6 +100,9 @@ struct MachineLimits {
   double memory_bytes_per_s = 0, disk_write_bytes_per_s = 0;
 };
 
+/// Keeps GPU 0 from what is given to it next for this time; returns at once.
+using HoldGpu = std::function<void(std::chrono::milliseconds)>;
+
 /// The engine's interface for the torch-free program. Every call reports wrong shapes, vocabulary and data as
 /// diagnostics.
 class Engine {
@@ -118,6 +124,8 @@ class Engine {
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.
   virtual std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s) = 0;
+  /// Tests NCCL on GPU 0; see engine/self_test.h.
+  virtual std::vector<std::string> self_test_nccl(core::ConnectNccl connect, const HoldGpu& hold) = 0;
   virtual MachineLimits measure(const std::string& scratch_dir) = 0;
   /// The environment in which this recipe would be trained here.
   virtual train::ArithmeticEnvironment environment(const resolve::Recipe& recipe) = 0;

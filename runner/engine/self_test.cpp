@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 
+#include "components/tensor/device.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
 #include "runner/distributed/collectives.h"
@@ -134,7 +136,47 @@ void random_numbers(ProcessGroup& ranks) {
   expect(ranks, at::equal(*first.tensor(), drawn), "a random number of the same seed");
 }
 
+/// A group of this process alone.
+std::unique_ptr<ProcessGroup> connect_one(core::ConnectNccl connect, double timeout_s) {
+  core::RankInfo alone;
+  alone.hosts_store = true;  // at any port
+  auto ranks = distributed::init_process_group(alone, {timeout_s, /*debug=*/true});
+  ranks->connect_gpus(connect, 0);
+  return ranks;
+}
+
+void exchanges_on_gpu(ProcessGroup& ranks, const at::Tensor& tensor) {
+  const at::Tensor reduced = tensor.clone();
+  ranks.begin_all_reduce(reduced, kSite)->wait();
+  expect(ranks, at::equal(reduced, tensor), "all_reduce");
+  expect(ranks, at::equal(ranks.all_gather(tensor, kSite).front(), tensor), "all_gather");
+  const at::Tensor sent = tensor.clone();
+  ranks.broadcast(sent, 0, kSite);
+  expect(ranks, at::equal(sent, tensor), "broadcast");
+}
+
+void hangs_on_gpu(ProcessGroup& ranks, const at::Tensor& tensor) {
+  try {
+    ranks.begin_all_reduce(tensor, kSite)->wait();
+  } catch (const core::RunError& error) {
+    if (std::string(error.what()).starts_with("rank 0: all_reduce of self-test waited ")) return;
+    throw;
+  }
+  throw core::RunError("an all_reduce that hung was not reported");
+}
+
 }  // namespace
+
+std::vector<std::string> self_test_nccl(core::ConnectNccl connect,
+                                        const std::function<void(std::chrono::milliseconds)>& hold) {
+  constexpr double kPatience_s = 60, kHang_s = 2;
+  const at::Tensor tensor = at::arange(128, at::kFloat).to(components::named_device("cuda"));
+  exchanges_on_gpu(*connect_one(connect, kPatience_s), tensor);
+  const auto ranks = connect_one(connect, kHang_s);
+  hold(std::chrono::seconds(2 * static_cast<int>(kHang_s)));
+  hangs_on_gpu(*ranks, tensor);
+  return {"NCCL group of one rank", "NCCL collective that hangs"};
+}
 
 std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s) {
   const auto ranks = distributed::init_process_group(info, {timeout_s, /*debug=*/true});

@@ -42,6 +42,7 @@ constexpr Rule kRules[] = {
     {"machines", machines},
     {"gpus", gpus},
     {"random_generators", random_generators},
+    {"backend", backend},
     {"exchanges", exchanges},
     {"local_sgd", local_sgd},
     {"one_process", one_process},
@@ -69,6 +70,7 @@ void settle_by_device(core::Node& recipe, core::Diagnostics& diagnostics) {
   SettledTree tree(recipe, diagnostics, {});
   profiler_activities(tree);
   random_generators(tree);
+  backend(tree);
 }
 
 void check_device(const core::Node& recipe, core::Diagnostics& diagnostics) {

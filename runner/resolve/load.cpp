@@ -53,6 +53,12 @@ void make_readable(Node& node, bool in_vars) {
   for (Node::Entry& entry : node.entries()) make_readable(entry.value, in_vars);
 }
 
+Node settled_value(const std::string& text, const core::Location& location) {
+  Node value = Node::string(text, location);
+  value.add_history("settled when the training began");
+  return value;
+}
+
 /// FNV-1a: the hash distinguishes recipes; it is not for security.
 std::uint64_t fnv1a(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -77,12 +83,16 @@ bool Recipe::was_automatic(std::string_view path_in_recipe) const {
 void Recipe::settle_device(const std::string& settled) {
   if (settled == device) return;
   device = settled;
-  Node value = Node::string(settled, location("device"));
-  value.add_history("settled when the training began");
-  root.set("device", std::move(value));
+  root.set("device", settled_value(settled, location("device")));
   core::Diagnostics ignored;
   settle_by_device(root, ignored);
   profiler = sections::profiler::parse_config(at("profiler"));
+}
+
+void Recipe::settle_backend(const std::string& settled) {
+  if (settled == to_text(launch.backend)) return;
+  root.find("launch")->set("backend", settled_value(settled, location("launch.backend")));
+  launch = sections::launch::parse_config(at("launch"));
 }
 
 Node Recipe::resolved() const {

@@ -32,6 +32,8 @@ struct Recipe : sections::recipe::Config {
   /// Writes down the device that `auto` stands for, or `cuda` with its index, and settles what follows from it. What
   /// the recipe asks for and the device lacks is left to resolve::check_device(): not every command needs it.
   void settle_device(const std::string& device);
+  /// The same for the backend, `gloo` or `nccl`.
+  void settle_backend(const std::string& backend);
   /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
   std::string hash() const;
   /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a

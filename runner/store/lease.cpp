@@ -26,12 +26,6 @@ constexpr std::int64_t kProcBytesMax = 64 << 10;
 
 std::string path_of(const std::string& run_dir) { return run_dir + "/lease"; }
 
-const std::string& boot_id() {
-  static const std::string id = core::read_file("/proc/sys/kernel/random/boot_id", kProcBytesMax).value_or("");
-  static const std::string line = id.substr(0, id.find('\n'));
-  return line;
-}
-
 /// Clock ticks since boot at which a process started: tells it from a later one with the same number. "" when it is
 /// gone.
 std::string process_start(std::int64_t pid) {
@@ -105,7 +99,7 @@ Lock read_lock(int descriptor) {
 /// Judges by the text when the lock gives no answer. On the same host the lock counts, or the process if the file
 /// system has no locks; elsewhere (another host, or this one before a reboot) the heartbeat.
 bool alive_by_text(const Content& content, Lock lock, const core::Clock& clock) {
-  if (content.boot == boot_id()) {
+  if (content.boot == core::boot_id()) {
     if (lock == Lock::kTaken) return false;
     const std::string start = process_start(content.owner.pid);
     return !start.empty() && start == content.start;
@@ -174,7 +168,7 @@ bool Lease::write() {
   node.set("host", core::Node::string(owner_.host));
   node.set("pid", core::Node::integer(owner_.pid));
   node.set("process_start", core::Node::string(process_start(owner_.pid)));
-  node.set("boot_id", core::Node::string(boot_id()));
+  node.set("boot_id", core::Node::string(core::boot_id()));
   node.set("token", core::Node::string(token_));
   node.set("since_ms", core::Node::integer(owner_.since_ms));
   node.set("heartbeat_ms", core::Node::integer(owner_.heartbeat_ms));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,10 +14,12 @@
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/text.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/null_run_writer.h"
 #include "runner/store/run_writer.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/strategy/rank_differences.h"
 
 namespace runner::train {
@@ -24,6 +27,10 @@ namespace {
 
 using core::Node;
 using distributed::ProcessGroup;
+
+constexpr const char* kAuto = "auto";
+constexpr const char* kGloo = "gloo";
+constexpr const char* kNccl = "nccl";
 
 Node read(const std::string& json) { return core::parse_json(json).value(); }
 std::string text(const Node& node, const char* key) { return node.find(key)->as_string(); }
@@ -40,6 +47,7 @@ Node to_node(const Start& start) {
   Node node = Node::mapping();
   node.set("checkpoint", Node::string(start.checkpoint));
   node.set("device", Node::string(start.device));
+  node.set("backend", Node::string(start.backend));
   if (start.resume) {
     node.set("run_dir", Node::string(start.resume->run_dir));
     node.set("step", Node::integer(start.resume->step));
@@ -52,11 +60,24 @@ Start start_of(const Node& node) {
   Start start;
   start.checkpoint = text(node, "checkpoint");
   start.device = text(node, "device");
+  start.backend = text(node, "backend");
   if (node.find("run_dir") != nullptr) {
     start.resume =
         store::ResumePoint{text(node, "run_dir"), node.find("step")->as_integer(), node.find("branch")->as_integer()};
   }
   return start;
+}
+
+std::vector<RankGpu> gpus_of_ranks(ProcessGroup& ranks, const TrainRequest& request, const c10::Device& device) {
+  const auto index = static_cast<std::size_t>(device.index());
+  std::string mine;
+  if (request.nccl != nullptr && index < request.gpu_addresses.size()) {
+    mine = "GPU " + request.gpu_addresses[index] + " of " + core::host_name();
+  }
+  const auto names = ranks.all_gather(mine, "GPUs"), boots = ranks.all_gather(core::boot_id(), "machines");
+  std::vector<RankGpu> gpus;
+  for (std::size_t rank = 0; rank < names.size(); ++rank) gpus.push_back({names[rank], boots[rank]});
+  return gpus;
 }
 
 }  // namespace
@@ -72,10 +93,52 @@ std::shared_ptr<ProcessGroup> join_process_group(const resolve::Recipe& recipe, 
                      {"LibTorch", environment.libtorch},
                      {"the recipe", recipe.hash()},
                      {"the device", recipe.device == "auto" ? request.auto_device : recipe.device},
+                     {"launch.backend", std::string(to_text(launch.backend))},
                      {"CPU instructions", environment.cpu_capability},
                      {"threads", std::to_string(environment.threads)}},
                     "rank identity", "ranks must agree on all of this");
   return ranks;
+}
+
+core::Result<std::string> backend_for(const std::string& wanted, const std::vector<RankGpu>& gpus) {
+  std::map<std::pair<std::string, std::string>, std::size_t> first_with;
+  for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
+    const RankGpu& gpu = gpus[rank];
+    const auto [first, is_new] = first_with.emplace(std::pair(gpu.name, gpu.boot), rank);
+    if (!gpu.name.empty() && is_new) continue;
+    if (wanted == kAuto) return std::string(kGloo);
+    if (gpu.name.empty()) {
+      return core::Failure{"rank " + std::to_string(rank) + " has a roux without NCCL",
+                           "`ROUX_PRESET=cuda ./roux` builds it with"};
+    }
+    return core::Failure{
+        "ranks " + std::to_string(first->second) + " and " + std::to_string(rank) + " share " + gpu.name,
+        "start one process for each GPU"};
+  }
+  return std::string(kNccl);
+}
+
+std::optional<std::string> agree_on_backend(ProcessGroup& ranks, const resolve::Recipe& recipe,
+                                            const TrainRequest& request, const Start& start,
+                                            core::Diagnostics& diagnostics) {
+  const c10::Device device = device_of(recipe, request.rank->local_rank);
+  std::string wanted(to_text(recipe.launch.backend));
+  const bool stays = wanted == kAuto && start.device.starts_with("cuda") && !start.backend.empty();
+  if (stays) wanted = start.backend;
+  if (device.is_cpu() || wanted == kGloo) return kGloo;
+  const auto backend = backend_for(wanted, gpus_of_ranks(ranks, request, device));
+  if (!backend) {
+    const core::Failure& failure = backend.failure();
+    const std::string message = stays ? "the run exchanged its tensors over NCCL, but " : "backend is nccl, but ";
+    const std::string instead = start.backend.empty()
+                                    ? ", or write backend: gloo"
+                                    : ", or resume with --set launch.backend=gloo --allow-change launch.backend";
+    diagnostics.error(stays ? core::Location{} : recipe.location("launch.backend"), message + failure.message,
+                      failure.hint + instead);
+    return std::nullopt;
+  }
+  if (backend.value() == kNccl) ranks.connect_gpus(request.nccl, device.index());
+  return backend.value();
 }
 
 void check_equal_weights(ProcessGroup& ranks, const components::model::Model& model) {

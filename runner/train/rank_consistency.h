@@ -2,8 +2,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "runner/core/result.h"
 #include "runner/resolve/load.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/save/resume.h"
@@ -26,6 +29,23 @@ namespace runner::train {
 /// or differs in recipe, program, CPU instructions or threads: the message shows both.
 std::shared_ptr<distributed::ProcessGroup> join_process_group(const resolve::Recipe& recipe,
                                                               const TrainRequest& request);
+
+/// How the ranks exchange tensors, `gloo` or `nccl`; over NCCL their GPUs are connected then. `auto` is the backend
+/// that a run on GPUs was begun with, and NCCL for a new one where each rank has a GPU of its own. Nothing when
+/// `diagnostics` got an error, on all ranks. The device is settled and current.
+std::optional<std::string> agree_on_backend(distributed::ProcessGroup& ranks, const resolve::Recipe& recipe,
+                                            const TrainRequest& request, const Start& start,
+                                            core::Diagnostics& diagnostics);
+
+/// The GPU of a rank.
+struct RankGpu {
+  std::string name;  ///< `GPU 0000:65:00.0 of HOST`; "": the rank has no NCCL
+  std::string boot;  ///< core::boot_id()
+};
+
+/// What agree_on_backend() decides for `auto` or `nccl` by the GPUs of the ranks: NCCL where each has one of its own;
+/// otherwise Gloo for `auto`, and a failure for `nccl`.
+core::Result<std::string> backend_for(const std::string& wanted, const std::vector<RankGpu>& gpus);
 
 /// RunError when the weights of two ranks differ.
 void check_equal_weights(distributed::ProcessGroup& ranks, const components::model::Model& model);

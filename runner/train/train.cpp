@@ -261,7 +261,7 @@ std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, int 
 class Training {
  public:
   Training(const resolve::Recipe& recipe, const TrainRequest& request, core::Diagnostics& diagnostics)
-      : recipe_(recipe), request_(request), diagnostics_(diagnostics) {}
+      : recipe_(recipe), request_(request), diagnostics_(diagnostics), resolved_(request.resolved_json) {}
 
   /// Runs the checks that need no data, and starts prefetching the checkpoint.
   bool look_ahead() {
@@ -269,7 +269,8 @@ class Training {
     ranks_ = join_process_group(recipe_, request_);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
-    if (!settle_device() || !fits_gpu()) return false;
+    if (!settle_device() || !fits_gpu() || !settle_backend()) return false;
+    if (resolved_.empty()) resolved_ = recipe_.resolved_json();
     const bool on_cpu = device_of(recipe_).is_cpu();  // the program limits the memory of a GPU
     const auto max_memory = on_cpu ? recipe_.training.max_memory : std::nullopt;
     if (max_memory) limit_tensor_memory(*max_memory);
@@ -347,7 +348,16 @@ class Training {
       if (!device_of(recipe_).is_cpu()) configure_torch(recipe_);
     }
     prepare_device(recipe_, local_rank());
-    resolved_ = is_open || request_.resolved_json.empty() ? recipe_.resolved_json() : request_.resolved_json;
+    if (is_open) resolved_.clear();
+    return true;
+  }
+
+  bool settle_backend() {
+    if (ranks_ == nullptr) return true;
+    const auto backend = agree_on_backend(*ranks_, recipe_, request_, start_, diagnostics_);
+    if (!backend) return false;
+    if (*backend != to_text(recipe_.launch.backend)) resolved_.clear();
+    recipe_.settle_backend(*backend);
     return true;
   }
 
@@ -399,7 +409,7 @@ class Training {
     }
   }
 
-  resolve::Recipe recipe_;  ///< with its device, once that is settled
+  resolve::Recipe recipe_;  ///< with its device and its backend, once they are settled
   const TrainRequest& request_;
   core::Diagnostics& diagnostics_;
   std::string resolved_;  ///< the recipe as stored

@@ -2,12 +2,15 @@
 // Beside a program it takes the place of the real one (tests/cli/gpu).
 //   PRETENDED_MEMORY   bytes of each GPU; 2 GiB unless set
 //   PRETENDED_LOST     the number of kernels after which the GPU is lost
+//   PRETENDED_NCCL     `none`: the library has no NCCL; `shared`: its GPUs are one, as processes of two machines see
+//                      that are one; another text: the error of every collective
 
 #include <cstdlib>
 #include <string>
 
 #include "runner/cuda/cuda.h"
 #include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/pretended_nccl.h"
 
 namespace {
 
@@ -23,18 +26,22 @@ class PretendedCuda final : public runner::cuda::Cuda {
     tests::accelerator::set_memory_limit(memory_);
     const std::int64_t lost = number("PRETENDED_LOST", 0);
     if (lost > 0) tests::accelerator::fail_after(lost, "CUDA error: unspecified launch failure");
+    if (nccl_ != "none" && nccl_ != "shared") tests::accelerator::fail_nccl(nccl_);
   }
 
   runner::core::Result<std::vector<runner::cuda::Gpu>> gpus() override {
     std::vector<runner::cuda::Gpu> gpus;
-    for (const char number : visible()) {
+    for (char number : visible()) {
+      if (nccl_ == "shared") number = '0';
       gpus.push_back({"pretended GPU", memory_, 9, 0, std::string("0000:0") + number + ":00.0"});
     }
     return gpus;
   }
   std::string versions() override { return "pretended"; }
   void limit_memory(int, std::int64_t bytes) override { tests::accelerator::set_memory_limit(bytes); }
+  runner::core::ConnectNccl nccl() override { return nccl_ == "none" ? nullptr : tests::accelerator::connect_nccl; }
   std::vector<runner::cuda::Finding> check() override { return {}; }
+  void hold(std::chrono::milliseconds time) override { tests::accelerator::hold_nccl(time); }
 
  private:
   /// The numbers in CUDA_VISIBLE_DEVICES, of one digit each.
@@ -45,6 +52,7 @@ class PretendedCuda final : public runner::cuda::Cuda {
     return digits;
   }
 
+  std::string nccl_ = std::getenv("PRETENDED_NCCL") == nullptr ? "" : std::getenv("PRETENDED_NCCL");
   std::int64_t memory_ = number("PRETENDED_MEMORY", std::int64_t{2} << 30);
 };
 

@@ -1,3 +1,4 @@
+#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -44,6 +45,7 @@ std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& f
     if (!theirs) return std::nullopt;
     launch = theirs->at("launch");
   }
+  launch.set("backend", core::Node::string("auto"));  // theirs may be for GPUs
   if (const auto made = core::make_folders(std::filesystem::path(path).parent_path().string()); !made) {
     session.fail(made.failure().message, made.failure().hint, core::kExitFailed);
     return std::nullopt;
@@ -116,6 +118,18 @@ void compare_trainings(Session& session, const resolve::Recipe& recipe, const st
        " processes equal those of one");
 }
 
+void check_nccl(Session& session, cuda::Cuda& cuda) {
+  if (cuda.nccl() == nullptr) return;
+  engine::Engine* engine = engine_or_fail(session);
+  if (engine == nullptr) return;
+  try {
+    const auto hold = [&cuda](std::chrono::milliseconds time) { cuda.hold(time); };
+    for (const std::string& line : engine->self_test_nccl(cuda.nccl(), hold)) good("GPU 0: " + line);
+  } catch (const core::RunError& error) {
+    session.fail(std::string("GPU 0: ") + error.what(), error.hint(), core::kExitFailed);
+  }
+}
+
 /// Checks the GPU, if build and machine have one. Last, as a process that used CUDA must not fork.
 void check_gpu(Session& session) {
   if (!cuda::has_driver()) return;
@@ -133,6 +147,7 @@ void check_gpu(Session& session) {
       session.fail("GPU 0: " + finding.what + ": " + finding.error, "", core::kExitFailed);
     }
   }
+  check_nccl(session, *cuda.value());
 }
 
 void self_test(Session& session, const RecipeFlags& flags) {

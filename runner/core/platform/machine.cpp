@@ -92,6 +92,16 @@ std::string host_name() {
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
 }
 
+const std::string& boot_id() {
+  static const std::string id = [] {
+    std::string line;
+    std::ifstream file("/proc/sys/kernel/random/boot_id");
+    std::getline(file, line);
+    return line;
+  }();
+  return id;
+}
+
 std::string cache_dir() {
   if (const char* dir = std::getenv("ROUX_CACHE_DIR"); dir != nullptr && *dir != '\0') return dir;
   if (const char* dir = std::getenv("XDG_CACHE_HOME"); dir != nullptr && *dir != '\0')

@@ -21,6 +21,9 @@ double process_age_s();
 /// The host name of this machine; "" if unknown.
 std::string host_name();
 
+/// Of this machine since it was last started: tells it from another one of the same name. "" without /proc.
+const std::string& boot_id();
+
 /// Where roux keeps what it measured of this machine: ROUX_CACHE_DIR, else XDG_CACHE_HOME/roux, else ~/.cache/roux.
 std::string cache_dir();
 

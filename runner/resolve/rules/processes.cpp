@@ -49,6 +49,8 @@ void exchanges(SettledTree& tree) {
   if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
   if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
   if (tree.given("local_sgd.local_sgd_steps")) unused("local_sgd.local_sgd_steps");
+  // One process may resume what several recorded: their `gloo` is what `auto` was.
+  if (tree.text("launch.backend") == "nccl") unused("launch.backend");
 }
 
 /// What needs gradients that all processes have in common, or weights that are the same after each step.
@@ -99,6 +101,14 @@ void random_generators(SettledTree& tree) {
     tree.error(path, "rng_types lists cuda, but the training is on the CPU",
                "write torch, the generator of the CPU, or set device: cuda");
   }
+}
+
+/// NCCL connects GPUs.
+void backend(SettledTree& tree) {
+  const bool is_exchanged = tree.integer("launch.num_processes").value_or(1) > 1;
+  if (!is_exchanged || tree.text("launch.backend") != "nccl" || tree.text("device") != "cpu") return;
+  tree.error("launch.backend", "backend is nccl, but the training is on the CPU: NCCL connects GPUs",
+             "write backend: auto, or set device: cuda");
 }
 
 void time_for_the_save(SettledTree& tree) {

@@ -46,6 +46,7 @@ void local_sgd(SettledTree& tree);
 void error_feedback(SettledTree& tree);
 void time_for_the_save(SettledTree& tree);
 void random_generators(SettledTree& tree);
+void backend(SettledTree& tree);
 
 // The name of the run, and what is written beside it.
 void run_name_words(SettledTree& tree);

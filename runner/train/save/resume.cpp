@@ -178,7 +178,10 @@ class Chooser {
     Recorded recorded;
     recorded.recipe = present;
     if (run != nullptr && !read_recorded(*run, checkpoint, recorded)) return false;
-    if (run != nullptr) start_.device = recorded_device(recorded.recipe);
+    if (run != nullptr) {
+      start_.device = recorded_device(recorded.recipe);
+      start_.backend = recorded_backend(recorded.recipe);
+    }
     if (checkpoint) recorded.environment = environment_of(checkpoint->manifest.fields);
     const std::string path = checkpoint ? checkpoint->path : "";
     auto differences =

@@ -24,6 +24,7 @@ struct Start {
   std::optional<store::ResumePoint> resume;  ///< nothing: a new run
   std::string checkpoint;                    ///< folder to load; "" starts at step 0
   std::string device;                        ///< of the run that is resumed; "": no run
+  std::string backend;                       ///< recorded_backend() of that run
   std::vector<std::string> notes;            ///< checkpoints skipped and why, for the log
   std::vector<Difference> differences;       ///< harmless or allowed changes, for the run's events
 };

@@ -22,6 +22,7 @@ using core::Node;
 
 constexpr const char* kThreadsKey = "launch.num_cpu_threads_per_process";
 constexpr const char* kDeviceKey = "device";
+constexpr const char* kBackendKey = "launch.backend";
 constexpr const char* kProcessesKey = "launch.num_processes";
 constexpr const char* kBucketKey = "ddp.bucket_cap_mb";
 constexpr const char* kAccumulationKey = "training.gradient_accumulation_steps";
@@ -82,6 +83,16 @@ bool is_under_any(std::string_view path, const std::array<std::string_view, N>& 
   return std::any_of(sections.begin(), sections.end(), [path](std::string_view s) { return is_under(path, s); });
 }
 
+std::int64_t processes(const Node& recipe) {
+  const Node* number = recipe.at_path(kProcessesKey);
+  return number != nullptr && number->is_integer() ? number->as_integer() : 1;
+}
+
+std::string backend_text(const Node& recipe) {
+  const Node* backend = recipe.at_path(kBackendKey);
+  return backend != nullptr && backend->is_string() ? backend->as_string() : "auto";
+}
+
 bool is_set(const Node& recipe, const char* path) {
   const Node* node = recipe.at_path(path);
   return node != nullptr && !node->is_null();
@@ -118,6 +129,7 @@ class Judge {
   void look_at(const resolve::Change& change) {
     if (change.path == kThreadsKey) return;  // only their number counts: compared with the environment
     if (change.path == kDeviceKey && same_kind_of_device()) return;
+    if (change.path == kBackendKey && same_backend()) return;
     Difference difference = difference_of(change);
     difference.location = written_location(difference);
     classify(difference);
@@ -197,10 +209,13 @@ class Judge {
       difference.effect = Effect::kChangesResults;
       difference.why =
           "the number of processes and threads changes the summation order, and each process draws its own dropout";
+    } else if (path == kBackendKey) {
+      // Another device is a change of its own.
+      const bool matters = sums_have_an_order() && same_kind_of_device();
+      difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
+      if (matters) difference.why = "another backend changes the summation order";
     } else if (path == kBucketKey) {
-      // The order of a sum matters only with three or more processes.
-      constexpr std::int64_t kFewest = 3;
-      const bool matters = processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
+      const bool matters = sums_have_an_order();
       difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
       if (matters) difference.why = "the position in a bucket changes the summation order";
     } else if (path == kAccumulationKey && same_step()) {
@@ -257,9 +272,16 @@ class Judge {
     return present == "auto" || kind(present) == kind(recorded_device(recorded_.recipe));
   }
 
-  static std::int64_t processes(const Node& recipe) {
-    const Node* number = recipe.at_path(kProcessesKey);
-    return number != nullptr && number->is_integer() ? number->as_integer() : 1;
+  /// `auto` stays on the backend of the run; one process had none.
+  bool same_backend() const {
+    const std::string present = backend_text(present_.recipe), recorded = recorded_backend(recorded_.recipe);
+    return present == "auto" || recorded.empty() || present == recorded;
+  }
+
+  /// Only with three or more processes.
+  bool sums_have_an_order() const {
+    constexpr std::int64_t kFewest = 3;
+    return processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
   }
 
   /// Whether the change follows from the number of processes alone.
@@ -340,6 +362,12 @@ std::string recorded_device(const Node& recipe) {
   const Node* device = recipe.at_path(kDeviceKey);
   const std::string text = device != nullptr && device->is_string() ? device->as_string() : "auto";
   return text == "auto" ? "cpu" : text;
+}
+
+std::string recorded_backend(const Node& recipe) {
+  const std::string text = backend_text(recipe);
+  if (text != "auto") return text;
+  return processes(recipe) > 1 ? "gloo" : "";
 }
 
 std::string_view to_text(Effect effect) {

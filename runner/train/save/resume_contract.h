@@ -55,6 +55,10 @@ struct Present {
 /// The device of a run, from its recorded recipe. `auto` is the CPU: it was recorded by versions that knew no other.
 std::string recorded_device(const core::Node& recipe);
 
+/// The backend that exchanged a run's tensors: `gloo` or `nccl`; "" for one process. `auto` of several is Gloo: it was
+/// recorded by versions that knew no other.
+std::string recorded_backend(const core::Node& recipe);
+
 /// Every difference, in the order of the present recipe; then threads, CPU, LibTorch, and the data's files.
 std::vector<Difference> list_differences(const Recorded& recorded, const Present& present);
 

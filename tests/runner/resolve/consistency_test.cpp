@@ -265,6 +265,13 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: write device: cuda; launch.gpu_ids chooses the GPUs\n"},
       {"gpus", "GPUs of a training on the CPU", kParts + kData + kBatch + "device: cpu\nlaunch: {gpu_ids: [0, 1]}\n",
        "r.yaml:7:19: warning: launch.gpu_ids has no effect: device is cpu\n  hint: remove one of them\n"},
+      {"backend", "NCCL between CPUs",
+       kParts + kData + kBatch + "device: cpu\nlaunch: {num_processes: 2, backend: nccl}\n",
+       "r.yaml:7:37: error: backend is nccl, but the training is on the CPU: NCCL connects GPUs\n"
+       "  hint: write backend: auto, or set device: cuda\n"},
+      {"exchanges", "NCCL of one process", kParts + kData + kBatch + "device: cuda\nlaunch: {backend: nccl}\n",
+       "r.yaml:7:19: warning: launch.backend has no effect: one process exchanges no gradients\n"
+       "  hint: leave it out\n"},
       {"random_generators", "the generator of a GPU on the CPU",
        kParts + kData + kBatch + "device: cpu\nloader: {rng_types: [generator, cuda]}\n",
        "r.yaml:7:33: error: rng_types lists cuda, but the training is on the CPU\n"

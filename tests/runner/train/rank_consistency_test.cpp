@@ -43,6 +43,7 @@ TEST_CASE("the first rank chooses, and the others do as it does", "[train][agree
       return {.resume = store::ResumePoint{"runs/a-1", 12, 3},
               .checkpoint = "runs/a-1/checkpoints/step-000012",
               .device = "cpu",
+              .backend = "gloo",
               .notes = {},
               .differences = {}};
     });
@@ -52,11 +53,26 @@ TEST_CASE("the first rank chooses, and the others do as it does", "[train][agree
     });
     const std::lock_guard lock(mutex);
     told += start && start->resume && start->resume->run_dir == "runs/a-1" && start->resume->step == 12 &&
-            start->resume->branch == 3 && start->checkpoint == "runs/a-1/checkpoints/step-000012";
+            start->resume->branch == 3 && start->checkpoint == "runs/a-1/checkpoints/step-000012" &&
+            start->backend == "gloo";
     refused += !none;
   });
   CHECK(told == 3);
   CHECK(refused == 3);
+}
+
+TEST_CASE("NCCL needs a GPU of its own for each rank", "[train][agreement]") {
+  const RankGpu first{"GPU 0000:01:00.0 of a", "boot 1"}, second{"GPU 0000:02:00.0 of a", "boot 1"};
+  const RankGpu elsewhere{"GPU 0000:01:00.0 of a", "boot 2"};  // two containers may have one name
+  const RankGpu none{"", "boot 1"};
+  for (const char* wanted : {"auto", "nccl"}) {
+    CHECK(backend_for(wanted, {first, second}).value() == "nccl");
+    CHECK(backend_for(wanted, {first, elsewhere}).value() == "nccl");
+  }
+  CHECK(backend_for("auto", {first, second, first}).value() == "gloo");
+  CHECK(backend_for("auto", {first, none}).value() == "gloo");
+  CHECK(backend_for("nccl", {first, second, first}).failure().message == "ranks 0 and 2 share GPU 0000:01:00.0 of a");
+  CHECK(backend_for("nccl", {first, none}).failure().message == "rank 1 has a roux without NCCL");
 }
 
 }  // namespace runner::train

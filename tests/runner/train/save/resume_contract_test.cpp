@@ -82,6 +82,34 @@ TEST_CASE("auto stays on the device of the run", "[train][contract]") {
   }
 }
 
+TEST_CASE("auto stays on the backend of the run", "[train][contract]") {
+  const tests::Folder folder;
+  Recorded recorded = recorded_run(folder);
+  struct Case {
+    const char *before, *now;
+    int processes;
+    bool differs;
+  };
+  static constexpr Case cases[] = {
+      {"gloo", "auto", 2, false}, {"nccl", "auto", 2, false}, {"auto", "gloo", 2, false},
+      {"auto", "nccl", 2, true},  {"nccl", "gloo", 2, true},  {"auto", "nccl", 1, false},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.before << " and " << c.now << " of " << c.processes) {
+      Node launch = Node::mapping();
+      launch.set("num_processes", Node::integer(c.processes));
+      launch.set("backend", Node::string(c.before));
+      recorded.recipe.set("launch", launch);
+      const resolve::Recipe present =
+          load({"device=cuda", "launch.num_processes=2", std::string("launch.backend=") + c.now});
+      bool differs = false;
+      for (const Difference& difference : list_differences(recorded, {present.root, *recorded.environment, {}}))
+        differs = differs || difference.key == "launch.backend";
+      CHECK(differs == c.differs);
+    }
+  }
+}
+
 TEST_CASE("each difference is classed by what it does to the next step", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
