@@ -1,7 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+
+namespace runner::core {
+class DeviceGraph;
+}
 
 /// An accelerator for tests on machines without one: a PrivateUse1 backend of LibTorch with two devices, `pretend:0`
 /// and `pretend:1`. Its kernels are the CPU's, run on copies. What a GPU would not forgive fails here too:
@@ -12,6 +17,9 @@
 ///   - a copy to or from page-locked memory that need not block is late, on every stream: it is made when something
 ///   waits for it (for an event, the stream, the device or a value) or when its stream runs a kernel, and until then
 ///   its target holds NaN. A stream that waits for another one does so when it runs its next kernel
+///   - a captured graph repeats its kernels on the same memory; what it computes for itself is NaN before each replay.
+///   A copy from or to the CPU, a value that is read, a shape that depends on values and a wait are refused in a
+///   capture
 ///   - each device has its own generator, memory limit and, on demand, an error
 namespace tests::accelerator {
 
@@ -30,6 +38,9 @@ std::int64_t kernels_run();
 /// before it.
 std::int64_t values_read();
 std::int64_t late_copies();
+/// A graph of the current device and stream.
+std::unique_ptr<runner::core::DeviceGraph> new_graph();
+std::int64_t graph_replays();
 /// From now on an allocation of page-locked memory fails, or succeeds again.
 void refuse_page_locked_memory(bool refuse);
 /// Blocks that were freed after a use on a stream that the allocator was not told of: on a GPU they could be handed out

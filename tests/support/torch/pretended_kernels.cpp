@@ -16,6 +16,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/pretended_graph.h"
 #include "tests/support/torch/pretended_memory.h"
 #include "tests/support/torch/pretended_streams.h"
 
@@ -136,12 +138,56 @@ class InKernel {
 };
 thread_local int InKernel::depth = 0;
 
+/// Calls `compute`, which runs a kernel. While the current stream is captured, a graph gets it, too, and what `compute`
+/// returns when it runs again goes into the memory of what it returns now.
+std::vector<Tensor> run_kernel(c10::DeviceIndex device, const std::vector<Tensor>& arguments,
+                               const std::function<std::vector<Tensor>()>& compute) {
+  const std::vector<Tensor> results = compute();
+  if (InKernel::now() || !is_captured(device)) return results;
+  std::vector<Tensor> kept, memory;
+  for (const Tensor& tensor : results) kept.push_back(same_memory(tensor));
+  for (const std::vector<Tensor>* tensors : {&arguments, &std::as_const(kept)}) {
+    for (const Tensor& tensor : *tensors) {
+      if (tensor.defined()) memory.push_back(tensor);
+    }
+  }
+  const auto again = [compute, kept] {
+    const std::vector<Tensor> now = compute();
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i].defined()) as_cpu(kept[i]).copy_(as_cpu(now[i]));
+    }
+  };
+  note_kernel(again, memory);
+  return results;
+}
+
+/// What a graph keeps of tensors that a kernel reads or writes.
+std::vector<Tensor> captured(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> kept;
+  for (const Tensor& tensor : tensors) kept.push_back(same_memory(tensor));
+  return kept;
+}
+
+Tensor capture_copy(const Tensor& from, const Tensor& to) {
+  TORCH_CHECK(is_ours(from) && is_ours(to),
+              "CUDA error: operation not permitted when stream is capturing (a copy from or to the CPU)");
+  const std::vector<Tensor> both = captured({from, to});
+  run_kernel(to.device().index(), both, [both] {
+    count_kernel();
+    const at::AutoDispatchBelowAutograd below;
+    as_cpu(both[1]).copy_(as_cpu(both[0]));
+    return std::vector<Tensor>();
+  });
+  return to;
+}
+
 Tensor copy_from(const Tensor& from, const Tensor& to, bool non_blocking) {
   note_use(from);
   note_use(to);
   const c10::DeviceIndex device = is_ours(to) ? to.device().index() : from.device().index();
   const Tensor& other = is_ours(to) ? from : to;
   if (is_ours(from) && is_ours(to) && from.device() != to.device()) run_queued(from.device().index());
+  if (!InKernel::now() && is_captured(device)) return capture_copy(from, to);
   if (non_blocking && (is_ours(other) || is_page_locked(other.const_data_ptr()))) {
     enqueue_copy(device, from, to);
     return to;
@@ -177,6 +223,7 @@ Tensor copy_from_and_resize(const Tensor& from, const Tensor& to) {
 }
 
 at::Scalar local_scalar_dense(const Tensor& tensor) {
+  refuse_while_captured(tensor.device().index(), "a value is read");
   count_kernel();
   ++reads;
   note_use(tensor);
@@ -201,18 +248,25 @@ Tensor reshape_alias(const Tensor& tensor, c10::SymIntArrayRef sizes, c10::SymIn
 /// As between the CPU and CUDA: parameters can move without being replaced.
 bool has_compatible_shallow_copy_type(const Tensor&, const Tensor&) { return true; }
 
-OptionalTensor on_cpu(const OptionalTensor& tensor) {
-  return tensor && tensor->defined() ? OptionalTensor(tensor->cpu()) : std::nullopt;
-}
+OptionalTensor on_cpu(const Tensor& tensor) { return tensor.defined() ? OptionalTensor(tensor.cpu()) : std::nullopt; }
+
+Tensor or_undefined(const OptionalTensor& tensor) { return tensor.value_or(Tensor()); }
+
+std::vector<c10::SymInt> owned(c10::SymIntArrayRef numbers) { return {numbers.begin(), numbers.end()}; }
 
 Tensor convolution(const Tensor& input, const Tensor& weight, const OptionalTensor& bias, c10::SymIntArrayRef stride,
                    c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation, bool transposed,
                    c10::SymIntArrayRef output_padding, c10::SymInt groups) {
-  count_kernel();
-  const InKernel inside;
-  return at::convolution_symint(input.cpu(), weight.cpu(), on_cpu(bias), stride, padding, dilation, transposed,
-                                output_padding, std::move(groups))
-      .to(input.device());
+  const std::vector<Tensor> x = captured({input, weight, or_undefined(bias)});
+  const auto compute = [=, stride = owned(stride), padding = owned(padding), dilation = owned(dilation),
+                        output_padding = owned(output_padding)] {
+    count_kernel();
+    const InKernel inside;
+    return std::vector<Tensor>{at::convolution_symint(x[0].cpu(), x[1].cpu(), on_cpu(x[2]), stride, padding, dilation,
+                                                      transposed, output_padding, groups)
+                                   .to(x[0].device())};
+  };
+  return run_kernel(input.device().index(), x, compute).front();
 }
 
 std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, const Tensor& input,
@@ -220,14 +274,20 @@ std::tuple<Tensor, Tensor, Tensor> convolution_backward(const Tensor& gradient, 
                                                         c10::SymIntArrayRef padding, c10::SymIntArrayRef dilation,
                                                         bool transposed, c10::SymIntArrayRef output_padding,
                                                         c10::SymInt groups, std::array<bool, 3> mask) {
-  count_kernel();
-  const InKernel inside;
+  const std::vector<Tensor> x = captured({gradient, input, weight});
   const std::vector<c10::SymInt> bias = {weight.sym_size(transposed ? 1 : 0)};
-  const auto [a, b, c] =
-      at::convolution_backward_symint(gradient.cpu(), input.cpu(), weight.cpu(), c10::SymIntArrayRef(bias), stride,
-                                      padding, dilation, transposed, output_padding, std::move(groups), mask);
-  const auto back = [&input](const Tensor& tensor) { return tensor.defined() ? tensor.to(input.device()) : tensor; };
-  return {back(a), back(b), back(c)};
+  const auto compute = [=, stride = owned(stride), padding = owned(padding), dilation = owned(dilation),
+                        output_padding = owned(output_padding)] {
+    count_kernel();
+    const InKernel inside;
+    const auto [a, b, c] =
+        at::convolution_backward_symint(x[0].cpu(), x[1].cpu(), x[2].cpu(), c10::SymIntArrayRef(bias), stride, padding,
+                                        dilation, transposed, output_padding, groups, mask);
+    const auto back = [&x](const Tensor& tensor) { return tensor.defined() ? tensor.to(x[1].device()) : tensor; };
+    return std::vector<Tensor>{back(a), back(b), back(c)};
+  };
+  const std::vector<Tensor> y = run_kernel(input.device().index(), x, compute);
+  return {y[0], y[1], y[2]};
 }
 
 /// Its schema does not say that it changes the running statistics, so the copies would be forgotten.
@@ -235,15 +295,21 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm(const Tensor& input, const Optiona
                                               const OptionalTensor& bias, const OptionalTensor& mean,
                                               const OptionalTensor& variance, bool training, double momentum,
                                               double eps) {
-  count_kernel();
-  const InKernel inside;
-  const OptionalTensor own_mean = on_cpu(mean), own_variance = on_cpu(variance);
-  const auto [y, saved_mean, saved_scale] =
-      at::native_batch_norm(input.cpu(), on_cpu(weight), on_cpu(bias), own_mean, own_variance, training, momentum, eps);
-  if (training && own_mean) Tensor(*mean).copy_(*own_mean);
-  if (training && own_variance) Tensor(*variance).copy_(*own_variance);
-  const at::Device device = input.device();
-  return {y.to(device), saved_mean.to(device), saved_scale.to(device)};
+  const std::vector<Tensor> x =
+      captured({input, or_undefined(weight), or_undefined(bias), or_undefined(mean), or_undefined(variance)});
+  const auto compute = [=] {
+    count_kernel();
+    const InKernel inside;
+    const OptionalTensor own_mean = on_cpu(x[3]), own_variance = on_cpu(x[4]);
+    const auto [y, saved_mean, saved_scale] =
+        at::native_batch_norm(x[0].cpu(), on_cpu(x[1]), on_cpu(x[2]), own_mean, own_variance, training, momentum, eps);
+    if (training && own_mean) Tensor(x[3]).copy_(*own_mean);
+    if (training && own_variance) Tensor(x[4]).copy_(*own_variance);
+    const at::Device device = x[0].device();
+    return std::vector<Tensor>{y.to(device), saved_mean.to(device), saved_scale.to(device)};
+  };
+  const std::vector<Tensor> y = run_kernel(input.device().index(), x, compute);
+  return {y[0], y[1], y[2]};
 }
 
 // All others: the CPU's, on copies.
@@ -284,6 +350,51 @@ class NoWarnings final : public c10::WarningHandler {
   void process(const c10::Warning&) override {}
 };
 
+void run_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack);
+
+/// The tensors that an operation made: those that are not its arguments.
+std::vector<Tensor> made_by(const c10::OperatorHandle& op, const torch::jit::Stack& stack) {
+  const auto& returned = op.schema().returns();
+  std::vector<Tensor> made;
+  for (std::size_t i = 0; i < returned.size(); ++i) {
+    const c10::IValue& value = torch::jit::peek(stack, i, returned.size());
+    if (returned[i].alias_info() != nullptr) continue;
+    if (value.isTensor()) made.push_back(value.toTensor());
+    if (!value.isTensorList()) continue;
+    for (const Tensor& tensor : value.toTensorVector()) made.push_back(tensor);
+  }
+  return made;
+}
+
+void capture_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  TORCH_CHECK(!op.hasTag(at::Tag::dynamic_output_shape) && !op.hasTag(at::Tag::data_dependent_output),
+              "CUDA error: operation not permitted when stream is capturing (", op.schema().name(),
+              " returns what depends on values)");
+  std::vector<Tensor> memory;
+  torch::jit::Stack arguments;
+  for (const c10::IValue& argument : torch::jit::last(*stack, op.schema().arguments().size())) {
+    arguments.push_back(same_memory(argument, memory));
+  }
+  {
+    const InKernel inside;
+    at::native::cpu_fallback(op, stack);
+  }
+  std::vector<Tensor> kept;
+  for (const Tensor& tensor : made_by(op, *stack)) {
+    kept.push_back(same_memory(tensor));
+    if (kept.back().defined()) memory.push_back(kept.back());
+  }
+  const auto again = [op, arguments, kept] {
+    torch::jit::Stack own = arguments;
+    run_on_copies(op, &own);
+    const std::vector<Tensor> made = made_by(op, own);
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i].defined()) as_cpu(kept[i]).copy_(as_cpu(made[i]));
+    }
+  };
+  note_kernel(again, memory);
+}
+
 void run_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   static NoWarnings none;
   const c10::WarningUtils::WarningHandlerGuard quiet(&none);
@@ -298,6 +409,7 @@ void run_on_copies(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   }
   const c10::DeviceGuard guard(device.is_cpu() ? c10::Device(kKind, current_device()) : device);
   run_queued(current_device());
+  if (!InKernel::now() && is_captured(current_device())) return capture_on_copies(op, stack);
   const InKernel inside;
   at::native::cpu_fallback(op, stack);
 }
@@ -358,6 +470,17 @@ void count_kernel() {
   if (error_at < 0 || now < error_at) return;
   error_at = -1;
   TORCH_CHECK(false, error_text);
+}
+
+std::function<void()> keep_generators(c10::DeviceIndex device) {
+  // An operation that is not told its generator draws from the CPU's.
+  std::vector<std::pair<at::Generator, Tensor>> states;
+  for (const at::Generator& generator : {default_generator(device), at::detail::getDefaultCPUGenerator()}) {
+    states.emplace_back(generator, generator.get_state());
+  }
+  return [states]() mutable {
+    for (auto& [generator, state] : states) generator.set_state(state);
+  };
 }
 
 void install() {

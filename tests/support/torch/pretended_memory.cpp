@@ -54,6 +54,12 @@ class Arena {
     used_.erase(found);
     return bytes;
   }
+  /// The blocks that are handed out, with their sizes.
+  std::map<const char*, std::size_t> blocks() const {
+    std::map<const char*, std::size_t> blocks;
+    for (const auto& [offset, size] : used_) blocks[begin_ + offset] = size;
+    return blocks;
+  }
   bool holds(const void* block) const { return block >= begin_ && block < begin_ + kArenaBytes; }
   /// Where kernels see this byte of the device.
   char* readable(const void* block) const { return readable_ + (static_cast<const char*>(block) - begin_); }
@@ -206,6 +212,23 @@ Tensor as_cpu(const Tensor& tensor) {
   const auto options = at::TensorOptions(tensor.scalar_type());
   if (tensor.numel() == 0) return at::empty_strided(tensor.sizes(), tensor.strides(), options);
   return at::from_blob(readable(tensor.mutable_data_ptr()), tensor.sizes(), tensor.strides(), options);
+}
+
+void poison(const c10::Storage& storage) {
+  if (storage.nbytes() > 0) std::memset(readable(storage.data()), 0xFF, storage.nbytes());
+}
+
+MemoryImage::MemoryImage(c10::DeviceIndex device) {
+  const std::lock_guard<std::mutex> lock(memory().mutex);
+  const Arena& arena = memory().arenas[static_cast<std::size_t>(device)];
+  for (const auto& [block, bytes] : arena.blocks()) {
+    const char* const begin = arena.readable(block);
+    blocks_[block].assign(begin, begin + bytes);
+  }
+}
+
+void MemoryImage::restore() const {
+  for (const auto& [block, bytes] : blocks_) std::memcpy(readable(block), bytes.data(), bytes.size());
 }
 
 void record_block(const void* block, c10::StreamId stream) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/pretended_graph.h"
 #include "tests/support/torch/pretended_kernels.h"
 #include "tests/support/torch/pretended_memory.h"
 
@@ -148,9 +149,13 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   }
   void destroyEvent(void* event, const c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
   void block(void* event, const c10::Stream& stream) const override {
-    if (const auto* const made = static_cast<Event*>(event)) streams().enqueue_wait(key_of(stream), *made);
+    const auto* const made = static_cast<Event*>(event);
+    if (made == nullptr) return;
+    if (made->stream != key_of(stream)) refuse_while_captured(stream.device_index(), "a wait for another stream");
+    streams().enqueue_wait(key_of(stream), *made);
   }
   void synchronizeEvent(void* event) const override {
+    refuse_while_captured(current, "a wait for an event");
     if (const auto* const made = static_cast<Event*>(event)) streams().run(*made);
   }
   bool queryEvent(void* event) const override {
@@ -160,8 +165,14 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
   bool queryStream(const c10::Stream& stream) const override {
     return streams().has_happened(streams().mark(key_of(stream)));
   }
-  void synchronizeStream(const c10::Stream& stream) const override { streams().run(streams().mark(key_of(stream))); }
-  void synchronizeDevice(const c10::DeviceIndex device) const override { streams().run_all(device); }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    refuse_while_captured(stream.device_index(), "a wait for a stream");
+    streams().run(streams().mark(key_of(stream)));
+  }
+  void synchronizeDevice(const c10::DeviceIndex device) const override {
+    refuse_while_captured(device, "a wait for the device");
+    streams().run_all(device);
+  }
   void recordDataPtrOnStream(const c10::DataPtr& block, const c10::Stream& stream) const override {
     record_block(block.get(), stream.id());
   }
