@@ -21,14 +21,17 @@ class AdamFamily final : public GroupedOptimizer {
   ~AdamFamily() override;
   bool has_momentum() const override { return true; }
   bool can_skip() const override { return true; }
+  bool can_capture() const override { return true; }
 
  protected:
   void update(const Batch& batch) override;
 
  private:
+  /// The step count of a batch as the kernel wants it: a float32 scalar.
+  at::Tensor step_scalar(const Batch& batch);
+
   Options options_;
-  /// The step count as the kernel wants it: a float32 scalar for each tensor of the list (here the same one).
-  std::vector<at::Tensor> step_scalars_;
+  at::Tensor step_scalar_;  // undefined before the first step
 };
 
 }  // namespace components::optimizer

@@ -69,6 +69,7 @@ struct GroupedOptimizer::State {
   std::vector<at::Tensor> trained;               // while the evaluation weights replace the parameters
   std::vector<std::int64_t> steps;               // done, of each parameter
   bool in_step = true;                           // all `steps` are equal
+  at::Tensor lr, step;                           // on the device; undefined: the CPU's numbers count
 
   void compare_steps() {
     in_step = std::all_of(steps.begin(), steps.end(), [this](std::int64_t step) { return step == steps.front(); });
@@ -242,13 +243,65 @@ void GroupedOptimizer::for_each_piece(const Batch& batch, std::size_t elementwis
   });
 }
 
+void GroupedOptimizer::capture_step() {
+  const at::NoGradGuard no_grad;
+  for (const auto& state : states_) {
+    if (!state->take_gradients() || !state->in_step || state->steps.front() == 0) {
+      const auto without = std::find_if(state->gradients.begin(), state->gradients.end(),
+                                        [](const at::Tensor& gradient) { return !gradient.defined(); });
+      const auto at = static_cast<std::size_t>(without - state->gradients.begin());
+      const std::string name = state->names[at < state->names.size() ? at : 0];
+      state->gradients.clear();
+      throw runner::core::RunError("parameter " + name + " does not have a gradient in every step");
+    }
+    update_part(*state, whole_batch(*state));
+    state->gradients.clear();
+  }
+}
+
+void GroupedOptimizer::count_step() {
+  for (const auto& state : states_) {
+    for (std::int64_t& steps : state->steps) ++steps;
+    set_rates(*state, state->steps.front());
+    for (const at::Tensor& parameter : state->parameters) parameter.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+/// A kernel fills them: the CPU does not wait, and a graph that reads them stays as it is.
+void GroupedOptimizer::set_rates(State& state, std::int64_t step) const {
+  if (!keeps_rates_) return;
+  const at::NoGradGuard no_grad;
+  if (!state.lr.defined()) {
+    const auto options = at::TensorOptions(at::kFloat).device(state.parameters.front().device());
+    state.lr = at::empty({}, options);
+    state.step = at::empty({}, options);
+  }
+  state.lr.fill_(lr(state.group));
+  state.step.fill_(step);
+}
+
+GroupedOptimizer::Batch GroupedOptimizer::whole_batch(const State& state) const {
+  return {state.parameters,
+          state.gradients,
+          state.buffers,
+          state.steps.front(),
+          lr(state.group),
+          weight_decay(state.group),
+          groups_[state.group],
+          lr_factor_,
+          momentum(state.group),
+          *skip_,
+          state.lr,
+          state.step};
+}
+
 void GroupedOptimizer::step_together(State& state) {
   if (state.steps.front() == 0) {
     for (std::size_t i = 0; i < state.parameters.size(); ++i) make_buffers(state, i);
   }
   for (std::int64_t& steps : state.steps) ++steps;
-  update_part(state, {state.parameters, state.gradients, state.buffers, state.steps.front(), lr(state.group),
-                      weight_decay(state.group), groups_[state.group], lr_factor_, momentum(state.group), *skip_});
+  set_rates(state, state.steps.front());
+  update_part(state, whole_batch(state));
 }
 
 void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
@@ -263,8 +316,9 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
     for (std::size_t k = 0; k < buffers.size(); ++k) buffers[k].push_back(state.buffers[k][i]);
   }
   if (parameters.empty()) return;
+  set_rates(state, steps_done + 1);
   update_part(state, {parameters, gradients, buffers, steps_done + 1, lr(state.group), weight_decay(state.group),
-                      groups_[state.group], lr_factor_, momentum(state.group), *skip_});
+                      groups_[state.group], lr_factor_, momentum(state.group), *skip_, state.lr, state.step});
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {

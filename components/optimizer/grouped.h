@@ -40,6 +40,9 @@ class GroupedOptimizer : public Optimizer {
   void load_state(const runner::core::StateReader& reader) final;
   void use_eval_weights(bool eval) final;
   void skip_if(const at::Tensor& flag) final;
+  void keep_rates_on_device() final { keeps_rates_ = true; }
+  void capture_step() final;
+  void count_step() final;
 
  protected:
   /// Some or all parameters of one group; the lists run in parallel.
@@ -55,6 +58,8 @@ class GroupedOptimizer : public Optimizer {
     std::optional<double> momentum;
     /// The flag of skip_if(), for those that can_skip(), as LibTorch's fused kernels want it.
     const std::optional<at::Tensor>& skip;
+    /// `lr` and `step` as float32 scalars on the device, after keep_rates_on_device(); else undefined.
+    const at::Tensor &lr_there, &step_there;
   };
   /// Updates the parameters in place; called without gradient recording.
   virtual void update(const Batch& batch) = 0;
@@ -88,6 +93,8 @@ class GroupedOptimizer : public Optimizer {
                           const at::Tensor& parameter) const;
   void step_together(State& state);
   void step_subset(State& state, std::int64_t steps_done);
+  void set_rates(State& state, std::int64_t step) const;
+  Batch whole_batch(const State& state) const;
   void update_part(const State& state, const Batch& batch);
   double weight_decay(std::size_t group) const;
   std::optional<double> momentum(std::size_t group) const { return momentum_ ? momentum_ : groups_[group].momentum; }
@@ -95,6 +102,7 @@ class GroupedOptimizer : public Optimizer {
   std::vector<ParamGroup> groups_;
   double lr_, weight_decay_;
   double lr_factor_ = 1.0;
+  bool keeps_rates_ = false;
   std::optional<double> momentum_;
   std::vector<std::string> buffer_names_;
   std::unique_ptr<std::optional<at::Tensor>> skip_;  // what an update() gets

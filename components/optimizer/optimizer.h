@@ -56,6 +56,16 @@ class Optimizer : public runner::core::Stateful {
   /// 0: a float32 scalar on their device, which the CPU does not read. So a skipped step is counted like any other. An
   /// undefined flag ends this.
   virtual void skip_if(const at::Tensor& /*flag*/) {}
+  /// True if a graph of the device can repeat its step: the next four are heeded.
+  virtual bool can_capture() const { return false; }
+  /// From now on step() reads rates and counts from tensors on the device, as float32: a captured step rounds as any
+  /// other.
+  virtual void keep_rates_on_device() {}
+  /// Starts the kernels of a step whose rates and counts are those of count_step(), for a graph. Every parameter has a
+  /// gradient and has made a step. RunError otherwise, naming the first one that has none.
+  virtual void capture_step() {}
+  /// Call before each replay of capture_step(): counts the step and sets its rates on the device.
+  virtual void count_step() {}
   /// True if the evaluation weights differ from the trained ones.
   virtual bool has_eval_weights() const { return false; }
   /// Replaces the parameters by the evaluation weights, or with false restores the trained ones bitwise. Does

@@ -26,16 +26,20 @@ class Sgd final : public GroupedOptimizer {
       : GroupedOptimizer(groups, config.lr, config.weight_decay, buffers_for(groups, config)), config_(config) {}
   bool has_momentum() const override { return config_.momentum > 0.0; }
   bool can_skip() const override { return true; }
+  bool can_capture() const override { return true; }
 
  protected:
   void update(const Batch& batch) override {
     const double momentum = batch.momentum.value_or(config_.momentum);
     const bool buffered = momentum > 0.0;
-    // In its first step the kernel fills the momentum with the gradient alone, as torch.optim.SGD does.
-    at::_fused_sgd_(batch.parameters, batch.gradients, buffered ? at::TensorList(batch.buffers[0]) : at::TensorList(),
-                    batch.weight_decay, momentum, batch.lr, config_.dampening, config_.nesterov && buffered,
-                    config_.maximize,
-                    /*is_first_step=*/batch.step == 1, /*grad_scale=*/{}, batch.skip);
+    const auto run = [&](const auto& lr) {
+      // In its first step the kernel fills the momentum with the gradient alone, as torch.optim.SGD does.
+      at::_fused_sgd_(batch.parameters, batch.gradients, buffered ? at::TensorList(batch.buffers[0]) : at::TensorList(),
+                      batch.weight_decay, momentum, lr, config_.dampening, config_.nesterov && buffered,
+                      config_.maximize,
+                      /*is_first_step=*/batch.step == 1, /*grad_scale=*/{}, batch.skip);
+    };
+    batch.lr_there.defined() ? run(batch.lr_there) : run(batch.lr);
   }
 
  private:
