@@ -5,6 +5,7 @@
 #include <ATen/autocast_mode.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/cuda/cuda_graph.h"
 #include "runner/cuda/nccl_backend.h"
 
 namespace runner::cuda {
@@ -27,6 +29,7 @@ namespace {
 constexpr std::int64_t kRows = 64, kWidth = 128;
 constexpr int kSteps = 20;
 constexpr double kLr = 0.05;
+constexpr int kReplays = 4;
 constexpr double kBf16Tolerance = 0.02;  // of the loss: some roundings to eight bits, which the mean evens out
 
 std::string first_line(const std::exception& error) {
@@ -73,6 +76,27 @@ void check_training() {
 }
 
 void sleep_for(void* time) { std::this_thread::sleep_for(*static_cast<std::chrono::milliseconds*>(time)); }
+
+/// A graph adds a number that moves, and one that is drawn.
+void check_graph() {
+  const c10::cuda::CUDAStreamGuard on(c10::cuda::getStreamFromPool(/*isHighPriority=*/false, /*device=*/0));
+  const auto options = at::device(at::Device(at::kCUDA, 0)).dtype(at::kFloat);
+  const at::Tensor number = at::zeros({}, options), sum = at::zeros({}, options), drawn = at::zeros({}, options);
+  const auto graph = make_cuda_graph();
+  graph->capture([&] {
+    sum.add_(number);
+    drawn.copy_(at::rand({}, options));
+  });
+  double last = -1;
+  for (int i = 1; i <= kReplays; ++i) {
+    number.fill_(i);
+    graph->replay();
+    const auto draw = drawn.item<double>();
+    expect(draw != last, "two replays drew the same number");
+    last = draw;
+  }
+  expect(sum.item<double>() == kReplays * (kReplays + 1) / 2.0, "a replay did not read what its memory holds");
+}
 
 Finding found(std::string what, const std::function<void()>& try_it) {
   try {
@@ -126,8 +150,11 @@ class LoadedCuda final : public Cuda {
   }
 
   core::ConnectNccl nccl() override { return connect_nccl; }
+  std::unique_ptr<core::DeviceGraph> new_graph() override { return make_cuda_graph(); }
 
-  std::vector<Finding> check() override { return {found("training in bfloat16", check_training)}; }
+  std::vector<Finding> check() override {
+    return {found("training in bfloat16", check_training), found("CUDA graph", check_graph)};
+  }
 
   void hold(std::chrono::milliseconds time) override {
     held_ = time;

@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runner/core/connect_nccl.h"
+#include "runner/core/platform/device_graph.h"
 #include "runner/core/result.h"
 
 namespace runner::cuda {
@@ -37,7 +39,9 @@ class Cuda {
   virtual void limit_memory(int gpu, std::int64_t bytes) = 0;
   /// Null: the library has no NCCL.
   virtual core::ConnectNccl nccl() = 0;
-  /// Tests GPU 0: training in bfloat16 against the same on the CPU. gpus() has succeeded.
+  /// A CUDA graph; gpus() has succeeded.
+  virtual std::unique_ptr<core::DeviceGraph> new_graph() = 0;
+  /// Tests GPU 0: training in bfloat16 against the same on the CPU, and a CUDA graph. gpus() has succeeded.
   virtual std::vector<Finding> check() = 0;
   /// Keeps GPU 0 from what is given to it next, for a test of what waits for it; returns at once.
   virtual void hold(std::chrono::milliseconds time) = 0;

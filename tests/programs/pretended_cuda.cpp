@@ -40,6 +40,7 @@ class PretendedCuda final : public runner::cuda::Cuda {
   std::string versions() override { return "pretended"; }
   void limit_memory(int, std::int64_t bytes) override { tests::accelerator::set_memory_limit(bytes); }
   runner::core::ConnectNccl nccl() override { return nccl_ == "none" ? nullptr : tests::accelerator::connect_nccl; }
+  std::unique_ptr<runner::core::DeviceGraph> new_graph() override { return tests::accelerator::new_graph(); }
   std::vector<runner::cuda::Finding> check() override { return {}; }
   void hold(std::chrono::milliseconds time) override { tests::accelerator::hold_nccl(time); }
 
