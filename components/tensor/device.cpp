@@ -38,6 +38,13 @@ void use_device(const c10::Device& device) {
   guard.setDevice(device);
 }
 
+void use_own_stream(const c10::Device& device, bool own) {
+  if (device.is_cpu()) return;
+  synchronize(device);
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.exchangeStream(own ? guard.getStreamFromGlobalPool(device) : guard.getDefaultStream(device));
+}
+
 bool supports_own_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_meta(); }
 
 void move_to(const std::vector<NamedTensor>& tensors, const c10::Device& device) {

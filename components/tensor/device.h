@@ -23,6 +23,10 @@ std::string to_text(const c10::Device& device);
 /// Makes it this thread's current device of its kind. RunError when this process does not have it.
 void use_device(const c10::Device& device);
 
+/// Makes a stream of its own, or else the default one, this thread's current stream of a device other than the CPU:
+/// graphs are not captured on the default one. Waits for all that was started on the device.
+void use_own_stream(const c10::Device& device, bool own);
+
 /// Whether roux's own kernels can read it: a CPU tensor, or one of the meta device that stands for one.
 bool supports_own_kernels(const at::Tensor& tensor);
 /// Moves tensors without replacing them: every owner of one sees it on `device`. They have no gradient yet.

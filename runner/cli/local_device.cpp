@@ -67,6 +67,7 @@ std::optional<std::size_t> index_of(const std::string& device) {
 LocalDevice described(const std::string& device, int processes, Gpus& gpus) {
   LocalDevice here{device};
   if (device == kCpu || !gpus.list()) return here;
+  here.new_graph = [cuda = cuda::load_cuda().value()] { return cuda->new_graph(); };  // it was loaded to list them
   const std::vector<cuda::Gpu>& all = gpus.list().value();
   for (const cuda::Gpu& gpu : all) {
     here.gpu_addresses.push_back(gpu.pci_address);

@@ -8,6 +8,7 @@
 
 #include "runner/cli/session.h"
 #include "runner/core/connect_nccl.h"
+#include "runner/core/platform/device_graph.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/resolve/load.h"
@@ -37,6 +38,7 @@ struct LocalDevice {
   std::vector<std::string> gpu_addresses = {};  ///< on the PCI bus, of all GPUs that this process sees; none on the CPU
   std::vector<std::string> gpu_names = {};      ///< `NVIDIA H100 80GB HBM3`, of the same
   core::ConnectNccl nccl = nullptr;             ///< of the GPU support; null on the CPU, or where it has none
+  core::NewDeviceGraph new_graph = {};          ///< of the GPUs; null on the CPU
 };
 
 /// The same for this process, with its diagnostics shown; nothing when there is an error. Hides the GPUs that are not

@@ -96,11 +96,12 @@ std::string memory_text(const engine::Plan& plan) {
   row("  activations", memory.activations);
   row("  batches", memory.batches);
   if (const engine::GpuMemoryPlan& gpu = memory.gpu; !gpu.device.empty()) {
-    const std::int64_t needed = memory.tensors + gpu.workspace + gpu.reserve;
+    const std::int64_t needed = memory.tensors + gpu.workspace + gpu.reserve + gpu.graph;
     row("GPU", needed,
         " of " + (gpu.memory > 0 ? core::format_bytes(gpu.memory) : "an unknown size") + ": the tensors, about " +
             core::format_bytes(gpu.workspace) + " of CUDA itself, " + core::format_bytes(gpu.reserve) +
-            " for fragmentation");
+            " for fragmentation" +
+            (gpu.graph > 0 ? ", " + core::format_bytes(gpu.graph) + " that a CUDA graph keeps" : ""));
   }
   row("waiting batches", memory.waiting_batches, " in the memory of the CPU");
   row("data sets", memory.data_sets);
@@ -165,6 +166,7 @@ std::string plan_json(const engine::Plan& plan) {
       {"gpu_memory_bytes", plan.memory.gpu.memory},
       {"gpu_workspace_bytes", plan.memory.gpu.workspace},
       {"gpu_reserve_bytes", plan.memory.gpu.reserve},
+      {"gpu_graph_bytes", plan.memory.gpu.graph},
       {"weights_bytes", plan.memory.weights},
       {"optimizer_bytes", plan.memory.optimizer},
       {"weight_average_bytes", plan.memory.weight_average},

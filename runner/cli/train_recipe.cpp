@@ -104,6 +104,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   request.gpu_addresses = device->gpu_addresses;
   request.gpu_names = device->gpu_names;
   request.nccl = device->nccl;
+  request.new_graph = device->new_graph;
   note_growing_batch(session, recipe);
   const auto& capture = recipe.capture;
   std::optional<artifact::GitStateCapture> code;

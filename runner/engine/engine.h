@@ -34,6 +34,7 @@ struct GpuMemoryPlan {
   std::int64_t memory = 0;     ///< that it has; 0: unknown
   std::int64_t workspace = 0;  ///< CUDA's context, kernels and workspaces
   std::int64_t reserve = 0;    ///< for fragmentation
+  std::int64_t graph = 0;      ///< that a CUDA graph keeps for itself; 0: none is captured
 };
 
 /// Bytes of a training at its peak; see train/experiment/memory_estimate.h.

@@ -66,6 +66,10 @@ void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_by
                        .memory = gpu_memory_bytes,
                        .workspace = train::kGpuWorkspaceBytes,
                        .reserve = whole(train::kGpuReserve * estimate.tensors())};
+    if (experiment.recipe.compile.cuda_graphs) {
+      const auto passes = static_cast<double>(experiment.shape.accumulation_steps);
+      plan.memory.gpu.graph = whole(estimate.gradients + estimate.activations + passes * estimate.batches);
+    }
   }
   train::check_memory(experiment, estimate, gpu_memory_bytes, diagnostics);
 }

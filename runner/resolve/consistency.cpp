@@ -38,6 +38,7 @@ constexpr Rule kRules[] = {
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
     {"precision_keys", precision_keys},
+    {"cuda_graphs", cuda_graphs},
     {"profiler_activities", profiler_activities},
     {"machines", machines},
     {"gpus", gpus},
@@ -71,6 +72,7 @@ void settle_by_device(core::Node& recipe, core::Diagnostics& diagnostics) {
   profiler_activities(tree);
   random_generators(tree);
   backend(tree);
+  cuda_graphs_need_a_gpu(tree);
 }
 
 void check_device(const core::Node& recipe, core::Diagnostics& diagnostics) {

@@ -66,6 +66,14 @@ std::uint64_t fnv1a(const std::string& text) {
   return hash;
 }
 
+/// A section that earlier versions lack counts where it asks for something.
+void leave_out_young_sections(Node& values) {
+  const Node* compile = values.find("compile");
+  const Node* graphs = compile != nullptr ? compile->find("cuda_graphs") : nullptr;
+  if (graphs == nullptr || (graphs->is_bool() && graphs->as_bool())) return;
+  std::erase_if(values.entries(), [](const Node::Entry& entry) { return entry.key == "compile"; });
+}
+
 }  // namespace
 
 const Node& Recipe::at(std::string_view path_in_recipe) const {
@@ -111,6 +119,7 @@ std::string Recipe::hash() const {
     if (std::find(kLeftOut.begin(), kLeftOut.end(), entry.key) != kLeftOut.end()) continue;
     make_readable(values.set(entry.key, entry.value), false);
   }
+  leave_out_young_sections(values);
   recipe::restore_former_keys(values);  // hashes of all versions can be compared
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));

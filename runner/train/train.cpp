@@ -285,6 +285,7 @@ class Training {
     experiment_ = build_or_explain(recipe_, local_rank(), diagnostics_);
     if (experiment_ == nullptr) return false;
     experiment_->ranks = ranks_;
+    if (!experiment_->device.is_cpu()) experiment_->new_graph = request_.new_graph;
     // The weights are drawn: from here on each process has its own random numbers.
     if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));
     return true;

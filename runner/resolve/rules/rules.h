@@ -24,6 +24,8 @@ void compat(SettledTree& tree);
 void total_steps(SettledTree& tree);
 void schedule_end(SettledTree& tree);
 void precision_keys(SettledTree& tree);
+void cuda_graphs(SettledTree& tree);
+void cuda_graphs_need_a_gpu(SettledTree& tree);
 void one_average(SettledTree& tree);
 void micro_batch_can_shrink(SettledTree& tree);
 void somewhere_to_roll_back_to(SettledTree& tree);

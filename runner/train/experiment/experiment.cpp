@@ -16,6 +16,7 @@
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
 #include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/cuda_graphs.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
@@ -273,6 +274,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
     experiment.callbacks.push_back({type_of(block), block.location(), std::move(callback)});
   }
   check_backward_step_conflicts(experiment, diagnostics);
+  check_cuda_graphs(experiment, diagnostics);
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/upload.h"
 #include "runner/core/diagnostics.h"
+#include "runner/core/platform/device_graph.h"
 #include "runner/resolve/load.h"
 #include "runner/train/experiment/progress.h"
 
@@ -74,6 +75,7 @@ struct Experiment {
   std::int64_t total_steps = 0;                      ///< 0 when only max_time limits the training
   std::shared_ptr<distributed::ProcessGroup> ranks;  ///< null: this process trains alone
   int local_rank = 0;                                ///< rank on this host
+  core::NewDeviceGraph new_graph = {};               ///< of `device`; null: it has none, or the process trains nothing
   /// Replaces the recipe's strategy; see strategy/make_strategy.h.
   std::function<std::unique_ptr<GradientStrategy>(const StrategyInputs&)> make_strategy;
 

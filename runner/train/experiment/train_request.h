@@ -11,6 +11,7 @@
 
 #include "runner/artifact/git_state.h"
 #include "runner/core/connect_nccl.h"
+#include "runner/core/platform/device_graph.h"
 #include "runner/core/rank_info.h"
 
 namespace runner::store {
@@ -27,6 +28,7 @@ struct TrainRequest {
   std::vector<std::string> gpu_addresses;  ///< PCI addresses of the GPUs that this process sees, in CUDA's order
   std::vector<std::string> gpu_names;      ///< of the same, as core::gpu_peak() knows them
   core::ConnectNccl nccl = nullptr;        ///< null: this process has no GPU, or its GPU support has no NCCL
+  core::NewDeviceGraph new_graph;          ///< of those GPUs; null on the CPU
   bool smoke = false;                      ///< --smoke: two steps, one evaluation, one save
   std::optional<std::string> resume_run;   ///< `roux resume RUN`: its run folder
   std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given

@@ -41,6 +41,7 @@ void prepare_device(const resolve::Recipe& recipe, int local_rank) {
   if (device.is_cuda()) set_cuda_environment(recipe);
   components::use_device(device);
   if (device.is_cuda()) set_cuda_kernels(recipe);
+  components::use_own_stream(device, recipe.compile.cuda_graphs);
 }
 
 const char* product_format(const resolve::Recipe& recipe, c10::Device device) {

@@ -13,8 +13,9 @@ namespace runner::train {
 /// `cuda` is the GPU of a process's rank on its machine.
 c10::Device device_of(const resolve::Recipe& recipe, int local_rank = 0);
 
-/// What LibTorch decides once for a process: makes the recipe's device the current one, and sets what its kernels may
-/// do. RunError when this process does not have that device.
+/// What LibTorch decides once for a process: makes the recipe's device the current one, with a stream on which graphs
+/// can be captured where it asks for them, and sets what its kernels may do. RunError when this process does not have
+/// that device.
 void prepare_device(const resolve::Recipe& recipe, int local_rank = 0);
 
 /// The number format that matrix products are computed in: `float32`, `TF32`, `float16`, `bfloat16`.

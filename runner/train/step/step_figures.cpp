@@ -33,6 +33,15 @@ StepFigures::StepFigures(const std::vector<at::Tensor>& sums, std::vector<PassWe
   values_ = at::stack(all);
 }
 
+StepFigures StepFigures::of_replay(std::vector<PassWeight> passes, double factor) const {
+  RUNNER_ASSERT(passes.size() == passes_.size(), "the same kernels have as many passes");
+  StepFigures figures = *this;
+  figures.values_ = values_.clone();
+  figures.passes_ = std::move(passes);
+  figures.factor_ = factor;
+  return figures;
+}
+
 // The weights of the passes are finite, so the loss is, too, if all sums are.
 at::Tensor StepFigures::not_finite() const {
   const at::NoGradGuard no_grad;

@@ -27,6 +27,10 @@ class StepFigures {
   StepFigures(const std::vector<at::Tensor>& sums, std::vector<PassWeight> passes, double factor,
               const GradientFigures& gradients);
 
+  /// Those of the step that a graph has just made with the kernels of this one: its values are copied, for the next
+  /// replay to overwrite.
+  StepFigures of_replay(std::vector<PassWeight> passes, double factor) const;
+
   /// What the CPU is to read, [F] in float64.
   const at::Tensor& values() const { return values_; }
   /// A float32 scalar on the device: 1 if the loss or the norm is not finite, else 0.

@@ -17,6 +17,7 @@
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/step_wait.h"
 #include "runner/train/experiment/weight_average.h"
+#include "runner/train/step/captured_step.h"
 #include "runner/train/step/first_bad_tensor.h"
 #include "runner/train/step/unit_hooks.h"
 #include "runner/train/strategy/make_strategy.h"
@@ -54,6 +55,11 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options, StepNote
   for (const auto& block : experiment.model->blocks()) units.push_back({block->name(), block->parameters()});
   strategy_->attach(units);
   if (strategy_->wants_unit_hooks()) unit_hooks_ = std::make_unique<UnitHooks>(*experiment.model, *strategy_);
+  if (experiment.new_graph && experiment.recipe.compile.cuda_graphs) {
+    RUNNER_ASSERT(enqueues_, "a recipe whose steps wait for the device is refused");
+    experiment.optimizer->keep_rates_on_device();
+    captured_ = std::make_unique<CapturedStep>(experiment.new_graph, experiment, parameters_);
+  }
   apply_schedule();
 }
 
@@ -81,11 +87,10 @@ std::vector<std::int64_t> Stepper::window_samples() const {
   return loader_.samples_between(window_start_, loader_.position());
 }
 
-at::Tensor Stepper::forward(const MicroBatch& micro, double weight) {
+// After the pass only autograd holds what it needs, and the backward pass frees it block by block.
+at::Tensor Stepper::forward(components::TensorMap activations, double weight) {
   const components::Autocast autocast(options_.autocast);
   RECORD_USER_SCOPE("forward");
-  // After the pass only the graph holds what it needs, and the backward pass frees it block by block.
-  components::TensorMap activations = experiment_.upload(micro.tensors);
   // Leave the autocast of a block with its own number format before the next operation.
   if (options_.autocast.by_block) {
     experiment_.model->forward(activations);
@@ -107,6 +112,10 @@ void Stepper::backward(const at::Tensor& sum, double weight) {
   }
   RECORD_USER_SCOPE("backward");
   torch::autograd::backward({sum}, {weight_});
+}
+
+double Stepper::gradient_weight(const MicroBatch& micro) const {
+  return window_.weight_of(micro) * strategy_->weight();
 }
 
 PassWeight Stepper::weight_of(const MicroBatch& micro) const {
@@ -131,17 +140,17 @@ Pass Stepper::pass_of(const MicroBatch& micro) const {
   return {&micro == &window_.mine().front(), &micro == &window_.mine().back(), micro.others_before};
 }
 
-at::Tensor Stepper::forward_pass(const MicroBatch& micro) {
+at::Tensor Stepper::forward_pass(const MicroBatch& micro, components::TensorMap tensors) {
   strategy_->before_forward(pass_of(micro));
   if (unit_hooks_ != nullptr) unit_hooks_->begin_pass();
   trace("forward");
-  return forward(micro, window_.weight_of(micro) * strategy_->weight());
+  return forward(std::move(tensors), gradient_weight(micro));
 }
 
 void Stepper::backward_pass(const MicroBatch& micro, const at::Tensor& sum) {
   trace("backward");
   strategy_->before_backward(pass_of(micro));
-  backward(sum, window_.weight_of(micro) * strategy_->weight());
+  backward(sum, gradient_weight(micro));
   if (unit_hooks_ != nullptr) unit_hooks_->end_pass();
   strategy_->after_backward(pass_of(micro));
 }
@@ -150,7 +159,7 @@ std::exception_ptr Stepper::run_passes(StepResult& result) {
   try {
     sums_.clear();
     for (const MicroBatch& micro : window_.mine()) {
-      at::Tensor sum = forward_pass(micro);
+      at::Tensor sum = forward_pass(micro, experiment_.upload(micro.tensors));
       sums_.push_back(sum.detach());
       if (strategy_->defers_backward()) {
         pending_ = std::move(sum);
@@ -194,7 +203,7 @@ void Stepper::finish_passes(StepResult& result, const std::exception_ptr& out_of
   note_window(result);
 }
 
-StepResult Stepper::run_window(bool want_grad_norm) {
+StepResult Stepper::open_window(bool want_grad_norm) {
   const core::Clock& clock = core::system_clock();
   StepResult result;
   begin_window();
@@ -204,6 +213,11 @@ StepResult Stepper::run_window(bool want_grad_norm) {
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
   strategy_->begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
+  return result;
+}
+
+StepResult Stepper::run_window(bool want_grad_norm) {
+  StepResult result = open_window(want_grad_norm);
   finish_passes(result, run_passes(result));
   return result;
 }
@@ -221,10 +235,14 @@ bool Stepper::clip(bool want_grad_norm, StepResult& result) {
 }
 
 StepFigures Stepper::clip_on_device(bool want_grad_norm) {
+  const GradientFigures gradients = strategy_->unscale_and_clip(scaler_, want_grad_norm);
+  return {std::exchange(sums_, {}), pass_weights(), loss_factor(), gradients};
+}
+
+std::vector<PassWeight> Stepper::pass_weights() const {
   std::vector<PassWeight> weights;
   for (const MicroBatch& micro : window_.mine()) weights.push_back(weight_of(micro));
-  const GradientFigures gradients = strategy_->unscale_and_clip(scaler_, want_grad_norm);
-  return {std::exchange(sums_, {}), std::move(weights), loss_factor(), gradients};
+  return weights;
 }
 
 StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
@@ -245,25 +263,73 @@ StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
 
 StepResult Stepper::enqueue_step(bool want_grad_norm) {
   RUNNER_ASSERT(enqueues_, "the device decides by itself whether a step is made");
+  const bool want_norm = want_grad_norm || captured_ != nullptr;  // a graph measures it in every step
   StepStart start{progress_, schedule_.step(), schedule_.calls(), micro_batch_size_, {}, {}};
-  StepResult result = run_window(want_grad_norm);
+  StepResult result = open_window(want_norm);
   result.is_read = false;
   start.position = window_start_;
   start.random = window_random_;
-  StepFigures figures = clip_on_device(want_grad_norm);
-  const at::Tensor bad = bad_with(figures);
-  experiment_.optimizer->skip_if(bad);
-  update();
-  bad_ = bad;  // not before: a step that does not fit into memory is repeated
+  std::optional<StepFigures> figures;
+  if (captured_ != nullptr && is_full_window() && captured_->takes(window_.mine())) figures = replay_step();
+  if (figures) {
+    finish_passes(result, nullptr);
+  } else {
+    finish_passes(result, run_passes(result));
+    figures = clip_on_device(want_norm);
+    const at::Tensor bad = bad_with(*figures, bad_);
+    experiment_.optimizer->skip_if(bad);
+    update();
+    bad_ = bad;  // not before: a step that does not fit into memory is repeated
+  }
   end_step(result);
-  unread_.push_back({{result, std::move(start)}, std::move(figures)});
+  unread_.push_back({{result, std::move(start)}, std::move(*figures)});
   return result;
 }
 
-at::Tensor Stepper::bad_with(const StepFigures& figures) const {
-  if (experiment_.recipe.faults.on_nan != sections::faults::OnNan::kStop) return {};
-  const at::Tensor bad = figures.not_finite();
-  return bad_.defined() ? at::maximum(bad_, bad) : bad;
+bool Stepper::is_full_window() const {
+  return window_.samples() == options_.loader.micro_batch_size * options_.window_batches;
+}
+
+std::optional<StepFigures> Stepper::replay_step() {
+  const auto work = [this](const CapturedStep::Inputs& inputs) {
+    sums_.clear();
+    for (std::size_t i = 0; i < inputs.batches.size(); ++i) {
+      const at::Tensor sum = forward_pass(window_.mine()[i], inputs.batches[i]);
+      sums_.push_back(sum.detach());
+      RECORD_USER_SCOPE("backward");
+      torch::autograd::backward({sum}, {inputs.weights[i]});
+    }
+    StepFigures figures = clip_on_device(true);
+    const at::Tensor bad = bad_with(figures, inputs.bad);
+    if (bad.defined()) inputs.bad.copy_(bad);
+    experiment_.optimizer->skip_if(bad.defined() ? inputs.bad : bad);
+    experiment_.optimizer->capture_step();
+    return figures;
+  };
+  const std::string step = "step " + std::to_string(progress_.step + 1);
+  if (!captured_->is_captured()) {
+    if (!captured_->capture(window_.mine(), work)) {
+      core::log_warning(step + ": no memory for a CUDA graph; the training continues without one");
+      return std::nullopt;
+    }
+    core::log_info(step + " and those of its shape are replayed as a CUDA graph");
+  }
+  optimizer_began_ = true;
+  experiment_.optimizer->count_step();
+  std::vector<double> weights;
+  for (const MicroBatch& micro : window_.mine()) weights.push_back(gradient_weight(micro));
+  StepFigures figures = captured_->replay(window_.mine(), weights, bad_, pass_weights(), loss_factor());
+  if (stops_on_nan()) bad_ = captured_->bad();
+  window_.release();
+  return figures;
+}
+
+bool Stepper::stops_on_nan() const { return experiment_.recipe.faults.on_nan == sections::faults::OnNan::kStop; }
+
+at::Tensor Stepper::bad_with(const StepFigures& figures, const at::Tensor& bad) const {
+  if (!stops_on_nan()) return {};
+  const at::Tensor now = figures.not_finite();
+  return bad.defined() ? at::maximum(bad, now) : now;
 }
 
 std::vector<EnqueuedStep> Stepper::read_steps() {
@@ -299,7 +365,9 @@ void Stepper::return_to(const StepStart& start) {
 void Stepper::update() {
   if (!strategy_->needs_second_pass()) window_.release();
   const auto forward_again = [this] {
-    for (const MicroBatch& micro : window_.mine()) pending_ = forward_pass(micro);
+    for (const MicroBatch& micro : window_.mine()) {
+      pending_ = forward_pass(micro, experiment_.upload(micro.tensors));
+    }
   };
   const auto backward_again = [this] {
     if (pending_.defined()) backward_pass(window_.mine().back(), std::exchange(pending_, {}));
@@ -355,6 +423,12 @@ void Stepper::rewind() {
   loader_.seek(window_start_);
   window_random_.restore();
   window_buffers_->restore();
+}
+
+void Stepper::set_micro_batch_size(std::int64_t samples) {
+  if (captured_ != nullptr && samples != micro_batch_size_) captured_->reset();
+  micro_batch_size_ = samples;
+  loader_.expect(samples);
 }
 
 void Stepper::drop_window() {
@@ -438,6 +512,7 @@ void Stepper::restore(const core::Node& state) {
   schedule_.restore(integer("schedule.step"), integer("schedule.calls"));
   apply_schedule();
   strategy_->on_weights_loaded();
+  if (captured_ != nullptr) captured_->reset();  // the optimizer's state is in other tensors now
 }
 
 }  // namespace runner::train

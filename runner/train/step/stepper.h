@@ -20,6 +20,7 @@
 
 namespace runner::train {
 
+class CapturedStep;
 class GradientStrategy;
 struct Pass;
 class UnitHooks;
@@ -115,10 +116,7 @@ class Stepper {
   /// Samples of one forward pass: the recipe's, or fewer after a step did not fit into memory. Windows and counts of
   /// micro-batches (the schedule of Accelerate, intervals in `ba`) stay the recipe's.
   std::int64_t micro_batch_size() const { return micro_batch_size_; }
-  void set_micro_batch_size(std::int64_t samples) {
-    micro_batch_size_ = samples;
-    loader_.expect(samples);
-  }
+  void set_micro_batch_size(std::int64_t samples);
   /// Forward passes of a full window.
   std::int64_t passes() const { return full_passes(options_, micro_batch_size_); }
 
@@ -151,6 +149,8 @@ class Stepper {
   };
 
   void begin_window();
+  /// Reads the micro-batches of the next step.
+  StepResult open_window(bool want_grad_norm);
   /// Everything up to the gradients of the window.
   StepResult run_window(bool want_grad_norm);
   /// Micro-batches of the busiest process in the window, in the recipe's size.
@@ -161,7 +161,7 @@ class Stepper {
   /// Forward and backward over this process's part of the window. Returns the exception when memory ran out: other
   /// processes may wait, and must repeat the step as well.
   std::exception_ptr run_passes(StepResult& result);
-  at::Tensor forward_pass(const MicroBatch& micro);
+  at::Tensor forward_pass(const MicroBatch& micro, components::TensorMap tensors);
   void backward_pass(const MicroBatch& micro, const at::Tensor& sum);
   Pass pass_of(const MicroBatch& micro) const;
   /// Reduces gradients and loss over the ranks.
@@ -170,12 +170,20 @@ class Stepper {
   bool clip(bool want_grad_norm, StepResult& result);
   /// The same without a wait for the device.
   StepFigures clip_on_device(bool want_grad_norm);
-  /// What `bad_` is after a step with these figures.
-  at::Tensor bad_with(const StepFigures& figures) const;
+  std::vector<PassWeight> pass_weights() const;
+  /// Whether the device looks for values that are not finite.
+  bool stops_on_nan() const;
+  /// What `bad`, if defined, is after a step with these figures.
+  at::Tensor bad_with(const StepFigures& figures, const at::Tensor& bad) const;
   void update();
+  bool is_full_window() const;
+  /// The rest of an opened step whose window is that of the graph; nothing if there is no memory for a graph.
+  std::optional<StepFigures> replay_step();
   void trace(const char* what) const;
-  at::Tensor forward(const MicroBatch& micro, double weight);
+  at::Tensor forward(components::TensorMap activations, double weight);
   void backward(const at::Tensor& sum, double weight);
+  /// Factor for the gradient of a pass.
+  double gradient_weight(const MicroBatch& micro) const;
   PassWeight weight_of(const MicroBatch& micro) const;
   double loss_factor() const;
   void note_window(StepResult& result) const;
@@ -202,6 +210,7 @@ class Stepper {
   at::Tensor pending_;                     // the loss of a forward pass before its backward pass
   std::vector<at::Tensor> sums_;           // of the losses of this window's passes, on their device
   const bool enqueues_;
+  std::unique_ptr<CapturedStep> captured_;  // null without compile.cuda_graphs
   std::vector<UnreadStep> unread_;
   at::Tensor bad_;  // on the device, 1 once an enqueued step was not finite; undefined: none was looked at
   std::int64_t micro_batch_size_;

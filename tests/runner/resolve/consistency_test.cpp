@@ -319,6 +319,35 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
            "data: {train: {type: csv_table, path: a.csv, target: y, split: ':90%'}, "
            "val: {type: csv_table, path: a.csv, target: y, split: '90%:'}}\n",
        ""},
+      {"cuda_graphs", "nothing in the way", kParts + kData + kBatch + "compile: {cuda_graphs: true}\n", ""},
+      {"cuda_graphs", "false is no request",
+       kParts + kData + kBatch + "compile: {cuda_graphs: false}\ndevice: cpu\nfaults: {on_nan: skip}\n", ""},
+      {"cuda_graphs", "the CPU has none", kParts + kData + kBatch + "compile: {cuda_graphs: true}\ndevice: cpu\n",
+       "r.yaml:6:24: error: cuda_graphs is true, but the training is on the CPU: only a GPU has graphs\n"
+       "  hint: remove it, or train on an NVIDIA GPU\n"},
+      {"cuda_graphs", "what the CPU decides",
+       kParts + kData + kBatch +
+           "compile: {cuda_graphs: true}\nfaults: {on_nan: skip, on_spike: stop}\nprecision: 16-mixed\n",
+       "r.yaml:6:24: error: cuda_graphs is true, but faults.on_nan is skip: the CPU decides before the optimizer "
+       "steps\n  hint: remove one of them\n"
+       "r.yaml:6:24: error: cuda_graphs is true, but faults.on_spike is stop: the CPU decides before the optimizer "
+       "steps\n  hint: remove one of them\n"
+       "r.yaml:6:24: error: cuda_graphs is true, but precision.mode is 16-mixed: the CPU decides on the loss scale of "
+       "the next step\n  hint: remove one of them\n"},
+      {"cuda_graphs", "a scale that does not move",
+       kParts + kData + kBatch +
+           "compile: {cuda_graphs: true}\nprecision: {mode: 16-mixed, scaler: {enabled: false}}\n",
+       ""},
+      {"cuda_graphs", "what runs on the CPU",
+       kParts + kData + kBatch +
+           "compile: {cuda_graphs: true}\nprecision: bf16-true\nactivation_checkpointing: full\n"
+           "launch: {num_processes: 2}\n",
+       "r.yaml:6:24: error: cuda_graphs is true, but activation_checkpointing.mode is full: the CPU restores random "
+       "numbers in the backward pass\n  hint: remove one of them\n"
+       "r.yaml:6:24: error: cuda_graphs is true, but launch.num_processes is 2: the processes exchange gradients "
+       "through the CPU\n  hint: remove one of them\n"
+       "r.yaml:6:24: error: cuda_graphs is true, but precision.mode is bf16-true: the CPU numbers the draws that round "
+       "the weights\n  hint: remove one of them\n"},
       {"metric_directions", "settles without a word", kParts + kData + kBatch, ""},
   };
   std::vector<std::string> told;
@@ -392,7 +421,8 @@ TEST_CASE("what a profile is to hold turns it on", "[recipe][consistency]") {
 TEST_CASE("what needs a GPU is refused once auto is settled as the CPU", "[recipe][consistency]") {
   core::Node root = settled(kParts + kData + kBatch +
                             "loader: {rng_types: [generator, cuda]}\n"
-                            "profiler: {with_flops: true, sort_by: cuda_time_total}\n")
+                            "profiler: {with_flops: true, sort_by: cuda_time_total}\n"
+                            "compile: {cuda_graphs: true}\n")
                         .root;
   const auto messages = [&root](const char* device) {
     root.set("device", core::Node::string(device));
@@ -408,7 +438,9 @@ TEST_CASE("what needs a GPU is refused once auto is settled as the CPU", "[recip
         "r.yaml:6:33: error: rng_types lists cuda, but the training is on the CPU\n"
         "  hint: write torch, the generator of the CPU, or set device: cuda\n"
         "r.yaml:7:39: error: sort_by is cuda_time_total, but activities does not list cuda\n"
-        "  hint: sort by self_cpu_time_total\n");
+        "  hint: sort by self_cpu_time_total\n"
+        "r.yaml:8:24: error: cuda_graphs is true, but the training is on the CPU: only a GPU has graphs\n"
+        "  hint: remove it, or train on an NVIDIA GPU\n");
 }
 
 TEST_CASE("the direction of a metric follows from its name unless set", "[recipe][consistency]") {

@@ -44,6 +44,7 @@
 #include "runner/train/train.h"
 #include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/torch/device_training_torch.h"
 #include "tests/support/torch/pretended_accelerator.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
@@ -51,69 +52,7 @@ namespace runner::train {
 namespace {
 
 namespace accelerator = tests::accelerator;
-
-constexpr const char* kFirst = "pretend:0";
-constexpr const char* kSecond = "pretend:1";
-constexpr const char* kCpu = "cpu";
-
-/// Takes down every metric after each step, and after each evaluation.
-class Watcher final : public components::callback::Callback {
- public:
-  void on_step_end(components::callback::Context& context) override { note(context, "loss"); }
-  void on_eval_end(components::callback::Context& context) override {
-    for (const char* name : {"val/loss", "val/accuracy", "val/perplexity"}) note(context, name);
-  }
-  std::vector<std::pair<std::string, double>> seen;
-
- private:
-  void note(components::callback::Context& context, const char* name) {
-    if (const double* value = context.metric(name)) seen.emplace_back(name, *value);
-  }
-};
-
-struct Trained {
-  std::unique_ptr<Experiment> experiment;
-  std::vector<std::pair<std::string, double>> metrics;
-  std::string checkpoint;
-};
-
-/// The recipe's own schema does not know the pretended device: only a test can name it.
-resolve::Recipe recipe_on(const std::string& device, const std::string& path, const std::vector<std::string>& sets) {
-  accelerator::install();
-  core::Diagnostics diagnostics;
-  recipe::ComposeOptions options;
-  for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
-  auto recipe = resolve::load_recipe(path, options, registry::Registry::builtin(), diagnostics);
-  INFO(core::render(diagnostics, {}));
-  REQUIRE(recipe);
-  recipe->settle_device(device);
-  return *std::move(recipe);
-}
-
-Trained build_on(const std::string& device, const std::string& path, const std::vector<std::string>& sets,
-                 int local_rank = 0) {
-  const resolve::Recipe recipe = recipe_on(device, path, sets);
-  configure_torch(recipe);
-  prepare_device(recipe, local_rank);
-  core::Diagnostics diagnostics;
-  Trained trained;
-  trained.experiment = build_experiment(recipe, {.local_rank = local_rank}, diagnostics);
-  INFO(core::render(diagnostics, {}));
-  REQUIRE(trained.experiment != nullptr);
-  return trained;
-}
-
-Trained train_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
-                 const tests::TempDir& folder, const std::string& from = "") {
-  sets.insert(sets.end(), {"logging_steps=1", "training.fused_kernels=false"});
-  Trained trained = build_on(device, path, sets);
-  auto watcher = std::make_shared<Watcher>();
-  trained.experiment->callbacks.push_back({"watcher", {}, watcher});
-  const auto run = tests::new_run(folder.path());
-  trained.checkpoint = tests::train_quietly(*trained.experiment, *run, from).last_checkpoint;
-  trained.metrics = watcher->seen;
-  return trained;
-}
+using namespace tests::device_training;
 
 /// Two ranks, with a device each unless it is the CPU. Its experiment and metrics are those of the first one.
 Trained train_two_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
@@ -142,21 +81,6 @@ Trained train_two_on(const std::string& device, const std::string& path, std::ve
   return trained;
 }
 
-/// Both have the same metrics at the same steps, within this relative distance; an accuracy may differ by one sample of
-/// the few.
-void check_close(const Trained& one, const Trained& other, double tolerance) {
-  constexpr double kOneSample = 1.0 / 60;
-  REQUIRE(one.metrics.size() == other.metrics.size());
-  REQUIRE(!one.metrics.empty());
-  for (std::size_t i = 0; i < one.metrics.size(); ++i) {
-    const auto& [name, value] = one.metrics[i];
-    INFO(name << ", number " << i << ": " << value << " and " << other.metrics[i].second);
-    REQUIRE(name == other.metrics[i].first);
-    const bool counts = name == "val/accuracy" && tolerance > 1e-3;
-    CHECK(std::fabs(value - other.metrics[i].second) <= (counts ? kOneSample : tolerance * std::fabs(value)));
-  }
-}
-
 void check_everything_is_on(const Experiment& experiment, const std::string& device) {
   for (const auto& tensors : {experiment.model->parameters(), experiment.model->buffers()}) {
     for (const auto& named : tensors) {
@@ -165,26 +89,6 @@ void check_everything_is_on(const Experiment& experiment, const std::string& dev
     }
   }
 }
-
-const std::vector<std::string> kTwentySteps = {"training.max_steps=20", "training.max_epochs=null"};
-
-std::vector<std::string> with(std::vector<std::string> sets, const std::vector<std::string>& more) {
-  sets.insert(sets.end(), more.begin(), more.end());
-  return sets;
-}
-
-constexpr const char* kSpirals = R"(
-run_name: spirals
-model: {type: mlp, hidden: [8], activation: tanh, dropout: 0.1}
-data:
-  train: {type: synthetic, task: spirals, num_samples: 60, num_classes: 2}
-  val: {type: synthetic, task: spirals, num_samples: 20, num_classes: 2}
-loss: cross_entropy
-optimizer: {type: adamw, lr: 1.0e-2}
-weight_averaging: {type: ema, decay: 0.9}
-training: {max_steps: 12, micro_batch_size: 8, clip_grad_norm: 1.0}
-checkpoint: {save_steps: 6, async_save: true}
-)";
 
 }  // namespace
 
@@ -378,28 +282,6 @@ TEST_CASE("without page-locked memory a download waits for its copies", "[.][acc
 }
 
 namespace {
-
-/// A training that nothing but the loop looks at.
-struct Unwatched {
-  std::unique_ptr<Experiment> experiment;
-  std::unique_ptr<store::RunWriter> run;
-  core::Node summary;
-  std::string error;  ///< "" unless it failed
-};
-
-Unwatched train_unwatched(const std::string& device, const std::string& path, const std::vector<std::string>& sets,
-                          const tests::TempDir& folder) {
-  Unwatched trained;
-  trained.experiment = build_on(device, path, with({"training.fused_kernels=false"}, sets)).experiment;
-  trained.run = tests::new_run(folder.path());
-  try {
-    trained.summary = tests::train_quietly(*trained.experiment, *trained.run).summary;
-  } catch (const core::RunError& error) {
-    trained.error = error.what();
-    trained.run->finish(store::RunStatus::kFailed, "");
-  }
-  return trained;
-}
 
 /// Events of this kind: the step, and the value under `key` or 0.
 std::vector<std::pair<std::int64_t, double>> events_of(const Unwatched& trained, const std::string& kind,

@@ -144,6 +144,7 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"ddp.comm_hook=bf16"}, "ddp.comm_hook", Effect::kHarmless},  // of one process
       {{"ddp.comm_hook=bf16", "launch.num_processes=2"}, "ddp.comm_hook", Effect::kChangesResults},
       {{"deterministic=true"}, "deterministic", Effect::kChangesResults},
+      {{"compile.cuda_graphs=true"}, "compile.cuda_graphs", Effect::kChangesResults},
       {{"training.clip_grad_norm=1"}, "training.clip_grad_norm", Effect::kChangesResults},
       {{"training.micro_batch_size=4"}, "training.micro_batch_size", Effect::kChangesResults},
       {{"data.train.noise=0.5"}, "data.train.noise", Effect::kChangesResults},
