@@ -65,9 +65,6 @@ constexpr Refusal kRefusals[] = {
      "remove it; `ddp.comm_hook: bf16` halves what they exchange"},
     {"dynamo_backend", "INDUCTOR", State::kFollows, "roux compiles no graph and runs fused kernels on the CPU",
      "`training.fused_kernels: false` turns them off"},
-    {"dynamo_backend", "CUDAGRAPHS", State::kLater, "CUDA graphs are planned", "remove it; training runs without them"},
-    {"dynamo_backend", "AOT_CUDAGRAPHS", State::kLater, "CUDA graphs are planned",
-     "remove it; training runs without them"},
     {"dynamo_backend", "EAGER", State::kRefused, kNoGraph, "remove it; operations run eagerly without it"},
     {"dynamo_backend", "AOT_EAGER", State::kRefused, kNoGraph, "remove it; operations run eagerly without it"},
     {"dynamo_backend", "NVFUSER", State::kRefused, kNoGraph, kFuses},
@@ -89,8 +86,16 @@ constexpr Refusal kRefusals[] = {
 /// The values of these options that roux takes.
 constexpr std::pair<const char*, const char*> kTaken[] = {
     {"compute_environment", "LOCAL_MACHINE"}, {"distributed_type", "NO"}, {"distributed_type", "MULTI_CPU"},
-    {"distributed_type", "MULTI_GPU"},        {"dynamo_backend", "NO"},
+    {"distributed_type", "MULTI_GPU"},        {"dynamo_backend", "NO"},   {"dynamo_backend", "CUDAGRAPHS"},
+    {"dynamo_backend", "AOT_CUDAGRAPHS"},
 };
+
+/// `dynamo_backend: CUDAGRAPHS` where it is no `compile.cuda_graphs`.
+constexpr Refusal kGraphsOfCpu = {"dynamo_backend", "", State::kFollows, "the training is on the CPU",
+                                  "CUDA graphs are an NVIDIA GPU's"};
+constexpr Refusal kGraphsOfProcesses = {"dynamo_backend", "", State::kLater,
+                                        "the steps of several processes are not captured",
+                                        "remove it; training runs without graphs"};
 
 const AccelerateOption* find(const std::string& name) {
   const auto& all = accelerate_options();
@@ -246,6 +251,8 @@ class Import {
   void judge(const Node::Entry& entry) {
     if (means_no(entry.value)) return;
     const std::string value = core::upper(entry.value.scalar_text());
+    if (entry.key == "dynamo_backend" && (value == "CUDAGRAPHS" || value == "AOT_CUDAGRAPHS"))
+      return take_graphs(entry);
     for (const Refusal& refusal : refusals_of(entry.key)) {
       if (*refusal.value != '\0' && value != refusal.value) continue;
       if (on_cpu_ && refusal.why == std::string_view(kDevice)) return;  // it has what the hint asks for
@@ -257,6 +264,12 @@ class Import {
     diagnostics_.error(entry.value.location(),
                        entry.key + " must be one of " + core::joined(known) + ", got " + entry.value.scalar_text(),
                        near.empty() ? "" : "did you mean " + near + "?");
+  }
+
+  void take_graphs(const Node::Entry& entry) {
+    if (on_cpu_) return tell(entry, kGraphsOfCpu);
+    if (processes_ > 1) return tell(entry, kGraphsOfProcesses);
+    put(recipe_, "compile.cuda_graphs", Node::boolean(true));
   }
 
   void tell(const Node::Entry& entry, const Refusal& refusal) {
@@ -401,8 +414,8 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"ipex", State::kRefused, "", kLibTorch},
       {"use_xpu", State::kRefused, "", kDevice},
       {"dynamo_config", State::kRefused, "", kNoGraph},
-      {"dynamo_backend", State::kRefused, "",
-       "`inductor`: `training.fused_kernels`; `cudagraphs` is planned; others are [refused](devices.md)"},
+      {"dynamo_backend", State::kWorks, "compile.cuda_graphs",
+       "`cudagraphs`; `inductor`: `training.fused_kernels`; others are [refused](devices.md)"},
       {"dynamo_mode", State::kFollows, "", "only with `dynamo_backend`"},
       {"dynamo_use_dynamic", State::kFollows, "", "only with `dynamo_backend`"},
       {"dynamo_use_fullgraph", State::kFollows, "", "only with `dynamo_backend`"},
