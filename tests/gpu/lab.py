@@ -140,6 +140,10 @@ class Lab:
         self.call(self.roux_words(*words), **environment)
         return Run(json.loads(summary.read_text()))
 
+    def graphs(self):
+        """The setting of a training with CUDA graphs; the CPU has none, so that a pretended one goes without."""
+        return f"compile.cuda_graphs={'false' if self.pretend else 'true'}"
+
     def plan(self, recipe, *sets):
         words = [word for one in (f"device={self.device}", *sets) for word in ("--set", one)]
         return json.loads(self.call(self.roux_words("plan", recipe, "--format", "json", *words)))
