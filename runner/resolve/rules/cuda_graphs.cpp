@@ -40,8 +40,7 @@ void cuda_graphs(SettledTree& tree) {
   }
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
   if (processes > 1) {
-    refuse(tree, "launch.num_processes is " + std::to_string(processes),
-           "the processes exchange gradients through the CPU");
+    refuse(tree, "launch.num_processes is " + std::to_string(processes), "a step of several processes is not captured");
   }
   cuda_graphs_need_a_gpu(tree);
 }

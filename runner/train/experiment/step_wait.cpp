@@ -15,7 +15,7 @@ std::string step_wait_reason(const Experiment& experiment) {
   const auto decides = [](const std::string& key, std::string_view value) {
     return key + " is " + std::string(value) + ", which decides before the optimizer steps";
   };
-  if (recipe.launch.num_processes > 1) return "the processes exchange losses and gradients through the CPU";
+  if (recipe.launch.num_processes > 1) return "the CPU waits for what the processes exchange";
   if (read_precision(recipe.precision).scaler.enabled) {
     return "precision.mode is " + std::string(to_text(recipe.precision.mode)) +
            ", and the loss scale and learning rate of the next step depend on an overflow in this one";

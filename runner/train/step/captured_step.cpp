@@ -88,8 +88,8 @@ void CapturedStep::copy_in(const std::vector<MicroBatch>& window) {
   }
 }
 
-StepFigures CapturedStep::replay(const std::vector<MicroBatch>& window, const std::vector<double>& weights,
-                                 const at::Tensor& bad, std::vector<PassWeight> passes, double factor) {
+void CapturedStep::load(const std::vector<MicroBatch>& window, const std::vector<double>& weights,
+                        const at::Tensor& bad) {
   RUNNER_ASSERT(graph_ != nullptr && weights.size() == inputs_.weights.size(), "the window has the graph's shape");
   const at::NoGradGuard no_grad;
   copy_in(window);
@@ -103,6 +103,10 @@ StepFigures CapturedStep::replay(const std::vector<MicroBatch>& window, const st
   } else if (!bad.is_same(inputs_.bad)) {
     inputs_.bad.copy_(bad);
   }
+}
+
+StepFigures CapturedStep::replay(std::vector<PassWeight> passes, double factor) {
+  const at::NoGradGuard no_grad;
   graph_->replay();
   for (std::size_t i = 0; i < gradients_.size(); ++i) parameters_[i].tensor.mutable_grad() = gradients_[i];
   return figures_->of_replay(std::move(passes), factor);

@@ -42,10 +42,12 @@ class CapturedStep {
   /// Records `work` for windows like this one. False if the memory does not suffice: no window is taken any more.
   /// RunError for what a graph cannot hold.
   bool capture(const std::vector<MicroBatch>& window, const Work& work);
-  /// Makes the step of a window with these weights of its passes; `bad` as in Inputs, undefined: none was not finite.
-  /// The optimizer's count_step() was called. `passes`, `factor`: as for StepFigures.
-  StepFigures replay(const std::vector<MicroBatch>& window, const std::vector<double>& weights, const at::Tensor& bad,
-                     std::vector<PassWeight> passes, double factor);
+  /// Sets the inputs of the next replay: a window and the weights of its passes; `bad` as in Inputs, undefined: none
+  /// was not finite. Nothing has moved if memory runs out.
+  void load(const std::vector<MicroBatch>& window, const std::vector<double>& weights, const at::Tensor& bad);
+  /// Makes the step that was loaded and that the optimizer's count_step() counted. `passes`, `factor`: as for
+  /// StepFigures.
+  StepFigures replay(std::vector<PassWeight> passes, double factor);
   /// Inputs::bad after the last replay.
   const at::Tensor& bad() const { return inputs_.bad; }
   /// Forgets the graph and the shape: the state of the training was replaced, or its windows get another shape.

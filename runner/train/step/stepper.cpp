@@ -314,11 +314,12 @@ std::optional<StepFigures> Stepper::replay_step() {
     }
     core::log_info(step + " and those of its shape are replayed as a CUDA graph");
   }
-  optimizer_began_ = true;
-  experiment_.optimizer->count_step();
   std::vector<double> weights;
   for (const MicroBatch& micro : window_.mine()) weights.push_back(gradient_weight(micro));
-  StepFigures figures = captured_->replay(window_.mine(), weights, bad_, pass_weights(), loss_factor());
+  captured_->load(window_.mine(), weights, bad_);
+  optimizer_began_ = true;
+  experiment_.optimizer->count_step();
+  StepFigures figures = captured_->replay(pass_weights(), loss_factor());
   if (stops_on_nan()) bad_ = captured_->bad();
   window_.release();
   return figures;

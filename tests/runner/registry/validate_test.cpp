@@ -391,8 +391,6 @@ TEST_CASE("the hash tells apart what trains differently", "[registry][load]") {
   CHECK(hash("seed: 1\noptimizer: {lr: 1.0, type: adam}\n") == base);
   CHECK(hash("vars: {a: 1}\noptimizer: {lr: 1e0, type: adam}\n") == base);
   CHECK(hash("seed: 2\noptimizer: {type: adam, lr: 1}\n") != base);
-  CHECK(hash("compile: {cuda_graphs: false}\noptimizer: {type: adam, lr: 1}\n") == base);
-  CHECK(hash("compile: {cuda_graphs: true}\noptimizer: {type: adam, lr: 1}\n") != base);
   CHECK(hash("optimizer: {type: sgd, lr: 1}\n") != base);
 }
 

@@ -8,6 +8,7 @@
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/load.h"
 
 namespace runner::resolve {
 namespace {
@@ -342,12 +343,12 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        kParts + kData + kBatch +
            "compile: {cuda_graphs: true}\nprecision: bf16-true\nactivation_checkpointing: full\n"
            "launch: {num_processes: 2}\n",
+       "r.yaml:6:24: error: cuda_graphs is true, but precision.mode is bf16-true: the CPU numbers the draws that round "
+       "the weights\n  hint: remove one of them\n"
        "r.yaml:6:24: error: cuda_graphs is true, but activation_checkpointing.mode is full: the CPU restores random "
        "numbers in the backward pass\n  hint: remove one of them\n"
-       "r.yaml:6:24: error: cuda_graphs is true, but launch.num_processes is 2: the processes exchange gradients "
-       "through the CPU\n  hint: remove one of them\n"
-       "r.yaml:6:24: error: cuda_graphs is true, but precision.mode is bf16-true: the CPU numbers the draws that round "
-       "the weights\n  hint: remove one of them\n"},
+       "r.yaml:6:24: error: cuda_graphs is true, but launch.num_processes is 2: a step of several processes is "
+       "not captured\n  hint: remove one of them\n"},
       {"metric_directions", "settles without a word", kParts + kData + kBatch, ""},
   };
   std::vector<std::string> told;
@@ -358,6 +359,21 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
   for (const std::string& rule : rule_names()) {
     DYNAMIC_SECTION(rule << " has a case") { CHECK(std::find(told.begin(), told.end(), rule) != told.end()); }
   }
+}
+
+TEST_CASE("a section that earlier versions lack is part of the hash where it asks for something",
+          "[recipe][consistency]") {
+  const auto hash = [](const std::string& more) {
+    Recipe recipe;
+    recipe.root = settled(kParts + kData + kBatch + more).root;
+    return recipe.hash();
+  };
+  Recipe former;
+  former.root = settled(kParts + kData + kBatch).root;
+  std::erase_if(former.root.entries(), [](const core::Node::Entry& entry) { return entry.key == "compile"; });
+  CHECK(hash("") == former.hash());
+  CHECK(hash("compile: {cuda_graphs: false}\n") == former.hash());
+  CHECK(hash("compile: {cuda_graphs: true}\n") != former.hash());
 }
 
 TEST_CASE("automatic processes are one per GPU of each machine", "[recipe][consistency]") {

@@ -47,7 +47,7 @@ TEST_CASE("a step waits where something other than the device decides whether it
       {{"precision.mode=16-mixed"},
        "precision.mode is 16-mixed, and the loss scale and learning rate of the next step depend on an overflow in "
        "this one"},
-      {{"launch.num_processes=2"}, "the processes exchange losses and gradients through the CPU"},
+      {{"launch.num_processes=2"}, "the CPU waits for what the processes exchange"},
   };
   const tests::Folder folder;
   folder.write("recipe.yaml", kRecipe);
