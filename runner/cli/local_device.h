@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runner/cli/session.h"
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 #include "runner/core/platform/device_graph.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"

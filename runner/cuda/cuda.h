@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 #include "runner/core/platform/device_graph.h"
 #include "runner/core/result.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 
 namespace runner::cuda {
 

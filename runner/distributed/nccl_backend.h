@@ -5,7 +5,7 @@
 #include <chrono>
 #include <string>
 
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 
 namespace c10d {
 class Work;

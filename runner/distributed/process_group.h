@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/tensor_fwd.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/connect_nccl.h"
 #include "runner/core/diagnostics.h"
+#include "runner/core/platform/connect_nccl.h"
 #include "runner/core/result.h"
 #include "runner/resolve/load.h"
 #include "runner/train/experiment/train_request.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 #include "runner/core/rank_info.h"
 
 namespace runner::engine {

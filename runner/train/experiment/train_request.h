@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runner/artifact/git_state.h"
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 #include "runner/core/platform/device_graph.h"
 #include "runner/core/rank_info.h"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runner/core/connect_nccl.h"
+#include "runner/core/platform/connect_nccl.h"
 
 /// Takes the place of NCCL between ranks that train on the pretended accelerator. Tensors go through the store at which
 /// the ranks meet. As with NCCL a collective is under way when it was begun, and its errors come later.
