@@ -8,8 +8,8 @@ namespace {
 
 const ImageLevel& best_level() {
 #if defined(__x86_64__)
-  if (has_avx512()) return images_avx512;
-  if (has_avx2()) return images_avx2;
+  if (processor().avx512) return images_avx512;
+  if (processor().avx2) return images_avx2;
 #endif
   return images_plain;
 }

@@ -1,30 +1,58 @@
 #include "components/kernels/processor.h"
 
-namespace components::kernels {
+#include <cctype>
+#include <cstdlib>
 
 #if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
-bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+namespace components::kernels {
+namespace {
 
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+constexpr int kCooperLake = 0x55;  // those of this number that have AVX-512 BF16: two such units, and no AMX
+
+Processor found_here() {
+  Processor found;
+#if defined(__x86_64__)
+  found.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  found.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  found.avx512_bf16 = found.avx512 && __builtin_cpu_supports("avx512bf16");
+  found.amx_bf16 = __builtin_cpu_supports("amx-bf16");
+  found.intel = __builtin_cpu_is("intel");
+  unsigned version = 0, other = 0, features = 0, more = 0;
+  if (found.intel && __get_cpuid(1, &version, &other, &features, &more) != 0) {
+    found.model = static_cast<int>(((version >> 4) & 0xFU) | ((version >> 12) & 0xF0U));
+  }
+#endif
+  return found;
 }
 
-bool has_avx512_bf16() { return has_avx512() && __builtin_cpu_supports("avx512bf16"); }
+}  // namespace
 
-bool has_amx_bf16() { return __builtin_cpu_supports("amx-bf16"); }
+bool Processor::multiplies_bf16_faster() const {
+  if (amx_bf16) return true;
+  return avx512_bf16 && (!intel || model == kCooperLake);
+}
 
-bool is_intel() { return __builtin_cpu_is("intel"); }
+Processor limited(Processor found, const std::string& capability) {
+  const bool is_default = capability == "default", is_avx2 = capability == "avx2", is_avx512 = capability == "avx512";
+  if (is_default) found.avx2 = false;
+  if (is_default || is_avx2) found.avx512 = false;
+  if (is_default || is_avx2 || is_avx512) found.avx512_bf16 = false;
+  if (is_default || is_avx2 || is_avx512 || capability == "avx512_bf16") found.amx_bf16 = false;
+  return found;
+}
 
-#else
-
-bool has_avx2() { return false; }
-bool has_avx512() { return false; }
-bool has_avx512_bf16() { return false; }
-bool has_amx_bf16() { return false; }
-bool is_intel() { return false; }
-
-#endif
+const Processor& processor() {
+  static const Processor used = [] {
+    const char* limit = std::getenv("ROUX_CPU_CAPABILITY");
+    std::string capability = limit == nullptr ? "" : limit;
+    for (char& c : capability) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return limited(found_here(), capability);
+  }();
+  return used;
+}
 
 }  // namespace components::kernels

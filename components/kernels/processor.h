@@ -1,13 +1,30 @@
 #pragma once
 
+#include <string>
+
 namespace components::kernels {
 
-/// What a kernel here may ask of this processor, and of the system it runs under. All false on others than x86-64.
-bool has_avx2();    ///< AVX2 and FMA
-bool has_avx512();  ///< AVX-512 F, BW, DQ and VL
-bool has_avx512_bf16();
-bool has_amx_bf16();
-/// Where MKL takes 512-bit registers.
-bool is_intel();
+/// What decides which kernels run: the instructions of a processor that the system it runs under saves, too, and its
+/// make. All false and 0 on others than x86-64.
+struct Processor {
+  bool avx2 = false;    ///< AVX2 and FMA
+  bool avx512 = false;  ///< AVX-512 F, BW, DQ and VL
+  bool avx512_bf16 = false;
+  bool amx_bf16 = false;
+  bool intel = false;  ///< where MKL takes 512-bit registers
+  int model = 0;       ///< Intel's number of the model, within family 6
+
+  /// Whether products of bfloat16 take less time than those of float32, as measured, by model. An instruction alone
+  /// does not say so: Intel's server processors from Sapphire Rapids on multiply bfloat16 fast in their AMX units,
+  /// which not every virtual machine passes on, and AVX-512 BF16 there has half the units of float32.
+  bool multiplies_bf16_faster() const;
+};
+
+/// This one, as far as the environment variable ROUX_CPU_CAPABILITY lets kernels use it: `default`, `avx2`, `avx512` or
+/// `avx512_bf16`; found once.
+const Processor& processor();
+
+/// What is left of a processor under this value of ROUX_CPU_CAPABILITY; all of it under another one.
+Processor limited(Processor found, const std::string& capability);
 
 }  // namespace components::kernels

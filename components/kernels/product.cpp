@@ -14,7 +14,7 @@ std::atomic<bool> is_hidden{false};
 template <>
 const ProductKernel<float>* product_kernel<float>() {
 #if defined(__x86_64__)
-  static const bool wanted = has_avx512() && !is_intel();
+  static const bool wanted = processor().avx512 && !processor().intel;
   return wanted && !is_hidden ? &product_avx512 : nullptr;
 #else
   return nullptr;
@@ -24,7 +24,7 @@ const ProductKernel<float>* product_kernel<float>() {
 template <>
 const ProductKernel<Bf16>* product_kernel<Bf16>() {
 #if defined(__x86_64__)
-  static const bool wanted = has_avx512_bf16() && !has_amx_bf16();
+  static const bool wanted = processor().multiplies_bf16_faster() && !processor().amx_bf16;
   return wanted && !is_hidden ? &product_bf16_avx512 : nullptr;
 #else
   return nullptr;

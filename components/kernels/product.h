@@ -47,8 +47,8 @@ struct ProductKernel {
 };
 
 /// Null where LibTorch's own products are as fast. For float: its MKL takes registers of 512 bits on Intel's processors
-/// only, and leaves others at half of what they can do. For Bf16: with AMX, which these kernels do not use, or without
-/// AVX-512 BF16.
+/// only, and leaves others at half of what they can do. For Bf16: with AMX, which these kernels do not use, or where
+/// bfloat16 is not multiplied faster.
 template <typename T>
 const ProductKernel<T>* product_kernel();
 /// For tests: as if there were none.

@@ -8,9 +8,9 @@ namespace {
 
 const TransformerLevel& best_level() {
 #if defined(__x86_64__)
-  if (has_avx512_bf16()) return transformer_bf16_avx512;
-  if (has_avx512()) return transformer_avx512;
-  if (has_avx2()) return transformer_avx2;
+  if (processor().avx512_bf16) return transformer_bf16_avx512;
+  if (processor().avx512) return transformer_avx512;
+  if (processor().avx2) return transformer_avx2;
 #endif
   return transformer_plain;
 }

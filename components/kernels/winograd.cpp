@@ -7,7 +7,7 @@ namespace components::kernels {
 template <>
 const Winograd<float>* winograd<float>() {
 #if defined(__x86_64__)
-  static const bool wanted = has_avx512();
+  static const bool wanted = processor().avx512;
   return wanted ? &winograd_avx512 : nullptr;
 #else
   return nullptr;
@@ -17,7 +17,7 @@ const Winograd<float>* winograd<float>() {
 template <>
 const Winograd<Bf16>* winograd<Bf16>() {
 #if defined(__x86_64__)
-  static const bool wanted = has_avx512_bf16() && !has_amx_bf16();
+  static const bool wanted = processor().multiplies_bf16_faster() && !processor().amx_bf16;
   return wanted ? &winograd_bf16 : nullptr;
 #else
   return nullptr;

@@ -19,7 +19,7 @@ bool fused_kernels() { return are_allowed; }
 void set_fused_kernels(bool allowed) { are_allowed = allowed; }
 
 bool has_bf16_units() {
-  static const bool found = kernels::has_avx512_bf16();  // whatever has AMX has it too
+  static const bool found = kernels::processor().multiplies_bf16_faster();
   const int told = pretended;
   return told < 0 ? found : told == 1;
 }

@@ -9,8 +9,8 @@ namespace components {
 bool fused_kernels();
 void set_fused_kernels(bool allowed);
 
-/// Whether this processor multiplies bfloat16 faster than float32: with AMX or AVX-512 BF16. Others widen the numbers
-/// first, which takes longer than it saves.
+/// Whether this processor multiplies bfloat16 faster than float32: kernels::Processor::multiplies_bf16_faster(). Others
+/// take longer to round and to widen the numbers than they save.
 bool has_bf16_units();
 /// For tests: pretend that it has them, or not; nothing: the real answer.
 void pretend_bf16_units(std::optional<bool> has);

@@ -9,10 +9,11 @@ namespace components {
 namespace {
 
 const char* instructions_of_kernels() {
-  if (kernels::has_amx_bf16()) return "AMX_BF16";
-  if (kernels::has_avx512_bf16()) return "AVX512_BF16";
-  if (kernels::has_avx512()) return "AVX512";
-  return kernels::has_avx2() ? "AVX2" : "DEFAULT";
+  const kernels::Processor& cpu = kernels::processor();
+  if (cpu.amx_bf16) return "AMX_BF16";
+  if (cpu.avx512_bf16) return cpu.multiplies_bf16_faster() ? "AVX512_BF16" : "AVX512_BF16 for float32";
+  if (cpu.avx512) return "AVX512";
+  return cpu.avx2 ? "AVX2" : "DEFAULT";
 }
 
 const char* own_products() {

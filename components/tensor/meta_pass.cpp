@@ -197,9 +197,18 @@ at::MemoryFormat format_of(const Tensor& x, const Tensor& weight) {
   return is_last(x) || is_last(weight) ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
-/// Without units for float16 LibTorch multiplies matrices: the whole batch, with its windows laid side by side.
+/// Whether oneDNN convolves numbers of this type on this processor; the answer is LibTorch's own.
+bool is_convolved_by_onednn(at::ScalarType type) {
+  const auto ask = [](const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<bool()>().call();
+  };
+  static const bool bf16 = ask("mkldnn::_is_mkldnn_bf16_supported"), fp16 = ask("mkldnn::_is_mkldnn_fp16_supported");
+  return type == at::kBFloat16 ? bf16 : type == at::kHalf ? fp16 : true;
+}
+
+/// Where oneDNN does not, LibTorch multiplies matrices: the whole batch, with its windows laid side by side.
 Tensor windows_of(const Tensor& x, const Tensor& weight, std::int64_t groups, const Tensor& y) {
-  if (x.scalar_type() != at::kHalf) return {};
+  if (is_convolved_by_onednn(x.scalar_type())) return {};
   return at::empty({groups * weight.numel() / weight.size(0), y.numel() / y.size(1)}, x.options());
 }
 

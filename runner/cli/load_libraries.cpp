@@ -29,6 +29,7 @@ core::Failure no_cuda(const std::string& what) {
 core::Result<engine::Engine*> engine::load_engine() {
   static Engine* loaded = nullptr;
   if (loaded != nullptr) return loaded;
+  if (const auto set = core::check_cpu_capability(); !set) return set.failure();
   core::prepare_for_torch();
   const std::string path = core::library_beside_program("libroux_engine.so");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

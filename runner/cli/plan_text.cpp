@@ -63,7 +63,12 @@ std::string training_text(const engine::Plan& plan) {
     text += format("  %-14s the %lld micro-batches of a step are assigned round-robin; some processes get one fewer\n",
                    "", static_cast<long long>(plan.global_batch_size / plan.micro_batch_size));
   }
-  text += format("  %-14s %s\n", "precision", plan.precision.c_str());
+  std::string fastest;
+  if (plan.fastest_precision == plan.precision)
+    fastest = ", the fastest on this processor";
+  else if (!plan.fastest_precision.empty())
+    fastest = "; on this processor " + plan.fastest_precision + " is the fastest";
+  text += format("  %-14s %s%s\n", "precision", plan.precision.c_str(), fastest.c_str());
   if (plan.steps > 0) {
     text += format("  %-14s %s, %.2f epochs of %s, %s samples", "length", steps_text(plan.steps).c_str(), plan.epochs,
                    steps_text(plan.steps_per_epoch).c_str(), count(plan.samples).c_str());
@@ -184,6 +189,7 @@ std::string plan_json(const engine::Plan& plan) {
   };
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
   root.set("precision", Node::string(plan.precision));
+  root.set("fastest_precision", plan.fastest_precision.empty() ? Node::null() : Node::string(plan.fastest_precision));
   root.set("memory_peak", Node::string(plan.memory.when));
   root.set("checkpoints_saved_when", Node::string(plan.saved));
   root.set("checkpoints_kept_which", Node::string(plan.kept));

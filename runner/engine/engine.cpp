@@ -81,7 +81,9 @@ class LibTorchEngine final : public Engine {
       return train::current_environment();
     });
   }
-  Versions versions() const override { return {TORCH_VERSION, components::cpu_capability(), at::get_num_threads()}; }
+  Versions versions() const override {
+    return {TORCH_VERSION, components::cpu_capability(), train::fastest_precision(), at::get_num_threads()};
+  }
 
  private:
   static double peak_flops(const resolve::Recipe& recipe, const EvalRequest& request) {

@@ -63,7 +63,8 @@ struct Plan {
   double epochs = 0;
   std::int64_t micro_batch_size = 0, gradient_accumulation_steps = 0, global_batch_size = 0;
   std::int64_t num_processes = 1;
-  std::string precision;  ///< precision.mode
+  std::string precision;          ///< precision.mode
+  std::string fastest_precision;  ///< on this processor; "" where a GPU trains
   MemoryPlan memory;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
   std::int64_t checkpoints_at_once = 0;  ///< peak while one is written
@@ -91,6 +92,7 @@ struct EvalRequest {
 
 struct Versions {
   std::string libtorch, cpu_capability;
+  std::string fastest_precision;  ///< on this processor: the mode of `precision`
   int threads = 0;
 };
 
@@ -99,6 +101,7 @@ struct MachineLimits {
   int threads = 1;
   double matmul_fp32_flops = 0, matmul_bf16_flops = 0;  ///< per second
   double memory_bytes_per_s = 0, disk_write_bytes_per_s = 0;
+  std::string doubt;  ///< where a measurement contradicts what roux takes for the fastest format; "" elsewhere
 };
 
 /// Keeps GPU 0 from what is given to it next for this time; returns at once.

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
+#include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
@@ -17,6 +19,7 @@ namespace runner::engine {
 namespace {
 
 constexpr double kBudget_s = 0.8;
+constexpr double kClearlyFaster = 1.3;  // a measurement beside other work is off by less
 constexpr std::int64_t kMatrix = 2048;
 constexpr std::int64_t kCopyBytes = 256 << 20;
 constexpr std::int64_t kDiskBytes = 256 << 20;
@@ -39,9 +42,11 @@ double best_rate(double amount, Work work) {
   return best;
 }
 
-double matmul_flops(at::ScalarType type) {
+/// Of factors of one type into a result of the same or another one: roux's products of bfloat16 are summed up in
+/// float32.
+double matmul_flops(at::ScalarType type, at::ScalarType into) {
   const at::Tensor a = at::randn({kMatrix, kMatrix}).to(type), b = at::randn({kMatrix, kMatrix}).to(type);
-  const at::Tensor out = at::empty({kMatrix, kMatrix}, at::TensorOptions().dtype(type));
+  const at::Tensor out = at::empty({kMatrix, kMatrix}, at::TensorOptions().dtype(into));
   const double flops = 2.0 * static_cast<double>(kMatrix) * kMatrix * kMatrix;
   return best_rate(flops, [&] { components::matmul_into(out, a, b, false); });
 }
@@ -71,14 +76,27 @@ double disk_bytes_per_s(const std::string& folder) {
   return static_cast<double>(written) / seconds;
 }
 
+/// What roux takes for faster follows from the processor's model, so that a run and its resume decide alike.
+std::string doubt_of(double bf16_by_float32) {
+  const bool is_faster = components::has_bf16_units();
+  if (is_faster ? bf16_by_float32 >= 1 : bf16_by_float32 < kClearlyFaster) return "";
+  char share[16];
+  std::snprintf(share, sizeof share, "%.2f", bf16_by_float32);
+  return "bfloat16 was multiplied " + std::string(share) + " times as fast as float32, but roux takes it for " +
+         (is_faster ? "faster on this processor; ROUX_CPU_CAPABILITY=avx512 computes bf16-mixed in float32"
+                    : "no faster on this processor; please report its name");
+}
+
 }  // namespace
 
 MachineLimits measure_machine(const std::string& scratch_dir) {
   MachineLimits limits;
   limits.cpu = core::cpu_name();
   limits.threads = at::get_num_threads();
-  limits.matmul_fp32_flops = matmul_flops(at::kFloat);
-  limits.matmul_bf16_flops = matmul_flops(at::kBFloat16);
+  limits.matmul_fp32_flops = matmul_flops(at::kFloat, at::kFloat);
+  limits.matmul_bf16_flops =
+      std::max(matmul_flops(at::kBFloat16, at::kBFloat16), matmul_flops(at::kBFloat16, at::kFloat));
+  limits.doubt = doubt_of(limits.matmul_bf16_flops / limits.matmul_fp32_flops);
   limits.memory_bytes_per_s = copy_bytes_per_s();
   limits.disk_write_bytes_per_s = disk_bytes_per_s(scratch_dir);
   return limits;

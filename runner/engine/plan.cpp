@@ -151,6 +151,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   plan.gradient_accumulation_steps = recipe.training.gradient_accumulation_steps.value_or(1);
   plan.num_processes = recipe.launch.num_processes;
   plan.precision = std::string(to_text(recipe.precision.mode));
+  if (train::device_of(recipe).is_cpu()) plan.fastest_precision = train::fastest_precision();
   plan.global_batch_size = plan.micro_batch_size * train::window_batches(recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {
     plan.data.push_back({name, data.describe(), data.size(), data.tokens_per_sample(), data.unigram_entropy()});

@@ -75,6 +75,7 @@ void show_variables(EnvPage& page) {
 void show_versions(const engine::Versions& versions, EnvPage& page) {
   page.add("LibTorch", versions.libtorch, "libtorch");
   page.add("CPU capability", versions.cpu_capability, "cpu_capability");
+  page.add("fastest precision", versions.fastest_precision, "fastest_precision");
   page.line("threads", std::to_string(versions.threads));
   page.set("threads", Node::integer(versions.threads));
 }
@@ -89,6 +90,7 @@ void show_limits(const engine::MachineLimits& limits, EnvPage& page) {
   show("memory copy", limits.memory_bytes_per_s, "B/s", "memory_copy_bytes_per_s");
   show("disk write", limits.disk_write_bytes_per_s, "B/s", "disk_write_bytes_per_s");
   page.add("saved to", core::cache_dir(), "saved_to");
+  if (!limits.doubt.empty()) page.add("doubt", limits.doubt, "doubt");
 }
 
 struct EnvFlags {

@@ -5,6 +5,9 @@
 
 #include <cstdlib>
 
+#include "runner/core/text.h"
+#include "runner/core/utf8.h"
+
 namespace {
 
 /// An OpenMP thread spins for its next work before it sleeps, by default so long that next to other programs it takes a
@@ -23,6 +26,17 @@ void leave_out_flight_recorder() { setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwri
 void runner::core::prepare_for_torch() {
   shorten_waits();
   leave_out_flight_recorder();
+}
+
+runner::core::Result<void> runner::core::check_cpu_capability() {
+  const char* value = std::getenv("ROUX_CPU_CAPABILITY");
+  if (value == nullptr) return {};
+  for (const char* known : {"default", "avx2", "avx512", "avx512_bf16"}) {
+    if (lower(value) == known) return {};
+  }
+  return Failure{
+      "ROUX_CPU_CAPABILITY is " + quote(value) + ", and limits kernels to default, avx2, avx512 or avx512_bf16",
+      "unset it to use all that this processor has"};
 }
 
 /// Replaces the C library's function, for the program and the libraries it loads: addresses stay numeric. c10d resolves

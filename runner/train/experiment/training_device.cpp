@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "components/ops/kernel_policy.h"
 #include "components/tensor/device.h"
 #include "runner/core/platform/gpu_peak.h"
 
@@ -63,6 +64,11 @@ double peak_of_gpu(const resolve::Recipe& recipe, c10::Device device, const std:
          : format == "float16"  ? peak.float16
          : format == "bfloat16" ? peak.bfloat16
                                 : peak.float32;
+}
+
+std::string fastest_precision() {
+  using sections::precision::Mode;
+  return std::string(to_text(components::has_bf16_units() ? Mode::kBf16Mixed : Mode::k32True));
 }
 
 }  // namespace runner::train

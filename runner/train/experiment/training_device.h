@@ -18,6 +18,9 @@ c10::Device device_of(const resolve::Recipe& recipe, int local_rank = 0);
 /// that device.
 void prepare_device(const resolve::Recipe& recipe, int local_rank = 0);
 
+/// The mode of `precision` that trains fastest on this processor: 32-true or bf16-mixed.
+std::string fastest_precision();
+
 /// The number format that matrix products are computed in: `float32`, `TF32`, `float16`, `bfloat16`.
 const char* product_format(const resolve::Recipe& recipe, c10::Device device);
 

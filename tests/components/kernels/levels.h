@@ -22,9 +22,9 @@ using components::kernels::DropMask;
 inline std::vector<const components::kernels::TransformerLevel*> transformer_levels() {
   std::vector<const components::kernels::TransformerLevel*> all = {&components::kernels::transformer_plain};
 #if defined(__x86_64__)
-  if (components::kernels::has_avx2()) all.push_back(&components::kernels::transformer_avx2);
-  if (components::kernels::has_avx512()) all.push_back(&components::kernels::transformer_avx512);
-  if (components::kernels::has_avx512_bf16()) all.push_back(&components::kernels::transformer_bf16_avx512);
+  if (components::kernels::processor().avx2) all.push_back(&components::kernels::transformer_avx2);
+  if (components::kernels::processor().avx512) all.push_back(&components::kernels::transformer_avx512);
+  if (components::kernels::processor().avx512_bf16) all.push_back(&components::kernels::transformer_bf16_avx512);
 #endif
   return all;
 }
@@ -32,8 +32,8 @@ inline std::vector<const components::kernels::TransformerLevel*> transformer_lev
 inline std::vector<const components::kernels::ImageLevel*> image_levels() {
   std::vector<const components::kernels::ImageLevel*> all = {&components::kernels::images_plain};
 #if defined(__x86_64__)
-  if (components::kernels::has_avx2()) all.push_back(&components::kernels::images_avx2);
-  if (components::kernels::has_avx512()) all.push_back(&components::kernels::images_avx512);
+  if (components::kernels::processor().avx2) all.push_back(&components::kernels::images_avx2);
+  if (components::kernels::processor().avx512) all.push_back(&components::kernels::images_avx512);
 #endif
   return all;
 }

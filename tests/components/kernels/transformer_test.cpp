@@ -23,9 +23,9 @@ using components::kernels::TransformerLevel;
 std::vector<const TransformerLevel*> levels() {
   std::vector<const TransformerLevel*> all = {&components::kernels::transformer_plain};
 #if defined(__x86_64__)
-  if (components::kernels::has_avx2()) all.push_back(&components::kernels::transformer_avx2);
-  if (components::kernels::has_avx512()) all.push_back(&components::kernels::transformer_avx512);
-  if (components::kernels::has_avx512_bf16()) all.push_back(&components::kernels::transformer_bf16_avx512);
+  if (components::kernels::processor().avx2) all.push_back(&components::kernels::transformer_avx2);
+  if (components::kernels::processor().avx512) all.push_back(&components::kernels::transformer_avx512);
+  if (components::kernels::processor().avx512_bf16) all.push_back(&components::kernels::transformer_bf16_avx512);
 #endif
   return all;
 }

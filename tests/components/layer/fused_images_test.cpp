@@ -49,9 +49,9 @@ struct NormCase {
 };
 
 void need_winograd(bool low) {
-  using components::kernels::has_avx512, components::kernels::has_avx512_bf16;
-  if (!has_avx512()) tests::skip("this processor has no AVX-512 F, BW, DQ and VL");
-  if (low && !has_avx512_bf16()) tests::skip("this processor has no AVX-512 BF16");
+  const auto& cpu = components::kernels::processor();
+  if (!cpu.avx512) tests::skip("this processor has no AVX-512 F, BW, DQ and VL");
+  if (low && !cpu.avx512_bf16) tests::skip("this processor has no AVX-512 BF16");
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ TEST_CASE("Winograd's convolution gives the gradients of the plain one in double
       const at::ScalarType images_type = low ? at::kBFloat16 : at::kFloat;
       const at::Tensor x = learns(images({c.samples, c.in, c.height, c.width}, images_type));
       const at::Tensor weight = learns(at::randn({c.out, c.in, 3, 3}).mul(0.05));
-      const bool is_faster = !low || !components::kernels::has_amx_bf16();
+      const bool is_faster = !low || !components::kernels::processor().amx_bf16;
       REQUIRE(can_use_winograd(x, weight) == is_faster);
       if (!is_faster) continue;
       const at::Tensor dy = images({c.samples, c.out, c.height, c.width}, images_type);
