@@ -131,6 +131,7 @@ function(add_binary_base)
             third_party_spdlog third_party_nlohmann third_party_yaml-cpp third_party_jsonnet third_party_sqlite3
             third_party_xxhash third_party_re2 third_party_png
             Threads::Threads ${CMAKE_DL_LIBS})
+  set_library_path(roux_base "$ORIGIN/../lib")
 endfunction()
 
 function(add_binary_program)
@@ -146,7 +147,8 @@ function(add_binary_program)
             roux_layer_terminal roux_layer_query roux_layer_trackers roux_layer_sweep roux_layer_sampler
             roux_layer_pruner roux_layer_launch roux_base third_party_cli11 third_party_zlib
             Threads::Threads ${CMAKE_DL_LIBS})
-  set_target_properties(roux PROPERTIES BUILD_RPATH "$ORIGIN/../lib" ENABLE_EXPORTS ON)
+  set_library_path(roux "$ORIGIN/../lib")
+  set_target_properties(roux PROPERTIES ENABLE_EXPORTS ON)
 endfunction()
 
 function(add_binary_engine)
@@ -156,13 +158,13 @@ function(add_binary_engine)
     PRIVATE roux_layer_kernels roux_layer_distributed roux_layer_components roux_layer_checkpoint roux_layer_train
             roux_layer_engine roux_base
             third_party_torch third_party_csv)
-  set_target_properties(roux_engine PROPERTIES BUILD_RPATH "$ORIGIN;${ROUX_TORCH_RPATH}")
+  set_library_path(roux_engine "$ORIGIN" ${ROUX_TORCH_RPATH})
 endfunction()
 
 function(add_binary_cuda)
   add_library(roux_cuda SHARED "${ROUX_EMPTY}")
   roux_common(roux_cuda)
   target_link_libraries(roux_cuda PRIVATE roux_layer_cuda roux_base third_party_cuda third_party_torch)
-  set_target_properties(roux_cuda PROPERTIES BUILD_RPATH "$ORIGIN;${ROUX_TORCH_RPATH};${ROUX_CUDA_RPATH}")
+  set_library_path(roux_cuda "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_CUDA_RPATH})
   add_dependencies(roux_engine roux_cuda)
 endfunction()

@@ -5,7 +5,8 @@
 #   ROUX_CUDA_LIBRARIES  link: of CUDA only what compiling and linking need, for a machine without a GPU
 #   ROUX_SKIP_BUILD  1: take what is built
 #   CI               set: a warning of the compiler is an error
-# Everything it says goes to standard error, so that the program's own output stays clean.
+# Everything it says goes to standard error, so that the program's own output stays clean. Python runs with -I: it would
+# look for pip in the current folder first.
 set -euo pipefail
 
 roux_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)
@@ -80,7 +81,7 @@ fetch_wheels() {
     has_wheels "$folder" "$@" && exit 0
     local python='' candidate
     for candidate in python3 /usr/bin/python3; do
-      "$candidate" -m pip --version >/dev/null 2>&1 && { python=$candidate; break; }
+      "$candidate" -I -m pip --version >/dev/null 2>&1 && { python=$candidate; break; }
     done
     [ -n "$python" ] || refuse 2 "error: no python3 with pip; it fetches LibTorch and is not used afterwards" \
       "  hint: apt-get install python3-pip"
@@ -93,7 +94,7 @@ fetch_wheels() {
     done
     for tag in "$@"; do options+=(-r "$tag"); done
     say "fetching $what into $folder"
-    if ! "$python" -m pip install --no-deps --no-compile --require-hashes --target "$partial" \
+    if ! "$python" -I -m pip install --no-deps --no-compile --require-hashes --target "$partial" \
          --python-version 3.11 --only-binary=:all: "${options[@]}" \
          --disable-pip-version-check --no-input --progress-bar off >"$folder.log" 2>&1; then
       tail -n 15 "$folder.log" >&2
@@ -120,7 +121,7 @@ setup_verify() {
     has_wheels "$venv" "${pins[@]}" && exit 0
     say "fetching the tools that tests read back with (unpacked 1.1 GB) into $venv"
     rm -rf "$venv"
-    if ! { /usr/bin/python3 -m venv "$venv" && "$venv/bin/python" -m pip install --no-compile \
+    if ! { /usr/bin/python3 -I -m venv "$venv" && "$venv/bin/python" -I -m pip install --no-compile \
            -r "${pins[0]}" -c "${pins[1]}" --disable-pip-version-check --no-input --progress-bar off; } \
          >"$venv.log" 2>&1; then
       tail -n 15 "$venv.log" >&2

@@ -15,7 +15,25 @@ set(ROUX_QUICK_COMPILE "$<$<CONFIG:Dev>:-O1>")
 add_compile_options(-Wall -Wextra)
 # Our own libraries lie beside the program; a folder that is moved whole still works.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
-set(CMAKE_INSTALL_RPATH "$ORIGIN/../lib")
+
+# set_library_path(TARGET FOLDER...): where an installed target looks for libraries while it lies in the build folder.
+# CMake itself would make room for the installed path by empty entries, which the loader takes for the current folder.
+function(set_library_path target)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${ARGN}")
+endfunction()
+
+# install_library_path(FILE COMPONENT FOLDER...): exchanges the path of set_library_path(), FOLDER..., for that of the
+# installation, when FILE of the prefix is installed.
+function(install_library_path file component)
+  list(JOIN ARGN ":" built)
+  string(CONFIGURE [[
+    set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/@file@")
+    if(EXISTS "${file}")
+      file(RPATH_CHANGE FILE "${file}" OLD_RPATH [==[@built@]==] NEW_RPATH [==[$ORIGIN/../lib]==])
+    endif()
+  ]] code @ONLY)
+  install(CODE "${code}" COMPONENT ${component})
+endfunction()
 add_link_options(-Wl,--disable-new-dtags -Wl,-z,defs)  # a shared library that lacks a definition is not linked
 if(ROUX_SANITIZE)
   set(CMAKE_CXX_FLAGS_DEV "-O1 -g1")
