@@ -1,6 +1,8 @@
 #include "runner/artifact/git_state.h"
 
 #include <map>
+#include <set>
+#include <sstream>
 #include <utility>
 
 #include "runner/core/clock.h"
@@ -18,6 +20,9 @@ constexpr std::int64_t kPatience_ms = 10'000;  // a large repository on a slow f
 constexpr std::int64_t kLook_ms = 50;          // between looks at `stop`
 constexpr int kLowestPriority = 19;
 constexpr int kNoSuchProgram = 127;
+constexpr std::int64_t kStatusBytesMax = 16 << 20;
+// A submodule has a configuration of its own: only its commit is looked at.
+constexpr const char* kNoSubmodules = "--ignore-submodules=dirty";
 
 struct Output {
   int status = -1;  ///< -1: not waited for
@@ -25,19 +30,26 @@ struct Output {
   bool is_cut = false;
 };
 
-/// One repository, queried with one timeout.
+/// One repository, queried with one timeout. What its configuration names is not run: it may be somebody else's.
 class Git {
  public:
   Git(const GitStateOptions& options, const std::atomic<bool>& stop)
-      : options_(options), stop_(stop), deadline_ns_(core::system_clock().monotonic_ns() + kPatience_ms * 1'000'000) {}
+      : options_(options), stop_(stop), deadline_ns_(core::system_clock().monotonic_ns() + kPatience_ms * 1'000'000) {
+    // Neither colours, pagers, warnings within a diff nor other programs; an object that a partial clone lacks is not
+    // fetched.
+    variables_ = {{"LC_ALL", "C"},          {"GIT_OPTIONAL_LOCKS", "0"}, {"GIT_TERMINAL_PROMPT", "0"},
+                  {"GIT_PAGER", "cat"},     {"GIT_NO_LAZY_FETCH", "1"},  {"GIT_ALLOW_PROTOCOL", "none"},
+                  {"GIT_CONFIG_COUNT", "0"}};
+    configure("core.safecrlf", "false");
+    configure("core.fsmonitor", "false");
+    configure("core.hooksPath", "/dev/null");
+    leave_out_filters();
+  }
 
   Output ask(const std::vector<std::string>& question, std::int64_t bytes_max) const {
-    // Ignore user configuration: colours, pagers, warnings within a diff, other programs.
-    std::vector<std::string> command = {options_.git, "-C", options_.folder, "-c", "core.safecrlf=false"};
+    std::vector<std::string> command = {options_.git, "-C", options_.folder};
     command.insert(command.end(), question.begin(), question.end());
-    static const std::map<std::string, std::string> kQuiet = {
-        {"LC_ALL", "C"}, {"GIT_OPTIONAL_LOCKS", "0"}, {"GIT_TERMINAL_PROMPT", "0"}, {"GIT_PAGER", "cat"}};
-    Process git(command, kQuiet, Process::Lifetime::kDiesWithChildren);
+    Process git(command, variables_, Process::Lifetime::kDiesWithChildren);
     Output output;
     std::string line;
     for (;;) {
@@ -57,12 +69,37 @@ class Git {
   }
 
  private:
+  /// In the environment: a name in an argument of `-c` would end at its first '='.
+  void configure(const std::string& name, const std::string& value) {
+    const int count = std::stoi(variables_["GIT_CONFIG_COUNT"]);
+    variables_["GIT_CONFIG_KEY_" + std::to_string(count)] = name;
+    variables_["GIT_CONFIG_VALUE_" + std::to_string(count)] = value;
+    variables_["GIT_CONFIG_COUNT"] = std::to_string(count + 1);
+  }
+
+  /// Files pass through filters before they are compared. Those of the user and the system (Git LFS) stay.
+  void leave_out_filters() {
+    const Output filters =
+        ask({"config", "--show-scope", "--name-only", "--get-regexp", "^filter\\."}, kStatusBytesMax);
+    std::istringstream lines(filters.text);
+    std::set<std::string> found;
+    for (std::string line; std::getline(lines, line);) {
+      const std::size_t tab = line.find('\t'), last = line.rfind('.');
+      if (tab == std::string::npos || last <= tab) continue;
+      const std::string scope = line.substr(0, tab);
+      if (scope != "system" && scope != "global") found.insert(line.substr(tab + 1, last - tab - 1));
+    }
+    for (const std::string& filter : found) {
+      for (const char* what : {".clean", ".smudge", ".process"}) configure(filter + what, "");
+      configure(filter + ".required", "false");
+    }
+  }
+
   const GitStateOptions& options_;
   const std::atomic<bool>& stop_;
   std::int64_t deadline_ns_;
+  std::map<std::string, std::string> variables_;
 };
-
-constexpr std::int64_t kStatusBytesMax = 16 << 20;
 
 std::string last_line(std::string text) {
   while (!text.empty() && text.back() == '\n') text.pop_back();
@@ -104,7 +141,7 @@ std::string without_user(std::string address) {
 GitState ask_git(const GitStateOptions& options, const std::atomic<bool>& stop) {
   const Git git(options, stop);
   GitState state;
-  const Output status = git.ask({"status", "--porcelain=v2", "--branch"}, kStatusBytesMax);
+  const Output status = git.ask({"status", "--porcelain=v2", "--branch", kNoSubmodules}, kStatusBytesMax);
   if (status.status != 0) {
     state.note = why(status);
     return state;
@@ -117,8 +154,9 @@ GitState ask_git(const GitStateOptions& options, const std::atomic<bool>& stop) 
     state.note = "there is no commit yet to compare with";
     return state;
   }
-  Output diff =
-      git.ask({"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--binary", "HEAD"}, options.diff_bytes_max);
+  Output diff = git.ask(
+      {"diff", "--no-color", "--no-ext-diff", "--no-textconv", "--submodule=short", kNoSubmodules, "--binary", "HEAD"},
+      options.diff_bytes_max);
   if (diff.status != 0) {
     state.note = "no diff: " + why(diff);
     return state;

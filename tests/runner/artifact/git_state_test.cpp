@@ -46,6 +46,31 @@ class Repository {
 
 }  // namespace
 
+TEST_CASE("nothing that a repository's own configuration names is run", "[artifact][code]") {
+  const Repository repository;
+  repository.commit("model.txt", "one\n");
+  repository.commit("other.txt", "one\n");
+  const std::string ran = repository / "ran", program = repository / "program";
+  write(program, "#!/bin/sh\necho \"$0\" >> '" + ran + "'\nexec cat\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  std::filesystem::create_directories(repository / ".git/hooks");
+  std::filesystem::copy_file(program, repository / ".git/hooks/post-index-change");
+  write(repository / ".git/info/attributes", "model.txt filter=evil diff=evil\nother.txt filter=a=b\n");
+  for (const char* key : {"core.fsmonitor", "core.sshCommand", "diff.external", "diff.evil.textconv",
+                          "diff.evil.command", "filter.evil.clean", "filter.evil.process", "filter.a=b.clean"}) {
+    repository.git({"config", key, program});
+  }
+  repository.git({"config", "filter.evil.required", "true"});
+  write(repository / "model.txt", "two\n");
+  write(repository / "other.txt", "two\n");
+  std::filesystem::remove(ran);
+  const GitState state = repository.state();
+  CHECK(state.note.empty());
+  CHECK(state.changed == 2);
+  CHECK(state.diff.find("+two") != std::string::npos);
+  CHECK_FALSE(std::filesystem::exists(ran));
+}
+
 TEST_CASE("the commit, and what differs from it, are what git says", "[artifact][code]") {
   const Repository repository;
   CHECK(repository.state().commit.empty());
