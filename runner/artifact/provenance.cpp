@@ -14,12 +14,12 @@
 #include <memory>
 
 #include "runner/artifact/io/checksum.h"
+#include "runner/artifact/secrets.h"
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text.h"
-#include "runner/core/url_password.h"
 
 namespace runner::artifact {
 namespace {
@@ -31,13 +31,14 @@ constexpr int kCapsuleVersion = 1;
 constexpr std::int64_t kCapsuleBytesMax = std::int64_t{1} << 30;
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
-constexpr std::array<const char*, 11> kVariables = {"OMP_NUM_THREADS",
+constexpr std::array<const char*, 12> kVariables = {"OMP_NUM_THREADS",
                                                     "MKL_NUM_THREADS",
                                                     "OMP_DYNAMIC",
                                                     "MKL_DYNAMIC",
                                                     "MKL_CBWR",
                                                     "MKL_ENABLE_INSTRUCTIONS",
                                                     "ATEN_CPU_CAPABILITY",
+                                                    "ROUX_CPU_CAPABILITY",
                                                     "ONEDNN_MAX_CPU_ISA",
                                                     "DNNL_MAX_CPU_ISA",
                                                     "ONEDNN_DEFAULT_FPMATH_MODE",
@@ -55,27 +56,6 @@ constexpr std::array<const char*, 21> kUsualVariables = {"CUDA_*",          "NVI
                                                          "SLURM_JOB_NAME",  "SLURM_JOB_NODELIST",
                                                          "SLURM_NNODES",    "SLURM_NTASKS",
                                                          "ROUX_*"};
-
-// Anywhere in a name, and as a whole word of one: PATH is no PAT.
-constexpr std::array<const char*, 13> kSecretParts = {
-    "TOKEN",  "SECRET",  "PASSW",  "PASSPHRASE", "CREDENTIAL",       "KEY", "AUTH", "COOKIE",
-    "ACCESS", "PRIVATE", "BEARER", "WEBHOOK",    "CONNECTION_STRING"};
-constexpr std::array<const char*, 12> kSecretWords = {"PASS", "PAT", "PWD", "PW",   "JWT",   "SAS",
-                                                      "DSN",  "OTP", "PIN", "CRED", "CREDS", "SIGNATURE"};
-
-bool sounds_secret(const std::string& variable) {
-  const std::string name = core::upper(variable);
-  if (name == "PWD" || name == "OLDPWD") return false;  // the current folder
-  std::string words = "_" + name + "_";
-  std::replace_if(
-      words.begin(), words.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  const auto is_part = [&name](const char* part) { return name.find(part) != std::string::npos; };
-  const auto is_word = [&words](const char* word) {
-    return words.find("_" + std::string(word) + "_") != std::string::npos;
-  };
-  return std::any_of(kSecretParts.begin(), kSecretParts.end(), is_part) ||
-         std::any_of(kSecretWords.begin(), kSecretWords.end(), is_word);
-}
 
 struct Descriptor {
   explicit Descriptor(int given) : fd(given) {}
@@ -229,7 +209,7 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
     const bool chosen = std::any_of(kUsualVariables.begin(), kUsualVariables.end(), fits_usual) ||
                         std::any_of(patterns.begin(), patterns.end(), fits);
     if (!chosen) continue;
-    found[name] = sounds_secret(name) ? kHiddenValue : core::hide_url_passwords(text.substr(equals + 1), kHiddenValue);
+    found[name] = sounds_secret(name) ? kHiddenValue : hide_secrets(text.substr(equals + 1));
   }
   return found;
 }

@@ -52,9 +52,8 @@ core::Result<Provenance> read_provenance(const std::string& path);
 /// Set variables of this process that affect the arithmetic (threads, instruction sets).
 std::map<std::string, std::string> arithmetic_environment();
 /// Variables of this process that are always recorded, and those that match one of the shell patterns. The value of one
-/// that looks like a secret is kHiddenValue.
+/// whose name looks like a secret is kHiddenValue, and so is what looks like one in the others.
 std::map<std::string, std::string> chosen_environment(const std::vector<std::string>& patterns);
-inline constexpr const char* kHiddenValue = "(hidden)";
 
 /// Size and time of one file. Failure names the path.
 core::Result<DataFile> stat_data_file(const std::string& set, const std::string& path);

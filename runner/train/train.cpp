@@ -16,6 +16,7 @@
 
 #include "components/ops/kernel_policy.h"
 #include "runner/artifact/provenance.h"
+#include "runner/artifact/secrets.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/init_from.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/artifact/secrets.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {
@@ -91,6 +92,26 @@ TEST_CASE("a variable that sounds secret is hidden, and so is a password in a UR
       {"CAPSULE_TEST_PATTERN", "x", "x"},
       {"OLDPWD", "/home", "/home"},
       {"CAPSULE_TEST_URI", "http://me:hush@host:5000/a", "http://me:(hidden)@host:5000/a"},
+      {"PGPASS", "hush", "(hidden)"},
+      {"JWT", "hush", "(hidden)"},
+      {"CAPSULE_TEST_SESSION", "hush", "(hidden)"},
+      {"CAPSULE_TEST_A", "Server=a;Uid=me;Password=two words;Encrypt=yes",
+       "Server=a;Uid=me;Password=(hidden)Encrypt=yes"},
+      {"CAPSULE_TEST_A", "host=a password=hush", "host=a password=(hidden)"},
+      {"CAPSULE_TEST_A", "Endpoint=sb://a/;SharedAccessKey=aGk=;EntityPath=b",
+       "Endpoint=sb://a/;SharedAccessKey=(hidden)EntityPath=b"},
+      {"CAPSULE_TEST_A", "{\"password\": \"hush\", \"n\": 1}", "{\"password\": (hidden), \"n\": 1}"},
+      {"CAPSULE_TEST_A", "run --api-key hush --n 1", "run --api-key (hidden) --n 1"},
+      {"CAPSULE_TEST_A", "Authorization: Bearer abcdefgh", "Authorization: (hidden) (hidden)"},
+      {"CAPSULE_TEST_A", "https://hush@host/a", "https://(hidden)@host/a"},
+      {"CAPSULE_TEST_A", "git+https://hush:x-oauth-basic@host/a", "git+https://(hidden):(hidden)@host/a"},
+      {"CAPSULE_TEST_A", "ssh://git@host/a", "ssh://git@host/a"},
+      {"CAPSULE_TEST_A", "a hf_abcdefghijkl", "a (hidden)"},
+      {"CAPSULE_TEST_A", "ghp_abcdefghijkl,x", "(hidden),x"},
+      {"CAPSULE_TEST_A", "AKIAIOSFODNN7EXAMPLE", "(hidden)"},
+      {"CAPSULE_TEST_A", "eyJhbGciOi.eyJzdWIi.c2ln", "(hidden)"},
+      {"CAPSULE_TEST_A", "-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----", "(hidden)"},
+      {"CAPSULE_TEST_A", "/opt/sk-learn:/usr/lib", "/opt/sk-learn:/usr/lib"},
       {"CAPSULE_TEST_PROXY", "a=http://h/?token=hush&n=1 b=http://h/", "a=http://h/?token=(hidden)&n=1 b=http://h/"},
   };
   for (const Case& c : cases) {
