@@ -23,6 +23,7 @@
 #include "runner/core/platform/machine.h"
 #include "runner/core/platform/run_async.h"
 #include "runner/core/units.h"
+#include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/experiment/eval_weights.h"
@@ -206,9 +207,31 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;
   const EvalWeights eval_weights(experiment_);  // evaluation and export of the checkpoint know no optimizer
-  auto task = snapshot_state(eval_metrics, copy);
+  const bool removed = earlier_ones_are_gone();
+  auto task = snapshot_state(eval_metrics, copy && !removed);
   saved_step_ = task->step();
-  start(std::move(task), begin_ns, copy && async_);
+  start(std::move(task), begin_ns, copy && !removed && async_);
+  if (!removed) return;
+  finish();
+  throw core::RunError(checkpoints_dir_ + " was moved or removed during the run, with the checkpoints in it",
+                       "step " + std::to_string(saved_step_) + " was saved there; `roux resume " + run_.run_dir() +
+                           "` continues from it");
+}
+
+/// Whether the folder of the checkpoints was removed. A new one is there then. One checkpoint that somebody took away
+/// is reported alone: it may have been wanted.
+bool Saver::earlier_ones_are_gone() {
+  std::error_code ignored;
+  const bool own = last_checkpoint_.starts_with(checkpoints_dir_ + "/");
+  if (!own || std::filesystem::exists(last_checkpoint_, ignored)) return false;
+  if (std::filesystem::exists(checkpoints_dir_, ignored)) {
+    core::log_warning("the checkpoint " + last_checkpoint_ + " was moved or removed during the run");
+    return false;
+  }
+  // Without its folder the run cannot be saved at all, which its database says.
+  if (!std::filesystem::exists(run_.run_dir(), ignored)) return false;
+  core::make_folders(checkpoints_dir_).value();
+  return true;
 }
 
 std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, double>& eval_metrics, bool copy) {
@@ -333,8 +356,8 @@ void Saver::note(const Saved& saved) {
   last_checkpoint_ = saved.path;
   // The pauses of two writers add up: only half of them can safely be subtracted.
   longest_save_s_ = std::max(longest_save_s_, saved.seconds - saved.paused_seconds / 2);
-  console_.line("saved " + saved.path + " in " + core::format_duration(saved.seconds) + ", training paused for " +
-                core::format_duration(saved.stall_seconds));
+  console_.line("saved " + core::escape_for_terminal(saved.path) + " in " + core::format_duration(saved.seconds) +
+                ", training paused for " + core::format_duration(saved.stall_seconds));
 }
 
 void Saver::poll() {

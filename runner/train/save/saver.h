@@ -107,6 +107,7 @@ class Saver {
   bool saves_for_its_host() const;
   checkpoint::TrainState train_state() const;
   core::Node counters() const;
+  bool earlier_ones_are_gone();
   std::unique_ptr<SaveTask> snapshot_state(const std::map<std::string, double>& eval_metrics, bool copy);
   bool copy_state(checkpoint::Snapshot& snapshot);
   void drop_copies();  ///< while nothing is under way
