@@ -7,6 +7,7 @@
 #include "runner/cli/launch_config.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
+#include "runner/core/utf8.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/sweep/spec/sweep.h"
 
@@ -55,8 +56,8 @@ void Session::fail(const std::string& message, const std::string& hint, int stat
   const char* plain = color ? "\033[0m" : "";
   exit_code = status;
   if (kept != nullptr) return kept->error({}, message, hint);
-  print_error(std::string(red) + "error:" + plain + " " + message + "\n" +
-              (hint.empty() ? "" : "  hint: " + hint + "\n"));
+  print_error(std::string(red) + "error:" + plain + " " + core::escape_for_terminal(message) + "\n" +
+              (hint.empty() ? "" : "  hint: " + core::escape_for_terminal(hint) + "\n"));
 }
 
 std::string Session::runs_dir() const {

@@ -101,7 +101,7 @@ std::string excerpt(const Location& location, bool color, const char* caret_colo
 std::string render(const Diagnostic& diagnostic, const RenderOptions& options) {
   const Location& location = diagnostic.location;
   const std::string where = escape_for_terminal(location.text());
-  const std::string message = printable(diagnostic.message);
+  const std::string message = escape_for_terminal(diagnostic.message);
   const char* color = severity_color(diagnostic.severity);
   std::string out;
   if (!where.empty()) out += options.color ? kBold + where + ": " + kReset : where + ": ";
@@ -111,7 +111,7 @@ std::string render(const Diagnostic& diagnostic, const RenderOptions& options) {
   if (options.excerpts && location.known() && location.line > 0 && !location.source->text.empty()) {
     out += excerpt(location, options.color, color);
   }
-  if (!diagnostic.hint.empty()) out += "  hint: " + printable(diagnostic.hint) + "\n";
+  if (!diagnostic.hint.empty()) out += "  hint: " + escape_for_terminal(diagnostic.hint) + "\n";
   return out;
 }
 

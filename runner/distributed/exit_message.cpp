@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runner/core/log.h"
+#include "runner/core/utf8.h"
 
 namespace runner::distributed {
 namespace {
@@ -68,7 +69,8 @@ class Speakers {
     }
     const core::RunError words = (*speaker)->words_(error);
     core::flush_log();
-    std::fprintf(stderr, "error: %s\n  hint: %s\n", words.what(), words.hint().c_str());
+    std::fprintf(stderr, "error: %s\n  hint: %s\n", core::escape_for_terminal(words.what()).c_str(),
+                 core::escape_for_terminal(words.hint()).c_str());
     std::fflush(stderr);
     _exit(words.exit_code());  // no destructors: they would wait for Gloo
   }

@@ -106,7 +106,7 @@ std::optional<std::string> runs_rename(const RunsContext& context, const RunsTex
   }
   store::set_label(run->run_dir, request.text);
   if (request.text.empty())
-    return line_of(*run, "renamed to " + core::printable(run->name) + ", its recipe's run_name");
+    return line_of(*run, "renamed to " + core::escape_for_terminal(run->name) + ", its recipe's run_name");
   return line_of(*run, "renamed to " + core::escape_for_terminal(request.text));
 }
 

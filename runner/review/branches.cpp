@@ -65,7 +65,7 @@ std::string branches_lines(const std::vector<BranchRow>& branches) {
       text += ", abandoned after step " + std::to_string(*row.kept_to);
     }
     if (&row == &branches.back()) text += " (current)";
-    if (!row.why.empty()) text += "; " + core::printable(row.why);
+    if (!row.why.empty()) text += "; " + core::escape_for_terminal(row.why);
     text += "; " + store::utc_text(row.time_ms) + "\n";
   }
   return text;

@@ -37,7 +37,7 @@ std::vector<terminal::Cell> row_of(const Node& data, const terminal::Terminal& t
   const Node* name = data.find("name");
   const Node* not_finite = data.find("not_finite");
   const bool bad = not_finite != nullptr && not_finite->as_double() > 0;
-  return {{"  " + (name != nullptr ? core::printable(name->scalar_text()) : "")},
+  return {{"  " + (name != nullptr ? core::escape_for_terminal(name->scalar_text()) : "")},
           {figure(data, "min")},
           {bars_text(counts_of(data), terminal)},
           {figure(data, "max")},

@@ -84,9 +84,9 @@ std::string text_of(const RunSummary& run, const std::string& column, const Runs
   if (!value) return "";
   if (column == "age") return terminal::ago_text(run.created_ms, context.clock.wall_ms());
   if (column == "duration") return core::format_duration(value->as_double());
-  if (column == "name" && !run.label.empty()) return core::printable(run.label);
+  if (column == "name" && !run.label.empty()) return core::escape_for_terminal(run.label);
   if (value->kind() == Node::Kind::kFloat) return terminal::number_text(value->as_double());
-  return core::printable(value->scalar_text());
+  return core::escape_for_terminal(value->scalar_text());
 }
 
 bool is_number_column(const Runs& runs, const std::string& column, const core::Clock& clock) {

@@ -27,7 +27,7 @@ class RankLog {
   /// Writes the line and those without a time that follow it.
   void write_message(const std::function<void(const std::string&)>& write) {
     do {
-      write("[rank " + std::to_string(rank_) + "] " + core::printable(line_) + "\n");
+      write("[rank " + std::to_string(rank_) + "] " + core::escape_for_terminal(line_) + "\n");
       next();
     } while (!at_end_ && !has_time_);
   }

@@ -77,13 +77,14 @@ std::string beginning(const Table& table, const terminal::Terminal& terminal) {
   std::vector<terminal::Column> columns;
   for (const auto& at : shown) {
     const bool numbers = at && !table.rows.empty() && table.rows[0][*at].is_number();
-    columns.push_back({indent(at) + (at ? core::printable(table.columns[*at]) : kLeftOut), numbers && *at > 0, true});
+    columns.push_back(
+        {indent(at) + (at ? core::escape_for_terminal(table.columns[*at]) : kLeftOut), numbers && *at > 0, true});
   }
   std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t r = 0; r < std::min(table.rows.size(), kRowsShown); ++r) {
     std::vector<terminal::Cell>& row = rows.emplace_back();
     for (const auto& at : shown)
-      row.push_back({indent(at) + (at ? core::printable(cell_text(table.rows[r][*at])) : kLeftOut)});
+      row.push_back({indent(at) + (at ? core::escape_for_terminal(cell_text(table.rows[r][*at])) : kLeftOut)});
   }
   return terminal::table_text(columns, rows, terminal);
 }
@@ -103,8 +104,8 @@ std::string tables_text(const std::string& run_dir, const std::vector<ArtefactRo
   std::string text;
   for (const ArtefactRow* artefact : newest(artefacts, "table")) {
     const std::optional<Table> table = trackers::read_table(absolute(run_dir, *artefact));
-    text += "  " + core::printable(name_of(*artefact)) + " at step " + std::to_string(artefact->step) + ", " +
-            (table ? size_text(*table) : "gone") + ": " + core::printable(artefact->path) + "\n";
+    text += "  " + core::escape_for_terminal(name_of(*artefact)) + " at step " + std::to_string(artefact->step) + ", " +
+            (table ? size_text(*table) : "gone") + ": " + core::escape_for_terminal(artefact->path) + "\n";
     if (table) text += beginning(*table, terminal);
   }
   return text;
@@ -115,11 +116,11 @@ std::string pictures_text(const std::vector<ArtefactRow>& artefacts, const termi
   for (const ArtefactRow* artefact : newest(artefacts, "image")) {
     const std::string width = field(*artefact, "width");
     const Node* bytes = artefact->data.is_mapping() ? artefact->data.find("bytes") : nullptr;
-    rows.push_back({{"  " + core::printable(name_of(*artefact))},
+    rows.push_back({{"  " + core::escape_for_terminal(name_of(*artefact))},
                     {std::to_string(artefact->step)},
                     {width.empty() ? "" : width + " x " + field(*artefact, "height")},
                     {bytes != nullptr && bytes->is_integer() ? core::format_bytes(bytes->as_integer()) : ""},
-                    {core::printable(artefact->path)}});
+                    {core::escape_for_terminal(artefact->path)}});
   }
   if (rows.empty()) return "";
   const std::vector<terminal::Column> columns = {{"  image", false, true},

@@ -41,7 +41,7 @@ void refuse_held(const Runs& runs, core::Diagnostics& diagnostics) {
     if (!run.owner) continue;
     diagnostics.error({},
                       run.id + " is running: pid " + std::to_string(run.owner->pid) + " on " +
-                          core::printable(run.owner->host) + " since " + store::utc_text(run.owner->since_ms),
+                          core::escape_for_terminal(run.owner->host) + " since " + store::utc_text(run.owner->since_ms),
                       "stop it first, or wait until it ends");
   }
 }

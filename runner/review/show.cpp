@@ -58,8 +58,8 @@ class Lines {
 
 std::string value_text(const Node& value) {
   if (value.kind() == Node::Kind::kFloat) return terminal::number_text(value.as_double());
-  if (value.is_mapping() || value.is_sequence()) return core::printable(core::to_json(value, -1));
-  return core::printable(value.scalar_text());
+  if (value.is_mapping() || value.is_sequence()) return core::escape_for_terminal(core::to_json(value, -1));
+  return core::escape_for_terminal(value.scalar_text());
 }
 
 std::string times_text(const RunSummary& run, const core::Clock& clock) {
@@ -83,7 +83,7 @@ std::string recipe_file(const std::string& run_dir) {
 
 std::string field(const Node& code, const char* key) {
   const Node* value = code.find(key);
-  return value != nullptr ? core::printable(value->scalar_text()) : "";
+  return value != nullptr ? core::escape_for_terminal(value->scalar_text()) : "";
 }
 
 /// `1a2b3c4d5e6f on main, 3 files changed (code.diff), 2 untracked`.
@@ -112,7 +112,7 @@ void add_origin(const artifact::Provenance& provenance, Lines& lines) {
     if (const std::string remote = field(provenance.code, "remote"); !remote.empty()) lines.add("", remote);
   }
   if (provenance.host.empty()) return;
-  lines.add("host", core::printable(provenance.host) + ", " + provenance.cpu + ", " +
+  lines.add("host", core::escape_for_terminal(provenance.host) + ", " + provenance.cpu + ", " +
                         core::counted(provenance.cores, "core", "cores") + ", " +
                         core::format_bytes(provenance.memory_bytes));
   lines.add("built with", "roux " + provenance.version + " (" + provenance.source + ", " + provenance.build +
@@ -122,28 +122,29 @@ void add_origin(const artifact::Provenance& provenance, Lines& lines) {
 std::string head_text(const Page& page, const RunsContext& context) {
   const RunSummary& run = page.run;
   const terminal::Cell status = status_cell(run);
-  std::string title = terminal::painted(core::printable(run.name), terminal::Paint::kBold, context.terminal) + "  " +
-                      terminal::painted(status.text, status.paint, context.terminal);
-  if (!run.reason.empty()) title += ": " + core::printable(run.reason);
+  std::string title = terminal::painted(core::escape_for_terminal(run.name), terminal::Paint::kBold, context.terminal) +
+                      "  " + terminal::painted(status.text, status.paint, context.terminal);
+  if (!run.reason.empty()) title += ": " + core::escape_for_terminal(run.reason);
   Lines lines;
   lines.add("id", run.id);
-  if (!run.label.empty()) lines.add("label", core::printable(run.label));
-  if (!run.tags.empty()) lines.add("tags", core::printable(core::joined(run.tags, ", ")));
+  if (!run.label.empty()) lines.add("label", core::escape_for_terminal(run.label));
+  if (!run.tags.empty()) lines.add("tags", core::escape_for_terminal(core::joined(run.tags, ", ")));
   if (run.archived) lines.add("archived", "yes; `roux runs list --all` shows it");
   if (run.owner) {
-    lines.add("in use by", "pid " + std::to_string(run.owner->pid) + " on " + core::printable(run.owner->host) +
-                               " since " + store::utc_text(run.owner->since_ms));
+    lines.add("in use by", "pid " + std::to_string(run.owner->pid) + " on " +
+                               core::escape_for_terminal(run.owner->host) + " since " +
+                               store::utc_text(run.owner->since_ms));
   }
   lines.add("began", times_text(run, context.clock));
   lines.add("step", std::to_string(run.step) + (run.branch > 0 ? " (branch " + std::to_string(run.branch) + ")" : ""));
   for (const Node::Entry& entry : run.summary.entries()) {
     if (entry.key == "tokens" && entry.value.is_integer() && entry.value.as_integer() == 0) continue;  // not of text
     if (entry.key != "step" && !run.metrics.contains(entry.key) && !entry.value.is_mapping()) {
-      lines.add(core::printable(entry.key), value_text(entry.value));
+      lines.add(core::escape_for_terminal(entry.key), value_text(entry.value));
     }
   }
   if (!page.details.command_line.empty())
-    lines.add("command", core::printable(core::joined(page.details.command_line, " ")));
+    lines.add("command", core::escape_for_terminal(core::joined(page.details.command_line, " ")));
   if (page.provenance) add_origin(*page.provenance, lines);
   lines.add("folder", run.run_dir);
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
@@ -154,7 +155,8 @@ std::string head_text(const Page& page, const RunsContext& context) {
   }
   lines.add("", recipe_file(run.run_dir) + "resolved.json" + hash + ", run.db" + folders);
   for (const auto& [time_ms, note] : page.annotations.notes) {
-    lines.add("note", core::printable(note) + " (" + terminal::ago_text(time_ms, context.clock.wall_ms()) + ")");
+    lines.add("note",
+              core::escape_for_terminal(note) + " (" + terminal::ago_text(time_ms, context.clock.wall_ms()) + ")");
   }
   return title + "\n" + lines.text();
 }
@@ -174,7 +176,7 @@ std::string metrics_text(const Page& page, const RunsContext& context) {
     const double best = better == MetricDirection::kHigher ? series.maximum : series.minimum;
     const std::int64_t at = better == MetricDirection::kHigher ? series.maximum_step : series.minimum_step;
     const bool told = better != MetricDirection::kUnknown && !std::isnan(best);
-    rows.push_back({{"  " + core::printable(series.key())},
+    rows.push_back({{"  " + core::escape_for_terminal(series.key())},
                     {terminal::number_text(series.first)},
                     {terminal::number_text(series.last)},
                     {told ? terminal::number_text(best) : "-"},
@@ -203,7 +205,7 @@ std::string checkpoints_text(const Page& page, const RunsContext& context) {
                     {std::to_string(checkpoint.step)},
                     {core::format_bytes(bytes_of(checkpoint))},
                     {terminal::ago_text(checkpoint.manifest.created_ms, context.clock.wall_ms())},
-                    {core::printable(metrics)}});
+                    {core::escape_for_terminal(metrics)}});
   }
   const std::vector<terminal::Column> columns = {{"  folder", false, true},
                                                  {"step", true, false},
@@ -392,7 +394,7 @@ std::optional<std::string> show_metric(const RunsContext& context, const RunSumm
   const auto curves = branch_curves(run.run_dir, request.metric, request.branch, diagnostics);
   if (!curves) return std::nullopt;
   if (request.format == "json") return curves_json(*curves, request);
-  return core::printable(run.name) + " " + run.id + "  " + core::printable(request.metric) + "\n" +
+  return core::escape_for_terminal(run.name) + " " + run.id + "  " + core::escape_for_terminal(request.metric) + "\n" +
          plot_text(to_curves(*curves, request.metric), plot_options(context.terminal), context.terminal);
 }
 

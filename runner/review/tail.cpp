@@ -143,12 +143,12 @@ class Log final : public Source {
       any = true;
       line_ += piece;
       if (file_.eof()) return any;  // the rest of the line is still to come
-      lines.add(core::printable(std::exchange(line_, {})));
+      lines.add(core::escape_for_terminal(std::exchange(line_, {})));
     }
     return any;
   }
   void end(Lines& lines) override {
-    if (!line_.empty()) lines.add(core::printable(std::exchange(line_, {})));
+    if (!line_.empty()) lines.add(core::escape_for_terminal(std::exchange(line_, {})));
   }
 
  private:

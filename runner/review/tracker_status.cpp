@@ -46,7 +46,7 @@ std::string text_of(const TrackerLag& lag, const core::Clock& clock) {
   if (!lag.has_begun && lag.behind > 0) text = "not started";
   if (lag.record.rejected > 0) text += ", " + std::to_string(lag.record.rejected) + " rejected";
   if (!lag.record.problem.empty()) {
-    text += ": " + core::printable(lag.record.problem) + " (" +
+    text += ": " + core::escape_for_terminal(lag.record.problem) + " (" +
             terminal::ago_text(lag.record.problem_ms, clock.wall_ms()) + ")";
   }
   return text;

@@ -49,7 +49,8 @@ std::string find_source(const std::string& text, const std::string& runs_dir) {
   if (!fs::exists(text, error)) {
     std::vector<std::string> skipped;
     path = artifact::find_checkpoint(text, review::run_finder(runs_dir), skipped).value();
-    for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::printable(line).c_str());
+    for (const std::string& line : skipped)
+      std::fprintf(stderr, "skipped %s\n", core::escape_for_terminal(line).c_str());
   }
   return artifact::find_tensor_set(path).value();
 }
@@ -139,19 +140,19 @@ bool is_of_other_format(const std::string& path) {
 
 void run(const Request& request, Session& session) {
   if (is_of_other_format(request.source)) {
-    return session.fail("merge-weights reads safetensors only, got " + core::printable(request.source),
+    return session.fail("merge-weights reads safetensors only, got " + core::escape_for_terminal(request.source),
                         "convert it first: safetensors.torch.save_file(torch.load(FILE), \"model.safetensors\")");
   }
   std::error_code error;
   if (is_of_other_format(request.target) && !fs::is_directory(request.target, error)) {
-    return session.fail("merge-weights writes safetensors only, got " + core::printable(request.target),
+    return session.fail("merge-weights writes safetensors only, got " + core::escape_for_terminal(request.target),
                         "name a file that ends in .safetensors, or a folder");
   }
   const auto merged = artifact::attempt([&] { return merge(request, session.runs_dir()); });
   if (!merged) return session.fail(merged.failure().message, merged.failure().hint, merged.failure().exit_code);
   const Merged& done = merged.value();
   std::printf("merged %zu %s into %s: %zu tensors, %s\n", done.shards, done.shards == 1 ? "file" : "files",
-              core::printable(done.file).c_str(), done.tensors, core::format_bytes(done.bytes).c_str());
+              core::escape_for_terminal(done.file).c_str(), done.tensors, core::format_bytes(done.bytes).c_str());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "runner/cli/local_device.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
+#include "runner/core/utf8.h"
 #include "runner/resolve/consistency.h"
 
 namespace runner::cli {
@@ -41,8 +42,11 @@ void plan(Session& session, const PlanFlags& flags) {
     session.exit_code = core::kExitUsage;
     return;
   }
-  std::printf("%s%s", (flags.format == "json" ? plan_json(*plan) : plan_text(flags.recipe.path, *plan)).c_str(),
-              flags.format == "json" ? "\n" : "");
+  std::printf(
+      "%s%s",
+      (flags.format == "json" ? plan_json(*plan) : plan_text(core::escape_for_terminal(flags.recipe.path), *plan))
+          .c_str(),
+      flags.format == "json" ? "\n" : "");
 }
 
 }  // namespace

@@ -85,13 +85,14 @@ struct FoundProfiles {
 std::optional<FoundProfiles> find_profiles(const review::RunsContext& context, const std::string& word,
                                            core::Diagnostics& diagnostics) {
   std::error_code ignored;
-  if (std::filesystem::is_regular_file(word, ignored)) return FoundProfiles{{word}, core::printable(word), word};
+  if (std::filesystem::is_regular_file(word, ignored))
+    return FoundProfiles{{word}, core::escape_for_terminal(word), word};
   const auto run = store::find_run(context.output_dir, word, context.clock);
   if (!run) {
     diagnostics.error({}, run.failure().message, run.failure().hint);
     return std::nullopt;
   }
-  FoundProfiles found = {profile_files(run.value()), core::printable(run.value().name) + " " + run.value().id,
+  FoundProfiles found = {profile_files(run.value()), core::escape_for_terminal(run.value().name) + " " + run.value().id,
                          "run " + run.value().id};
   if (!found.files.empty()) return found;
   diagnostics.error({}, found.owner + " has no profile",

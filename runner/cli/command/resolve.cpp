@@ -4,6 +4,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
+#include "runner/core/utf8.h"
 
 namespace runner::cli {
 namespace {
@@ -35,7 +36,7 @@ void print_difference(const std::string& path, const Node* left, const Node* rig
       print_difference(path + "[" + std::to_string(i) + "]", &left->items()[i], &right->items()[i]);
     return;
   }
-  std::printf("%s: %s -> %s\n", path.c_str(), shown(left).c_str(), shown(right).c_str());
+  std::printf("%s: %s -> %s\n", core::escape_for_terminal(path).c_str(), shown(left).c_str(), shown(right).c_str());
 }
 
 void resolve(const Arguments& arguments, Session& session) {

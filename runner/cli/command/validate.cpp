@@ -9,6 +9,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/local_device.h"
+#include "runner/core/utf8.h"
 #include "runner/recipe/key_finder.h"
 
 namespace runner::cli {
@@ -65,7 +66,7 @@ bool check(const RecipeFlags& flags, Session& session) {
 
 void print_verdict(const RecipeFlags& flags, Session& session) {
   if (!check(flags, session) || session.quiet) return;
-  std::printf("%s: ok\n", flags.path.c_str());
+  std::printf("%s: ok\n", core::escape_for_terminal(flags.path).c_str());
   std::fflush(stdout);  // before the notices of the next recipe
 }
 

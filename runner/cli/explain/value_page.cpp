@@ -11,6 +11,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/suggest.h"
+#include "runner/core/utf8.h"
 #include "runner/recipe/document.h"
 #include "runner/registry/lookup.h"
 #include "runner/registry/wording.h"
@@ -173,7 +174,7 @@ void print_key(const Explained& explained) {
       (value.is_mapping() && !value.entries().empty()) || (value.is_sequence() && !value.items().empty());
   std::printf("%s:%s%s\n", explained.path.c_str(), block ? "" : " ", block ? "" : one_line(value).c_str());
   if (block) print_block(value);
-  std::printf("  from     %s\n", explained.from.c_str());
+  std::printf("  from     %s\n", core::escape_for_terminal(explained.from).c_str());
 
   const PathSchema& schema = explained.schema;
   if (schema.property == nullptr) return;

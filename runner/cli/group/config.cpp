@@ -8,6 +8,7 @@
 #include "runner/cli/minimal_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/utf8.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
@@ -39,7 +40,7 @@ bool write_config(Session& session, const std::string& path, const std::string& 
     session.fail(result.failure().message, result.failure().hint, core::kExitFailed);
     return false;
   }
-  std::printf("wrote %s\n", path.c_str());
+  std::printf("wrote %s\n", core::escape_for_terminal(path).c_str());
   return true;
 }
 

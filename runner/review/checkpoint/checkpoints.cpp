@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 using core::Node;
 
-std::string name_of(const std::string& path) { return core::printable(fs::path(path).filename().string()); }
+std::string name_of(const std::string& path) { return core::escape_for_terminal(fs::path(path).filename().string()); }
 
 bool is_checkpoint(const std::string& folder) {
   std::error_code error;
@@ -88,10 +88,10 @@ std::string checkpoints_list(const std::string& folder, const terminal::Terminal
         terminal);
   }
   for (const auto& [path, failure] : unreadable(folder)) {
-    text +=
-        terminal::painted("damaged", terminal::Paint::kRed, terminal) + ": " + core::printable(failure.message) + "\n";
+    text += terminal::painted("damaged", terminal::Paint::kRed, terminal) + ": " +
+            core::escape_for_terminal(failure.message) + "\n";
   }
-  return text.empty() ? "there is no checkpoint in " + core::printable(folder) + "\n" : text;
+  return text.empty() ? "there is no checkpoint in " + core::escape_for_terminal(folder) + "\n" : text;
 }
 
 std::string checkpoints_json(const std::string& folder) {
@@ -129,7 +129,7 @@ CheckpointsReport checkpoints_verify(const std::string& folder) {
       row.set("bytes", Node::integer(bytes));
       ++verdict.whole;
     } else {
-      verdict.text += name_of(path) + ": damaged: " + core::printable(manifest.failure().message) + "\n";
+      verdict.text += name_of(path) + ": damaged: " + core::escape_for_terminal(manifest.failure().message) + "\n";
       row.set("error", Node::string(manifest.failure().message));
       ++verdict.damaged;
     }

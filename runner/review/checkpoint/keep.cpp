@@ -62,7 +62,7 @@ Result<std::vector<std::string>> paths_of(const std::string& output_dir, const K
   return paths;
 }
 
-std::string name_of(const std::string& path) { return core::printable(fs::path(path).filename().string()); }
+std::string name_of(const std::string& path) { return core::escape_for_terminal(fs::path(path).filename().string()); }
 
 std::string size_of(const std::string& path) {
   const Result<artifact::Manifest> manifest = artifact::read_manifest(path);
@@ -151,7 +151,7 @@ Result<std::string> checkpoints_rm(const std::string& output_dir, const KeepRequ
   std::vector<std::string> best_by;
   for (const std::string& path : paths.value()) {
     best_by.push_back(monitor_if_best(path, output_dir));
-    list += (list.empty() ? "" : ", ") + core::printable(path) + " (" + size_of(path) +
+    list += (list.empty() ? "" : ", ") + core::escape_for_terminal(path) + " (" + size_of(path) +
             (best_by.back().empty() ? "" : ", the best by " + best_by.back()) + ")";
     if (request.force) continue;
     if (const Result<void> may = refuse_one(path, clock); !may) return may.failure();

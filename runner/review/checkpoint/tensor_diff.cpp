@@ -100,9 +100,9 @@ std::string values_text(const Comparison& comparison, const DiffOptions& options
       continue;
     }
     const auto shown = [](const std::string& value) {
-      return value.empty() ? std::string("-") : core::printable(value);
+      return value.empty() ? std::string("-") : core::escape_for_terminal(value);
     };
-    rows.push_back({{"  " + core::printable(one.file + (one.path.empty() ? "" : ": " + one.path))},
+    rows.push_back({{"  " + core::escape_for_terminal(one.file + (one.path.empty() ? "" : ": " + one.path))},
                     {shown(one.a)},
                     {shown(one.b)},
                     {one.wall_clock ? "time, ignored" : "", terminal::Paint::kDim}});
@@ -138,7 +138,7 @@ std::string about(const std::string& path) {
   const artifact::ManifestFields& fields = manifest.value().fields;
   std::string text = "step " + std::to_string(fields.step) + ", branch " + std::to_string(fields.branch);
   if (!fields.run_id.empty()) text += ", run " + fields.run_id;
-  return "  (" + core::printable(text) + ")";
+  return "  (" + core::escape_for_terminal(text) + ")";
 }
 
 Node list_of(const std::vector<std::int64_t>& values) {
@@ -179,8 +179,8 @@ Node tensor_json(const TensorDifference& one) {
 }  // namespace
 
 std::string diff_text(const Comparison& comparison, const DiffOptions& options, const terminal::Terminal& terminal) {
-  return "a  " + core::printable(options.a) + about(options.a) + "\nb  " + core::printable(options.b) +
-         about(options.b) + "\n" + tensors_text(comparison, options, terminal) +
+  return "a  " + core::escape_for_terminal(options.a) + about(options.a) + "\nb  " +
+         core::escape_for_terminal(options.b) + about(options.b) + "\n" + tensors_text(comparison, options, terminal) +
          values_text(comparison, options, terminal) + verdict_text(comparison);
 }
 

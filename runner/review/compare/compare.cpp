@@ -57,7 +57,7 @@ void add_heads(Rows& rows, const Runs& runs, const RunsContext& context) {
   for (const char* title : {"  name", "  status", "  step", "  duration"}) rows.push_back({{title}});
   for (const RunSummary& run : runs) {
     const std::int64_t end_ms = run.owner ? context.clock.wall_ms() : std::max(run.ended_ms, run.created_ms);
-    rows[first].push_back({core::printable(name_of(run))});
+    rows[first].push_back({core::escape_for_terminal(name_of(run))});
     rows[first + 1].push_back(status_cell(run));
     rows[first + 2].push_back({std::to_string(run.step)});
     rows[first + 3].push_back({core::format_duration(static_cast<double>(end_ms - run.created_ms) / 1000.0)});
@@ -67,8 +67,8 @@ void add_heads(Rows& rows, const Runs& runs, const RunsContext& context) {
 void add_keys(Rows& rows, const Keys& keys, const std::string& title, std::size_t runs) {
   add_title(rows, title, runs);
   for (const DifferingRow& key : keys) {
-    std::vector<terminal::Cell> row = {{"  " + core::printable(key.key)}};
-    for (const auto& value : key.values) row.push_back({value ? core::printable(*value) : "-"});
+    std::vector<terminal::Cell> row = {{"  " + core::escape_for_terminal(key.key)}};
+    for (const auto& value : key.values) row.push_back({value ? core::escape_for_terminal(*value) : "-"});
     rows.push_back(std::move(row));
   }
 }
@@ -80,7 +80,7 @@ void add_metrics(Rows& rows, const Runs& runs) {
   for (const std::string& name : names) {
     if (is_machine_metric(name)) continue;
     const int best = best_run(runs, name);
-    std::vector<terminal::Cell> row = {{"  " + core::printable(name)}};
+    std::vector<terminal::Cell> row = {{"  " + core::escape_for_terminal(name)}};
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const auto at = runs[i].metrics.find(name);
       row.push_back({at == runs[i].metrics.end() ? "-" : terminal::number_text(at->second),
@@ -129,7 +129,8 @@ std::optional<std::string> compare_plot(const Runs& runs, const RunsCompareReque
     for (chart::Curve& curve : to_curves(*branches, run.name + " " + run.id)) curves.push_back(std::move(curve));
   }
   if (diagnostics.has_errors()) return std::nullopt;
-  return core::printable(request.metric) + "\n" + plot_text(curves, plot_options(context.terminal), context.terminal);
+  return core::escape_for_terminal(request.metric) + "\n" +
+         plot_text(curves, plot_options(context.terminal), context.terminal);
 }
 
 }  // namespace

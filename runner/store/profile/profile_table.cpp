@@ -139,13 +139,14 @@ std::string steps_text(const Profile& profile) {
     text += std::string(", peak memory ") + (profile.with_cuda ? "of the GPU " : "") + memory_text(peak) +
             " above the start of a step";
   }
-  return text + "\ntrace " + core::printable(profile.trace) + "\n";
+  return text + "\ntrace " + core::escape_for_terminal(profile.trace) + "\n";
 }
 
 std::string blocks_text(const Profile& profile) {
   if (profile.blocks.empty()) return "";
   std::size_t width = 12;
-  for (const ProfileBlock& block : profile.blocks) width = std::max(width, core::printable(block.name).size() + 4);
+  for (const ProfileBlock& block : profile.blocks)
+    width = std::max(width, core::escape_for_terminal(block.name).size() + 4);
   Grid grid;
   grid.add("Block", std::min(width, kNameMax));
   for (const char* title : {"Forward", "Forward %", "Backward", "Backward %"}) grid.add(title, kColumn);
@@ -156,7 +157,7 @@ std::string blocks_text(const Profile& profile) {
   grid.add("# of Calls", kColumn);
   std::string text = "\n" + grid.head();
   for (const ProfileBlock& block : profile.blocks) {
-    std::vector<std::string> cells = {core::printable(block.name), time_text(block.forward_us),
+    std::vector<std::string> cells = {core::escape_for_terminal(block.name), time_text(block.forward_us),
                                       share_text(block.forward_us, profile.total_us()), time_text(block.backward_us),
                                       share_text(block.backward_us, profile.total_us())};
     if (profile.with_cuda) {
@@ -202,8 +203,9 @@ std::string roofline_text(const Profile& profile) {
     });
     for (const ProfileRow& row : products) {
       const double us = product_us(row, profile);
-      text += core::printable(row.name) + ": " + rate_text(static_cast<double>(row.flops) / (us * 1e-6), profile) +
-              ", " + share_text(us, profile.total_us()) + " of the time\n";
+      text += core::escape_for_terminal(row.name) + ": " +
+              rate_text(static_cast<double>(row.flops) / (us * 1e-6), profile) + ", " +
+              share_text(us, profile.total_us()) + " of the time\n";
     }
   }
   if (text.empty()) return text;
@@ -227,7 +229,7 @@ std::string table_text(const Profile& profile, const ProfileTable& table) {
   double total = 0;
   const double cuda_total = profile.total_cuda_us();
   for (const ProfileRow& row : rows) {
-    name_width = std::max(name_width, core::printable(row.name).size() + 4);
+    name_width = std::max(name_width, core::escape_for_terminal(row.name).size() + 4);
     shapes_width = std::max(shapes_width, row.shapes.size() + 4);
     total += row.self_cpu_us;
   }
@@ -252,7 +254,7 @@ std::string table_text(const Profile& profile, const ProfileTable& table) {
       table.row_limit < 0 ? rows.size() : std::min(rows.size(), static_cast<std::size_t>(table.row_limit));
   for (std::size_t i = 0; i < shown; ++i) {
     const ProfileRow& row = rows[i];
-    std::string name = core::printable(row.name);
+    std::string name = core::escape_for_terminal(row.name);
     if (name.size() >= kNameMax - 3) name = name.substr(0, kNameMax - 3) + "...";
     std::vector<std::string> cells = {name,
                                       share_text(row.self_cpu_us, total),

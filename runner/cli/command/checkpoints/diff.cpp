@@ -19,7 +19,7 @@ struct Request {
 std::optional<std::string> path_of(const std::string& text, Session& session) {
   std::vector<std::string> skipped;
   auto found = artifact::find_checkpoint(text, review::run_finder(session.runs_dir()), skipped);
-  for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::printable(line).c_str());
+  for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::escape_for_terminal(line).c_str());
   if (found) return std::move(found).value();
   session.fail(found.failure().message, found.failure().hint);
   return std::nullopt;

@@ -3,6 +3,7 @@
 
 #include "runner/cli/group/config.h"
 #include "runner/cli/launch_config.h"
+#include "runner/core/utf8.h"
 #include "runner/registry/registry.h"
 
 namespace runner::cli {
@@ -23,7 +24,7 @@ void update(Session& session) {
     if (schema->find(entry.key) != nullptr) {
       kept.set(entry.key, entry.value);
     } else {
-      std::fprintf(stderr, "skipped launch.%s: no such key\n", entry.key.c_str());
+      std::fprintf(stderr, "skipped launch.%s: no such key\n", core::escape_for_terminal(entry.key).c_str());
     }
   }
   defaults.set("launch", kept);

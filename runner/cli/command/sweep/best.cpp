@@ -6,6 +6,7 @@
 #include "runner/cli/group/sweep.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/utf8.h"
 #include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/trial/lineage.h"
 
@@ -184,7 +185,7 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
                             variant.text + "\n" + resume_comment(*open, trial, *recipe, flags.file);
   core::write_file_atomic(flags.file, words + recipe_text(*recipe, flags.file)).value();
   if (session.quiet) return;
-  std::printf("wrote %s\n", flags.file.c_str());
+  std::printf("wrote %s\n", core::escape_for_terminal(flags.file).c_str());
   if (variant.parent < 0) std::printf("  train it  roux run %s\n", flags.file.c_str());
 }
 
