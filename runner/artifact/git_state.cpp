@@ -30,7 +30,7 @@ struct Output {
   bool is_cut = false;
 };
 
-/// One repository, queried with one timeout. What its configuration names is not run: it may be somebody else's.
+/// One repository, queried with one timeout. What its configuration names is not run: it may come from anywhere.
 class Git {
  public:
   Git(const GitStateOptions& options, const std::atomic<bool>& stop)
