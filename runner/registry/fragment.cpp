@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "runner/core/path.h"
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
 #include "runner/core/units.h"
@@ -46,6 +47,8 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-words",
                                                     "x-aliases",
                                                     "x-exclusive",
+                                                    "x-resume",
+                                                    "x-hash",
                                                     "examples"};
 const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
 const std::vector<std::string> kCheckKeywords = {"rule", "at", "message", "hint"};
@@ -254,6 +257,8 @@ class Reader {
     property.words = texts(node, "x-words");
     property.single = flag(node, "x-single");
     property.or_auto = flag(node, "x-auto");
+    property.resume = read_resume(node);
+    property.hashed = node.find("x-hash") == nullptr || flag(node, "x-hash");
     if (const Node* examples = node.find("examples"); examples && examples->is_sequence())
       property.examples = examples->items();
     applies(node, property);
@@ -266,6 +271,16 @@ class Reader {
     if (value == nullptr) return false;
     if (!value->is_bool()) error(*value, std::string(keyword) + " must be true or false, got " + shown(*value));
     return value->is_bool() && value->as_bool();
+  }
+
+  Property::Resume read_resume(const Node& node) {
+    if (node.find("x-resume") == nullptr) return Property::Resume::kAsAbove;
+    const std::string word = text(node, "x-resume");
+    if (word == "harmless") return Property::Resume::kHarmless;
+    if (word != "rule" && node.find("x-resume")->is_string())
+      error(*node.find("x-resume"), "x-resume must be harmless or rule, got " + core::in_quotes(word),
+            "a key without x-resume changes the results");
+    return Property::Resume::kRule;
   }
 
   Type read_type(const Node& node, Property& property) {
@@ -466,6 +481,17 @@ class Reader {
   core::Diagnostics& diagnostics_;
 };
 
+void visit_keys(const std::string& above, std::vector<Property>& keys,
+                const std::function<void(const std::string&, Property&)>& visit) {
+  for (Property& key : keys) {
+    const std::string name = core::join_path(above, key.name);
+    visit(name, key);
+    Property* object = &key;
+    while (object->element) object = object->element.get();
+    visit_keys(name, object->properties, visit);
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& holdable() {
@@ -478,6 +504,10 @@ const Property* Fragment::find(const std::string& key) const {
   for (const Property& property : properties)
     if (property.name == key) return &property;
   return nullptr;
+}
+
+void for_each_key(Fragment& fragment, const std::function<void(const std::string&, Property&)>& visit) {
+  visit_keys("", fragment.properties, visit);
 }
 
 std::optional<Fragment> parse_fragment(const std::string& kind, const std::string& name, const std::string& file_name,

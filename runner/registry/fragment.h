@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,13 @@ struct Property {
     kAny,        ///< "x-type": "any" - free form, checked by what reads it (sweep parameters, vars)
   };
 
+  /// What another value does to a run that is resumed (x-resume).
+  enum class Resume {
+    kAsAbove,   ///< as the key above; at the top level it changes the results
+    kHarmless,  ///< the weights of all later steps are unchanged
+    kRule,      ///< depends on both recipes: a row of the table in train/save/resume_contract.cpp
+  };
+
   std::string name;
   Type type = Type::kString;
   std::string description;
@@ -48,6 +56,9 @@ struct Property {
   bool or_auto = false;                     ///< x-auto: the word `auto` may stand for the number until it is settled
   bool single = false;                      ///< x-single: an array may be written as one scalar
   std::vector<std::string> words;           ///< x-words: that stand for items of a list of components
+  Resume resume = Resume::kAsAbove;         ///< x-resume
+  bool hashed = true;                       ///< x-hash: whether the recipe hash counts the key
+  std::optional<core::Node> first_default;  ///< of a key that the first release lacks; resolve/hashed_values.h
   std::vector<core::Node> examples;         ///< values worth showing
   std::string kind;                         ///< x-kind of a component
   std::shared_ptr<Property> element;        ///< of an array or a map
@@ -81,7 +92,11 @@ struct Fragment {
   std::string text;        ///< The JSON as written.
 
   const Property* find(const std::string& key) const;
+  std::string path() const { return kind + "/" + name; }  ///< `section/loader`
 };
+
+/// Visits each key of a fragment, those below it too, with its dotted name: `scaler.init_scale`, `param_groups.lr`.
+void for_each_key(Fragment& fragment, const std::function<void(const std::string& name, Property& key)>& visit);
 
 /// Reads a fragment from JSON with locations; unknown keywords, bad defaults and rules are errors at their line.
 /// `kind`/`name` come from the path `<kind>/<name>.json`.

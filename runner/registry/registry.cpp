@@ -41,6 +41,8 @@ Registry::Registry(const Embedded& embedded) : aliases_json_(embedded.aliases_js
           {text("kind"), text("title"), text("namespace"), text("header"), text("product"), text("layer")});
     }
   }
+  if (!embedded.first_defaults_json.empty())
+    first_defaults_ = read_embedded("schemas/hashed_keys.json", embedded.first_defaults_json);
   for (const EmbeddedFragment& fragment : embedded.fragments) {
     auto slot = std::make_shared<Slot>();
     slot->embedded = fragment.json;
@@ -82,6 +84,11 @@ const Fragment* Registry::find(std::string_view kind, std::string_view name) con
     std::optional<Fragment> fragment = parse_fragment(std::string(kind), std::string(name), file_name_of(kind, name),
                                                       std::string(slot.embedded), diagnostics);
     RUNNER_ASSERT(fragment.has_value(), "schema_gen has read this fragment before");
+    if (const core::Node* later = first_defaults_.find(fragment->path())) {
+      for_each_key(*fragment, [later](const std::string& key, Property& property) {
+        if (const core::Node* first = later->find(key)) property.first_default = *first;
+      });
+    }
     slot.fragment = std::make_unique<Fragment>(std::move(*fragment));
   }
   return slot.fragment.get();

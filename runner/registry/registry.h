@@ -18,7 +18,8 @@ struct EmbeddedFragment {
 struct Embedded {
   std::vector<EmbeddedFragment> fragments;
   std::string_view kinds_json;
-  std::string_view aliases_json;  ///< schemas/aliases.json: other frameworks' words
+  std::string_view aliases_json;           ///< schemas/aliases.json: other frameworks' words
+  std::string_view first_defaults_json{};  ///< the part `later` of schemas/hashed_keys.json
 };
 
 /// The tables of everything a recipe can name. Fragments are parsed when first asked for (a `list` needs titles only),
@@ -52,6 +53,7 @@ class Registry {
   struct Slot;
   std::vector<Kind> kinds_;
   std::string_view aliases_json_;
+  core::Node first_defaults_;
   std::map<std::string, std::map<std::string, std::shared_ptr<Slot>, std::less<>>, std::less<>> slots_;
   mutable std::mutex mutex_;
 };

@@ -19,6 +19,8 @@ class Validator {
 
   core::Node recipe(core::Node composed);
   core::Node component(const core::Node& value, const std::string& kind, const std::string& path);
+  /// A key's default as a validated recipe has it: with those of the keys below it.
+  core::Node default_value(const Property& property) { return default_of(property, {}, {}); }
   /// The x-checks alone, on a tree that is normal already.
   void checks_of_recipe(const core::Node& recipe);
 

@@ -1,7 +1,6 @@
 #include "runner/resolve/load.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/hashed_values.h"
 #include "runner/resolve/rules/settled_tree.h"
 
 namespace runner::resolve {
@@ -66,14 +66,6 @@ std::uint64_t fnv1a(const std::string& text) {
   return hash;
 }
 
-/// A section that earlier versions lack counts where it asks for something.
-void leave_out_young_sections(Node& values) {
-  const Node* compile = values.find("compile");
-  const Node* graphs = compile != nullptr ? compile->find("cuda_graphs") : nullptr;
-  if (graphs == nullptr || (graphs->is_bool() && graphs->as_bool())) return;
-  std::erase_if(values.entries(), [](const Node::Entry& entry) { return entry.key == "compile"; });
-}
-
 }  // namespace
 
 const Node& Recipe::at(std::string_view path_in_recipe) const {
@@ -109,17 +101,9 @@ Node Recipe::resolved() const {
   return values;
 }
 
-std::string Recipe::hash() const {
-  // Keys of a run's location and launch, and those already reflected in other values.
-  static constexpr std::array<std::string_view, 10> kLeftOut = {"launch",      "trackers", "capture", "system_metrics",
-                                                                "output_dir",  "run_name", "vars",    "extends",
-                                                                "description", "sweep"};
-  Node values = Node::mapping();
-  for (const Node::Entry& entry : root.entries()) {
-    if (std::find(kLeftOut.begin(), kLeftOut.end(), entry.key) != kLeftOut.end()) continue;
-    make_readable(values.set(entry.key, entry.value), false);
-  }
-  leave_out_young_sections(values);
+std::string Recipe::hash(const registry::Registry& registry) const {
+  Node values = hashed_values(root, registry);
+  for (Node::Entry& entry : values.entries()) make_readable(entry.value, false);
   recipe::restore_former_keys(values);  // hashes of all versions can be compared
   char text[17];
   std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));

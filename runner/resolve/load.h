@@ -34,8 +34,8 @@ struct Recipe : sections::recipe::Config {
   void settle_device(const std::string& device);
   /// The same for the backend, `gloo` or `nccl`.
   void settle_backend(const std::string& backend);
-  /// 16 hex digits over the resolved values, without launch, trackers, output_dir, run_name and secrets.
-  std::string hash() const;
+  /// 16 hex digits over the resolved values that count (hashed_values.h), secrets replaced by their reference.
+  std::string hash(const registry::Registry& registry = registry::Registry::builtin()) const;
   /// The resolved tree as a recipe that gives the same values again: secrets are their reference (`${env:NAME}`), a
   /// literal `${` is written `$${`. What may be shown and stored.
   core::Node resolved() const;

@@ -17,6 +17,8 @@ struct Schemas {
   std::map<std::string, std::vector<runner::registry::Fragment>> fragments;  ///< by kind, "section" too; sorted by name
   std::string kinds_json;
   std::string aliases_json;
+  std::string hashed_keys_json;     ///< as it is committed; "" where it is missing
+  std::string first_defaults_json;  ///< its part `later`, as the program gets it
 
   const std::vector<runner::registry::Fragment>& of(const std::string& kind) const;
 };
@@ -32,6 +34,9 @@ void write_parsers(const std::string& kind, const std::vector<runner::registry::
 /// `engine/make_<kind>.cpp` or `roux/make_<kind>.cpp`: build(), by a table of every make().
 void write_make_table(const runner::registry::Kind& kind, const std::vector<runner::registry::Fragment>& fragments,
                       Outputs& outputs);
+/// `schemas/hashed_keys.json`: what is committed and, after it, the keys that the fragments have in addition.
+void write_hashed_keys(const std::string& path, const runner::registry::Registry& registry, Schemas& schemas,
+                       Outputs& outputs, runner::core::Diagnostics& diagnostics);
 /// `base/fragments.cpp`: the texts themselves.
 void write_embedded(const Schemas& schemas, Outputs& outputs);
 /// `reference/*.md`.

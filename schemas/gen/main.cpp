@@ -166,6 +166,7 @@ Schemas read_schemas(const fs::path& root, Diagnostics& diagnostics) {
     schemas.aliases_json = read(root / "aliases.json");
     read_tree(root / "aliases.json", diagnostics);
   }
+  if (fs::exists(root / "hashed_keys.json")) schemas.hashed_keys_json = read(root / "hashed_keys.json");
   for (const Kind& kind : schemas.kinds) read_folder(root / kind.name, kind.name, schemas, diagnostics);
   read_folder(root / "section", "section", schemas, diagnostics);
   check_references(schemas, diagnostics);
@@ -210,8 +211,13 @@ void remove_stale(const fs::path& out, const Schemas& schemas, const Outputs& ou
 
 int run(const fs::path& root, const fs::path& out) {
   Diagnostics diagnostics;
-  const Schemas schemas = read_schemas(root, diagnostics);
+  Schemas schemas = read_schemas(root, diagnostics);
   Outputs outputs;
+  if (!diagnostics.has_errors()) {
+    const runner::registry::Registry registry = registry_of(schemas);
+    outputs["schemas/recipe.schema.json"] = editor_schema(registry);
+    write_hashed_keys((root / "hashed_keys.json").string(), registry, schemas, outputs, diagnostics);
+  }
   for (const Kind& kind : schemas.kinds) {
     for (const Fragment& fragment : schemas.of(kind.name)) write_config_header(fragment, &kind, outputs, diagnostics);
     write_parsers(kind.name, schemas.of(kind.name), outputs);
@@ -221,7 +227,6 @@ int run(const fs::path& root, const fs::path& out) {
   write_parsers("section", schemas.of("section"), outputs);
   write_embedded(schemas, outputs);
   write_reference(schemas, outputs);
-  if (!diagnostics.has_errors()) outputs["schemas/recipe.schema.json"] = editor_schema(registry_of(schemas));
   if (!diagnostics.all().empty()) std::fputs(render(diagnostics).c_str(), stderr);
   if (diagnostics.has_errors()) return runner::core::kExitUsage;
   for (const auto& [name, text] : outputs) write_if_changed(out / name, text);

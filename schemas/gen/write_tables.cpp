@@ -39,7 +39,8 @@ void write_embedded(const Schemas& schemas, Outputs& outputs) {
     for (const Fragment& fragment : fragments)
       text +=
           "{" + cpp_string(kind) + ", " + cpp_string(fragment.name) + ",\n" + cpp_raw_string(fragment.text) + "},\n";
-  text += "      },\n" + cpp_raw_string(schemas.kinds_json) + ",\n" + cpp_raw_string(schemas.aliases_json) +
+  text += "      },\n" + cpp_raw_string(schemas.kinds_json) + ",\n" + cpp_raw_string(schemas.aliases_json) + ",\n" +
+          cpp_raw_string(schemas.first_defaults_json) +
           ",\n  };\n  return embedded;\n}\n\n}  // namespace runner::registry\n";
   outputs["base/fragments.cpp"] = text;
 }

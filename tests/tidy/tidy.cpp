@@ -452,7 +452,8 @@ class Tidy {
     for (const std::string& page : pages) {
       check_same(root_ / "schemas" / "reference" / page, generated_ / "reference" / page);
     }
-    check_same(root_ / "schemas" / "recipe.schema.json", generated_ / "schemas" / "recipe.schema.json");
+    for (const char* file : {"recipe.schema.json", "hashed_keys.json"})
+      check_same(root_ / "schemas" / file, generated_ / "schemas" / file);
   }
 
   fs::path root_, generated_;

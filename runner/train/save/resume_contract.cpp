@@ -4,9 +4,11 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <utility>
 
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
+#include "runner/registry/lookup.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 
@@ -19,6 +21,7 @@ namespace runner::train {
 namespace {
 
 using core::Node;
+using Resume = registry::Property::Resume;
 
 constexpr const char* kThreadsKey = "launch.num_cpu_threads_per_process";
 constexpr const char* kDeviceKey = "device";
@@ -30,45 +33,6 @@ constexpr const char* kCapabilityKey = "cpu_capability";
 constexpr const char* kLibtorchKey = "libtorch";
 constexpr const char* kTotalKey = "lr_scheduler.total_steps";
 
-// Names and paths; what is evaluated, logged and saved; when the training ends; its start. `compat` and the batch
-// algebra act through the settled values of other keys, which are compared themselves.
-constexpr auto kHarmless = std::to_array<std::string_view>({"run_name",
-                                                            "output_dir",
-                                                            "description",
-                                                            "logging_steps",
-                                                            "vars",
-                                                            "recipe_version",
-                                                            "extends",
-                                                            "compat",
-                                                            "eval",
-                                                            "checkpoint",
-                                                            "callbacks",
-                                                            "launch",
-                                                            "profiler",
-                                                            "capture",
-                                                            "system_metrics",
-                                                            "faults",
-                                                            "sweep",
-                                                            "init_from",
-                                                            "ddp.find_unused_parameters",
-                                                            "ddp.static_graph",
-                                                            "ddp.check_reduction",
-                                                            "activation_checkpointing",
-                                                            "precision.scaler.init_scale",
-                                                            "loader.num_workers",
-                                                            "loader.prefetch_factor",
-                                                            "training.max_steps",
-                                                            "training.max_epochs",
-                                                            "training.max_tokens",
-                                                            "training.max_time",
-                                                            "training.detect_nan",
-                                                            "training.auto_micro_batch",
-                                                            "training.max_memory",
-                                                            "training.global_batch_size"});
-
-// How processes exchange gradients; no effect with one process.
-constexpr auto kExchange = std::to_array<std::string_view>({"ddp", "local_sgd", "accumulation.sync_each_batch"});
-
 // The first of these that changes affects every schedule with a length derived from the training.
 constexpr auto kLengths =
     std::to_array<std::string_view>({"training.max_steps", "training.max_epochs", "training.max_tokens"});
@@ -76,11 +40,6 @@ constexpr auto kLengths =
 bool is_under(std::string_view path, std::string_view section) {
   return path.starts_with(section) &&
          (path.size() == section.size() || path[section.size()] == '.' || path[section.size()] == '[');
-}
-
-template <std::size_t N>
-bool is_under_any(std::string_view path, const std::array<std::string_view, N>& sections) {
-  return std::any_of(sections.begin(), sections.end(), [path](std::string_view s) { return is_under(path, s); });
 }
 
 std::int64_t processes(const Node& recipe) {
@@ -127,13 +86,9 @@ class Judge {
   Judge(const Recorded& recorded, const Present& present) : recorded_(recorded), present_(present) {}
 
   void look_at(const resolve::Change& change) {
-    if (change.path == kThreadsKey) return;  // only their number counts: compared with the environment
-    if (change.path == kDeviceKey && same_kind_of_device()) return;
-    if (change.path == kBackendKey && same_backend()) return;
     Difference difference = difference_of(change);
     difference.location = written_location(difference);
-    classify(difference);
-    differences.push_back(std::move(difference));
+    if (differs(difference)) differences.push_back(std::move(difference));
   }
 
   void look_around() {
@@ -155,6 +110,13 @@ class Judge {
   }
 
   std::vector<Difference> differences;
+
+  /// What the effect of a key is where that depends on both recipes; its fragment has `"x-resume": "rule"`.
+  struct Rule {
+    std::string_view key;
+    bool (Judge::*apply)(Difference&);
+  };
+  static const std::vector<Rule> kRules;
 
  private:
   /// A derived value has no location of its own; a length of the schedule has that of the length it follows.
@@ -197,63 +159,125 @@ class Judge {
     differences.push_back(std::move(difference));
   }
 
-  void classify(Difference& difference) {
-    const std::string& path = difference.key;
-    if (path == "optimizer.type") {
-      difference.effect = Effect::kImpossible;
-      difference.why = "its saved state belongs to the other one";
-    } else if (path == kDeviceKey) {
-      difference.effect = Effect::kChangesResults;
-      difference.why = "another device changes the summation order and draws other random numbers";
-    } else if (path == kProcessesKey) {
-      difference.effect = Effect::kChangesResults;
-      difference.why =
-          "the number of processes and threads changes the summation order, and each process draws its own dropout";
-    } else if (path == kBackendKey) {
-      // Another device is a change of its own.
-      const bool matters = sums_have_an_order() && same_kind_of_device();
-      difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
-      if (matters) difference.why = "another backend changes the summation order";
-    } else if (path == kBucketKey) {
-      const bool matters = sums_have_an_order();
-      difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
-      if (matters) difference.why = "the position in a bucket changes the summation order";
-    } else if (path == kAccumulationKey && same_step()) {
-      difference.why = "a step has the same micro-batches, spread over another number of processes";
-    } else if (path == kTotalKey && is_the_settled_total(difference)) {
-      difference.why = "it equals the length of the training";
-    } else if (path == kTotalKey && !schedule_has_a_length(recorded_.recipe) &&
-               !schedule_has_a_length(present_.recipe)) {
-      difference.why = "no rate depends on it";
-    } else if (path == kTotalKey) {
-      difference.effect = Effect::kChangesResults;
-      difference.why = "every rate changes; unless set, it follows the length of the training";
-      if (is_set(recorded_.recipe, kTotalKey)) {
-        keep_the_schedule(difference, difference.before);
-      }
-    } else if (is_under_any(path, kLengths) && lengths_move_the_schedule()) {
-      difference.effect = Effect::kChangesResults;
-      difference.why = "lr_scheduler takes its total_steps from it, so every rate changes";
-      if (recorded_.provenance && recorded_.provenance->total_steps > 0) {
-        keep_the_schedule(difference, std::to_string(recorded_.provenance->total_steps));
-      }
-    } else if (is_under(path, "model") || is_under(path, "data.train") || is_under(path, "precision.mode") ||
-               is_under(path, "precision.overrides")) {
-      const std::string& mismatch = first_mismatch();
-      difference.effect = mismatch.empty() ? Effect::kChangesResults : Effect::kImpossible;
-      difference.why = mismatch;
-    } else if (path == "weight_averaging") {
-      difference.effect = Effect::kChangesResults;
-      difference.why = is_set(present_.recipe, "weight_averaging")
-                           ? "an average is evaluated and saved from its first update on"
-                           : "the average is dropped: the trained weights are evaluated and saved again";
-    } else if (is_under_any(path, kHarmless) || is_under(path, "data")) {
-      difference.effect = Effect::kHarmless;
-    } else if (is_under_any(path, kExchange) && processes(recorded_.recipe) == 1 && processes(present_.recipe) == 1) {
-      difference.effect = Effect::kHarmless;
-    } else {
-      difference.effect = Effect::kChangesResults;
+  /// Sets the effect of a difference. False: both values are the same after all.
+  bool differs(Difference& difference) {
+    const auto [resume, key] = contract_of(difference.key);
+    difference.effect = resume == Resume::kHarmless ? Effect::kHarmless : Effect::kChangesResults;
+    if (resume != Resume::kRule) return true;
+    for (const Rule& rule : kRules) {
+      if (rule.key == key) return (this->*rule.apply)(difference);
     }
+    return true;
+  }
+
+  /// What the fragments say of the key at `path`, or of the nearest key above it that says something, with its path.
+  std::pair<Resume, std::string_view> contract_of(std::string_view path) const {
+    for (std::string_view key = path; !key.empty(); key = key.substr(0, std::min(key.find_last_of(".["), key.size()))) {
+      for (const Node* recipe : {&present_.recipe, &recorded_.recipe}) {
+        const registry::PathSchema schema = registry::find_schema(registry::Registry::builtin(), *recipe, key);
+        if (schema.property != nullptr && schema.property->resume != Resume::kAsAbove)
+          return {schema.property->resume, key};
+      }
+      if (key.find_first_of(".[") == std::string_view::npos) break;
+    }
+    return {Resume::kAsAbove, path};
+  }
+
+  // Each rule is given a difference that changes the results, and returns whether it is one.
+
+  bool optimizer(Difference& difference) {
+    if (difference.key != "optimizer.type") return true;
+    difference.effect = Effect::kImpossible;
+    difference.why = "its saved state belongs to the other one";
+    return true;
+  }
+
+  bool device(Difference& difference) {
+    difference.why = "another device changes the summation order and draws other random numbers";
+    return !same_kind_of_device();
+  }
+
+  bool number_of_processes(Difference& difference) {
+    difference.why =
+        "the number of processes and threads changes the summation order, and each process draws its own dropout";
+    return true;
+  }
+
+  /// Only the number that results counts: look_around() compares it with the environment.
+  bool number_of_threads(Difference&) { return false; }
+
+  bool backend(Difference& difference) {
+    // Another device is a change of its own.
+    where(sums_have_an_order() && same_kind_of_device(), "another backend changes the summation order", difference);
+    return !same_backend();
+  }
+
+  bool bucket(Difference& difference) {
+    where(sums_have_an_order(), "the position in a bucket changes the summation order", difference);
+    return true;
+  }
+
+  /// How processes exchange gradients has no effect with one process.
+  bool exchange(Difference& difference) {
+    where(processes(recorded_.recipe) > 1 || processes(present_.recipe) > 1, "", difference);
+    return true;
+  }
+
+  bool accumulation(Difference& difference) {
+    if (!same_step()) return true;
+    difference.effect = Effect::kHarmless;
+    difference.why = "a step has the same micro-batches, spread over another number of processes";
+    return true;
+  }
+
+  bool schedule(Difference& difference) {
+    if (difference.key != kTotalKey) return true;
+    if (is_the_settled_total(difference)) {
+      difference.effect = Effect::kHarmless;
+      difference.why = "it equals the length of the training";
+    } else if (!schedule_has_a_length(recorded_.recipe) && !schedule_has_a_length(present_.recipe)) {
+      difference.effect = Effect::kHarmless;
+      difference.why = "no rate depends on it";
+    } else {
+      difference.why = "every rate changes; unless set, it follows the length of the training";
+      if (is_set(recorded_.recipe, kTotalKey)) keep_the_schedule(difference, difference.before);
+    }
+    return true;
+  }
+
+  bool length(Difference& difference) {
+    where(lengths_move_the_schedule(), "lr_scheduler takes its total_steps from it, so every rate changes", difference);
+    if (difference.effect != Effect::kHarmless && recorded_.provenance && recorded_.provenance->total_steps > 0)
+      keep_the_schedule(difference, std::to_string(recorded_.provenance->total_steps));
+    return true;
+  }
+
+  /// What the model is made of and computes in.
+  bool model(Difference& difference) {
+    difference.why = first_mismatch();
+    if (!difference.why.empty()) difference.effect = Effect::kImpossible;
+    return true;
+  }
+
+  /// Sets other than `train` are evaluated.
+  bool data(Difference& difference) {
+    if (is_under(difference.key, "data.train")) return model(difference);
+    difference.effect = Effect::kHarmless;
+    return true;
+  }
+
+  bool average(Difference& difference) {
+    if (difference.key != "weight_averaging") return true;
+    difference.why = is_set(present_.recipe, "weight_averaging")
+                         ? "an average is evaluated and saved from its first update on"
+                         : "the average is dropped: the trained weights are evaluated and saved again";
+    return true;
+  }
+
+  /// Harmless unless it matters, which `why` explains.
+  static void where(bool matters, const char* why, Difference& difference) {
+    difference.effect = matters ? Effect::kChangesResults : Effect::kHarmless;
+    if (matters) difference.why = why;
   }
 
   /// The old length is the second choice: a training that goes beyond it may have a rate of 0 there.
@@ -313,6 +337,28 @@ class Judge {
   const Recorded& recorded_;
   const Present& present_;
   std::optional<std::string> mismatch_;
+};
+
+const std::vector<Judge::Rule> Judge::kRules = {
+    {kDeviceKey, &Judge::device},
+    {"model", &Judge::model},
+    {"data", &Judge::data},
+    {"optimizer", &Judge::optimizer},
+    {"lr_scheduler", &Judge::schedule},
+    {"weight_averaging", &Judge::average},
+    {"precision.mode", &Judge::model},
+    {"precision.overrides", &Judge::model},
+    {"accumulation.sync_each_batch", &Judge::exchange},
+    {kLengths[0], &Judge::length},
+    {kLengths[1], &Judge::length},
+    {kLengths[2], &Judge::length},
+    {kAccumulationKey, &Judge::accumulation},
+    {"ddp", &Judge::exchange},
+    {kBucketKey, &Judge::bucket},
+    {"local_sgd", &Judge::exchange},
+    {kProcessesKey, &Judge::number_of_processes},
+    {kBackendKey, &Judge::backend},
+    {kThreadsKey, &Judge::number_of_threads},
 };
 
 /// Allowing another length also allows the schedule that follows it.
@@ -377,6 +423,12 @@ std::string_view to_text(Effect effect) {
     case Effect::kImpossible: return "impossible";
   }
   return "";
+}
+
+std::vector<std::string> resume_rules() {
+  std::vector<std::string> keys;
+  for (const Judge::Rule& rule : Judge::kRules) keys.emplace_back(rule.key);
+  return keys;
 }
 
 std::vector<Difference> list_differences(const Recorded& recorded, const Present& present) {

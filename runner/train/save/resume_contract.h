@@ -59,6 +59,9 @@ std::string recorded_device(const core::Node& recipe);
 /// recorded by versions that knew no other.
 std::string recorded_backend(const core::Node& recipe);
 
+/// The keys with a rule of their own; their fragments say `"x-resume": "rule"`.
+std::vector<std::string> resume_rules();
+
 /// Every difference, in the order of the present recipe; then threads, CPU, LibTorch, and the data's files.
 std::vector<Difference> list_differences(const Recorded& recorded, const Present& present);
 

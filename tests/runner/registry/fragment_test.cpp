@@ -36,7 +36,8 @@ TEST_CASE("a fragment tells everything about its keys", "[registry][fragment]") 
       "total": {"type": "integer", "minimum": 1, "x-default-from": "training", "x-unit": "steps", "description": "T."},
       "mode": {"type": "string", "enum": ["min", "max"], "default": null, "x-exclusive": ["lr"], "description": "M."},
       "every": {"x-type": "interval", "default": "1ep", "description": "E."},
-      "names": {"type": "array", "items": {"type": "string"}, "x-single": true, "description": "N."},
+      "names": {"type": "array", "items": {"type": "string"}, "x-single": true, "x-resume": "harmless", "x-hash": false,
+                "description": "N."},
       "groups": {"type": "array", "default": [], "description": "G.",
                  "items": {"type": "object", "properties": {"decay": {"type": "number", "description": "X."}}}},
       "sets": {"type": "object", "additionalProperties": {"x-kind": "data"}, "default": {}, "description": "S."}
@@ -76,6 +77,10 @@ TEST_CASE("a fragment tells everything about its keys", "[registry][fragment]") 
   CHECK(names.single);
   CHECK(names.element->type == Property::Type::kString);
   CHECK(names.location.text() == "thing.json:8:7");
+  CHECK(names.resume == Property::Resume::kHarmless);
+  CHECK_FALSE(names.hashed);
+  CHECK(mode.resume == Property::Resume::kAsAbove);
+  CHECK(mode.hashed);
   CHECK(fragment->find("groups")->element->properties.at(0).name == "decay");
   const Property& sets = *fragment->find("sets");
   CHECK(sets.type == Property::Type::kMap);
@@ -103,7 +108,15 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-auto, "
        "x-single, "
        "x-words, "
-       "x-aliases, x-exclusive, examples\n"},
+       "x-aliases, x-exclusive, x-resume, x-hash, examples\n"},
+      {"another effect on a resume", with_key(R"({"type": "integer", "x-resume": "harmful", "description": "K."})"),
+       "thing.json:1:91: error: x-resume must be harmless or rule, got \"harmful\"\n"
+       "  hint: a key without x-resume changes the results\n"},
+      {"an effect on a resume that is no text",
+       with_key(R"({"type": "integer", "x-resume": true, "description": "K."})"),
+       "thing.json:1:91: error: x-resume must be text, got true\n"},
+      {"a hash of some other kind", with_key(R"({"type": "integer", "x-hash": "no", "description": "K."})"),
+       "thing.json:1:89: error: x-hash must be true or false, got \"no\"\n"},
       {"no type", with_key(R"({"description": "K."})"),
        "thing.json:1:59: error: the value has no type\n  hint: give type, x-type or x-kind\n"},
       {"a type that is not there", with_key(R"({"type": "float", "description": "K."})"),

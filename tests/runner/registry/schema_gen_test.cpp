@@ -217,3 +217,36 @@ TEST_CASE("an alias must lead to a key and hide none", "[schema_gen]") {
         "aliases.json: error: the alias step leads to lr_scheduler.evry, which is no key of a recipe\n"
         "aliases.json: error: the alias seed hides a key of the top level\n");
 }
+
+TEST_CASE("a new key is listed with its first default, which stays", "[schema_gen]") {
+  const Tree tree;
+  std::string said;
+  tree.put("hashed_keys.json", R"({"always": {"lr_scheduler/step": ["every", "shape"]},
+    "later": {"lr_scheduler/step": {"factor": 0.5}}})");
+  REQUIRE(tree.generate(&said) == 0);
+  CHECK(said == "");
+  const std::string keys = tree.out("schemas/hashed_keys.json");
+  CHECK(contains(keys, R"("lr_scheduler/step": ["every", "shape"])"));
+  CHECK(contains(keys, R"("lr_scheduler/step": {"factor": 0.5, "floor": null, "at": [1, 2]})"));
+  CHECK(contains(tree.out("base/fragments.cpp"), R"({"lr_scheduler/step": {"factor": 0.5, "floor": null)"));
+  tree.put("hashed_keys.json", keys);
+  REQUIRE(tree.generate() == 0);
+  CHECK(tree.out("schemas/hashed_keys.json") == keys);
+}
+
+TEST_CASE("a listed key that no fragment has is refused", "[schema_gen]") {
+  const Tree tree;
+  tree.put("hashed_keys.json", R"({"always": {"lr_scheduler/step": ["every", "factr"]},
+    "later": {"lr_scheduler/stair": {"width": 1}}})");
+  std::string said;
+  CHECK(tree.generate(&said) == 2);
+  CHECK(said == R"(hashed_keys.json:1:44: error: lr_scheduler/step has no key "factr"
+    1 | {"always": {"lr_scheduler/step": ["every", "factr"]},
+      |                                            ^~~~~~~
+  hint: rename a key here too; remove it when it is gone
+hashed_keys.json:2:38: error: lr_scheduler/stair has no key "width"
+    2 |     "later": {"lr_scheduler/stair": {"width": 1}}}
+      |                                      ^~~~~~~
+  hint: rename a key here too; remove it when it is gone
+)");
+}

@@ -361,21 +361,6 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
   }
 }
 
-TEST_CASE("a section that earlier versions lack is part of the hash where it asks for something",
-          "[recipe][consistency]") {
-  const auto hash = [](const std::string& more) {
-    Recipe recipe;
-    recipe.root = settled(kParts + kData + kBatch + more).root;
-    return recipe.hash();
-  };
-  Recipe former;
-  former.root = settled(kParts + kData + kBatch).root;
-  std::erase_if(former.root.entries(), [](const core::Node::Entry& entry) { return entry.key == "compile"; });
-  CHECK(hash("") == former.hash());
-  CHECK(hash("compile: {cuda_graphs: false}\n") == former.hash());
-  CHECK(hash("compile: {cuda_graphs: true}\n") != former.hash());
-}
-
 TEST_CASE("automatic processes are one per GPU of each machine", "[recipe][consistency]") {
   struct Case {
     const char* keys;

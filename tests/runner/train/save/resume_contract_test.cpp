@@ -5,9 +5,12 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "runner/registry/fragment.h"
+#include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 #include "runner/resolve/load.h"
 #include "tests/support/folder.h"
@@ -110,6 +113,29 @@ TEST_CASE("auto stays on the backend of the run", "[train][contract]") {
   }
 }
 
+TEST_CASE("a key says that it has a rule where it has one", "[train][contract]") {
+  using Keys = std::set<std::string>;
+  const registry::Registry& registry = registry::Registry::builtin();
+  const registry::Fragment& top = *registry.find("section", "recipe");
+  std::vector<std::string> kinds = {"section"};
+  for (const registry::Kind& kind : registry.kinds()) kinds.push_back(kind.name);
+  Keys with_rule;
+  for (const std::string& kind : kinds) {
+    for (const std::string& name : registry.names(kind)) {
+      registry::Fragment fragment = *registry.find(kind, name);
+      // Only a section of the recipe has a path of its own.
+      const bool is_section = kind == "section" && (name == "recipe" || top.find(name) != nullptr);
+      const std::string above = name == "recipe" ? "" : is_section ? name + "." : kind + "/" + name + ".";
+      registry::for_each_key(fragment, [&](const std::string& key, const registry::Property& property) {
+        if (property.resume == registry::Property::Resume::kRule) with_rule.insert(above + key);
+      });
+    }
+  }
+  const std::vector<std::string> rules = resume_rules();
+  CHECK(with_rule == Keys(rules.begin(), rules.end()));
+  CHECK(rules.size() == with_rule.size());
+}
+
 TEST_CASE("each difference is classed by what it does to the next step", "[train][contract]") {
   const tests::Folder folder;
   const Recorded recorded = recorded_run(folder);
@@ -139,10 +165,17 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"loader.shuffle=false"}, "loader.shuffle", Effect::kChangesResults},
       {{"precision.mode=bf16-mixed"}, "precision.mode", Effect::kChangesResults},
       {{"precision.scaler.init_scale=8"}, "precision.scaler.init_scale", Effect::kHarmless},
+      {{"precision.autocast.enabled=false"}, "precision.autocast.enabled", Effect::kChangesResults},
       {{"precision.scaler.growth_interval=8"}, "precision.scaler.growth_interval", Effect::kChangesResults},
       {{"precision.mode=bf16-true"}, "precision.mode", Effect::kImpossible},
       {{"ddp.comm_hook=bf16"}, "ddp.comm_hook", Effect::kHarmless},  // of one process
       {{"ddp.comm_hook=bf16", "launch.num_processes=2"}, "ddp.comm_hook", Effect::kChangesResults},
+      {{"ddp.check_reduction=true", "launch.num_processes=2"}, "ddp.check_reduction", Effect::kHarmless},
+      {{"accumulation.sync_each_batch=true"}, "accumulation.sync_each_batch", Effect::kHarmless},
+      {{"accumulation.mean=micro_batches"}, "accumulation.mean", Effect::kChangesResults},
+      {{"launch.timeout=1h"}, "launch.timeout", Effect::kHarmless},
+      {{"launch.num_processes=2"}, "launch.num_processes", Effect::kChangesResults},
+      {{"loader.num_workers=2"}, "loader.num_workers", Effect::kHarmless},
       {{"deterministic=true"}, "deterministic", Effect::kChangesResults},
       {{"compile.cuda_graphs=true"}, "compile.cuda_graphs", Effect::kChangesResults},
       {{"training.clip_grad_norm=1"}, "training.clip_grad_norm", Effect::kChangesResults},
