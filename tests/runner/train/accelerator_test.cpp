@@ -606,6 +606,20 @@ TEST_CASE("another device's memory runs out", "[.][accelerator]") {
   struct Restore {
     ~Restore() { accelerator::set_memory_limit(0); }
   } restore;
+TEST_CASE("a plan for another device leaves out the masks of the CPU's attention", "[.][accelerator]") {
+  const std::string gpt = "model={type: gpt, n_layer: 2, n_head: 8, n_embd: 64, dropout: ";
+  const auto planned = [&gpt](const std::string& device, const std::string& dropout) {
+    return planned_bytes("recipes/smoke/gpt.yaml",
+                         {"device=" + device, gpt + dropout + "}", "data.train.max_seq_len=256", "data.train.stride=4",
+                          "training.micro_batch_size=8", "training.max_steps=2", "training.max_epochs=null",
+                          "training.fused_kernels=false", "lr_scheduler=constant"});
+  };
+  // The factors of one element of the stream each: of the embedding and of two branches in both blocks, in float32.
+  const double factors = 5.0 * 8 * 256 * 64 * 4, attention = 2.0 * 8 * 8 * 256 * 256 * 4;
+  CHECK(planned("cuda", "0.1") - planned("cuda", "0") <= 2 * factors);
+  CHECK(planned("cpu", "0.1") - planned("cpu", "0") >= attention);
+}
+
   accelerator::set_memory_limit(peak / 2);
   SECTION("and the error says so") {
     CHECK_THROWS_WITH(train_on(kFirst, path, plain, folder), Catch::Contains("does not fit into memory"));
