@@ -8,6 +8,7 @@
 #include "runner/core/platform/gpu_usage.h"
 #include "runner/core/text.h"
 #include "runner/cuda/cuda.h"
+#include "runner/sweep/trial/trainings.h"
 
 namespace runner::cli {
 namespace {
@@ -101,6 +102,7 @@ std::string gpu_count(int gpus) { return "this machine has " + core::counted(gpu
 std::string too_few(int processes, int gpus) {
   return std::to_string(processes) + " processes need a GPU each, but " + gpu_count(gpus);
 }
+  if (std::getenv(sweep::kGpusShared) != nullptr) return;  // a trial has got some of them
 
 /// The index of the GPU that `device` names.
 int gpu_of(const resolve::Recipe& recipe) { return static_cast<int>(index_of(recipe.device).value_or(0)); }
