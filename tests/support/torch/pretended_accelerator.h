@@ -20,6 +20,7 @@ class DeviceGraph;
 ///   - a captured graph repeats its kernels on the same memory; what it computes for itself is NaN before each replay.
 ///   A copy from or to the CPU, a value that is read, a shape that depends on values and a wait are refused in a
 ///   capture
+///   - with deterministic algorithms an operation that CUDA has in no such form is an error, in the same words
 ///   - each device has its own generator, memory limit and, on demand, an error
 namespace tests::accelerator {
 
