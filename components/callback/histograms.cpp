@@ -1,3 +1,4 @@
+#include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/histc.h>
@@ -23,7 +24,9 @@ constexpr std::int64_t kExactCounts = 1 << 24;  ///< at::histc counts in float32
 /// How many values lie in each of `bins` between `low` and `high`.
 at::Tensor counts_of(const at::Tensor& values, std::int64_t bins, double low, double high) {
   at::Tensor counts = at::zeros({bins}, at::kLong);
-  for (const at::Tensor& piece : values.split(kExactCounts)) {
+  // CUDA counts in no fixed order, and LibTorch refuses that under deterministic algorithms.
+  const at::Tensor countable = at::globalContext().deterministicAlgorithms() ? values.cpu() : values;
+  for (const at::Tensor& piece : countable.split(kExactCounts)) {
     counts += at::histc(piece, bins, low, high).to(at::kLong).cpu();
   }
   return counts;

@@ -1,6 +1,7 @@
 #include <ATen/ops/adaptive_avg_pool2d.h>
 
 #include <memory>
+#include <string>
 
 #include "components/block/basic_block.h"
 #include "components/layer/layer.h"
@@ -11,7 +12,7 @@
 namespace components::layer::adaptive_avg_pool2d {
 namespace {
 
-class AdaptiveAvgPool2d final : public block::BasicBlock {
+class AdaptiveAvgPool2d final : public block::BasicBlock, public NondeterministicOnGpu {
  public:
   AdaptiveAvgPool2d(const Pair& size, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input,
@@ -20,6 +21,12 @@ class AdaptiveAvgPool2d final : public block::BasicBlock {
 
   void forward(TensorMap& activations) const override {
     write(activations, at::adaptive_avg_pool2d(read(activations), size_));
+  }
+
+  /// Windows may overlap, and CUDA adds their gradients in any order. One window is a mean.
+  std::string nondeterministic_operation() const override {
+    if (size_[0] == 1 && size_[1] == 1) return {};
+    return "adaptive_avg_pool2d to " + std::to_string(size_[0]) + " x " + std::to_string(size_[1]);
   }
 
  private:

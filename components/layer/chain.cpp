@@ -108,6 +108,13 @@ void Chain::decay_running_stats(std::int64_t batches) const {
   for (const auto& layer : layers_) layer->decay_running_stats(batches);
 }
 
+std::string Chain::nondeterministic_operation() const {
+  for (const auto& layer : layers_) {
+    if (std::string operation = layer::nondeterministic_operation(*layer); !operation.empty()) return operation;
+  }
+  return {};
+}
+
 double Chain::forward_flops(std::int64_t positions) const {
   double flops = 0;
   for (const auto& layer : layers_) flops += layer->forward_flops(positions);

@@ -43,6 +43,7 @@ class Chain {
   void set_running_stats_momentum(std::optional<double> momentum) const;
   void decay_running_stats(std::int64_t batches) const;
   double forward_flops(std::int64_t positions) const;
+  std::string nondeterministic_operation() const;
 
  private:
   struct Step {

@@ -72,4 +72,9 @@ double rows_per_sample(const TensorSpec& port, std::int64_t positions) {
   return rows;
 }
 
+std::string nondeterministic_operation(const block::Block& block) {
+  const auto* const layer = dynamic_cast<const NondeterministicOnGpu*>(&block);
+  return layer != nullptr ? layer->nondeterministic_operation() : "";
+}
+
 }  // namespace components::layer

@@ -29,6 +29,18 @@ struct Inputs {
 /// One layer: a block with one input activation and one output activation.
 using Layer = block::Block;
 
+/// What a layer is as well that calls, or may hold a layer that calls, an operation without a deterministic form on a
+/// GPU.
+class NondeterministicOnGpu {
+ public:
+  virtual ~NondeterministicOnGpu() = default;
+  /// `adaptive_avg_pool2d to 2 x 2`; "" without one.
+  virtual std::string nondeterministic_operation() const = 0;
+};
+
+/// That of a block that is one, else "".
+std::string nondeterministic_operation(const block::Block& block);
+
 /// Null when the layer does not fit its input; the error is in `diagnostics` at the layer's location.
 std::shared_ptr<Layer> build(const runner::core::Node& block, const Inputs& inputs);
 

@@ -33,7 +33,7 @@ TensorSpec output_of(const Chains& chains, const Inputs& inputs) {
   return output;
 }
 
-class Residual final : public block::BasicBlock {
+class Residual final : public block::BasicBlock, public NondeterministicOnGpu {
  public:
   Residual(Chains chains, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, output_of(chains, inputs)), chains_(std::move(chains)) {}
@@ -67,6 +67,12 @@ class Residual final : public block::BasicBlock {
     double flops = 0;
     for (const Chain* chain : chains_.all()) flops += chain->forward_flops(positions);
     return flops;
+  }
+  std::string nondeterministic_operation() const override {
+    for (const Chain* chain : chains_.all()) {
+      if (std::string operation = chain->nondeterministic_operation(); !operation.empty()) return operation;
+    }
+    return {};
   }
 
  private:

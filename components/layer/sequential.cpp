@@ -17,7 +17,7 @@ TensorSpec output_of(const Chain& chain, const Inputs& inputs) {
   return output;
 }
 
-class Sequential final : public block::BasicBlock {
+class Sequential final : public block::BasicBlock, public NondeterministicOnGpu {
  public:
   Sequential(std::unique_ptr<Chain> chain, const Inputs& inputs)
       : BasicBlock(inputs.name, inputs.input, output_of(*chain, inputs)), chain_(std::move(chain)) {}
@@ -34,6 +34,7 @@ class Sequential final : public block::BasicBlock {
   }
   void decay_running_stats(std::int64_t batches) override { chain_->decay_running_stats(batches); }
   double forward_flops(std::int64_t positions) const override { return chain_->forward_flops(positions); }
+  std::string nondeterministic_operation() const override { return chain_->nondeterministic_operation(); }
 
  private:
   std::unique_ptr<Chain> chain_;

@@ -101,8 +101,10 @@ class GptBlock : public block::BasicBlock {
 
   bool drops() const { return training() && dropout_ > 0.0; }
   double dropout() const { return dropout_; }
-  /// What this pass leaves out.
-  std::optional<Dropout> draw_dropout() const { return drops() ? std::make_optional<Dropout>(dropout_) : std::nullopt; }
+  /// What the pass that reads `x` leaves out.
+  std::optional<Dropout> draw_dropout(const at::Tensor& x) const {
+    return drops() ? std::make_optional<Dropout>(dropout_, x) : std::nullopt;
+  }
   static at::Tensor drop(at::Tensor x, const std::optional<Dropout>& dropout, std::uint32_t mask) {
     return dropout ? x * dropout->factors_like(x, mask) : x;
   }
@@ -147,7 +149,8 @@ class Embed final : public GptBlock {
       const at::Tensor& wpe_TC = parameter(1);
       x_BTC = x_BTC + (positions == n_positions_ ? wpe_TC : wpe_TC.narrow(0, 0, positions));
     }
-    write(activations, drop(std::move(x_BTC), draw_dropout(), 0));
+    const std::optional<Dropout> dropout = draw_dropout(x_BTC);
+    write(activations, drop(std::move(x_BTC), dropout, 0));
   }
 
   const at::Tensor& token_weight() const { return parameter(0); }
@@ -202,7 +205,7 @@ class Transformer final : public GptBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x_BTC = read(activations);
-    const std::optional<Dropout> dropout = draw_dropout();
+    const std::optional<Dropout> dropout = draw_dropout(x_BTC);
     if (fused_kernels() && fused_transformer_fits(x_BTC, weight(attn_qkv_), n_head_)) {
       return write(activations, fused(x_BTC, dropout));
     }

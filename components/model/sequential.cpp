@@ -13,7 +13,7 @@ namespace components::model::sequential {
 namespace {
 
 /// A layer as a block that the model owns; make() of a layer hands out a shared one.
-class Owned final : public block::Block {
+class Owned final : public block::Block, public layer::NondeterministicOnGpu {
  public:
   Owned(std::shared_ptr<layer::Layer> layer, MemoryFormat memory_format)
       : layer_(std::move(layer)), channels_last_(memory_format == MemoryFormat::kChannelsLast) {}
@@ -35,6 +35,7 @@ class Owned final : public block::Block {
   }
   void decay_running_stats(std::int64_t batches) override { layer_->decay_running_stats(batches); }
   double forward_flops(std::int64_t positions) const override { return layer_->forward_flops(positions); }
+  std::string nondeterministic_operation() const override { return layer::nondeterministic_operation(*layer_); }
   void save_state(runner::core::StateWriter& writer) const override { layer_->save_state(writer); }
   void load_state(const runner::core::StateReader& reader) override { layer_->load_state(reader); }
 

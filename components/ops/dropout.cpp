@@ -26,9 +26,9 @@ std::uint64_t draw() {
 
 }  // namespace
 
-Dropout::Dropout(double p) : p_(p) {
+Dropout::Dropout(double p, const at::Tensor& x) : p_(p) {
   constexpr auto kMost = static_cast<double>(std::numeric_limits<std::uint32_t>::max());
-  mask_.key = draw();
+  if (supports_own_kernels(x)) mask_.key = draw();
   mask_.threshold = static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), kMost));
   mask_.scale = static_cast<float>(1.0 / (1.0 - p));
 }

@@ -10,13 +10,14 @@ namespace components {
 /// The dropout masks of one pass over a block. They are functions of one number, drawn from LibTorch's generator, so a
 /// resume and a repeated pass get the same ones with any number of threads, and none is kept for the backward pass.
 /// Plain operations and fused kernels drop the same elements. On a device other than the CPU they are drawn from its
-/// own generator, in the order of the calls.
+/// own generator, in the order of the calls, and the CPU's stays as it is: a graph of the device repeats no draw of it.
 class Dropout {
  public:
-  /// Draws the number of this pass. p in [0, 1): the fraction that is dropped.
-  explicit Dropout(double p);
+  /// Of the pass that reads `x`, which draws its number where roux's own kernels can read that. p in [0, 1): the
+  /// fraction that is dropped.
+  Dropout(double p, const at::Tensor& x);
 
-  /// Mask `number` of this pass, for kernels.
+  /// Mask `number` of this pass, for kernels that can read its `x`.
   kernels::DropMask mask(std::uint32_t number) const;
   /// That mask's factors for `x`, in x's type; the last dimension is its columns, all others together its rows.
   at::Tensor factors_like(const at::Tensor& x, std::uint32_t number) const;

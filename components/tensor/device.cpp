@@ -4,6 +4,7 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "components/tensor/meta_pass.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -45,7 +46,9 @@ void use_own_stream(const c10::Device& device, bool own) {
   guard.exchangeStream(own ? guard.getStreamFromGlobalPool(device) : guard.getDefaultStream(device));
 }
 
-bool supports_own_kernels(const at::Tensor& tensor) { return tensor.is_cpu() || tensor.is_meta(); }
+bool supports_own_kernels(const at::Tensor& tensor) {
+  return tensor.is_cpu() || (tensor.is_meta() && !MetaPass::is_for_gpu());
+}
 
 void move_to(const std::vector<NamedTensor>& tensors, const c10::Device& device) {
   if (device.is_cpu()) return;

@@ -39,6 +39,7 @@ using Three = std::tuple<Tensor, Tensor, Tensor>;
 constexpr c10::DispatchKey kKey = c10::DispatchKey::AutocastIPU;
 
 thread_local MetaPass::Observer observer;
+thread_local bool stands_for_gpu = false;
 thread_local std::map<const c10::TensorImpl*, std::pair<Tensor, Tensor>> lower_weights;  // the weight and its copy
 
 void give_back(void* context) {
@@ -315,10 +316,11 @@ class Additions {
 
 }  // namespace
 
-MetaPass::MetaPass(Observer observe) {
+MetaPass::MetaPass(Observer observe, bool for_gpu) {
   [[maybe_unused]] static const Additions* const additions = new Additions;  // LibTorch keeps the allocator
   RUNNER_ASSERT(!observer, "one pass is measured at a time");
   observer = std::move(observe);
+  stands_for_gpu = for_gpu;
   c10::impl::tls_set_dispatch_key_included(kKey, true);
   c10::impl::tls_set_dispatch_key_excluded(kKey, false);  // as every autocast is by default
 }
@@ -328,9 +330,12 @@ MetaPass::~MetaPass() {
   c10::impl::tls_set_dispatch_key_included(kKey, false);
   clear_autocast_cache();
   observer = nullptr;
+  stands_for_gpu = false;
 }
 
 bool MetaPass::is_on() { return static_cast<bool>(observer); }
+
+bool MetaPass::is_for_gpu() { return stands_for_gpu; }
 
 void MetaPass::clear_autocast_cache() { lower_weights.clear(); }
 

@@ -34,8 +34,11 @@ class Snapshot {
   /// Verifies and commits what write() wrote; the tensors are no longer needed. Returns the folder. RunError as save();
   /// may be retried after it threw.
   std::string commit(artifact::CheckpointWriter& draft, const SaveOptions& options) const;
-  /// Releases the tensors, once they are written.
-  void release() { files_.clear(); }
+  /// Releases the tensors, once they are written. Copies of a device's stay until the training thread destroys this:
+  /// freeing page-locked memory records an event on the stream that filled it, which may be captured right now.
+  void release() {
+    if (borrows()) files_.clear();
+  }
 
  private:
   std::unique_ptr<components::Download> download_;  ///< null on the CPU

@@ -8,12 +8,15 @@
 #include "runner/core/platform/gpu_usage.h"
 #include "runner/core/text.h"
 #include "runner/cuda/cuda.h"
+#include "runner/sweep/trial/trainings.h"
 
 namespace runner::cli {
 namespace {
 
 constexpr const char* kCpu = "cpu";
 constexpr const char* kOnCpu = "; `device: cpu` trains without a GPU";
+constexpr const char* kOtherGpu =
+    "use a newer GPU (CUDA_VISIBLE_DEVICES chooses), or `device: cpu`, which trains without a GPU";
 constexpr const char* kOverGloo = ", with `launch.backend: auto`";
 
 core::Failure no_driver() {
@@ -44,6 +47,11 @@ class Gpus {
     if (!list()) return list().failure();
     return static_cast<int>(list().value().size());
   }
+  /// gpus() has succeeded.
+  std::string unusable(std::size_t gpu) {
+    const cuda::Gpu& it = list().value().at(gpu);
+    return it.unusable.empty() ? "" : "LibTorch cannot use " + it.name + ": " + it.unusable;
+  }
 
  private:
   std::optional<core::Result<std::vector<cuda::Gpu>>> list_;
@@ -52,9 +60,12 @@ class Gpus {
 bool is_nccl(const resolve::Recipe& recipe) { return recipe.launch.backend == sections::launch::Backend::kNccl; }
 
 DeviceEnvironment environment_of(const resolve::Recipe& recipe, int processes, Gpus& gpus) {
-  return {.processes = processes, .has_driver = recipe.device != kCpu && cuda::has_driver(), .gpus = [&gpus] {
-            return gpus.count();
-          }};
+  DeviceEnvironment environment;
+  environment.processes = processes;
+  environment.has_driver = recipe.device != kCpu && cuda::has_driver();
+  environment.gpus = [&gpus] { return gpus.count(); };
+  environment.unusable = [&gpus](int gpu) { return gpus.unusable(static_cast<std::size_t>(gpu)); };
+  return environment;
 }
 
 /// The number in `cuda:1`.
@@ -91,6 +102,7 @@ void limit_memory(const std::string& device, int local_rank, std::int64_t bytes)
 }
 
 void hide_other_gpus(const resolve::Recipe& recipe) {
+  if (std::getenv(sweep::kGpusShared) != nullptr) return;  // a trial has got some of them
   if (const auto& ids = recipe.launch.gpu_ids) {
     setenv("CUDA_VISIBLE_DEVICES", core::joined(*ids, ",").c_str(), /*overwrite=*/1);
   }
@@ -108,6 +120,14 @@ int gpu_of(const resolve::Recipe& recipe) { return static_cast<int>(index_of(rec
 core::Failure no_such_gpu(const resolve::Recipe& recipe, int gpus) {
   return {"device is " + recipe.device + ", but " + gpu_count(gpus),
           "they are numbered from 0; CUDA_VISIBLE_DEVICES may hide some"};
+}
+
+/// Why LibTorch cannot use one of the GPUs that the training would take; "" if it can use them. They are there.
+std::string unusable_gpu(const DeviceEnvironment& environment, int first) {
+  for (int gpu = first; gpu < first + std::max(1, environment.processes); ++gpu) {
+    if (std::string why = environment.unusable(gpu); !why.empty()) return why;
+  }
+  return "";
 }
 
 /// `device: auto` would be the CPU, and NCCL connects GPUs.
@@ -142,6 +162,10 @@ std::optional<std::string> automatic_device(const resolve::Recipe& recipe, const
                         "use fewer processes, or write `device: cpu`");
     return kCpu;
   }
+  if (const std::string why = unusable_gpu(environment, 0); !why.empty()) {
+    diagnostics.warning(recipe.location("device"), "training on the CPU: " + why, kOtherGpu);
+    return kCpu;
+  }
   if (environment.processes > 1) return "cuda";
   if (gpus.value() > 1 && environment.may_take_all) {
     diagnostics.notice(recipe.location("device"), gpu_count(gpus.value()) + ", and one of them is used",
@@ -170,6 +194,8 @@ bool is_there(const resolve::Recipe& recipe, const DeviceEnvironment& environmen
   } else if (gpu_of(recipe) >= gpus.value()) {
     const core::Failure failure = no_such_gpu(recipe, gpus.value());
     diagnostics.error(location, failure.message, failure.hint);
+  } else if (const std::string why = unusable_gpu(environment, gpu_of(recipe)); !why.empty()) {
+    diagnostics.error(location, wanted + why, kOtherGpu);
   }
   return !diagnostics.has_errors();
 }

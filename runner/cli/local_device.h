@@ -23,6 +23,8 @@ struct DeviceEnvironment {
   bool may_take_all = false;    ///< with --num-processes auto it could: worth a notice where GPUs are left
   /// The number of GPUs that this process can use, or why it can use none. Called when the answer depends on it.
   std::function<core::Result<int>()> gpus;
+  /// Why LibTorch cannot compute on one of those GPUs, with its name; "" if it can.
+  std::function<std::string(int gpu)> unusable = [](int) { return std::string(); };
   bool exchanges = false;  ///< tensors with other processes
 };
 

@@ -15,6 +15,7 @@
 #include "runner/cli/training_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/recipe/renamed_keys.h"
 
@@ -99,6 +100,9 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   }
   const auto device = local_device(session, recipe, request.rank, may_take_all);
   if (!device) return;
+  if (recipe.launch.enable_cpu_affinity && request.rank && device->name == "cuda") {
+    launch::pin_near_gpu(device->gpu_addresses, request.rank->local_rank, request.rank->local_size);
+  }
   request.auto_device = device->name;
   request.gpu_memory_bytes = device->gpu_memory_bytes;
   request.gpu_addresses = device->gpu_addresses;

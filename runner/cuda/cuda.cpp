@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
@@ -16,10 +17,12 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/platform/gpu_kernels.h"
 #include "runner/cuda/cuda_graph.h"
 #include "runner/cuda/nccl_backend.h"
 
@@ -98,6 +101,16 @@ void check_graph() {
   expect(sum.item<double>() == kReplays * (kReplays + 1) / 2.0, "a replay did not read what its memory holds");
 }
 
+/// What LibTorch's kernels were compiled for; "" if it does not say.
+std::string nvcc_flags() {
+  constexpr std::string_view kBefore = "NVCC architecture flags: ";
+  const std::string config = at::detail::getCUDAHooks().showConfig();
+  const std::size_t begin = config.find(kBefore);
+  if (begin == std::string::npos) return "";
+  const std::size_t flags = begin + kBefore.size();
+  return config.substr(flags, config.find('\n', flags) - flags);
+}
+
 Finding found(std::string what, const std::function<void()>& try_it) {
   try {
     try_it();
@@ -118,6 +131,7 @@ class LoadedCuda final : public Cuda {
                                (status != cudaSuccess ? cudaGetErrorString(status) : "the driver sees none"),
                            "run nvidia-smi to see what the driver sees; `device: cpu` trains without a GPU"};
     }
+    const std::string flags = nvcc_flags();
     std::vector<Gpu> gpus;
     for (int device = 0; device < count; ++device) {
       cudaDeviceProp properties = {};
@@ -125,7 +139,7 @@ class LoadedCuda final : public Cuda {
       char address[32] = "";
       cudaDeviceGetPCIBusId(address, sizeof address, device);
       gpus.push_back({properties.name, static_cast<std::int64_t>(properties.totalGlobalMem), properties.major,
-                      properties.minor, address});
+                      properties.minor, address, core::lack_of_kernels(flags, properties.major, properties.minor)});
     }
     return gpus;
   }

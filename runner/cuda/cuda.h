@@ -17,6 +17,7 @@ struct Gpu {
   std::int64_t memory_bytes = 0;
   int major = 0, minor = 0;      ///< of its compute capability
   std::string pci_address = {};  ///< `0000:65:00.0`; the driver's NVML knows it by that
+  std::string unusable = {};     ///< why LibTorch has no kernels for it; "" if it has: core::lack_of_kernels()
 };
 
 /// One check on a GPU, with its error.

@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <sstream>
 
 #include "runner/core/platform/files.h"
@@ -11,6 +13,15 @@ namespace runner::launch {
 namespace {
 
 constexpr std::int64_t kListBytesMax = 65'536;
+
+/// The memory node that a GPU is connected to; -1: the kernel does not know, as on machines with one.
+int node_of_gpu(std::string pci_address, const std::string& sysfs) {
+  for (char& c : pci_address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const auto text = core::read_file(sysfs + "/bus/pci/devices/" + pci_address + "/numa_node", kListBytesMax);
+  int node = -1;
+  if (text) std::istringstream(text.value()) >> node;
+  return node;
+}
 
 }  // namespace
 
@@ -26,6 +37,36 @@ std::vector<int> parse_core_list(const std::string& text) {
     for (int core = first; core <= last; ++core) cores.push_back(core);
   }
   return cores;
+}
+
+std::vector<int> cores_near_gpu(const std::vector<int>& cores, const std::vector<std::string>& gpus, int rank, int size,
+                                const std::string& sysfs) {
+  const auto own = static_cast<std::size_t>(rank);
+  if (gpus.size() < static_cast<std::size_t>(size) || own >= gpus.size()) return {};
+  std::vector<int> nodes;
+  for (int i = 0; i < size; ++i) nodes.push_back(node_of_gpu(gpus[static_cast<std::size_t>(i)], sysfs));
+  if (nodes[own] < 0) return {};
+  const auto list =
+      core::read_file(sysfs + "/devices/system/node/node" + std::to_string(nodes[own]) + "/cpulist", kListBytesMax);
+  if (!list) return {};
+  std::vector<int> near;
+  for (const int core : parse_core_list(list.value())) {
+    if (std::find(cores.begin(), cores.end(), core) != cores.end()) near.push_back(core);
+  }
+  if (near.empty()) return {};
+  const auto before = static_cast<int>(std::count(nodes.begin(), nodes.begin() + rank, nodes[own]));
+  return cores_of_rank(near, before, static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes[own])));
+}
+
+void pin_near_gpu(const std::vector<std::string>& gpus, int rank, int size) {
+  const char* const all = std::getenv(kCores);
+  if (all == nullptr) return;
+  const std::vector<int> cores = cores_near_gpu(parse_core_list(all), gpus, rank, size);
+  if (cores.empty()) return;
+  cpu_set_t chosen;
+  CPU_ZERO(&chosen);
+  for (const int core : cores) CPU_SET(core, &chosen);
+  sched_setaffinity(0, sizeof chosen, &chosen);
 }
 
 std::vector<int> own_cores_by_node() {

@@ -72,7 +72,11 @@ std::unique_ptr<RankProcess> LocalRanks::start(const LaunchPlan& plan, const Ran
   options.environment = plan.environment;
   options.environment.merge(environment_of(info));
   options.environment[kSupervised] = "1";
-  if (plan.pin_cores) options.cores = cores_of_rank(own_cores_by_node(), local_rank, assignment.local_size);
+  if (plan.pin_cores) {
+    const std::vector<int> cores = own_cores_by_node();
+    options.cores = cores_of_rank(cores, local_rank, assignment.local_size);
+    options.environment[kCores] = core::joined(cores, ",", [](int core) { return std::to_string(core); });
+  }
   const std::string number = std::to_string(info.rank);
   if (info.rank == 0) {
     options.descriptors = {report_->descriptor()};

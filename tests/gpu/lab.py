@@ -18,7 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tests/bench"
 PEERS = BENCH / "peers"
 RECIPES = ROOT / "recipes"
-OUT_OF_MEMORY = ("out of memory", "OutOfMemoryError", "not fit into memory", "does not fit")
+# The last one is roux before it starts: a GPU that is too small.
+OUT_OF_MEMORY = ("out of memory", "OutOfMemoryError", "not fit into memory", "does not fit", "but training needs about")
 
 
 class Failed(Exception):
@@ -77,9 +78,9 @@ class Run:
             return database.execute(text, values).fetchall()
 
     def series(self, name="loss"):
-        """{step: value}"""
+        """{step: value}; where a resume has made a step again, it is that one's."""
         return dict(self.query("SELECT m.step, m.value FROM metrics m JOIN series s ON m.series = s.id "
-                               "WHERE s.name = ? ORDER BY m.step", name))
+                               "WHERE s.name = ? ORDER BY m.step, m.row", name))
 
     def events(self, kind):
         return [json.loads(data) for data, in
@@ -91,6 +92,7 @@ class Lab:
         self.work, self.pretend = Path(work), pretend
         self.device = "cpu" if pretend else "cuda"
         self.deadline = time.monotonic()  # each part sets its own
+        self.starts = 0  # of programs by call(), which a part's time has to be for
         self.roux = ROOT / "bin/roux"
         found = importlib.util.find_spec("torch")
         if not self.roux.exists() or found is None or not found.submodule_search_locations:
@@ -109,8 +111,10 @@ class Lab:
                               capture_output=True, text=True)
         return done.stdout.strip() if done.returncode == 0 else ""
 
-    def call(self, words, **environment):
-        """Its standard output. It runs from the root, in a process group that does not outlive the part's time."""
+    def call(self, words, starts=1, **environment):
+        """Its standard output. It runs from the root, in a process group that does not outlive the part's time. `starts`:
+        of programs that load CUDA."""
+        self.starts += starts
         words = [str(word) for word in words]
         process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, **environment}, start_new_session=True)
@@ -131,10 +135,12 @@ class Lab:
         return ["env", self.libraries, self.roux, *words]
 
     def run(self, recipe, *sets, flags=(), **environment):
-        """Trains on the device of this lab, or on that which a later one of `sets` names."""
+        """Trains on the device of this lab, or on that which a later one of `sets` names. A new run, unless `flags` has
+        `--checkpoint`, which `--new` would beat."""
         summary = self.work / "summary.json"
-        words = ["run", recipe, "--new", "--quiet", "--output-dir", self.work / "runs", "--summary-json", summary,
-                 *flags]
+        words = ["run", recipe, "--quiet", "--output-dir", self.work / "runs", "--summary-json", summary, *flags]
+        if "--checkpoint" not in flags:
+            words.append("--new")
         for one in (f"device={self.device}", *sets):
             words += ["--set", one]
         self.call(self.roux_words(*words), **environment)
@@ -157,7 +163,7 @@ class Lab:
         if self.peers["accelerate" if "accelerate" in words else "torch"]:
             return [sys.executable, PEERS / script, *words]
         if self.pretend:
-            self.call([sys.executable, Path(__file__).with_name("until_torch.py"), PEERS / script, *words])
+            self.call([sys.executable, Path(__file__).with_name("until_torch.py"), PEERS / script, *words], starts=0)
         return None
 
     def interleave(self, rounds, metrics, commands):
@@ -170,7 +176,7 @@ class Lab:
         if self.pretend:
             environment["WARM_GB"] = "1"
         table = {}
-        for row in last_json(self.call(line, **environment))["rows"]:
+        for row in last_json(self.call(line, rounds * len(commands), **environment))["rows"]:
             table.setdefault(row["metric"], {})[row["name"]] = row
         return table
 

@@ -1,6 +1,7 @@
 // libroux_cuda.so for machines without a GPU: its two GPUs are pretended ones, and `device: cuda` trains on them.
 // Beside a program it takes the place of the real one (tests/cli/gpu).
 //   PRETENDED_MEMORY   bytes of each GPU; 2 GiB unless set
+//   PRETENDED_CAPABILITY  of each GPU, `6.1`; 9.0 unless set
 //   PRETENDED_LOST     the number of kernels after which the GPU is lost
 //   PRETENDED_NCCL     `none`: the library has no NCCL; `shared`: its GPUs are one, as processes of two machines see
 //                      that are one; another text: the error of every collective
@@ -8,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "runner/core/platform/gpu_kernels.h"
 #include "runner/cuda/cuda.h"
 #include "tests/support/torch/pretended_accelerator.h"
 #include "tests/support/torch/pretended_nccl.h"
@@ -18,6 +20,8 @@ std::int64_t number(const char* variable, std::int64_t otherwise) {
   const char* value = std::getenv(variable);
   return value == nullptr ? otherwise : std::stoll(value);
 }
+
+constexpr const char* kCompiledFor = "-gencode;arch=compute_75,code=sm_75;-gencode;arch=compute_90,code=sm_90";
 
 class PretendedCuda final : public runner::cuda::Cuda {
  public:
@@ -30,10 +34,14 @@ class PretendedCuda final : public runner::cuda::Cuda {
   }
 
   runner::core::Result<std::vector<runner::cuda::Gpu>> gpus() override {
+    const char* const told = std::getenv("PRETENDED_CAPABILITY");
+    const std::string capability = told == nullptr ? "9.0" : told;
+    const int major = capability.front() - '0', minor = capability.back() - '0';
     std::vector<runner::cuda::Gpu> gpus;
     for (char number : visible()) {
       if (nccl_ == "shared") number = '0';
-      gpus.push_back({"pretended GPU", memory_, 9, 0, std::string("0000:0") + number + ":00.0"});
+      gpus.push_back({"pretended GPU", memory_, major, minor, std::string("0000:0") + number + ":00.0",
+                      runner::core::lack_of_kernels(kCompiledFor, major, minor)});
     }
     return gpus;
   }

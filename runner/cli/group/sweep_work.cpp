@@ -6,6 +6,7 @@
 
 #include "runner/cli/group/git_state_of.h"
 #include "runner/cli/group/sweep.h"
+#include "runner/cli/group/trial_devices.h"
 #include "runner/cli/program.h"
 #include "runner/cli/training_signals.h"
 #include "runner/core/clock.h"
@@ -49,12 +50,13 @@ int train_here(const std::string& program, const sweep::Training& training, Host
   return status;
 }
 
-std::unique_ptr<sweep::Trainings> trainings_of(const sweep::Sweep& sweep, std::shared_ptr<store::InMemoryRun>& light) {
+std::unique_ptr<sweep::Trainings> trainings_of(const sweep::Sweep& sweep, sweep::GpuShares gpus,
+                                               std::shared_ptr<store::InMemoryRun>& light) {
   using sections::sweep::Isolation;
   const std::string program = core::own_program();
   switch (sweep.config().isolation) {
     case Isolation::kFork: return sweep::trainings_by_fork(program);
-    case Isolation::kExec: return sweep::trainings_by_exec(program);
+    case Isolation::kExec: return sweep::trainings_by_exec(program, std::move(gpus));
     case Isolation::kNone: break;
   }
   light = std::make_shared<store::InMemoryRun>();
@@ -95,6 +97,7 @@ void work(Session& session, const SweepWorkFlags& flags) {
     return session.fail("with sweep.isolation none a worker trains one trial at a time",
                         "omit --max-concurrent-trials " + std::to_string(flags.concurrent) + ", or start more workers");
   }
+  if (!trials_can_use_device(session, open->sweep)) return;
   core::log_info("resuming sweep " + open->study->folder());
   run_worker(session, open->sweep, *open->study, flags);
 }
@@ -108,8 +111,10 @@ void begin_sweep(Session& session) {
 
 void run_worker(Session& session, const sweep::Sweep& sweep, sweep::Study& study, const SweepWorkFlags& flags) {
   const core::ThreadLog heard_beside_a_training;
+  sweep::GpuShares gpus =
+      share_gpus(session, sweep, flags.concurrent > 0 ? flags.concurrent : sweep.config().max_concurrent_trials);
   sweep::Worker::Options options;
-  options.trainings = trainings_of(sweep, options.light);
+  options.trainings = trainings_of(sweep, std::move(gpus), options.light);
   options.reads_recipes = options.light == nullptr || Session::changes_recipes();
   options.concurrent = flags.concurrent;
   options.waits_for_others = !flags.no_wait;

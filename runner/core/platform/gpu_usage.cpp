@@ -54,21 +54,26 @@ GpuReading GpuUsage::read(const std::string& pci_address) const {
   return reading;
 }
 
-int visible_gpus(const std::string& library) {
+std::vector<std::string> visible_gpu_names(const std::string& library) {
   const int all = GpuUsage(library).count();
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (visible == nullptr || all == 0) return all;
+  std::vector<std::string> found;
+  if (visible == nullptr || all == 0) {
+    for (int gpu = 0; gpu < all; ++gpu) found.push_back(std::to_string(gpu));
+    return found;
+  }
   // A list of numbers or identifiers. CUDA ignores everything from the first that is no GPU on.
-  int count = 0;
   std::istringstream names(visible);
   for (std::string name; std::getline(names, name, ',');) {
     const std::string id(trimmed(name));
     const bool is_number = !id.empty() && id.find_first_not_of("0123456789") == std::string::npos;
     if (is_number ? id.size() > 9 || std::stoi(id) >= all : !id.starts_with("GPU-") && !id.starts_with("MIG-")) break;
-    ++count;
+    found.push_back(id);
   }
-  return count;
+  return found;
 }
+
+int visible_gpus(const std::string& library) { return static_cast<int>(visible_gpu_names(library).size()); }
 
 int usable_gpus() {
   std::error_code ignored;

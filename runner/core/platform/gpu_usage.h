@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace runner::core {
 
@@ -48,7 +49,10 @@ class GpuUsage {
   int (*power_)(void*, unsigned int*) = nullptr;  // in milliwatts
 };
 
-/// The number of GPUs that CUDA_VISIBLE_DEVICES leaves of those of this machine.
+/// The GPUs that CUDA_VISIBLE_DEVICES leaves of those of this machine, as a list of it names them.
+std::vector<std::string> visible_gpu_names(const std::string& library = "libnvidia-ml.so.1");
+
+/// Their number.
 int visible_gpus(const std::string& library = "libnvidia-ml.so.1");
 
 /// The same if this program was built for GPUs; otherwise 0.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runner/resolve/load.h"
+#include "runner/sweep/trial/gpu_shares.h"
 
 namespace runner::sweep {
 
@@ -41,8 +42,11 @@ class Trainings {
   virtual std::vector<End> take_ended() = 0;
 };
 
-/// A new process of `program` for each: 0.2 s each, fully independent.
-std::unique_ptr<Trainings> trainings_by_exec(std::string program);
+/// Set in a trial's process that got its GPUs in CUDA_VISIBLE_DEVICES: `launch.gpu_ids` has been heard.
+inline constexpr const char* kGpusShared = "ROUX_GPUS_SHARED";
+
+/// A new process of `program` for each: 0.2 s each, fully independent. Each gets GPUs of `gpus` while it runs.
+std::unique_ptr<Trainings> trainings_by_exec(std::string program, GpuShares gpus);
 
 /// Forks of one process of `program`, which has loaded the engine: some milliseconds each. It is started with the first
 /// training, and again when it was ended.

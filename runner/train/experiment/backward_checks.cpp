@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "components/layer/layer.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 
 namespace runner::train {
 
@@ -46,6 +48,19 @@ void check_backward_step_conflicts(const Experiment& experiment, core::Diagnosti
   if (experiment.master_weights != nullptr) {
     refuse("precision", "it updates float32 weights, and bf16-true has bfloat16 weights",
            "precision: bf16-mixed, or another optimizer");
+  }
+}
+
+void check_deterministic_operations(const Experiment& experiment, core::Diagnostics& diagnostics) {
+  const resolve::Recipe& recipe = experiment.recipe;
+  if (!recipe.deterministic || device_of(recipe).is_cpu()) return;
+  for (const auto& block : experiment.model->blocks()) {
+    const std::string operation = components::layer::nondeterministic_operation(*block);
+    if (operation.empty()) continue;
+    diagnostics.error(
+        recipe.location("deterministic"),
+        "deterministic is true, but " + operation + " in " + block->name() + " has no deterministic form on a GPU",
+        "use avg_pool2d or an output_size of 1, train with `device: cpu`, or leave deterministic out");
   }
 }
 

@@ -274,6 +274,7 @@ void build_training(Experiment& experiment, Diagnostics& diagnostics) {
     experiment.callbacks.push_back({type_of(block), block.location(), std::move(callback)});
   }
   check_backward_step_conflicts(experiment, diagnostics);
+  check_deterministic_operations(experiment, diagnostics);
   check_cuda_graphs(experiment, diagnostics);
 }
 

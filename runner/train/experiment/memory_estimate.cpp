@@ -231,7 +231,7 @@ class Rehearsal {
 
   /// What Stepper does with a micro-batch.
   void forward_backward(components::TensorMap batch) {
-    const components::MetaPass pass(observe());
+    const components::MetaPass pass(observe(), on_gpu_);
     at::Tensor sum = forward(std::move(batch));
     const at::Tensor weight = at::scalar_tensor(1.0, sum.options().requires_grad(false));
     pass_ = "in the backward pass of ";
@@ -297,7 +297,7 @@ class Rehearsal {
   }
 
   void evaluate_batch(const std::string& name, components::TensorMap activations) {
-    const components::MetaPass pass(observe());
+    const components::MetaPass pass(observe(), on_gpu_);
     pass_.clear();
     ledger_.enter("in the evaluation of " + name);
     {

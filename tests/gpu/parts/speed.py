@@ -5,7 +5,7 @@ import shlex
 
 from lab import BENCH, Failed, OutOfMemory, last_json
 
-GPT2_VOCABULARY, GPT2_CONTEXT = 50257, 1024
+GPT2_VOCABULARY, GPT2_CONTEXT, GPT2_MICRO_BATCH = 50257, 1024, 8
 
 
 def compare(lab, record, title, metric, rounds, commands, limits):
@@ -26,26 +26,27 @@ def compare(lab, record, title, metric, rounds, commands, limits):
 
 
 def largest(lab, sizes, command):
-    """The largest micro-batch that a side holds, for three steps; 0 if none."""
-    for size in sizes:
+    """The largest micro-batch that a side holds, for three steps; 0 if none. `sizes` fall. Each attempt is a start, so it
+    begins in the middle."""
+    if not command(sizes[0]):
+        return 0
+    first, end = 0, len(sizes)  # from `end` on they fit
+    while first < end:
+        middle = (first + end) // 2
         try:
-            words = command(size)
-            if not words:
-                return 0
-            lab.call(words)
-            return size
+            lab.call(command(sizes[middle]))
+            end = middle
         except OutOfMemory:
-            continue
-    return 0
+            first = middle + 1
+    return sizes[end] if end < len(sizes) else 0
 
 
-def both_sizes(lab, record, title, sizes, fixed, roux, peer):
-    """The micro-batch that is always measured, and the largest that both sides hold."""
+def largest_of_both(lab, record, title, sizes, roux, peer):
+    """The largest micro-batch that both sides hold; 0 if none."""
     holds = {"roux": largest(lab, sizes, roux), "accelerate": largest(lab, sizes, peer)}
     for name, size in holds.items():
         record.figure(f"{title}: largest micro-batch of {name}", size)
-    both = min((size for size in holds.values() if size), default=0)
-    return sorted({fixed, both} - {0})
+    return min((size for size in holds.values() if size), default=0)
 
 
 def compiled(lab, record, title, words):
@@ -71,7 +72,19 @@ def share_of_peak(lab, record, title, words, metric, rows):
 
 
 def gpt(lab, record):
-    """GPT-2 of 124 M parameters in bf16; random tokens of its vocabulary on both sides, as there is no tokenizer."""
+    """GPT-2 of 124 M parameters in bf16, with a micro-batch that every GPU holds."""
+    compare_gpt(lab, record, lambda roux, peer: 2 if lab.pretend else GPT2_MICRO_BATCH)
+
+
+def gpt_largest(lab, record):
+    """The same with the largest micro-batch that both sides hold."""
+    sizes = (2, 1) if lab.pretend else (256, 128, 64, 32, 16, GPT2_MICRO_BATCH)
+    compare_gpt(lab, record, lambda roux, peer: largest_of_both(
+        lab, record, "GPT-2", sizes, lambda size: roux(size, 3), lambda size: peer("accelerate", size, steps=1)))
+
+
+def compare_gpt(lab, record, choose):
+    """Random tokens of its vocabulary on both sides, as there is no tokenizer. `choose`: the micro-batch, of commands."""
     vocabulary, context = (97, 32) if lab.pretend else (GPT2_VOCABULARY, GPT2_CONTEXT)
     tokens = lab.work / "tokens.u16"
     count = 64 * context if lab.pretend else 2_000_000
@@ -93,18 +106,17 @@ def gpt(lab, record):
         return lab.peer("gpt.py", "--peer", name, *flags, "--batch", size, "--steps", 1 if lab.pretend else steps,
                         "--no-peak", *more)
 
-    sizes = (2, 1) if lab.pretend else (256, 128, 64, 32, 16, 8)
-    fixed = 2 if lab.pretend else 8
-    for size in both_sizes(lab, record, "GPT-2", sizes, fixed, lambda size: roux(size, 3),
-                           lambda size: peer("accelerate", size, steps=1)):
-        title = f"GPT-2 124M, bf16, {context} tokens, micro-batch {size}, tokens/s"
-        rows = compare(lab, record, title, "tokens_per_s", 2, {
-            "roux": roux(size),
-            "accelerate": peer("accelerate", size),
-            "torch+fused": peer("torch", size, "--fused"),
-            "accelerate+compile+fused": compiled(lab, record, title, peer("accelerate", size, "--fused")),
-        }, {"accelerate": 1.2, "accelerate+compile+fused": 1.0})
-        share_of_peak(lab, record, title, peer("torch", size, "--fused"), "tokens_per_s", rows)
+    size = choose(roux, peer)
+    if size == 0:
+        return record.note("GPT-2: not even the smallest micro-batch fits")
+    title = f"GPT-2 124M, bf16, {context} tokens, micro-batch {size}, tokens/s"
+    rows = compare(lab, record, title, "tokens_per_s", 2, {
+        "roux": roux(size),
+        "accelerate": peer("accelerate", size),
+        "torch+fused": peer("torch", size, "--fused"),
+        "accelerate+compile+fused": compiled(lab, record, title, peer("accelerate", size, "--fused")),
+    }, {"accelerate": 1.2, "accelerate+compile+fused": 1.0})
+    share_of_peak(lab, record, title, peer("torch", size, "--fused"), "tokens_per_s", rows)
 
 
 def resnet(lab, record):

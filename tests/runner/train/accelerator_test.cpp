@@ -240,6 +240,17 @@ TEST_CASE("a checkpoint is copied while the training continues, as the state was
   CHECK(late == tensors_at_6("false"));
 }
 
+TEST_CASE("the memory of a save is freed where graphs are captured", "[.][accelerator]") {
+  const tests::TempDir folder;
+  const std::string path = folder / "spirals.yaml";
+  core::write_file_atomic(path, kSpirals).value();
+  accelerator::install();
+  const std::int64_t copies = accelerator::late_copies(), frees = accelerator::page_locked_frees_elsewhere();
+  train_on(kFirst, path, {"checkpoint.save_steps=2", "loader.pin_memory=false"}, folder);
+  CHECK(accelerator::late_copies() >= copies + 40);  // four tensors of each of five saves, at least twice as many
+  CHECK(accelerator::page_locked_frees_elsewhere() == frees);
+}
+
 TEST_CASE("a download has the values of its moment", "[.][accelerator]") {
   accelerator::install();
   const c10::Device device(kFirst);
@@ -593,6 +604,20 @@ TEST_CASE("a plan's memory is that of a training on another device", "[.][accele
       CHECK(std::fabs(planned - taken) <= 0.1 * taken);
     }
   }
+}
+
+TEST_CASE("a plan for another device leaves out the masks of the CPU's attention", "[.][accelerator]") {
+  const std::string gpt = "model={type: gpt, n_layer: 2, n_head: 8, n_embd: 64, dropout: ";
+  const auto planned = [&gpt](const std::string& device, const std::string& dropout) {
+    return planned_bytes("recipes/smoke/gpt.yaml",
+                         {"device=" + device, gpt + dropout + "}", "data.train.max_seq_len=256", "data.train.stride=4",
+                          "training.micro_batch_size=8", "training.max_steps=2", "training.max_epochs=null",
+                          "training.fused_kernels=false", "lr_scheduler=constant"});
+  };
+  // The factors of one element of the stream each: of the embedding and of two branches in both blocks, in float32.
+  const double factors = 5.0 * 8 * 256 * 64 * 4, attention = 2.0 * 8 * 8 * 256 * 256 * 4;
+  CHECK(planned("cuda", "0.1") - planned("cuda", "0") <= 2 * factors);
+  CHECK(planned("cpu", "0.1") - planned("cpu", "0") >= attention);
 }
 
 TEST_CASE("another device's memory runs out", "[.][accelerator]") {

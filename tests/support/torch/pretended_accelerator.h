@@ -20,6 +20,7 @@ class DeviceGraph;
 ///   - a captured graph repeats its kernels on the same memory; what it computes for itself is NaN before each replay.
 ///   A copy from or to the CPU, a value that is read, a shape that depends on values and a wait are refused in a
 ///   capture
+///   - with deterministic algorithms an operation that CUDA has in no such form is an error, in the same words
 ///   - each device has its own generator, memory limit and, on demand, an error
 namespace tests::accelerator {
 
@@ -41,6 +42,9 @@ std::int64_t late_copies();
 /// A graph of the current device and stream.
 std::unique_ptr<runner::core::DeviceGraph> new_graph();
 std::int64_t graph_replays();
+/// Blocks of page-locked memory that another thread freed than the one that allocated them. On a GPU the free records
+/// an event on the stream that used the block, and if a graph is captured there the next allocation fails.
+std::int64_t page_locked_frees_elsewhere();
 /// From now on an allocation of page-locked memory fails, or succeeds again.
 void refuse_page_locked_memory(bool refuse);
 /// Blocks that were freed after a use on a stream that the allocator was not told of: on a GPU they could be handed out

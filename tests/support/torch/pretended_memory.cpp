@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <thread>
 
 #include "tests/support/torch/pretended_accelerator.h"
 #include "tests/support/torch/pretended_streams.h"
@@ -161,7 +162,7 @@ class PinnedAllocator final : public c10::Allocator {
     TORCH_CHECK(!refuses, "CUDA error: out of memory");
     void* const block = bytes == 0 ? nullptr : std::malloc(bytes);
     const std::lock_guard<std::mutex> lock(mutex());
-    if (block != nullptr) blocks()[static_cast<char*>(block)] = bytes;
+    if (block != nullptr) blocks()[static_cast<char*>(block)] = {bytes, std::this_thread::get_id()};
     return {block, block, &release, c10::Device(c10::kCPU)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
@@ -170,26 +171,38 @@ class PinnedAllocator final : public c10::Allocator {
     const std::lock_guard<std::mutex> lock(mutex());
     const auto after = blocks().upper_bound(static_cast<const char*>(address));
     if (after == blocks().begin()) return false;
-    const auto& [begin, bytes] = *std::prev(after);
-    return static_cast<const char*>(address) < begin + bytes;
+    const auto& [begin, block] = *std::prev(after);
+    return static_cast<const char*>(address) < begin + block.bytes;
   }
   std::atomic<bool> refuses{false};
+  static std::atomic<std::int64_t> frees_elsewhere;
 
  private:
+  struct Block {
+    std::size_t bytes = 0;
+    std::thread::id owner = {};
+  };
+
   static void release(void* block) {
     const std::lock_guard<std::mutex> lock(mutex());
-    blocks().erase(static_cast<char*>(block));
+    const auto found = blocks().find(static_cast<char*>(block));
+    if (found != blocks().end()) {
+      if (found->second.owner != std::this_thread::get_id()) ++frees_elsewhere;
+      blocks().erase(found);
+    }
     std::free(block);
   }
   static std::mutex& mutex() {
     static auto* const mutex = new std::mutex;
     return *mutex;
   }
-  static std::map<const char*, std::size_t>& blocks() {
-    static auto* const blocks = new std::map<const char*, std::size_t>;
+  static std::map<const char*, Block>& blocks() {
+    static auto* const blocks = new std::map<const char*, Block>;
     return *blocks;
   }
 };
+
+std::atomic<std::int64_t> PinnedAllocator::frees_elsewhere{0};
 
 PinnedAllocator& pinned() {
   static auto* const allocator = new PinnedAllocator;
@@ -265,6 +278,8 @@ std::int64_t unrecorded_uses() {
   const std::lock_guard<std::mutex> lock(memory().mutex);
   return memory().unrecorded_uses;
 }
+
+std::int64_t page_locked_frees_elsewhere() { return PinnedAllocator::frees_elsewhere; }
 
 void refuse_page_locked_memory(bool refuse) { pinned().refuses = refuse; }
 

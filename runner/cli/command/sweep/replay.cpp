@@ -30,7 +30,7 @@ void replay(Session& session, const std::string& name, const std::optional<std::
     }
     number = best->variant * open->sweep.config().replicates;
   }
-  const auto trainings = sweep::trainings_by_exec(core::own_program());
+  const auto trainings = sweep::trainings_by_exec(core::own_program(), {{}, 1});
   const auto stretches = sweep::replay(open->sweep, *open->study, number, *trainings);
   if (!stretches) {
     return session.fail(stretches.failure().message, stretches.failure().hint, stretches.failure().exit_code);

@@ -8,6 +8,7 @@
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/group/sweep_flags.h"
 #include "runner/cli/group/sweep_work.h"
+#include "runner/cli/group/trial_devices.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -87,7 +88,7 @@ std::optional<std::unique_ptr<Study>> study_to_resume(Session& session, const sw
 void run(Session& session, const SweepRunFlags& flags) {
   begin_sweep(session);
   const auto sweep = read_sweep(session, flags.sweep);
-  if (!sweep || !variants_are_sound(session, *sweep)) return;
+  if (!sweep || !trials_can_use_device(session, *sweep) || !variants_are_sound(session, *sweep)) return;
   if (flags.dry_run) return print_search(*sweep);
   std::unique_ptr<Study> study;
   std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());

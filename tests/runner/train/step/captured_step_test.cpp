@@ -138,6 +138,20 @@ TEST_CASE("a captured training resumes with the same bits", "[.][accelerator]") 
   CHECK(tests::same_bits(*whole.experiment, *resumed.experiment));
 }
 
+TEST_CASE("a captured training with dropout resumes with the same random numbers", "[.][accelerator]") {
+  const tests::TempDir folder, other;
+  const std::string path = "recipes/smoke/gpt.yaml";  // it draws masks of its own for the CPU's kernels
+  const auto sets = with(kTwentySteps, {"compile.cuda_graphs=true", "model.dropout=0.1", "lr_scheduler=constant"});
+  const auto random_states = [](const Trained& trained) {
+    return core::read_file(trained.checkpoint + "/random_states_0.safetensors", 1 << 20).value();
+  };
+  const Trained whole = train_on(kFirst, path, sets, folder);
+  const Trained half = train_on(kFirst, path, with(sets, {"training.max_steps=7"}), other);
+  const Trained resumed = train_on(kFirst, path, sets, other, half.checkpoint);
+  CHECK(tests::same_bits(*whole.experiment, *resumed.experiment));
+  CHECK(random_states(whole) == random_states(resumed));
+}
+
 TEST_CASE("the CPU reads no value between the steps of a graph", "[.][accelerator]") {
   const tests::TempDir folder;
   const auto reads = [&](int steps) {
