@@ -5,6 +5,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "components/tensor/cpu_capability.h"
@@ -51,7 +52,7 @@ class Chooser {
     } else if (request_.start_new || request_.smoke || wish == "never") {
       start_ = {};
     } else if (wish != "auto") {
-      use_path(wish, recipe_.location("checkpoint.resume_from_checkpoint"));
+      use_path(wish, recipe_.location("checkpoint.resume_from_checkpoint"), /*may_go_on=*/true);
     } else if (const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes)) {
       go_on(*run, newest_of(*run));
     }
@@ -79,7 +80,7 @@ class Chooser {
   void use_named() {
     std::error_code ignored;
     const std::string& name = request_.checkpoint;
-    if (fs::is_directory(name, ignored)) return use_path(name, {});
+    if (fs::is_directory(name, ignored)) return use_path(name, {}, is_requeued());
     if (name.find('/') != std::string::npos) {
       return refuse({}, {"there is no checkpoint " + name, "`roux checkpoints list` shows what a run has"});
     }
@@ -102,10 +103,18 @@ class Chooser {
     const auto path =
         artifact::find_checkpoint(artifact::checkpoints_of(run->run_dir, run->id, run->resolved), name, start_.notes);
     if (!path) return refuse({}, path.failure());
-    use_path(path.value(), {});
+    use_path(path.value(), {}, is_requeued());
   }
 
-  void use_path(std::string path, const core::Location& location) {
+  /// Slurm starts the same command again, whatever it names.
+  static bool is_requeued() {
+    const char* count = std::getenv("SLURM_RESTART_COUNT");
+    return count != nullptr && std::atoi(count) > 0;
+  }
+
+  /// `may_go_on`: if this training began at the checkpoint and was stopped, from its newest checkpoint instead. Else a
+  /// job that is started again with the same recipe would never get beyond one slice of time.
+  void use_path(std::string path, const core::Location& location, bool may_go_on) {
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
     auto manifest = experiment_ != nullptr ? verified(path) : artifact::read_manifest(path);
     if (!manifest) return refuse(location, manifest.failure());
@@ -114,6 +123,7 @@ class Chooser {
     std::error_code ignored;
     if (!fs::exists(run_dir / "run.db", ignored)) {
       // A checkpoint that was copied elsewhere: its state, in a new run.
+      if (may_go_on && went_on_in_own_run(path)) return;
       if (contract_holds(nullptr, info)) start_.checkpoint = path;
       return;
     }
@@ -123,7 +133,37 @@ class Chooser {
       if (contract_holds(&run.value(), info)) start_.checkpoint = path;
       return;
     }
+    if (may_go_on && run.value().status != store::RunStatus::kFinished && began_at(run.value(), info)) {
+      const auto newest = newest_of(run.value());
+      if (newest && newest->step > info.step) return go_on_from(run.value(), *newest, path);
+    }
     go_on(run.value(), info);
+  }
+
+  /// Whether the run's newest branch grew from this checkpoint.
+  static bool began_at(const store::RunSummary& run, const CheckpointInfo& info) {
+    const auto lineage = store::read_lineage(run.run_dir);
+    return lineage && std::any_of(lineage.value().begin() + 1, lineage.value().end(), [&](const auto& segment) {
+             return segment.branch == info.manifest.fields.branch && segment.last_step == info.step;
+           });
+  }
+
+  bool went_on_in_own_run(const std::string& path) {
+    const auto run = store::newest_unfinished(output_dir(), run_name(), clock_, &start_.notes);
+    if (!run) return false;
+    const auto recorded =
+        resolve::read_recorded_recipe(run->run_dir, store::branch_file(run->run_dir, "resolved.json"));
+    const Node* from = recorded ? recorded.value().at_path("checkpoint.resume_from_checkpoint") : nullptr;
+    if (from == nullptr || from->scalar_text() != recipe_.checkpoint.resume_from_checkpoint) return false;
+    const auto newest = newest_of(*run);
+    if (newest) go_on_from(*run, *newest, path);
+    return newest.has_value();
+  }
+
+  void go_on_from(const store::RunSummary& run, const CheckpointInfo& newest, const std::string& began_at) {
+    start_.notes.push_back("continues from " + newest.path + ", the newest checkpoint of the training that began at " +
+                           began_at + "; --checkpoint " + began_at + " begins there again");
+    go_on(run, newest);
   }
 
   core::Result<artifact::Manifest> verified(const std::string& path) const {
