@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 
+#include "runner/core/text.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validator.h"
@@ -115,11 +116,26 @@ class AliasPass {
     return other != nullptr ? std::optional(*other) : std::nullopt;
   }
 
+  /// Where other frameworks tell 1.0 from 1.
+  std::optional<Node> of_fraction(const Node& value, const Alias& alias, const std::string& written) {
+    const double part = value.as_double();
+    const bool of_epoch = alias.fraction == "epoch";
+    if (of_epoch && part > 0 && part <= 1) return Node::string(value.scalar_text() + "ep", value.location());
+    if (!of_epoch && part == 1) return Node::null(value.location());
+    diagnostics_.error(value.location(),
+                       written + ": " + value.scalar_text() + " is a part " +
+                           (of_epoch ? "of an epoch, which is at most 1.0" : "of all, which " + alias.path + " counts"),
+                       of_epoch ? "write " + alias.path + ": 1ep, or a number of steps without a decimal point"
+                                : "write how many, as " + alias.path + ": 20; without the key it is all");
+    return std::nullopt;
+  }
+
   std::optional<Node> translated(const Node& value, const Alias& alias, const std::string& written) {
+    if (!alias.fraction.empty() && value.is_number() && !value.is_integer()) return of_fraction(value, alias, written);
     if (alias.values.empty() || value.is_sequence() || value.is_mapping()) return value;
     std::vector<std::string> words;
     for (const auto& [word, ours] : alias.values) {
-      if (word == value.scalar_text()) {
+      if (word == value.scalar_text() || word == core::lower(value.scalar_text())) {
         Node node = Node::string(ours, value.location());
         for (const std::string& step : value.history()) node.add_history(step);
         return node;
@@ -179,7 +195,8 @@ AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics) 
   if (const Node* rows = root->find("aliases")) {
     for (const Node& node : rows->items()) {
       Row row(node, diagnostics);
-      Alias alias{row.text("word"), row.texts("at"), row.text("path"), {}};
+      Alias alias{row.text("word"), row.texts("at"), row.text("path"), {}, ""};
+      if (node.find("fraction") != nullptr) alias.fraction = row.text("fraction");
       if (const Node* values = node.find("values")) {
         for (const Node::Entry& entry : values->entries())
           alias.values.emplace_back(entry.key, entry.value.scalar_text());

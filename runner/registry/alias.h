@@ -17,6 +17,9 @@ struct Alias {
   std::vector<std::string> at;                              ///< sections where people write it; "" is the top level
   std::string path;                                         ///< `optimizer.lr`
   std::vector<std::pair<std::string, std::string>> values;  ///< written -> ours; empty: taken as it is
+  /// What a number with a fraction means there: "epoch", a part of one, up to 1; "all", a part of all, of which 1.0
+  /// stands for the key's null. "": it has no meaning of its own.
+  std::string fraction;
 };
 
 /// A word of other frameworks without an equivalent: what to write instead, or that it does not exist yet.

@@ -260,6 +260,7 @@ class Assembler {
       if (properties.contains(alias.word)) continue;
       const Property* target = find_target(alias.path, fragment);
       Json schema = alias.values.empty() && target ? value_of(*target) : words_of(alias);
+      if (!alias.fraction.empty()) schema = {{"anyOf", Json::array({schema, {{"type", "number"}}})}};
       deprecate(schema, alias.path);
       properties[alias.word] = std::move(schema);
     }
