@@ -8,6 +8,7 @@
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
 #include "components/data/token_stream.h"
+#include "components/data/token_type.h"
 #include "components/tensor/tensors.h"
 #include "generated/data/tokens.h"
 #include "runner/core/error.h"
@@ -102,6 +103,17 @@ bool hold_whole_tokens(const std::vector<TextFile>& files, const TokenStream::La
   return whole;
 }
 
+/// Tokens of another type are ids as well, and a training on them shows nothing but a loss that means nothing.
+bool are_of_type(const std::vector<TextFile>& files, const TokenStream::Layout& layout, const Inputs& inputs) {
+  for (const TextFile& file : files) {
+    const OtherType other = look_at_type(file.path, layout);
+    if (other.what.empty()) continue;
+    inputs.diagnostics.error(location_of(inputs.block, "dtype"), "\"" + file.path + "\" " + other.what, other.hint);
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
@@ -119,6 +131,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const bool wide = config.dtype == Dtype::kUint32;
   const TokenStream::Layout layout{wide ? 4 : 2, config.header_bytes, config.vocab_size};
   if (!hold_whole_tokens(files, layout, wide ? "uint32" : "uint16", inputs)) return nullptr;
+  if (!are_of_type(files, layout, inputs)) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "tokens", files, inputs);
   if (!share) return nullptr;
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -59,6 +60,58 @@ TEST_CASE("tokens of 32 bits, behind a header, are read the same", "[data][token
       const auto data = good_data("{type: tokens, path: long.bin, dtype: uint32, vocab_size: 70001, max_seq_len: 2, " +
                                   ("header_bytes: " + std::to_string(header)) + "}");
       CHECK(fetched(*data, {0, 1}, "target") == Values{70000, 3, 4, 5});
+    }
+  }
+}
+
+TEST_CASE("tokens of another type than dtype says are refused", "[data][tokens]") {
+  const tests::Folder folder;
+  const auto swapped = [](std::string bytes, std::size_t size) {
+    for (std::size_t i = 0; i + size <= bytes.size(); i += size) {
+      std::reverse(bytes.begin() + static_cast<std::ptrdiff_t>(i),
+                   bytes.begin() + static_cast<std::ptrdiff_t>(i + size));
+    }
+    return bytes;
+  };
+  const std::string npy("\x93NUMPY\x01\x00\x76\x00", 10);
+  struct Case {
+    const char *name, *dtype;
+    std::int64_t vocab_size;
+    std::string bytes, said, hint;
+  };
+  const std::string as_dtype = "as uint16 or uint32, which dtype accepts",
+                    little = "write the tokens as little-endian ";
+  const Case cases[] = {
+      {"uint16", "uint16", 50257, bytes_of(range<std::uint16_t>(0, 400)), "", ""},
+      {"uint32", "uint32", 128256, bytes_of(range<std::uint32_t>(65400, 65800)), "", ""},
+      {"uint32", "uint16", 50257, bytes_of(range<std::uint32_t>(0, 400)),
+       "looks like uint32: every second uint16 of it is 0", "write dtype: uint32"},
+      {"a zero", "uint16", 50257, bytes_of<std::uint16_t>(std::vector<std::uint16_t>(100, 0)), "", ""},
+      {"int64", "uint16", 50257, bytes_of(range<std::uint64_t>(0, 400)),
+       "looks like int64: every second uint32 of it is 0", little + "uint16 or uint32, which dtype accepts"},
+      {"int64", "uint32", 128256, bytes_of(range<std::uint64_t>(65400, 65800)),
+       "looks like int64: every second uint32 of it is 0", little + "uint16 or uint32, which dtype accepts"},
+      {"uint16", "uint32", 50257, bytes_of(range<std::uint16_t>(1000, 1400)),
+       "looks like uint16: as uint32 its tokens are not below vocab_size", "write dtype: uint16"},
+      {"big-endian", "uint16", 2000, swapped(bytes_of(range<std::uint16_t>(1000, 1400)), 2),
+       "looks big-endian: its tokens are below vocab_size with their bytes exchanged only", little + "uint16"},
+      {"big-endian uint32", "uint16", 50257, swapped(bytes_of(range<std::uint32_t>(0, 400)), 4),
+       "looks like big-endian uint32: every second uint16 of it is 0",
+       little + "uint16 or uint32, which dtype accepts"},
+      {"bytes", "uint16", 256, bytes_of(range<std::uint8_t>(0, 200)),
+       "looks like uint8: as uint16 its tokens are not below vocab_size", "write the tokens " + as_dtype},
+      {"NumPy", "uint16", 50257, npy + std::string(118, ' ') + bytes_of(range<std::uint16_t>(0, 400)),
+       "is a NumPy file, which begins with a header", "write header_bytes: 128"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name << " as " << c.dtype) {
+      folder.write("a.bin", c.bytes);
+      const auto found = build_data("{type: tokens, path: a.bin, max_seq_len: 4, dtype: " + std::string(c.dtype) +
+                                    ", vocab_size: " + std::to_string(c.vocab_size) + "}");
+      CHECK((found.data != nullptr) == c.said.empty());
+      if (c.said.empty()) continue;
+      CHECK(found.messages.find("\"a.bin\" " + c.said) != std::string::npos);
+      CHECK(found.messages.find("hint: " + c.hint) != std::string::npos);
     }
   }
 }
