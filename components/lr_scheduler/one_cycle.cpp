@@ -32,8 +32,9 @@ class OneCycle final : public Scheduler {
   double along(std::int64_t step, const Values& values) const {
     const auto total = static_cast<double>(config_.total_steps);
     const double peak = config_.pct_start * total - 1.0;
-    // torch takes one step past the cycle's end, along the same curve, and no more.
-    const double now = std::min(static_cast<double>(step), total);
+    // torch refuses steps past the end, but for one, which goes along the same curve and may rise: here the last value
+    // stays.
+    const double now = std::min(static_cast<double>(step), total - 1.0);
     if (now <= peak) return between(values.first, values.peak, now, 0.0, peak);
     if (!config_.three_phase) return between(values.peak, values.last, now, peak, total - 1.0);
     const double back = 2.0 * config_.pct_start * total - 2.0;

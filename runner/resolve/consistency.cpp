@@ -24,7 +24,6 @@ constexpr Rule kRules[] = {
     {"batch_algebra", batch_algebra},
     {"compat", compat},
     {"total_steps", total_steps},
-    {"schedule_end", schedule_end},
     {"metric_directions", metric_directions},
     {"sweep_metric", sweep_metric},
     {"sweep_isolation", sweep_isolation},

@@ -22,7 +22,6 @@ void held_out(SettledTree& tree);
 void one_limit(SettledTree& tree);
 void compat(SettledTree& tree);
 void total_steps(SettledTree& tree);
-void schedule_end(SettledTree& tree);
 void precision_keys(SettledTree& tree);
 void cuda_graphs(SettledTree& tree);
 void cuda_graphs_need_a_gpu(SettledTree& tree);

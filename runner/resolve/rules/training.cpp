@@ -68,28 +68,6 @@ void total_steps(SettledTree& tree) {
              "write lr_scheduler.total_steps, or training.max_steps in addition to max_time");
 }
 
-/// Steps after the end of a schedule that decays to 0 train nothing.
-void schedule_end(SettledTree& tree) {
-  const std::optional<std::int64_t> total = tree.integer("lr_scheduler.total_steps");
-  const std::optional<std::int64_t> steps = tree.integer("training.max_steps");
-  if (!total || !steps || !tree.written("lr_scheduler.total_steps")) return;
-  static const std::set<std::string> kDecaying = {"cosine", "linear", "polynomial", "wsd"};
-  const std::string type = tree.text("lr_scheduler.type").value_or("");
-  const auto is = [&tree](const char* path, double value) {
-    const Node* node = tree.value(path);
-    return node == nullptr || !node->is_number() || node->as_double() == value;
-  };
-  const bool turns = tree.value("lr_scheduler.hold_floor") != nullptr && !tree.is_true("lr_scheduler.hold_floor");
-  if (!kDecaying.contains(type) || turns || tree.is_true("lr_scheduler.step_per_process")) return;
-  if (!is("lr_scheduler.min_lr_ratio", 0.0) || !is("lr_scheduler.num_cycles", 0.5)) return;
-  const std::int64_t end = *total / updates_per_step(tree);
-  if (*steps <= end) return;
-  tree.warning("lr_scheduler.total_steps",
-               "the learning rate is 0 from step " + std::to_string(end) + " of " + std::to_string(*steps) +
-                   ": lr_scheduler.total_steps ends the schedule there",
-               "remove total_steps, or set lr_scheduler.min_lr_ratio");
-}
-
 /// Keys of `precision` that another mode is for.
 void precision_keys(SettledTree& tree) {
   const std::optional<std::string> mode = tree.text("precision.mode");

@@ -18,6 +18,7 @@
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/cuda_graphs.h"
 #include "runner/train/experiment/precision.h"
+#include "runner/train/experiment/schedule_check.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/experiment/weight_average.h"
@@ -216,6 +217,11 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
   const Node* monitor = block.find("monitor");
   experiment.scheduler = components::lr_scheduler::build(
       block, {&diagnostics, &experiment.metric_names, (monitor != nullptr ? *monitor : block).location()});
+  if (experiment.scheduler == nullptr || type == "ramp") return;  // which is there to rise
+  const Node* total = block.find("total_steps");
+  const bool was_written = written != nullptr && !written->is_null();
+  check_schedule(*experiment.scheduler, experiment.total_steps, schedule_unit(experiment.recipe),
+                 (was_written ? *total : block).location(), diagnostics);
 }
 
 /// The parameters as the optimizer sees them: in float32.

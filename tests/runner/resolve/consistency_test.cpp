@@ -304,12 +304,6 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        kParts + kData + kBatch + "profiler: {with_flops: true, sort_by: self_cuda_time_total}\n", ""},
       {"profiler_activities", "settles without a word", kParts + kData + kBatch + "profiler: {with_flops: true}\n", ""},
       {"compat", "settles without a word", kParts + kData + kBatch + "compat: accelerate\n", ""},
-      {"schedule_end", "no training at a rate of 0",
-       kParts + kData + kBatch + "lr_scheduler: {type: cosine, total_steps: 6}\n",
-       "r.yaml:6:43: warning: the learning rate is 0 from step 6 of 10: lr_scheduler.total_steps ends the schedule "
-       "there\n  hint: remove total_steps, or set lr_scheduler.min_lr_ratio\n"},
-      {"schedule_end", "a floor is a rate",
-       kParts + kData + kBatch + "lr_scheduler: {type: cosine, total_steps: 6, min_lr_ratio: 0.1}\n", ""},
       {"held_out", "the same file twice",
        kParts + kBatch +
            "data: {train: {type: csv_table, path: a.csv, target: y}, val: {type: csv_table, path: a.csv, target: y}}\n",
