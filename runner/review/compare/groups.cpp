@@ -18,15 +18,27 @@ constexpr std::size_t kKeyColumnsMax = 4;
 std::string figure(double value) { return std::isnan(value) ? "-" : terminal::number_text(value); }
 
 std::string count_text(const ReplicateGroup& group) {
-  const std::size_t without = group.runs.size() - group.values.size();
-  return std::to_string(group.runs.size()) + (without > 0 ? " (" + std::to_string(without) + " without a number)" : "");
+  const std::size_t open = group.unfinished.size(), without = group.runs.size() - group.values.size() - open;
+  std::string text = std::to_string(group.runs.size());
+  if (without + open > 0) text += " (";
+  if (without > 0) text += std::to_string(without) + " without a number" + (open > 0 ? ", " : "");
+  if (open > 0) text += std::to_string(open) + " not finished";
+  return without + open > 0 ? text + ")" : text;
+}
+
+/// At which steps the values were logged: values of different steps are hard to compare.
+std::string steps_text(const ReplicateGroup& group) {
+  if (group.steps.empty()) return "-";
+  const auto [first, last] = std::minmax_element(group.steps.begin(), group.steps.end());
+  return std::to_string(*first) + (*first == *last ? "" : " to " + std::to_string(*last));
 }
 
 std::string table(const Replicates& all, const RunsContext& context) {
   std::vector<terminal::Column> columns = {{"group", false, false}, {"runs", true, false}};
   const std::size_t keys = std::min(all.differing.size(), kKeyColumnsMax);
   for (std::size_t i = 0; i < keys; ++i) columns.push_back({all.differing[i].key, false, true});
-  for (const char* title : {"mean", "95 % interval", "std", "min", "max"}) columns.push_back({title, true, false});
+  for (const char* title : {"mean", "95 % interval", "std", "min", "max", "step"})
+    columns.push_back({title, true, false});
   std::vector<std::vector<terminal::Cell>> rows;
   for (std::size_t at = 0; at < all.groups.size(); ++at) {
     const ReplicateGroup& group = all.groups[at];
@@ -41,6 +53,7 @@ std::string table(const Replicates& all, const RunsContext& context) {
     const auto [least, most] = std::minmax_element(group.values.begin(), group.values.end());
     row.push_back({least == group.values.end() ? "-" : terminal::number_text(*least)});
     row.push_back({most == group.values.end() ? "-" : terminal::number_text(*most)});
+    row.push_back({steps_text(group)});
     rows.push_back(std::move(row));
   }
   std::string text = terminal::table_text(columns, rows, context.terminal);
@@ -55,7 +68,13 @@ std::string runs_lines(const Replicates& all) {
   std::string text;
   for (const ReplicateGroup& group : all.groups) {
     text += "  " + group.name + "  ";
-    for (std::size_t i = 0; i < group.runs.size(); ++i) text += (i == 0 ? "" : " ") + group.runs[i].id;
+    for (std::size_t i = 0; i < group.runs.size(); ++i) {
+      const RunSummary& run = group.runs[i];
+      text += (i == 0 ? "" : " ") + run.id;
+      if (run.status != store::RunStatus::kFinished) {
+        text += " (" + std::string(to_text(run.status)) + " at step " + std::to_string(run.step) + ")";
+      }
+    }
     text += "\n";
   }
   return text;
@@ -87,6 +106,9 @@ Node group_json(const Replicates& all, std::size_t at) {
   Node node = Node::mapping();
   node.set("group", Node::string(group.name));
   Node runs = Node::sequence(), values = Node::sequence(), recipe = Node::mapping();
+  Node steps = Node::sequence(), unfinished = Node::sequence();
+  for (const std::int64_t step : group.steps) steps.items().push_back(Node::integer(step));
+  for (const RunSummary* run : group.unfinished) unfinished.items().push_back(Node::string(run->id));
   for (const RunSummary& run : group.runs) runs.items().push_back(Node::string(run.id));
   for (const double value : group.values) values.items().push_back(Node::floating(value));
   for (const DifferingRow& row : all.differing) {
@@ -95,6 +117,8 @@ Node group_json(const Replicates& all, std::size_t at) {
   node.set("runs", std::move(runs));
   node.set("recipe", std::move(recipe));
   node.set("values", std::move(values));
+  node.set("steps", std::move(steps));
+  node.set("unfinished", std::move(unfinished));
   node.set("n", Node::integer(group.spread.n));
   node.set("mean", number(group.spread.mean));
   node.set("deviation", number(group.spread.deviation));

@@ -26,7 +26,9 @@ struct RunsGroupsRequest {
 struct ReplicateGroup {
   std::string name;  ///< A, B, ..., Z, AA
   std::vector<store::RunSummary> runs;
-  std::vector<double> values;  ///< of the metric, without runs that lack a finite value
+  std::vector<double> values;                        ///< of the metric, of finished runs that have a finite one
+  std::vector<std::int64_t> steps;                   ///< of these values
+  std::vector<const store::RunSummary*> unfinished;  ///< of `runs`: what they have is not their result
   Spread spread;
 };
 

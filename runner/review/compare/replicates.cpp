@@ -28,18 +28,17 @@ std::string likeness(const RunSummary& run) {
   return text;
 }
 
-std::optional<double> value_of(const RunSummary& run, const std::string& metric, GroupValue value) {
-  if (value == GroupValue::kLast) {
-    const auto at = run.metrics.find(metric);
-    return at == run.metrics.end() ? std::nullopt : std::optional(at->second);
-  }
+/// The last or the best value, with its step.
+std::optional<store::SeriesPoint> value_of(const RunSummary& run, const std::string& metric, GroupValue value) {
   const auto points = store::read_series(run.run_dir, metric);
   if (!points) return std::nullopt;
+  if (points.value().empty()) return std::nullopt;
+  if (value == GroupValue::kLast) return points.value().back();
   const bool highest = direction_of(metric, run.resolved) == MetricDirection::kHigher;
-  std::optional<double> best;
+  std::optional<store::SeriesPoint> best;
   for (const store::SeriesPoint& point : points.value()) {
     if (!std::isfinite(point.value)) continue;
-    if (!best || (highest ? point.value > *best : point.value < *best)) best = point.value;
+    if (!best || (highest ? point.value > best->value : point.value < best->value)) best = point;
   }
   return best;
 }
@@ -72,10 +71,12 @@ std::vector<GroupVerdict> compare(const std::vector<ReplicateGroup>& groups, Gro
 
 /// Whoever leaves out the runs that diverged sees the others only: that has to be said with the verdict.
 std::string left_out_text(const ReplicateGroup& group) {
-  const std::size_t without = group.runs.size() - group.values.size();
-  if (without == 0) return "";
-  return "; of " + group.name + ", " + std::to_string(without) + " of " + std::to_string(group.runs.size()) +
-         " runs have no value and do not count";
+  const std::size_t open = group.unfinished.size(), without = group.runs.size() - group.values.size() - open;
+  if (without + open == 0) return "";
+  std::string text = "; " + std::to_string(group.runs.size()) + " runs of " + group.name + ", without ";
+  if (without > 0) text += std::to_string(without) + " that " + (without == 1 ? "has" : "have") + " no value";
+  if (open > 0) text += (without > 0 ? " and " : "") + std::to_string(open) + " not finished";
+  return text;
 }
 
 /// `p = 0.0082`, `p < 0.0001`.
@@ -102,14 +103,20 @@ Replicates replicates_of(const std::vector<RunSummary>& runs, const RunsGroupsRe
   std::map<std::string, std::size_t> at;
   for (const RunSummary& run : runs) {
     const auto [place, is_new] = at.try_emplace(likeness(run), all.groups.size());
-    if (is_new) all.groups.push_back({letters(all.groups.size()), {}, {}, {}});
+    if (is_new) all.groups.push_back({letters(all.groups.size()), {}, {}, {}, {}, {}});
     ReplicateGroup& group = all.groups[place->second];
     group.runs.push_back(run);
-    const auto value = value_of(run, request.metric, request.value);
-    if (value && std::isfinite(*value)) group.values.push_back(*value);
+    if (run.status != store::RunStatus::kFinished) continue;
+    const auto point = value_of(run, request.metric, request.value);
+    if (!point || !std::isfinite(point->value)) continue;
+    group.values.push_back(point->value);
+    group.steps.push_back(point->step);
   }
   std::vector<RunSummary> first;
   for (ReplicateGroup& group : all.groups) {
+    for (const RunSummary& run : group.runs) {
+      if (run.status != store::RunStatus::kFinished) group.unfinished.push_back(&run);
+    }
     group.spread = spread_of(group.values);
     first.push_back(group.runs.front());
   }
