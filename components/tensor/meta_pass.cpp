@@ -207,9 +207,9 @@ bool is_convolved_by_onednn(at::ScalarType type) {
   return type == at::kBFloat16 ? bf16 : type == at::kHalf ? fp16 : true;
 }
 
-/// Where oneDNN does not, LibTorch multiplies matrices: the whole batch, with its windows laid side by side.
+/// Where oneDNN does not, LibTorch multiplies matrices on the CPU: the whole batch, with its windows laid side by side.
 Tensor windows_of(const Tensor& x, const Tensor& weight, std::int64_t groups, const Tensor& y) {
-  if (is_convolved_by_onednn(x.scalar_type())) return {};
+  if (stands_for_gpu || is_convolved_by_onednn(x.scalar_type())) return {};
   return at::empty({groups * weight.numel() / weight.size(0), y.numel() / y.size(1)}, x.options());
 }
 

@@ -14,7 +14,7 @@ class EnvPage {
   explicit EnvPage(bool json) : json_(json) {}
 
   void line(const std::string& name, const std::string& text) const {
-    if (!json_) std::printf("%-17s %s\n", name.c_str(), text.c_str());
+    if (!json_) std::printf("%-16s %s\n", name.c_str(), text.c_str());
   }
   void set(const std::string& key, core::Node value) { root_.set(key, std::move(value)); }
   /// Text that is the same in both.

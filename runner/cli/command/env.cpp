@@ -75,7 +75,7 @@ void show_variables(EnvPage& page) {
 void show_versions(const engine::Versions& versions, EnvPage& page) {
   page.add("LibTorch", versions.libtorch, "libtorch");
   page.add("CPU capability", versions.cpu_capability, "cpu_capability");
-  page.add("fastest precision", versions.fastest_precision, "fastest_precision");
+  page.add("fastest format", versions.fastest_precision, "fastest_precision");
   page.line("threads", std::to_string(versions.threads));
   page.set("threads", Node::integer(versions.threads));
 }
