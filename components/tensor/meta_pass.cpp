@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/kernels/processor.h"
 #include "runner/core/error.h"
 
 namespace components {
@@ -78,17 +79,36 @@ Tensor cast(const Tensor& tensor, at::ScalarType type) {
   return copy;
 }
 
-template <bool to_lower>
+/// Whether oneDNN computes with numbers of this type on this processor; the answer is LibTorch's own.
+bool is_known_to_onednn(at::ScalarType type) {
+  const auto ask = [](const char* name) {
+    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<bool()>().call();
+  };
+  static const bool bf16 = ask("mkldnn::_is_mkldnn_bf16_supported"), fp16 = ask("mkldnn::_is_mkldnn_fp16_supported");
+  return type == at::kBFloat16 ? bf16 : type == at::kHalf ? fp16 : true;
+}
+
+/// The sums of a product that oneDNN adds up in float32 beside a bfloat16 result: without AVX-512 BF16.
+Tensor sums_of(const Tensor& product) {
+  const bool emulated = !stands_for_gpu && product.defined() && product.scalar_type() == at::kBFloat16 &&
+                        !kernels::processor().avx512_bf16 && is_known_to_onednn(at::kBFloat16);
+  return emulated ? at::empty({product.numel()}, product.options().dtype(at::kFloat)) : Tensor();
+}
+
+enum class Operation { kProduct, kConvolution, kLoss };
+
+template <Operation kind>
 void cast_arguments(const c10::OperatorHandle& operation, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard once(kKey);
   if (at::autocast::is_autocast_enabled(at::kCPU)) {
-    const at::ScalarType type = to_lower ? at::autocast::get_autocast_dtype(at::kCPU) : at::kFloat;
+    const at::ScalarType type = kind != Operation::kLoss ? at::autocast::get_autocast_dtype(at::kCPU) : at::kFloat;
     for (auto argument = stack->end() - static_cast<std::ptrdiff_t>(operation.schema().arguments().size());
          argument != stack->end(); ++argument) {
       if (argument->isTensor()) *argument = cast(argument->toTensor(), type);
     }
   }
   operation.callBoxed(stack);
+  if (kind == Operation::kProduct && stack->back().isTensor()) sums_of(stack->back().toTensor());
 }
 
 // What the CPU does in another way than the meta device.
@@ -198,18 +218,10 @@ at::MemoryFormat format_of(const Tensor& x, const Tensor& weight) {
   return is_last(x) || is_last(weight) ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
-/// Whether oneDNN convolves numbers of this type on this processor; the answer is LibTorch's own.
-bool is_convolved_by_onednn(at::ScalarType type) {
-  const auto ask = [](const char* name) {
-    return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<bool()>().call();
-  };
-  static const bool bf16 = ask("mkldnn::_is_mkldnn_bf16_supported"), fp16 = ask("mkldnn::_is_mkldnn_fp16_supported");
-  return type == at::kBFloat16 ? bf16 : type == at::kHalf ? fp16 : true;
-}
-
-/// Where oneDNN does not, LibTorch multiplies matrices on the CPU: the whole batch, with its windows laid side by side.
+/// Where oneDNN does not know the type, LibTorch multiplies matrices on the CPU: the whole batch, with its windows laid
+/// side by side.
 Tensor windows_of(const Tensor& x, const Tensor& weight, std::int64_t groups, const Tensor& y) {
-  if (stands_for_gpu || is_convolved_by_onednn(x.scalar_type())) return {};
+  if (stands_for_gpu || is_known_to_onednn(x.scalar_type())) return {};
   return at::empty({groups * weight.numel() / weight.size(0), y.numel() / y.size(1)}, x.options());
 }
 
@@ -277,13 +289,16 @@ class Additions {
         ways_(torch::Library::IMPL, "aten", kKey, __FILE__, __LINE__),
         shapes_(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__) {
     others_.fallback(torch::CppFunction::makeFallthrough());
-    for (const char* name : {"conv1d", "conv2d", "conv3d", "bmm", "mm", "baddbmm", "addmm", "addbmm", "linear",
-                             "matmul", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"}) {
-      ways_.impl(name, torch::CppFunction::makeFromBoxedFunction<&cast_arguments<true>>());
+    for (const char* name : {"bmm", "mm", "baddbmm", "addmm", "addbmm", "linear", "matmul"}) {
+      ways_.impl(name, torch::CppFunction::makeFromBoxedFunction<&cast_arguments<Operation::kProduct>>());
+    }
+    for (const char* name :
+         {"conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input"}) {
+      ways_.impl(name, torch::CppFunction::makeFromBoxedFunction<&cast_arguments<Operation::kConvolution>>());
     }
     for (const char* name : {"mse_loss", "l1_loss", "huber_loss", "smooth_l1_loss", "nll_loss", "cross_entropy_loss",
                              "kl_div", "binary_cross_entropy_with_logits"}) {
-      ways_.impl(name, torch::CppFunction::makeFromBoxedFunction<&cast_arguments<false>>());
+      ways_.impl(name, torch::CppFunction::makeFromBoxedFunction<&cast_arguments<Operation::kLoss>>());
     }
     ways_.impl("scaled_dot_product_attention", &attention);
     ways_.impl("group_norm", &group_norm);

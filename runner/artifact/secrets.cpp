@@ -30,8 +30,8 @@ struct Form {
   const char* instead;
 };
 
-std::array<Form, 7>& forms() {
-  static std::array<Form, 7> all = {{
+std::array<Form, 10>& forms() {
+  static std::array<Form, 10> all = {{
       {RE2("(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*-----|$)"), "(hidden)"},
       {RE2("(?i)\\b(bearer|basic)\\s+[\\w.~+/=-]{6,}"), "\\1 (hidden)"},
       // `"password": "word"`, `Password=two words;`, `token=word&`
@@ -39,6 +39,10 @@ std::array<Form, 7>& forms() {
            "(?:\\\\?\"[^\"]*\"|'[^']*'|\\{[^}]*\\}|[^;&\"'\\s][^;&\"'\\n]*;|[^;&\"'\\s]+)"),
        "\\1(hidden)"},
       {RE2("(?i)(--?" ROUX_SECRET_NAME "\\s+)[^\\s-]\\S*"), "\\1(hidden)"},
+      {RE2("(\\s(?:-u|--user)[ =]?[^\\s:]+:)\\S+"), "\\1(hidden)"},
+      // An address that posts for whoever knows it, and a bot of Telegram.
+      {RE2("(?i)(hooks?[\\w.]*/|webhooks?/)\\S+"), "\\1(hidden)"},
+      {RE2("\\b[0-9]{6,}:[\\w-]{30,}"), "(hidden)"},
       {RE2("\\beyJ[\\w-]{5,}\\.[\\w-]+\\.?[\\w-]*"), "(hidden)"},
       // Hugging Face, GitHub, GitLab, Slack, OpenAI, Anthropic, Stripe, npm, PyPI, Docker, DigitalOcean, SendGrid
       {RE2("\\b(?:hf_|gh[pousr]_|github_pat_|glpat-|xox[a-z]-|sk-|[sr]k_(?:live|test)_|npm_|pypi-|dckr_pat_|dop_v1_|"

@@ -71,7 +71,7 @@ Unwatched train_unwatched(const std::string& device, const std::string& path, co
 }
 
 void check_close(const Trained& one, const Trained& other, double tolerance) {
-  constexpr double kOneSample = 1.0 / 60;
+  constexpr double kTwoSamples = 2.0 / 60;  // of a class as likely as another, in a young model
   REQUIRE(one.metrics.size() == other.metrics.size());
   REQUIRE(!one.metrics.empty());
   for (std::size_t i = 0; i < one.metrics.size(); ++i) {
@@ -79,7 +79,7 @@ void check_close(const Trained& one, const Trained& other, double tolerance) {
     INFO(name << ", number " << i << ": " << value << " and " << other.metrics[i].second);
     REQUIRE(name == other.metrics[i].first);
     const bool counts = name == "val/accuracy" && tolerance > 1e-3;
-    CHECK(std::fabs(value - other.metrics[i].second) <= (counts ? kOneSample : tolerance * std::fabs(value)));
+    CHECK(std::fabs(value - other.metrics[i].second) <= (counts ? kTwoSamples : tolerance * std::fabs(value)));
   }
 }
 
