@@ -218,8 +218,8 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
                            "` continues from it");
 }
 
-/// Whether the folder of the checkpoints was removed. A new one is there then. One checkpoint that somebody took away
-/// is reported alone: it may have been wanted.
+/// Whether the folder of the checkpoints was removed. A new one is there then. A single checkpoint that was removed
+/// is reported alone: that may have been wanted.
 bool Saver::earlier_ones_are_gone() {
   std::error_code ignored;
   const bool own = last_checkpoint_.starts_with(checkpoints_dir_ + "/");
