@@ -49,7 +49,7 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
   if (!request.input.empty()) {
     diagnostics.error(recipe.location("data.train"),
                       "--input needs a table (csv_table), and data.train is of type " + kind,
-                      "name the file as a set: --set data.val.path=FILE");
+                      "add the file to the recipe as a data set, and predict it with --data");
   } else if (!request.keep.empty()) {
     diagnostics.error(recipe.location("data." + set),
                       "--keep needs a table (csv_table), and data." + set + " is of type " + kind, "remove --keep");

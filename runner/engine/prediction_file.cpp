@@ -36,10 +36,9 @@ PredictionFile::PredictionFile(const std::string& path, const std::string& forma
   if (fs::is_directory(fs::status(path, ignored))) {
     throw core::RunError("cannot write " + path + ": it is a folder", "name a file in it", core::kExitUsage);
   }
-  const bool exists = fs::exists(status);
-  if (exists && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
-  // A link keeps its target, and a pipe or device is written as it is.
-  if (!exists || fs::is_regular_file(status)) written_path_ += ".part-" + std::to_string(getpid());
+  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
+  // A link keeps its target, which may not exist yet, and a pipe or device is written as it is.
+  if (!fs::exists(status) || fs::is_regular_file(status)) written_path_ += ".part-" + std::to_string(getpid());
   owned_.reset(std::fopen(written_path_.c_str(), "w"));
   if (owned_ == nullptr) fail(std::strerror(errno));
   file_ = owned_.get();
