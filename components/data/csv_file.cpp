@@ -175,6 +175,8 @@ CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordError
   } else {
     for (std::size_t i = 0; i < file.rows.front().fields.size(); ++i) file.columns.push_back(std::to_string(i + 1));
   }
+  std::int64_t number = 0;
+  for (CsvRow& row : file.rows) row.number = ++number;
   check_widths(file, options.header, errors);
   return file;
 }

@@ -32,7 +32,8 @@ class RecordErrors {
 };
 
 struct CsvRow {
-  std::int64_t line = 0;  ///< where the row begins in the file, from 1
+  std::int64_t line = 0;    ///< where the row begins in the file, from 1
+  std::int64_t number = 0;  ///< among the rows of the file, from 1; the header is not counted
   std::vector<std::string> fields;
 };
 

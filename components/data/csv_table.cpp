@@ -22,30 +22,54 @@ using runner::core::quote;
 
 constexpr std::int64_t kFreeTextMin = 20;  ///< values; fewer are no burden
 
+/// What is known of the rows of a table besides their values.
+struct RowRecords {
+  std::int64_t in_file = 0;           ///< rows, before any were left out
+  std::vector<std::int64_t> numbers;  ///< CsvRow::number of each
+  std::vector<std::string> kept_names;
+  std::vector<std::vector<std::string>> kept;  ///< [N][kept_names]
+};
+
 class CsvTable final : public Rows {
  public:
   CsvTable(const Config& config, TableEncoding encoding, DataSignature signature, Content content,
-           std::string description)
+           std::string description, RowRecords records)
       : Rows(std::move(signature), std::move(content), std::move(description)),
         path_(config.path),
-        normalized_(config.normalize),
-        encoding_(std::move(encoding)) {}
+        encoding_(std::move(encoding)),
+        records_(std::move(records)) {}
 
   const TableEncoding& encoding() const { return encoding_; }
   std::vector<std::string> files() const override { return {path_}; }
   std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const override {
-    return encoding_.decoded(inputs_of(index), normalized_);
+    return encoding_.decoded(inputs_of(index), encoding_.normalized);
   }
   std::string class_name(std::int64_t number) const override {
     const auto& names = encoding_.targets[0].categories;
     const bool known = number >= 0 && number < static_cast<std::int64_t>(names.size());
     return known ? names[static_cast<std::size_t>(number)] : Rows::class_name(number);
   }
+  std::optional<Record> record_of(std::int64_t index) const override {
+    return Record{"row", records_.numbers.at(static_cast<std::size_t>(index))};
+  }
+  std::int64_t records() const override { return records_.in_file; }
+  std::vector<std::string> target_names() const override {
+    std::vector<std::string> names;
+    for (const ColumnEncoding& target : encoding_.targets) names.push_back(target.name);
+    return names;
+  }
+  std::vector<std::pair<std::string, std::string>> kept_of(std::int64_t index) const override {
+    std::vector<std::pair<std::string, std::string>> fields;
+    for (std::size_t i = 0; i < records_.kept_names.size(); ++i) {
+      fields.emplace_back(records_.kept_names[i], records_.kept[static_cast<std::size_t>(index)][i]);
+    }
+    return fields;
+  }
 
  private:
   std::string path_;
-  bool normalized_;
   TableEncoding encoding_;
+  RowRecords records_;
 };
 
 MissingPolicy policy_of(Missing missing) {
@@ -57,9 +81,9 @@ MissingPolicy policy_of(Missing missing) {
   return MissingPolicy::kError;
 }
 
-/// Keeps the rows that `split` selects, in file order; false when there are none.
+/// Keeps the rows that `split` selects, in file order; false when there are none. New rows are predicted one and all.
 bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
-  if (!config.split) return true;
+  if (!config.split || inputs.new_rows) return true;
   const auto location = location_of(inputs.block, "split");
   const auto range = parse_split(*config.split);
   if (!range) {
@@ -93,13 +117,17 @@ bool keep_share(const Config& config, const Inputs& inputs, CsvFile& file) {
 /// Builds one table: finds its columns, takes or makes the encoding of the training set, and encodes every row.
 class Builder {
  public:
-  Builder(const Config& config, const Inputs& inputs, const CsvFile& file, RecordErrors& errors)
-      : config_(config), inputs_(inputs), file_(file), errors_(errors), policy_(policy_of(config.missing)) {}
+  Builder(const Config& config, const Inputs& inputs, const CsvFile& file, std::int64_t in_file, RecordErrors& errors)
+      : config_(config), inputs_(inputs), file_(file), errors_(errors), policy_(policy_of(config.missing)) {
+    records_.in_file = in_file;
+  }
 
   std::shared_ptr<Dataset> build() {
     const auto* train = dynamic_cast<const CsvTable*>(inputs_.train);
     const int before = inputs_.diagnostics.error_count();
+    if (inputs_.new_rows && !config_.header && !has_trained_columns(train->encoding())) return nullptr;
     find_columns(train == nullptr ? nullptr : &train->encoding());
+    find_kept();
     if (inputs_.diagnostics.error_count() > before) return nullptr;
     select_rows();
     if (rows_.empty() && !errors_.any()) errors_.add(0, "every row has a missing value, so no rows are left");
@@ -114,7 +142,9 @@ class Builder {
     if (!fits_training_set(signature(), inputs_)) return nullptr;
     Rows::Content content = encode();
     if (errors_.any()) return nullptr;
-    return std::make_shared<CsvTable>(config_, encoding_, signature(), std::move(content), describe());
+    note_records();
+    return std::make_shared<CsvTable>(config_, encoding_, signature(), std::move(content), describe(),
+                                      std::move(records_));
   }
 
  private:
@@ -129,7 +159,80 @@ class Builder {
     return std::nullopt;
   }
 
+  /// Columns without names are known by their place: a file that lacks the target has it moved unless it comes last.
+  bool has_trained_columns(const TableEncoding& train) {
+    const std::size_t all = train.columns.size(), here = file_.columns.size(), targets = train.targets.size();
+    const bool last = std::all_of(train.targets.begin(), train.targets.end(), [&](const ColumnEncoding& target) {
+      return std::find(train.columns.begin(), train.columns.end(), target.name) - train.columns.begin() >=
+             static_cast<std::ptrdiff_t>(all - targets);
+    });
+    if (here == all || (last && here == all - targets)) return true;
+    inputs_.diagnostics.error(location_of(inputs_.block, "path"),
+                              config_.path + " has " + columns_text(here) + ", and the training set has " +
+                                  columns_text(all) + " (header: false)",
+                              last ? "leave out the target or keep it, but no other column"
+                                   : "keep the place of every column, that of the target too, with any value");
+    return false;
+  }
+
+  static std::string columns_text(std::size_t count) {
+    return counted_large(static_cast<std::int64_t>(count), "column", "columns");
+  }
+
+  /// Columns that are copied to the output, and the target of new rows, which is not read otherwise.
+  void find_kept() {
+    const auto keep_column = [this](const std::string& name, std::size_t at) {
+      records_.kept_names.push_back(name);
+      kept_.push_back(at);
+    };
+    for (const std::string& name : inputs_.keep) {
+      runner::core::Location flag;
+      flag.source = std::make_shared<runner::core::Source>(
+          runner::core::Source{"--keep " + name, "", runner::core::Source::Kind::kFlag});
+      if (const auto at = column(name, flag)) keep_column(name, *at);
+    }
+    if (!inputs_.new_rows) return;
+    for (const std::string& name : config_.target) {
+      const auto at = std::find(file_.columns.begin(), file_.columns.end(), name);
+      if (at == file_.columns.end()) continue;
+      keep_column(config_.target.size() == 1 ? "target" : "target_" + name,
+                  static_cast<std::size_t>(at - file_.columns.begin()));
+    }
+  }
+
+  void note_records() {
+    for (const CsvRow* row : rows_) {
+      records_.numbers.push_back(row->number);
+      if (kept_.empty()) continue;
+      std::vector<std::string>& fields = records_.kept.emplace_back();
+      for (const std::size_t at : kept_) fields.push_back(row->fields[at]);
+    }
+    if (!inputs_.new_rows || rows_.size() == file_.rows.size()) return;
+    std::vector<std::string> dropped;
+    std::size_t next = 0;
+    for (const CsvRow& row : file_.rows) {
+      if (next < rows_.size() && rows_[next] == &row) {
+        ++next;
+      } else {
+        dropped.push_back(std::to_string(row.number));
+      }
+    }
+    constexpr std::size_t kShown = 5;
+    const auto count = static_cast<std::int64_t>(dropped.size());
+    inputs_.diagnostics.warning(
+        location_of(inputs_.block, "path"),
+        with_commas(count) + " of " + counted_large(records_.in_file, "row", "rows") + " of " + config_.path + " " +
+            (count == 1 ? "has" : "have") + " no prediction, as a value is missing (row" + (count == 1 ? " " : "s ") +
+            runner::core::joined_first(dropped, kShown, ", ", [](const std::string& row) { return row; }) + ")",
+        "the run was trained with missing: drop; with missing: mean every row has a prediction");
+  }
+
   void find_columns(const TableEncoding* train) {
+    if (inputs_.new_rows) {
+      for (const ColumnEncoding& feature : train->features)
+        add_feature(feature.name, location_of(inputs_.block, "path"));
+      return;
+    }
     for (std::size_t i = 0; i < config_.target.size(); ++i) {
       const runner::core::Location location = location_of(inputs_.block, "target", i);
       const auto at = column(config_.target[i], location);
@@ -205,7 +308,9 @@ class Builder {
       errors_.add(row.line, "target " + name(at) + " " + what,
                   "a target is never imputed: set missing: drop, or fix the row");
     } else {
-      errors_.add(row.line, "column " + name(at) + " " + what, "set missing: mean or missing: drop, or fix the row");
+      errors_.add(row.line, "column " + name(at) + " " + what,
+                  inputs_.new_rows ? "fix the row; a model that is trained with missing: mean predicts such rows"
+                                   : "set missing: mean or missing: drop, or fix the row");
     }
     return false;
   }
@@ -220,6 +325,8 @@ class Builder {
   }
 
   void make_encoding() {
+    encoding_.normalized = config_.normalize;
+    encoding_.columns = file_.columns;
     for (const std::size_t at : columns_.features) {
       ColumnEncoding feature{file_.columns[at], ColumnType::kNumber, {}, 0, 0};
       feature.type = given_type(at).value_or(ColumnType::kNumber);
@@ -308,6 +415,14 @@ class Builder {
   }
 
   void check_same_as(const TableEncoding& train) {
+    if (config_.normalize != train.normalized) {
+      const auto text = [](bool value) { return std::string(value ? "true" : "false"); };
+      inputs_.diagnostics.error(
+          location_of(inputs_.block, "normalize"),
+          "normalize of data." + inputs_.name + " is " + text(config_.normalize) + ", and that of data.train " +
+              text(train.normalized),
+          "the model would read other numbers than it was trained on: set normalize: " + text(train.normalized));
+    }
     const auto names = [this](const std::vector<std::size_t>& columns) {
       std::vector<std::string> names;
       for (const std::size_t at : columns) names.push_back(file_.columns[at]);
@@ -323,7 +438,7 @@ class Builder {
                                 "the features of data." + inputs_.name + " are not those of data.train",
                                 "data.train has " + list_some(trained(train.features)));
     }
-    if (names(columns_.targets) != trained(train.targets)) {
+    if (!inputs_.new_rows && names(columns_.targets) != trained(train.targets)) {
       inputs_.diagnostics.error(location_of(inputs_.block, "target"),
                                 "the target of data." + inputs_.name + " is not that of data.train",
                                 "data.train has " + list_some(trained(train.targets)));
@@ -337,6 +452,7 @@ class Builder {
       for (std::size_t i = 0; i < columns_.features.size(); ++i) {
         encode_feature(*row, columns_.features[i], encoding_.features[i], content.inputs);
       }
+      if (inputs_.new_rows) continue;
       for (std::size_t i = 0; i < columns_.targets.size(); ++i) {
         const std::size_t at = columns_.targets[i];
         if (encoding_.classification) {
@@ -345,6 +461,10 @@ class Builder {
           content.values.push_back(static_cast<float>(number(*row, at).value_or(0)));
         }
       }
+    }
+    if (inputs_.new_rows) {  // samples have a target, of any value
+      content.classes.resize(encoding_.classification ? rows_.size() : 0);
+      content.values.resize(encoding_.classification ? 0 : rows_.size() * encoding_.targets.size());
     }
     return content;
   }
@@ -409,6 +529,8 @@ class Builder {
   std::vector<std::pair<std::size_t, ColumnType>> types_;
   std::vector<const CsvRow*> rows_;
   TableEncoding encoding_;
+  std::vector<std::size_t> kept_;
+  RowRecords records_;
 };
 
 }  // namespace
@@ -416,8 +538,9 @@ class Builder {
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), config.path);
   CsvFile file = read_csv(config.path, {config.delimiter[0], config.header}, errors);
+  const auto in_file = static_cast<std::int64_t>(file.rows.size());
   if (errors.any() || !keep_share(config, inputs, file)) return nullptr;
-  return Builder(config, inputs, file, errors).build();
+  return Builder(config, inputs, file, in_file, errors).build();
 }
 
 }  // namespace components::data::csv_table

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +18,13 @@ class TensorMap;
 }
 
 namespace components::data {
+
+/// Where a sample lies in its file.
+struct Record {
+  const char* unit = "row";  ///< `row` of a table (the header is not counted), `line` of a text
+  std::int64_t number = 0;   ///< from 1
+  std::string file = {};     ///< "" when the set has one file
+};
 
 /// A named data set: samples by index, the same every time (random access; order is the sampler's). If samples depend
 /// on more than the index (random noise, a forward-only source), that is its state.
@@ -48,6 +56,14 @@ class Dataset : public runner::core::Stateful {
   virtual std::vector<std::pair<std::string, runner::core::Node>> columns_of(std::int64_t index) const;
   /// The name of a class; its number if it has none.
   virtual std::string class_name(std::int64_t number) const;
+  /// The record of the file that a sample was read from; nothing when samples are not records of a file.
+  virtual std::optional<Record> record_of(std::int64_t index) const;
+  /// Records in the files; more than size() when the set leaves some out.
+  virtual std::int64_t records() const { return size(); }
+  /// Names of the values in a target, in order; empty if they have none.
+  virtual std::vector<std::string> target_names() const { return {}; }
+  /// The fields of a sample that `Inputs::keep` asked for, as text, by the names for the output.
+  virtual std::vector<std::pair<std::string, std::string>> kept_of(std::int64_t index) const;
   /// The files of the samples, each once, as named by the recipe or its glob; empty for synthetic data.
   virtual std::vector<std::string> files() const { return {}; }
 };
@@ -61,6 +77,9 @@ struct Inputs {
   const Dataset* train =
       nullptr;             ///< training set, already built: source of vocabulary, classes and normalization statistics
   std::uint64_t seed = 0;  ///< the recipe's
+  /// The block is that of the training set, and its path names rows to predict: a target is not needed, and not read.
+  bool new_rows = false;
+  std::vector<std::string> keep = {};  ///< columns that kept_of() returns
 };
 
 /// Null when `diagnostics` got an error.

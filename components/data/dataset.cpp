@@ -12,6 +12,10 @@ std::vector<std::int64_t> Dataset::encode(const std::string&) const { return {};
 
 std::vector<std::pair<std::string, runner::core::Node>> Dataset::columns_of(std::int64_t) const { return {}; }
 
+std::optional<Record> Dataset::record_of(std::int64_t) const { return std::nullopt; }
+
+std::vector<std::pair<std::string, std::string>> Dataset::kept_of(std::int64_t) const { return {}; }
+
 std::string Dataset::class_name(std::int64_t number) const { return std::to_string(number); }
 
 }  // namespace components::data

@@ -32,6 +32,8 @@ struct TableEncoding {
   std::vector<ColumnEncoding> features;
   std::vector<ColumnEncoding> targets;
   bool classification = false;
+  bool normalized = false;
+  std::vector<std::string> columns;  ///< of the training set's file
 
   std::int64_t in_features() const;
   /// The inputs of one row as columns again: numbers, categories, null for a category that was missing.

@@ -23,11 +23,6 @@ namespace fs = std::filesystem;
 using runner::core::Failure;
 using runner::core::Result;
 
-std::string key_of(const std::string& path) {
-  const fs::path here = fs::current_path();
-  return (here / path).lexically_normal().lexically_relative(here).string();
-}
-
 bool is_pattern(const std::string& path) {
   std::error_code error;
   return path.find_first_of("*?[{") != std::string::npos && !fs::exists(path, error);
@@ -53,8 +48,71 @@ Result<std::int64_t> text_size(const std::string& path) {
   return static_cast<std::int64_t>(status.st_size);
 }
 
+fs::path absolute(const std::string& path) { return (fs::current_path() / path).lexically_normal(); }
+
+/// The folder of a pattern up to its first wildcard. A folder may have the characters of wildcards in its name.
+fs::path base_of(const std::string& pattern) {
+  const fs::path whole = absolute(pattern);
+  fs::path base;
+  std::error_code ignored;
+  for (auto part = whole.begin(); part != whole.end() && std::next(part) != whole.end(); ++part) {
+    const bool is_wild = part->string().find_first_of("*?[{") != std::string::npos;
+    if (is_wild && !fs::is_directory(base / *part, ignored)) break;
+    base /= *part;
+  }
+  return base;
+}
+
+/// A file that a pattern matched.
+struct Match {
+  fs::path path, base;  ///< absolute
+  TextFile file;
+};
+
+/// The last `count` names of a path.
+fs::path last_names(const fs::path& path, std::size_t count) {
+  std::vector<fs::path> names(path.begin(), path.end());
+  fs::path last;
+  for (std::size_t i = names.size() - std::min(count, names.size()); i < names.size(); ++i) last /= names[i];
+  return last;
+}
+
+/// How many of their last names tell these folders apart.
+std::size_t distinct_names(const std::set<fs::path>& folders) {
+  for (std::size_t count = 0;; ++count) {
+    std::set<fs::path> seen;
+    bool whole = true;  // every name of each is in use
+    for (const fs::path& folder : folders) {
+      seen.insert(last_names(folder, count));
+      whole = whole && count >= static_cast<std::size_t>(std::distance(folder.begin(), folder.end()));
+    }
+    if (seen.size() == folders.size() || whole) return count;
+  }
+}
+
+/// Each file once, with its key, in their order, without those of `left_out`. A file of several patterns belongs to the
+/// one with the outermost base, so that the order of the patterns does not matter.
+std::vector<TextFile> keyed(std::vector<Match> matches, const std::set<fs::path>& left_out) {
+  std::sort(matches.begin(), matches.end(), [](const Match& a, const Match& b) {
+    return a.path != b.path ? a.path < b.path : a.base.native().size() < b.base.native().size();
+  });
+  const auto same = [](const Match& a, const Match& b) { return a.path == b.path; };
+  matches.erase(std::unique(matches.begin(), matches.end(), same), matches.end());
+  std::set<fs::path> bases;
+  for (const Match& match : matches) bases.insert(match.base);
+  const std::size_t count = distinct_names(bases);
+  std::vector<TextFile> files;
+  for (Match& match : matches) {
+    if (left_out.count(match.path) > 0) continue;
+    match.file.key = (last_names(match.base, count) / match.path.lexically_relative(match.base)).generic_string();
+    files.push_back(std::move(match.file));
+  }
+  std::stable_sort(files.begin(), files.end(), [](const TextFile& a, const TextFile& b) { return a.key < b.key; });
+  return files;
+}
+
 /// The files of one entry of `path`; reports an error if there are none.
-void add_matches(const std::string& pattern, std::size_t index, const Inputs& inputs, std::vector<TextFile>& files) {
+void add_matches(const std::string& pattern, std::size_t index, const Inputs& inputs, std::vector<Match>& matches) {
   const runner::core::Location location = location_of(inputs.block, "path", index);
   const bool is_glob = is_pattern(pattern);
   const std::vector<std::string> paths = is_glob ? runner::core::glob(pattern) : std::vector<std::string>{pattern};
@@ -72,6 +130,7 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
                                        "${recipe_dir} is the folder of the recipe");
     return;
   }
+  const fs::path base = is_glob ? base_of(pattern) : absolute(pattern).parent_path();
   for (const std::string& path : paths) {
     const Result<std::int64_t> size = text_size(path);
     if (!size) {
@@ -79,7 +138,7 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
       continue;
     }
     if (size.value() == 0 && !is_glob) inputs.diagnostics.error(location, "\"" + path + "\" is empty", "");
-    files.push_back({path, key_of(path), size.value()});
+    matches.push_back({absolute(path), base, {path, "", size.value()}});
   }
 }
 
@@ -109,30 +168,23 @@ Result<PercentRange> parse_split(const std::string& text) {
 
 std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, const std::vector<std::string>& exclude,
                                       const Inputs& inputs) {
-  std::vector<TextFile> found;
+  std::vector<Match> found;
   const int errors = inputs.diagnostics.error_count();
   for (std::size_t i = 0; i < patterns.size(); ++i) add_matches(patterns[i], i, inputs, found);
   if (inputs.diagnostics.error_count() > errors) return {};
 
-  std::set<std::string> left_out;
+  std::set<fs::path> left_out;
   for (const std::string& pattern : exclude) {
     const std::vector<std::string> paths =
         is_pattern(pattern) ? runner::core::glob(pattern) : std::vector<std::string>{pattern};
-    for (const std::string& path : paths) left_out.insert(key_of(path));
+    for (const std::string& path : paths) left_out.insert(absolute(path));
   }
-  std::sort(found.begin(), found.end(), [](const TextFile& a, const TextFile& b) { return a.key < b.key; });
-  std::vector<TextFile> files;
-  std::int64_t bytes = 0;
-  for (TextFile& file : found) {
-    if (left_out.count(file.key) > 0 || (!files.empty() && files.back().key == file.key)) continue;
-    bytes += file.bytes;
-    files.push_back(std::move(file));
-  }
+  const auto all = static_cast<std::int64_t>(found.size());
+  std::vector<TextFile> files = keyed(std::move(found), left_out);
+  const std::int64_t bytes = total_bytes(files);
   if (files.empty()) {
     inputs.diagnostics.error(location_of(inputs.block, "exclude"),
-                             "exclude removes all " +
-                                 counted_large(static_cast<std::int64_t>(found.size()), "file", "files") + " of data." +
-                                 inputs.name);
+                             "exclude removes all " + counted_large(all, "file", "files") + " of data." + inputs.name);
   } else if (bytes == 0) {
     inputs.diagnostics.error(location_of(inputs.block, "path"),
                              "the " + counted_large(static_cast<std::int64_t>(files.size()), "file", "files") +

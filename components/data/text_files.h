@@ -26,7 +26,9 @@ runner::core::Result<PercentRange> parse_split(const std::string& text);
 /// A file that a recipe names.
 struct TextFile {
   std::string path;  ///< As written in the recipe or expanded from its glob.
-  std::string key;   ///< Unique per file however it is written: relative to the current folder.
+  /// Unique in its set, however the file is written and wherever the data lie: its path below the folder where its
+  /// pattern's first wildcard is, preceded by as many names of that folder as tell the folders of the set apart.
+  std::string key;
   std::int64_t bytes = 0;
 };
 

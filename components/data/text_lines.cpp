@@ -23,9 +23,11 @@ namespace {
 
 constexpr std::int64_t kBytes = 256;  ///< the vocabulary
 
-/// Position of a line in the stream, without its end.
+/// Position of a line in the stream, without its end, and in its file.
 struct Line {
   std::int64_t at = 0, bytes = 0;
+  std::int64_t number = 0;  ///< from 1; empty lines count
+  std::size_t file = 0;
 };
 
 DataSignature signature_of(std::int64_t max_seq_len) {
@@ -40,8 +42,11 @@ DataSignature signature_of(std::int64_t max_seq_len) {
 
 class TextLines final : public Dataset {
  public:
-  TextLines(std::unique_ptr<ByteStream> stream, std::vector<Line> lines, std::int64_t max_seq_len)
-      : signature_(signature_of(max_seq_len)), stream_(std::move(stream)), lines_(std::move(lines)) {}
+  TextLines(std::unique_ptr<ByteStream> stream, std::vector<Line> lines, const std::vector<TextFile>& files,
+            std::int64_t max_seq_len)
+      : signature_(signature_of(max_seq_len)), stream_(std::move(stream)), lines_(std::move(lines)) {
+    for (const TextFile& file : files) paths_.push_back(file.path);
+  }
 
   const DataSignature& signature() const override { return signature_; }
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
@@ -92,6 +97,10 @@ class TextLines final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
+  std::optional<Record> record_of(std::int64_t index) const override {
+    return Record{"line", line(index).number, paths_.size() > 1 ? paths_[line(index).file] : ""};
+  }
+
   std::int64_t memory_bytes() const override {
     return stream_->size() + static_cast<std::int64_t>(lines_.size() * sizeof(Line));
   }
@@ -107,18 +116,22 @@ class TextLines final : public Dataset {
   DataSignature signature_;
   std::unique_ptr<ByteStream> stream_;
   std::vector<Line> lines_;
+  std::vector<std::string> paths_;
   mutable std::once_flag counted_;
   mutable double entropy_ = 0;
 };
 
 /// The lines of one file; the last one ends with the file; `from` is the file's start in the stream.
-void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, std::vector<Line>& lines) {
+void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, std::size_t file,
+               std::vector<Line>& lines) {
   std::vector<unsigned char> scratch;
   const unsigned char* begin = stream.read(from, bytes, scratch);
   const unsigned char* const end = begin + bytes;
+  std::int64_t number = 0;
   for (const unsigned char* at = begin; at < end;) {
     const unsigned char* const stop = std::find(at, end, '\n');
-    if (stop > at) lines.push_back({from + (at - begin), stop - at});
+    ++number;
+    if (stop > at) lines.push_back({from + (at - begin), stop - at, number, file});
     at = stop + 1;
   }
 }
@@ -162,9 +175,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     auto stream = std::make_unique<ByteStream>(files, 0, bytes, true);
     std::vector<Line> lines;
     std::int64_t from = 0;
-    for (const TextFile& file : files) {
-      add_lines(*stream, from, file.bytes, lines);
-      from += file.bytes;
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      add_lines(*stream, from, files[i].bytes, i, lines);
+      from += files[i].bytes;
     }
     const auto whole = static_cast<std::int64_t>(lines.size());
     lines.erase(lines.begin() + PercentRange::boundary(whole, share->to), lines.end());
@@ -183,7 +196,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                                config.too_long == TooLong::kDrop ? "use too_long: cut, or more text" : "use more text");
       return nullptr;
     }
-    return std::make_shared<TextLines>(std::move(stream), std::move(lines), config.max_seq_len);
+    return std::make_shared<TextLines>(std::move(stream), std::move(lines), files, config.max_seq_len);
   } catch (const runner::core::RunError& error) {
     inputs.diagnostics.error(location_of(inputs.block, "path"), error.what(), error.hint());
     return nullptr;

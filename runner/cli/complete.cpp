@@ -230,6 +230,8 @@ Words checkpoints(const Position& at, const Session& session) {
   const auto value = at.values.find(flag);
   std::string folder = session.runs_dir();
   std::string run = value != at.values.end() ? value->second : first_argument(at, "RUN");
+  if (const std::string word = first_argument(at, "RECIPE"); run.empty() && !std::filesystem::is_regular_file(word))
+    run = word;  // `eval` and `predict` take a run in place of a recipe
   // `roux checkpoints pin` and the like use the last run.
   if (run.empty() && at.command->get_parent()->get_name() == "checkpoints") run = "last";
   if (const auto recipe = run.empty() ? named_recipe(at, session) : std::nullopt) {

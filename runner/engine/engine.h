@@ -84,8 +84,12 @@ struct EvalRequest {
   std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
   std::string run;         ///< run; "" is the newest one with checkpoints
   std::string data = "val";
-  std::string output;  ///< predict: JSONL file; "" is standard output
-  bool json = false;
+  std::string command = "eval";             ///< the word for hints
+  std::string input = {};                   ///< predict: a file of new rows instead of `data`; "": none
+  std::vector<std::string> keep = {};       ///< predict: columns to copy to the output
+  std::string output = {};                  ///< predict: file; "" is standard output
+  std::string format = {};                  ///< predict: `jsonl`, `json` or `csv`
+  bool json = false;                        ///< eval
   std::string profile;                      ///< folder for a profile of some batches; "" for none
   std::vector<std::string> gpu_names = {};  ///< of the GPUs that this process sees, as core::gpu_peak() knows them
 };

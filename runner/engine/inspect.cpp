@@ -1,26 +1,26 @@
 #include "runner/engine/inspect.h"
 
-#include <ATen/ops/max.h>
 #include <ATen/ops/softmax.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string_view>
 
 #include "components/tensor/tensors.h"
 #include "generated/section/profiler.h"
-#include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/checkpoint_name.h"
-#include "runner/artifact/provenance.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/suggest.h"
 #include "runner/core/text.h"
-#include "runner/store/run_files.h"
-#include "runner/store/run_reader.h"
+#include "runner/engine/prediction_file.h"
+#include "runner/engine/run_record.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
@@ -33,58 +33,28 @@ namespace {
 
 using core::Node;
 
-/// The runs that a checkpoint's short name may refer to, newest first.
-std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, const EvalRequest& request) {
-  const core::Clock& clock = core::system_clock();
-  if (!request.run.empty()) {
-    auto run = store::find_run(recipe.output_dir, request.run, clock);
-    if (!run) throw core::RunError(run.failure().message, run.failure().hint, core::kExitUsage);
-    return {std::move(run).value()};
+/// Refuses what only tables have; false when the request asks for it of something else.
+bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
+  const std::string set = request.input.empty() ? request.data : "train";
+  const Node* type = recipe.root.at_path("data." + set + ".type");
+  const std::string kind = type != nullptr ? type->scalar_text() : "";
+  for (const std::string& name : request.keep) {
+    constexpr auto kOwn = std::to_array<std::string_view>(
+        {"row", "line", "file", "index", "prediction", "probability", "probabilities", "target", "loss", "tokens"});
+    if (std::find(kOwn.begin(), kOwn.end(), name) == kOwn.end()) continue;
+    diagnostics.error({}, "--keep " + name + ": the output has a column of that name already",
+                      "rename the column in the file");
   }
-  std::vector<store::RunSummary> runs;
-  for (auto& run : store::list_runs(recipe.output_dir, clock)) {
-    if (run.name == recipe.run_name && !run.smoke) runs.push_back(std::move(run));
+  if (kind == "csv_table") return !diagnostics.has_errors();
+  if (!request.input.empty()) {
+    diagnostics.error(recipe.location("data.train"),
+                      "--input needs a table (csv_table), and data.train is of type " + kind,
+                      "add the file to the recipe as a data set, and predict it with --data");
+  } else if (!request.keep.empty()) {
+    diagnostics.error(recipe.location("data." + set),
+                      "--keep needs a table (csv_table), and data." + set + " is of type " + kind, "remove --keep");
   }
-  return runs;
-}
-
-std::string find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
-  std::error_code ignored;
-  if (std::filesystem::exists(request.checkpoint, ignored)) return request.checkpoint;
-  for (store::RunSummary& run : candidate_runs(recipe, request)) {
-    store::read_resolved(run);
-    const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, run.resolved);
-    if (artifact::list_checkpoints(checkpoints.folder).empty()) continue;
-    // Uses the newest run with checkpoints; an older one would be a surprise.
-    std::vector<std::string> skipped;
-    const auto found = artifact::find_checkpoint(checkpoints, request.checkpoint, skipped);
-    for (const std::string& line : skipped) core::log_warning("skipped " + line);
-    return found.value();
-  }
-  throw core::RunError("no run of run_name " + recipe.run_name + " in " + recipe.output_dir + " has a checkpoint",
-                       "train it first with `roux run`, or give the path of a checkpoint folder", core::kExitUsage);
-}
-
-/// Warns of training data that the run did not see: what is derived from it may not fit the weights.
-void check_training_data(const resolve::Recipe& recipe, const std::string& checkpoint) {
-  const auto run_dir = std::filesystem::path(checkpoint).lexically_normal().parent_path().parent_path();
-  const std::string provenance = store::branch_file(run_dir.string(), artifact::kProvenanceFile);
-  if (provenance.empty()) return;
-  const auto recorded = artifact::read_provenance(provenance);
-  if (!recorded) return;
-  const Node* type = recipe.root.at_path("data.train.type");
-  const bool is_table = type != nullptr && type->scalar_text() == "csv_table";
-  for (const artifact::DataFile& file : recorded.value().data) {
-    if (file.set != "train" || file.checksum.empty()) continue;
-    const auto seen = artifact::stat_data_file(file.set, file.path);
-    if (!seen || (seen.value().bytes == file.bytes && seen.value().mtime_ns == file.mtime_ns)) continue;
-    if (seen.value().bytes == file.bytes) {
-      const auto read = artifact::read_data_file(file.set, file.path);
-      if (!read || read.value().checksum == file.checksum) continue;
-    }
-    core::log_warning(file.path + " has changed since the run trained on it" +
-                      (is_table ? "; classes and statistics are computed from it again" : ""));
-  }
+  return !diagnostics.has_errors();
 }
 
 struct Loaded {
@@ -97,31 +67,38 @@ struct Loaded {
 std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const auto& [name, block] : recipe.data) names.push_back(name);
-  if (std::find(names.begin(), names.end(), request.data) == names.end()) {
+  if (request.input.empty() && std::find(names.begin(), names.end(), request.data) == names.end()) {
     const std::string near = core::closest(request.data, names);
     diagnostics.error(
         recipe.location("data"), "no data set is called \"" + request.data + "\"",
         (near.empty() ? "" : "did you mean \"" + near + "\"? ") + ("the recipe has " + core::joined(names)));
     return std::nullopt;
   }
+  if (!has_columns(recipe, request, diagnostics)) return std::nullopt;
   Loaded loaded;
-  loaded.checkpoint = find_checkpoint(recipe, request);
-  check_training_data(recipe, loaded.checkpoint);
+  const FoundCheckpoint checkpoint = find_checkpoint(recipe, request);
+  loaded.checkpoint = checkpoint.path;
+  if (!fits_recorded_recipe(recipe, checkpoint, request, diagnostics)) return std::nullopt;
+  if (!fits_recorded_table(recipe, checkpoint, diagnostics)) return std::nullopt;
   train::configure_torch(recipe);
   train::prepare_device(recipe);
   train::BuildOptions options;
   options.for_training = false;
   options.data_sets = {request.data};
+  options.new_rows = request.input;
+  options.keep = request.keep;
   loaded.experiment = train::build_experiment(recipe, options, diagnostics);
-  if (loaded.experiment == nullptr) return std::nullopt;
-  loaded.data = loaded.experiment->find_data(request.data);
-  const auto manifest = artifact::verify_checkpoint(loaded.checkpoint);
-  manifest.value();
+  if (loaded.experiment == nullptr) {
+    note_folder(recipe, checkpoint, diagnostics);
+    return std::nullopt;
+  }
+  if (!fits_recorded_files(*loaded.experiment, checkpoint, diagnostics)) return std::nullopt;
+  loaded.data = loaded.experiment->find_data(request.input.empty() ? request.data : train::kNewRows);
   checkpoint::load_weights(loaded.checkpoint, *loaded.experiment->model);
   const auto stepper = train::stepper_options(recipe);
   const auto& eval = recipe.eval;
   loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
-  loaded.options.max_batches = eval.max_batches;
+  if (request.input.empty()) loaded.options.max_batches = eval.max_batches;
   loaded.options.autocast = stepper.autocast;
   loaded.options.num_workers = stepper.loader.num_workers;
   loaded.options.prefetch_factor = stepper.loader.prefetch_factor;
@@ -172,32 +149,128 @@ std::string samples_text(const Loaded& loaded, std::int64_t samples) {
          std::to_string(loaded.options.max_batches.value_or(0));
 }
 
-Node list_of(const at::Tensor& values) {
-  const at::Tensor flat = values.to(at::kDouble).contiguous();
-  std::vector<Node> items;
-  for (std::int64_t i = 0; i < flat.numel(); ++i) items.push_back(Node::floating(flat.const_data_ptr<double>()[i]));
-  return Node::sequence(std::move(items));
+/// A number where the text is one as it would be written: 3 and 0.5, but not 007.
+std::optional<Node> number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || core::number_text(value) != text) return std::nullopt;
+  std::int64_t whole = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), whole);
+  if (read.ec == std::errc() && read.ptr == end) return Node::integer(whole);
+  return Node::floating(value);
 }
 
-void write_sample(std::FILE* file, std::int64_t index, const at::Tensor& output, const at::Tensor& target,
-                  const components::loss::Loss& loss, bool classes) {
-  Node line = Node::mapping();
-  line.set("index", Node::integer(index));
-  if (classes && output.dim() == 1) {
-    const auto [probability, best] = at::max(at::softmax(output.to(at::kFloat), 0), 0);
-    line.set("prediction", Node::integer(best.item<std::int64_t>()));
-    line.set("probability", Node::floating(probability.item<double>()));
-    line.set("target", Node::integer(target.item<std::int64_t>()));
-  } else if (output.dim() <= 1) {
-    line.set("prediction", list_of(output));
-    line.set("target", list_of(target));
-  } else {
-    line.set("tokens", Node::integer(loss.count(target.unsqueeze(0))));
+/// Rows of `predict`.
+class Predictor {
+ public:
+  Predictor(const Loaded& loaded, bool has_target)
+      : data_(*loaded.data), loss_(*loaded.experiment->loss), has_target_(has_target), targets_(data_.target_names()) {
+    const std::int64_t classes = data_.signature().num_classes;
+    std::vector<Node> numbers;
+    for (std::int64_t i = 0; i < classes; ++i) {
+      names_.push_back(data_.class_name(i));
+      if (const auto number = number_of(names_.back())) numbers.push_back(*number);
+      labels_.push_back(Node::string(names_.back()));
+    }
+    // One type for all of them: "3" is text where another class is "none".
+    if (numbers.size() == labels_.size()) labels_ = std::move(numbers);
   }
-  const double sum = loss.sum(output.unsqueeze(0), target.unsqueeze(0)).item<double>();
-  line.set("loss",
-           Node::floating(sum / static_cast<double>(std::max<std::int64_t>(1, loss.count(target.unsqueeze(0))))));
-  std::fprintf(file, "%s\n", core::to_json(line, -1).c_str());
+
+  /// `output` and `target` of one sample.
+  Node row(std::int64_t index, const at::Tensor& output, const at::Tensor& target) const {
+    Node row = Node::mapping();
+    if (const auto record = data_.record_of(index)) {
+      if (!record->file.empty()) row.set("file", Node::string(record->file));
+      row.set(record->unit, Node::integer(record->number));
+    } else {
+      row.set("index", Node::integer(index));
+    }
+    const auto kept = data_.kept_of(index);
+    // The target of new rows is kept as text and comes after the prediction.
+    for (const auto& [name, text] : kept) {
+      if (!is_target(name)) row.set(name, Node::string(text));
+    }
+    if (!labels_.empty() && output.dim() == 1) {
+      add_class(row, output, target);
+    } else if (output.dim() <= 1) {
+      row.set("prediction", values_of(output));
+      if (has_target_) row.set("target", values_of(target));
+    } else {
+      row.set("tokens", Node::integer(loss_.count(target.unsqueeze(0))));
+    }
+    for (const auto& [name, text] : kept) {
+      if (is_target(name)) row.set(name, text.empty() ? Node::null() : number_of(text).value_or(Node::string(text)));
+    }
+    if (!has_target_) return row;
+    const double sum = loss_.sum(output.unsqueeze(0), target.unsqueeze(0)).item<double>();
+    row.set("loss",
+            Node::floating(sum / static_cast<double>(std::max<std::int64_t>(1, loss_.count(target.unsqueeze(0))))));
+    return row;
+  }
+
+ private:
+  bool is_target(const std::string& name) const { return !has_target_ && name.starts_with("target"); }
+
+  void add_class(Node& row, const at::Tensor& output, const at::Tensor& target) const {
+    const at::Tensor probabilities = at::softmax(output.to(at::kFloat), 0).to(at::kDouble).contiguous();
+    const double* all = probabilities.const_data_ptr<double>();
+    const auto best = static_cast<std::size_t>(std::max_element(all, all + probabilities.numel()) - all);
+    const bool is_known = !std::isnan(all[best]);  // a softmax is NaN in all or none
+    const Node label = best < labels_.size() ? labels_[best] : Node::integer(static_cast<std::int64_t>(best));
+    row.set("prediction", is_known ? label : Node::null());
+    row.set("probability", Node::floating(all[best]));
+    if (has_target_) row.set("target", labels_.at(static_cast<std::size_t>(target.item<std::int64_t>())));
+    Node of_classes = Node::mapping();
+    for (std::size_t i = 0; i < names_.size(); ++i) of_classes.set(names_[i], Node::floating(all[i]));
+    row.set("probabilities", std::move(of_classes));
+  }
+
+  /// A number; by name where there are several with names, else a list.
+  Node values_of(const at::Tensor& values) const {
+    const at::Tensor flat = values.to(at::kDouble).contiguous();
+    const double* all = flat.const_data_ptr<double>();
+    const auto count = static_cast<std::size_t>(flat.numel());
+    if (count == 1 && targets_.size() == 1) return Node::floating(all[0]);
+    if (count == targets_.size()) {
+      Node named = Node::mapping();
+      for (std::size_t i = 0; i < count; ++i) named.set(targets_[i], Node::floating(all[i]));
+      return named;
+    }
+    std::vector<Node> items;
+    for (std::size_t i = 0; i < count; ++i) items.push_back(Node::floating(all[i]));
+    return Node::sequence(std::move(items));
+  }
+
+  const components::data::Dataset& data_;
+  const components::loss::Loss& loss_;
+  bool has_target_;
+  std::vector<std::string> targets_, names_;
+  std::vector<Node> labels_;
+};
+
+/// The file may not be one that the command reads: it would be gone.
+bool overwrites_data(const train::Experiment& experiment, const EvalRequest& request, core::Diagnostics& diagnostics) {
+  std::vector<std::string> read = experiment.train_data->files();
+  for (const auto& set : experiment.eval_data) {
+    for (const std::string& file : set.data->files()) read.push_back(file);
+  }
+  std::error_code ignored;
+  for (const std::string& file : read) {
+    if (request.output.empty() || !std::filesystem::equivalent(request.output, file, ignored)) continue;
+    diagnostics.error({}, "--output " + request.output + " is a file of the data, which it would replace",
+                      "name another file");
+    return true;
+  }
+  return false;
+}
+
+/// Says that a set is a part of its file: it may have been meant as the whole.
+void note_part(const Loaded& loaded, const EvalRequest& request) {
+  const std::int64_t size = loaded.data->size(), records = loaded.data->records();
+  if (!request.input.empty() || records <= size) return;
+  const std::vector<std::string> files = loaded.data->files();
+  core::log_info("data." + request.data + " is " + core::with_commas(size) + " of the " + core::with_commas(records) +
+                 " rows of " + core::joined(files) + " (split or missing: drop); --input predicts all rows of a file");
 }
 
 }  // namespace
@@ -226,33 +299,25 @@ int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& reques
 
 int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
                        core::Diagnostics& diagnostics) {
+  PredictionFile file(request.output, request.format);
   auto loaded = load(recipe, request, diagnostics);
-  if (!loaded) return core::kExitUsage;
+  if (!loaded || overwrites_data(*loaded->experiment, request, diagnostics)) return core::kExitUsage;
   BatchProfile profile(*loaded, request, peak_flops);
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned(nullptr, std::fclose);
-  if (!request.output.empty()) {
-    owned.reset(std::fopen(request.output.c_str(), "w"));
-    if (owned == nullptr) throw core::RunError("cannot write " + request.output, "check that its folder exists");
-  }
-  std::FILE* file = owned != nullptr ? owned.get() : stdout;
-  const bool classes = loaded->data->signature().num_classes > 0;
-  std::int64_t samples = 0;
+  const Predictor predictor(*loaded, request.input.empty());
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
                    const at::Tensor output = batch.at(components::kOutput).cpu();
                    const at::Tensor target = batch.at(components::kTarget).cpu();
-                   samples += target.size(0);
                    for (std::int64_t i = 0; i < target.size(0); ++i) {
-                     write_sample(file, first + i, output[i], target[i], *loaded->experiment->loss, classes);
+                     file.add(predictor.row(first + i, output[i], target[i]));
                    }
                  });
   profile.finish();
-  if (std::fflush(file) != 0 || std::ferror(file) != 0) {
-    throw core::RunError("cannot write " + (request.output.empty() ? "to standard output" : request.output) +
-                         ": write failed");
-  }
-  if (!request.output.empty()) core::log_info("wrote " + request.output);
-  if (samples < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, samples));
+  file.finish();
+  const std::string what = core::counted_large(file.rows(), "row", "rows");
+  if (!request.output.empty()) core::log_info("wrote " + what + " to " + request.output);
+  note_part(*loaded, request);
+  if (file.rows() < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, file.rows()));
   return core::kExitDone;
 }
 

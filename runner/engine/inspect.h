@@ -11,7 +11,7 @@ namespace runner::engine {
 int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
                         core::Diagnostics& diagnostics);
 
-/// `roux predict`: one JSON line per sample: classes with their probability, values, or the mean loss of a text.
+/// `roux predict`: a row per sample: its class with probabilities, its values, or the mean loss of a text.
 int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
                        core::Diagnostics& diagnostics);
 

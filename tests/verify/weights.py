@@ -84,7 +84,7 @@ def check_out_of_roux(bench, torch, safetensors, x):
     net, _ = torch_net(torch)
     fill(net, tensors)
     lines = [json.loads(line) for line in bench.call("predict", recipe).splitlines()]
-    ours = torch.tensor([line["prediction"] for line in sorted(lines, key=lambda line: line["index"])])
+    ours = torch.tensor([[line["prediction"]] for line in sorted(lines, key=lambda line: line["row"])])
     assert torch.allclose(net(x), ours, rtol=1e-5, atol=1e-6), (net(x) - ours).abs().max()
     return len(tensors)
 

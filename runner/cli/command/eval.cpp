@@ -14,6 +14,7 @@ void add_eval(Command app, Session& session) {
   command.footer(
       "\nExamples:\n"
       "  roux eval recipes/quickstart.yaml --checkpoint best\n"
+      "  roux eval last --checkpoint best\n"
       "  roux eval recipe.yaml --data test --format json\n"
       "  roux eval recipe.yaml --profile traces --set profiler.schedule.wait=0");
   command.callback([&session, flags] {

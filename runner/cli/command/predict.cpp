@@ -8,12 +8,24 @@ namespace runner::cli {
 
 void add_predict(Command app, Session& session) {
   auto flags = std::make_shared<EvalFlags>();
-  Command command =
-      add_eval_command(app, "predict", "Print predictions of a checkpoint on a data set, as JSON lines", *flags);
+  Command command = add_eval_command(app, "predict",
+                                     "Print predictions of a checkpoint, for a data set or a file of new rows", *flags);
+  command
+      .add_option("--input", flags->request.input, "Table of rows to predict, all of them; the target may be missing")
+      .type_name("FILE");
+  command.add_option("--keep", flags->request.keep, "Column to copy to the output, such as an id; may be repeated")
+      .type_name("COLUMN")
+      .allow_extra_args(false);
+  flags->format.clear();
+  add_format(command, flags->format, {"jsonl", "json", "csv"});
   add_output(command, flags->request.output, "File to write; standard output by default");
   command.footer(
       "\nExamples:\n"
-      "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl");
+      "  roux predict last --input new.csv --keep id --output predictions.csv\n"
+      "  roux predict recipe.yaml --checkpoint best --input new.csv --format csv\n"
+      "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl\n\n"
+      "`row` is the row in the file, from 1 after the header. Without --format, a file named .csv is CSV; all else is\n"
+      "JSON lines.");
   command.callback([&session, flags] {
     session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::predict); };
   });

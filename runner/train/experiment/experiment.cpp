@@ -32,6 +32,29 @@ using core::Node;
 using registry::type_of;
 using resolve::Recipe;
 
+/// The block of the training set with another file: whatever its columns become, they become the same.
+void build_new_rows(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
+  core::Location flag;
+  flag.source =
+      std::make_shared<core::Source>(core::Source{"--input " + options.new_rows, "", core::Source::Kind::kFlag});
+  Node block;
+  for (const auto& [name, of_set] : experiment.recipe.data) {
+    if (name == "train") block = of_set;
+  }
+  block.set("path", Node::string(options.new_rows, flag));
+  components::data::Inputs inputs{kNewRows,
+                                  block,
+                                  diagnostics,
+                                  options.meta,
+                                  experiment.train_data.get(),
+                                  static_cast<std::uint64_t>(experiment.recipe.seed)};
+  inputs.new_rows = true;
+  inputs.keep = options.keep;
+  if (auto set = components::data::build(block, inputs)) {
+    experiment.eval_data.push_back({kNewRows, std::move(set)});
+  }
+}
+
 void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
   const auto& data = experiment.recipe.data;
   const auto seed = static_cast<std::uint64_t>(experiment.recipe.seed);
@@ -39,13 +62,17 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
     return options.data_sets.empty() ||
            std::find(options.data_sets.begin(), options.data_sets.end(), name) != options.data_sets.end();
   };
+  const bool is_named = options.new_rows.empty() && !options.data_sets.empty();
   const auto build = [&](const std::string& name, const Node& block) {
-    return components::data::build(block, {name, block, diagnostics, options.meta, experiment.train_data.get(), seed});
+    components::data::Inputs inputs{name, block, diagnostics, options.meta, experiment.train_data.get(), seed};
+    if (is_named && wanted(name)) inputs.keep = options.keep;
+    return components::data::build(block, inputs);
   };
   for (const auto& [name, block] : data) {
     if (name == "train") experiment.train_data = build(name, block);
   }
   if (experiment.train_data == nullptr) return;
+  if (!options.new_rows.empty()) return build_new_rows(experiment, options, diagnostics);
   for (const auto& [name, block] : data) {
     if (name == "train" || !wanted(name)) continue;
     if (auto set = build(name, block)) experiment.eval_data.push_back({name, std::move(set)});

@@ -40,7 +40,12 @@ struct BuildOptions {
   int local_rank = 0;        ///< this process's among those of its machine
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.
   std::vector<std::string> data_sets = {};
+  /// A file of rows to predict, read as the training set is, but all of it; it becomes the set kNewRows. "": none.
+  std::string new_rows = {};
+  std::vector<std::string> keep = {};  ///< columns that the sets in `data_sets`, or the new rows, keep as text
 };
+
+inline constexpr const char* kNewRows = "input";  ///< a set's name in messages
 
 struct NamedDataset {
   std::string name;

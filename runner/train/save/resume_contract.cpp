@@ -476,11 +476,30 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& provenance
     }
   }
   if (files && !provenance.data.empty()) {
+    const std::size_t first = changes.size();
     for (const std::string& path : *files) {
       if (!recorded.contains(path)) add("train", "without " + path, "with it");
     }
     for (const std::string& path : recorded) {
       if (std::find(files->begin(), files->end(), path) == files->end()) add("train", "with " + path, "without it");
+    }
+    if (changes.size() == first) {
+      std::vector<std::string> order;
+      for (const artifact::DataFile& file : provenance.data) {
+        if (file.set == "train") order.push_back(file.path);
+      }
+      const auto differs = std::mismatch(order.begin(), order.end(), files->begin(), files->end());
+      if (differs.first != order.end() && differs.second != files->end()) {
+        add("train", "read with " + *differs.first + " first", "read with " + *differs.second + " first");
+      }
+    }
+    const Node* split_by = recipe.at_path("data.train.split_by");
+    if (split_by != nullptr && split_by->is_string() && split_by->as_string() == "files") {
+      for (std::size_t i = first; i < changes.size(); ++i) {
+        changes[i].why =
+            "split_by: files goes by the path below the pattern's folder; earlier versions of roux went by the path "
+            "from the current folder";
+      }
     }
   }
   return changes;

@@ -96,6 +96,38 @@ TEST_CASE("whole files are held out, the same ones every time", "[data][text]") 
   CHECK(files_of("'" + std::filesystem::current_path().string() + "/**/*.txt'", "90%:") == held_out);
 }
 
+TEST_CASE("which files are held out does not depend on the folder they lie in, nor on the current one",
+          "[data][text]") {
+  const tests::Folder folder;
+  for (const std::string where : {"here/", "far/away v2/"}) {
+    for (int i = 0; i < 40; ++i) {
+      const std::string name = std::string(i % 2 == 0 ? "even/" : "odd/") + std::to_string(i) + ".txt";
+      folder.write(where + name, std::string(2, static_cast<char>(i)));
+    }
+  }
+  const auto bytes_of = [](const std::string& path) {
+    const auto data = good_data("{type: text, path: " + path + ", split_by: files, max_seq_len: 1, split: '75%:'}");
+    Values bytes;
+    for (std::int64_t i = 0; i < data->size(); ++i) bytes.push_back(fetched(*data, {i}, "input")[0]);
+    return bytes;
+  };
+  const std::string root = std::filesystem::current_path().string();
+  const std::string far = root + "/far/away v2/";
+  const Values held_out = bytes_of("'here/**/*.txt'");
+  CHECK(bytes_of("'" + root + "/here/**/*.txt'") == held_out);
+  CHECK(bytes_of("'" + far + "**/*.txt'") == held_out);
+  CHECK(bytes_of("['" + far + "odd/*.txt', '" + far + "even/*.txt']") == held_out);
+  CHECK(bytes_of("['here/even/*.txt', 'far/away v2/odd/*.txt']") == held_out);
+  CHECK(bytes_of("['here/**/*.txt', 'here/odd/1.txt']") == held_out);
+  CHECK(held_out.size() == 19);
+  const Values one_folder = bytes_of("'here/even/*.txt'");
+  std::filesystem::current_path(far + "even");
+  CHECK(bytes_of("'*.txt'") == one_folder);
+  CHECK(bytes_of("'../**/*.txt'") == held_out);
+  CHECK(bytes_of("['../odd/*.txt', '*.txt']") == held_out);
+  std::filesystem::current_path(root);
+}
+
 TEST_CASE("a file counts once, and excluded ones not at all", "[data][text]") {
   const tests::Folder folder;
   folder.write("a.txt", "aaaa");

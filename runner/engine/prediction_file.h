@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runner/core/node.h"
+
+namespace runner::engine {
+
+/// What `predict` writes: one row a sample, as JSON lines, one JSON array, or CSV. A regular file appears under its
+/// name when it is complete, so that an error leaves the earlier one as it was.
+class PredictionFile {
+ public:
+  /// `path` "" is standard output. RunError when it cannot be written.
+  PredictionFile(const std::string& path, const std::string& format);
+  ~PredictionFile();
+  PredictionFile(const PredictionFile&) = delete;
+  PredictionFile& operator=(const PredictionFile&) = delete;
+
+  /// In CSV, a value that is a list or a mapping takes one column an item; each row has the columns of the first one.
+  void add(const core::Node& row);
+  /// RunError when the disk is full or the reader is gone.
+  void finish();
+  std::int64_t rows() const { return rows_; }
+
+  /// The columns of a row in CSV, by name.
+  static std::vector<std::pair<std::string, std::string>> columns(const core::Node& row);
+
+ private:
+  void put(const std::string& text);
+  [[noreturn]] void fail(const std::string& why) const;
+
+  std::string path_, written_path_;  ///< `written_path_`: what is renamed to `path_`; the same for a device
+  std::string format_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned_;
+  std::FILE* file_ = nullptr;
+  std::int64_t rows_ = 0;
+};
+
+}  // namespace runner::engine

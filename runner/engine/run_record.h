@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "runner/core/diagnostics.h"
+#include "runner/engine/engine.h"
+#include "runner/train/experiment/experiment.h"
+
+namespace runner::engine {
+
+/// A checkpoint and the run that it belongs to.
+struct FoundCheckpoint {
+  std::string path;
+  std::string run_dir, run_id;     ///< "": no run of it is known
+  std::string recipe, provenance;  ///< recorded files of its branch; "": there are none
+};
+
+/// The checkpoint that the request names, verified. RunError when there is none.
+FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request);
+
+/// Whether the recipe is the run's own in what the weights and their inputs depend on: the model, the loss, and how
+/// the data become numbers. Each difference is an error with both values and both locations.
+bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint, const EvalRequest& request,
+                          core::Diagnostics& diagnostics);
+
+/// Whether the table of the training set is the one that the run was trained on, wherever it lies: its statistics and
+/// classes are computed again.
+bool fits_recorded_table(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint,
+                         core::Diagnostics& diagnostics);
+
+/// Whether `split_by: files` chooses the files that the run was trained on: what it holds out would have been trained
+/// on otherwise. Warns of files that changed.
+bool fits_recorded_files(const train::Experiment& experiment, const FoundCheckpoint& checkpoint,
+                         core::Diagnostics& diagnostics);
+
+/// Says where the run was started, if that is another folder and the recipe has paths that are relative to it.
+void note_folder(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint, core::Diagnostics& diagnostics);
+
+}  // namespace runner::engine
