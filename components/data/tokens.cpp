@@ -123,7 +123,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     inputs.diagnostics.error(location_of(inputs.block, "vocab_size"),
                              "vocab_size of data." + inputs.name + " is " + std::to_string(signature.vocab_size) +
                                  ", and that of data.train " + std::to_string(inputs.train->signature().vocab_size),
-                             "one model reads both: give both the same");
+                             "set the same vocab_size for both: one model reads them");
     return nullptr;
   }
   std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);

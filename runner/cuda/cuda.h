@@ -44,7 +44,7 @@ class Cuda {
   virtual std::unique_ptr<core::DeviceGraph> new_graph() = 0;
   /// Tests GPU 0: training in bfloat16 against the same on the CPU, and a CUDA graph. gpus() has succeeded.
   virtual std::vector<Finding> check() = 0;
-  /// Keeps GPU 0 from what is given to it next, for a test of what waits for it; returns at once.
+  /// Blocks GPU 0 for this long, so that work started after this call waits. For a test of timeouts; returns at once.
   virtual void hold(std::chrono::milliseconds time) = 0;
 };
 

@@ -14,8 +14,8 @@ namespace runner::engine {
 /// on all ranks; RunError naming a failed check and its rank.
 std::vector<std::string> self_test(const core::RankInfo& info, double timeout_s);
 
-/// The same for a group of one rank on GPU 0, connected over NCCL: its collectives, and that one which hangs is
-/// reported, for which `hold` keeps the GPU from it.
+/// The same for a group of one rank on GPU 0, connected over NCCL: tests its collectives, and that a collective which
+/// hangs is reported. `hold` blocks the GPU for the given time, to make one hang.
 std::vector<std::string> self_test_nccl(core::ConnectNccl connect,
                                         const std::function<void(std::chrono::milliseconds)>& hold);
 

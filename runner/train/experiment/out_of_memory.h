@@ -19,6 +19,17 @@ namespace runner::train {
 bool is_out_of_memory(std::string_view text);
 /// The same for an exception: true for std::bad_alloc and c10::OutOfMemoryError; by its text for a c10::Error.
 bool is_out_of_memory(const std::exception& error);
+/// What ended `work` if memory ran out, to be thrown later; null: nothing.
+template <typename Work>
+std::exception_ptr out_of_memory_in(const Work& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error)) throw;
+    return std::current_exception();
+  }
+  return nullptr;
+}
 
 /// The exception's message, without a stack trace.
 std::string plain_text(const std::exception& error);

@@ -26,6 +26,13 @@ bool counts_are_known(const Experiment& experiment) {
 
 }  // namespace
 
+Loader::Options loader_options(const Experiment& experiment, const StepperOptions& options) {
+  Loader::Options mine = options.loader;
+  mine.rank = experiment.rank();
+  mine.ranks = experiment.world_size();
+  return mine;
+}
+
 std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch_size) {
   const std::int64_t samples = options.loader.micro_batch_size * options.window_batches;
   return samples / micro_batch_size + (samples % micro_batch_size > 0 ? 1 : 0);
@@ -122,6 +129,17 @@ double AccumulationWindow::weight_of(const MicroBatch& micro) const {
     case WindowMean::kMicroBatches: return 1.0 / (whole(micro.count) * static_cast<double>(full_passes_));
   }
   return 0.0;
+}
+
+// Accelerate divides by the number of steps even if the window is short.
+double AccumulationWindow::loss_factor() const {
+  if (options_.mean != WindowMean::kMicroBatches) return 1.0;
+  return static_cast<double>(full_passes_) / static_cast<double>(passes());
+}
+
+std::int64_t AccumulationWindow::busiest_batches() const {
+  const std::int64_t processes = options_.schedule.num_processes;
+  return (recipe_batches_ + processes - 1) / processes;
 }
 
 // Frees all but the last batch, which the next window reuses, to make room for the optimizer.

@@ -18,6 +18,9 @@ struct MicroBatch {
   std::int64_t others_before = 0;  ///< micro-batches of other ranks since the previous one
 };
 
+/// Those of `options.loader` for this process: the ranks take micro-batches in turn.
+Loader::Options loader_options(const Experiment& experiment, const StepperOptions& options);
+
 /// Forward passes of a full window over all processes.
 std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch_size);
 
@@ -39,11 +42,17 @@ class AccumulationWindow {
   const std::vector<MicroBatch>& mine() const { return mine_; }
   /// Factor for the sum of this process's losses, so that those of all processes add up to the window's mean.
   double weight_of(const MicroBatch& micro) const;
+  /// Factor for the sum of all weighted losses: the logged loss is a mean, also where the window is short.
+  double loss_factor() const;
 
   // Of all processes:
   std::int64_t passes() const { return static_cast<std::int64_t>(pieces_.size()); }
   std::int64_t recipe_batches() const { return recipe_batches_; }  ///< micro-batches of the window in the recipe's size
   std::int64_t samples() const { return samples_; }
+  /// Whether the window has as many samples as the recipe says, which an epoch's end may cut short.
+  bool is_full() const { return samples_ == options_.loader.micro_batch_size * options_.window_batches; }
+  /// Micro-batches of the busiest process, in the recipe's size.
+  std::int64_t busiest_batches() const;
   /// Micro-batches of other ranks after this rank's last one.
   std::int64_t others_after() const { return others_after_; }
   /// The part of `all` the window's samples that a rank had.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runner/core/error.h"
-#include "runner/train/step/stepper.h"
+#include "runner/train/step/step_result.h"
 #include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {

@@ -99,8 +99,9 @@ class GradientStrategy {
   virtual bool unscale(const GradScaler& scaler) = 0;
   /// Clips the gradients. Returns their norm before clipping, if needed or wanted and known by now.
   virtual std::optional<double> clip(bool wants_norm) = 0;
-  /// True if nothing up to update() needs to wait for the device: the stepper then calls unscale_and_clip() in place of
-  /// the two above, and reads the losses and the figures together.
+  /// True if nothing up to update() needs to wait for the device: unscale_and_clip() is then called in place of the two
+  /// above, and losses and figures are read together. Not for a strategy with needs_second_pass(). The same in every
+  /// step, like that.
   virtual bool stays_on_device() const { return false; }
   virtual GradientFigures unscale_and_clip(const GradScaler& /*scaler*/, bool /*wants_norm*/) { return {}; }
   /// Norm of all gradients of the model, the same on every rank.

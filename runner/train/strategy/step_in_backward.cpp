@@ -34,7 +34,7 @@ void StepInBackward::begin_step(const StepPlan& plan) {
 }
 
 void StepInBackward::before_forward(const Pass& pass) {
-  RUNNER_ASSERT(pass.first && pass.last, "no gradient is kept for a second micro-batch: refused before");
+  RUNNER_ASSERT(pass.first && pass.last, "a window has one micro-batch: the recipe was checked");
   if (ranks_ != nullptr) ranks_->before_forward(pass);
 }
 

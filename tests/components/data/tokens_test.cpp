@@ -237,5 +237,5 @@ TEST_CASE("errors in token files are reported at their location", "[data][tokens
   options.train = train.get();
   CHECK(build_data("{type: tokens, path: ten.bin, vocab_size: 11, max_seq_len: 4}", options).messages ==
         "data.yaml:1:43: error: vocab_size of data.val is 11, and that of data.train 10\n"
-        "  hint: one model reads both: give both the same\n");
+        "  hint: set the same vocab_size for both: one model reads them\n");
 }

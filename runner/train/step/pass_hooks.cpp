@@ -1,0 +1,113 @@
+#include "runner/train/step/pass_hooks.h"
+
+#include <ATen/ops/scalar_tensor.h>
+#include <ATen/record_function.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <functional>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "components/tensor/autocast.h"
+#include "runner/core/log.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/step/unit_hooks.h"
+#include "runner/train/strategy/gradient_strategy.h"
+
+namespace runner::train {
+
+PassHooks::PassHooks(Parts parts)
+    : parts_(std::move(parts)),
+      traced_(parts_.experiment.ranks != nullptr && core::log_options().level == core::LogLevel::kDebug),
+      weight_value_(std::numeric_limits<double>::quiet_NaN()) {
+  if (!parts_.strategy.wants_unit_hooks()) return;
+  unit_hooks_ = std::make_unique<UnitHooks>(*parts_.experiment.model, parts_.strategy);
+}
+
+PassHooks::~PassHooks() = default;
+
+double PassHooks::gradient_weight(const MicroBatch& micro) const {
+  return parts_.window.weight_of(micro) * parts_.strategy.weight();
+}
+
+PassWeight PassHooks::loss_weight(const MicroBatch& micro) const {
+  return {parts_.window.weight_of(micro), micro.count > 0 ? micro.count : 1};
+}
+
+std::vector<PassWeight> PassHooks::loss_weights() const {
+  std::vector<PassWeight> weights;
+  for (const MicroBatch& micro : parts_.window.mine()) weights.push_back(loss_weight(micro));
+  return weights;
+}
+
+Pass PassHooks::pass_of(const MicroBatch& micro) const {
+  const std::vector<MicroBatch>& mine = parts_.window.mine();
+  return {&micro == &mine.front(), &micro == &mine.back(), micro.others_before};
+}
+
+at::Tensor PassHooks::forward(const MicroBatch& micro, components::TensorMap tensors) {
+  parts_.strategy.before_forward(pass_of(micro));
+  if (unit_hooks_ != nullptr) unit_hooks_->begin_pass();
+  trace("forward");
+  return sum_of_losses(std::move(tensors), gradient_weight(micro));
+}
+
+// After the pass only autograd holds what it needs, and the backward pass frees it block by block.
+at::Tensor PassHooks::sum_of_losses(components::TensorMap activations, double weight) const {
+  const Experiment& experiment = parts_.experiment;
+  const components::Autocast autocast(parts_.options.autocast);
+  RECORD_USER_SCOPE("forward");
+  // Leave the autocast of a block with its own number format before the next operation.
+  if (parts_.options.autocast.by_block) {
+    experiment.model->forward(activations);
+  } else {
+    experiment.model->forward_for_loss(activations);
+  }
+  const at::Tensor* hidden = activations.find(components::kHidden);
+  const at::Tensor& target = activations.at(components::kTarget);
+  if (hidden == nullptr) return experiment.loss->sum(activations.at(components::kOutput), target);
+  return experiment.loss->sum_projected(*hidden, activations.at(components::kProjection), target,
+                                        weight * parts_.scaler.scale());
+}
+
+void PassHooks::backward(const MicroBatch& micro, const at::Tensor& sum) {
+  trace("backward");
+  parts_.strategy.before_backward(pass_of(micro));
+  const double scaled = gradient_weight(micro) * parts_.scaler.scale();
+  if (scaled != weight_value_) {
+    weight_ = at::scalar_tensor(scaled, sum.options().requires_grad(false));
+    weight_value_ = scaled;
+  }
+  {
+    RECORD_USER_SCOPE("backward");
+    torch::autograd::backward({sum}, {weight_});
+  }
+  if (unit_hooks_ != nullptr) unit_hooks_->end_pass();
+  parts_.strategy.after_backward(pass_of(micro));
+}
+
+// Each part is weighted for the whole window, so sums over ranks are its gradient and loss.
+void PassHooks::finish(StepResult& result, const std::exception_ptr& out_of_memory) {
+  trace("exchange");
+  const std::function<std::vector<double>()> tell = [&] {
+    std::vector<double> mine = {result.loss};
+    const std::vector<double> more = parts_.notes.collect();
+    mine.insert(mine.end(), more.begin(), more.end());
+    return mine;
+  };
+  result.notes = parts_.strategy.finish({parts_.window.passes(), parts_.window.others_after(), tell, out_of_memory});
+  if (!result.notes.empty()) result.loss = 0;
+  for (std::vector<double>& notes : result.notes) {
+    result.loss += notes[0];
+    result.rank_losses.push_back(notes[0]);
+    notes.erase(notes.begin(), notes.begin() + kOwnNotes);
+  }
+}
+
+/// For the message of a process that others wait for.
+void PassHooks::trace(const char* what) const {
+  if (traced_) core::log_debug("step " + std::to_string(parts_.progress.step + 1) + ": " + what);
+}
+
+}  // namespace runner::train
