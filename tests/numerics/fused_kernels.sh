@@ -55,20 +55,24 @@ beside() {
     exit !(found <= factor * allowed) }'
 }
 
-# compare RECIPE FACTOR [FLAG...]: FACTOR is what bf16-mixed is allowed.
+# compare RECIPE FACTOR FACTOR_32 [FLAG...]: FACTOR is what bf16-mixed is allowed, FACTOR_32 what 32-true is.
 compare() {
   recipe=$1
-  also=("${@:3}")
+  also=("${@:4}")
   echo "$recipe ${also[*]}"
   losses 200 precision.mode=32-true training.fused_kernels=false > "$work/plain"
   losses 200 precision.mode=bf16-mixed training.fused_kernels=false > "$work/low"
   fused 32-true
-  beside 32-true 0.02
+  beside 32-true "$3"
   fused bf16-mixed
   beside bf16-mixed "$2"
 }
 
 of_200=(--set lr_scheduler.total_steps=200) # so that 40 steps are the first ones
-compare recipes/smoke/gpt.yaml 1.5 "${of_200[@]}"
-compare recipes/smoke/gpt.yaml 2 "${of_200[@]}" --set model.dropout=0.1
-compare recipes/smoke/images.yaml 2
+compare recipes/smoke/gpt.yaml 1.5 0.02 "${of_200[@]}"
+compare recipes/smoke/gpt.yaml 2 0.02 "${of_200[@]}" --set model.dropout=0.1
+# With the instructions of SSE 4.1 the images stray by that much in float32 without any fused kernel: 0.0024 of the loss
+# from the same run with AVX2.
+of_images=0.02
+if [ "${ONEDNN_MAX_CPU_ISA:-}" = SSE41 ]; then of_images=1; fi
+compare recipes/smoke/images.yaml 2 $of_images

