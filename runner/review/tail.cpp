@@ -18,7 +18,6 @@
 namespace runner::review {
 namespace {
 
-using core::Node;
 using store::RunSummary;
 
 constexpr std::int64_t kPollMs = 200;

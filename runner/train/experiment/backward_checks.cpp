@@ -4,6 +4,7 @@
 #include <string>
 
 #include "components/layer/layer.h"
+#include "components/tensor/tensors.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/experiment.h"
