@@ -10,8 +10,8 @@
 #include "generated/tracker/comet_ml.h"  // Config; declares make()
 #include "runner/core/clock.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
 #include "trackers/io/json_text.h"

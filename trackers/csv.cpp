@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "generated/tracker/csv.h"  // Config; declares make()
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/record_file.h"
 #include "trackers/tracker.h"

@@ -9,7 +9,7 @@
 
 #include "generated/tracker/dvclive.h"  // Config; declares make()
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"

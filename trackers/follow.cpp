@@ -11,8 +11,8 @@
 #include "runner/core/log.h"
 #include "runner/core/units.h"
 #include "runner/store/console_log.h"
-#include "runner/store/cursors.h"
-#include "runner/store/feed.h"
+#include "runner/store/feed/cursors.h"
+#include "runner/store/feed/feed.h"
 #include "runner/store/lease.h"
 #include "trackers/io/table_file.h"
 

@@ -13,8 +13,8 @@
 
 #include "generated/tracker/mlflow.h"  // Config; declares make()
 #include "runner/core/log.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
 #include "trackers/io/crc32c.h"

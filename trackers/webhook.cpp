@@ -8,8 +8,8 @@
 #include "generated/tracker/webhook.h"  // Config; declares make()
 #include "runner/core/clock.h"
 #include "runner/core/log.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/numbers.h"
 #include "trackers/server/http.h"
 #include "trackers/tracker.h"

@@ -15,7 +15,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/callback/confusion_matrix.h"
 #include "runner/core/picture/canvas.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 // C: classes
 

@@ -5,8 +5,8 @@
 
 #include "components/callback/callback.h"
 #include "generated/callback/early_stopping.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 
 namespace components::callback::early_stopping {
 namespace {

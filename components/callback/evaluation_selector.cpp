@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 
 namespace components::callback {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 // C: channels   H, W: height and width of a picture
 

@@ -10,8 +10,8 @@
 #include "components/callback/picture_grid.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/predictions.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace components::callback::predictions {
 namespace {

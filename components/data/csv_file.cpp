@@ -9,8 +9,8 @@
 
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace components::data {
 namespace {

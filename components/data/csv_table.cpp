@@ -11,9 +11,9 @@
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
 #include "generated/data/csv_table.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace components::data::csv_table {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "components/data/block_location.h"
 #include "components/data/text_utils.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace components::data {
 namespace {

@@ -11,7 +11,7 @@
 #include "components/data/same_task.h"
 #include "components/data/text_utils.h"
 #include "generated/data/synthetic.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 // N: samples   F: inputs   O: targets
 

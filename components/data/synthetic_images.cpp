@@ -15,7 +15,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/data/synthetic_images.h"  // Config; declares make()
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace components::data::synthetic_images {
 namespace {

@@ -13,7 +13,7 @@
 #include "generated/data/text.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: bytes of a window

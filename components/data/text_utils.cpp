@@ -7,8 +7,8 @@
 #include <system_error>
 #include <vector>
 
-#include "runner/core/suggest.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/utf8.h"
 
 namespace components::data {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace components::data {
 

@@ -12,7 +12,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/data/tokens.h"
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: tokens of a window

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "components/kernels/images.h"
+#include "components/kernels/images/images.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
 #include "components/tensor/meta_pass.h"

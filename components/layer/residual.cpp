@@ -1,3 +1,5 @@
+#include <ATen/TensorOperators.h>
+
 #include <memory>
 #include <optional>
 #include <string>

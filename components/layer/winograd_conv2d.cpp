@@ -16,7 +16,7 @@
 #include <string>
 #include <utility>
 
-#include "components/kernels/winograd.h"
+#include "components/kernels/images/winograd.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
 #include "components/tensor/tensors.h"

@@ -10,8 +10,8 @@ namespace components::layer {
 bool can_use_winograd(const at::Tensor& x_BCHW, const at::Tensor& weight_OCHW);
 
 /// at::conv2d with stride 1 and a padding of 1, and its gradients, in 16/36 of the products
-/// (components/kernels/winograd.h); rounded elsewhere. The output has the type of the images, the filters' gradient is
-/// float32. Gradients of gradients: RUNNER_ASSERT.
+/// (components/kernels/images/winograd.h); rounded elsewhere. The output has the type of the images, the filters'
+/// gradient is float32. Gradients of gradients: RUNNER_ASSERT.
 at::Tensor winograd_conv2d(const at::Tensor& x_BCHW, const at::Tensor& weight_OCHW);
 
 }  // namespace components::layer

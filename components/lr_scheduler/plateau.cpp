@@ -8,7 +8,7 @@
 #include "components/lr_scheduler/lr_scheduler.h"
 #include "generated/lr_scheduler/plateau.h"  // Config; declares make()
 #include "runner/core/error.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 
 namespace components::lr_scheduler::plateau {
 namespace {

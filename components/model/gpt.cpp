@@ -11,6 +11,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
+#include <ATen/ops/promote_types.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/sin.h>
 #include <ATen/ops/softmax.h>

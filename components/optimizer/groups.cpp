@@ -11,8 +11,8 @@
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/language/name_map.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 
 namespace components::optimizer {
 namespace {

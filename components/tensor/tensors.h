@@ -1,6 +1,6 @@
 #pragma once
 
-// The only header of the components that includes LibTorch; the kinds' own headers forward-declare these types.
+// What holds tensors. The headers of the kinds declare these types only, so that their users need no LibTorch.
 
 #include <ATen/core/Tensor.h>
 

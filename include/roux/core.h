@@ -7,5 +7,5 @@
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 #include "runner/core/state.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"

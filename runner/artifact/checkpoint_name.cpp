@@ -8,7 +8,7 @@
 
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 
 namespace runner::artifact {
 namespace {

@@ -19,7 +19,7 @@
 #include "runner/core/fields.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::artifact {
 namespace {

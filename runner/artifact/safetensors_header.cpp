@@ -5,7 +5,7 @@
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::artifact {
 namespace {

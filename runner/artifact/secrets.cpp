@@ -6,8 +6,8 @@
 #include <array>
 #include <cctype>
 
-#include "runner/core/text.h"
-#include "runner/core/url_password.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/url_password.h"
 
 namespace runner::artifact {
 namespace {

@@ -14,8 +14,8 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::artifact {
 namespace {

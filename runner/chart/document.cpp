@@ -7,7 +7,7 @@
 
 #include "runner/chart/chart.h"
 #include "runner/core/picture/base64.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::chart {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstdio>
 
 #include "runner/chart/chart.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::chart {
 namespace {

@@ -19,10 +19,10 @@
 #include "runner/core/error.h"
 #include "runner/core/language/name_map.h"
 #include "runner/core/log.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::checkpoint {

@@ -20,7 +20,7 @@
 #include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::checkpoint {
 namespace {

@@ -23,7 +23,7 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::checkpoint {
 namespace {

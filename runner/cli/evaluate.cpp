@@ -7,6 +7,7 @@
 #include "runner/cli/local_device.h"
 #include "runner/core/clock.h"
 #include "runner/recipe/document.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "runner/cli/flags.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 #include "runner/recipe/document.h"
 
 namespace runner::cli {

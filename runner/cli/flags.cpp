@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::cli {
 namespace {

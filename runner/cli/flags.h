@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/cli/session.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/review/plot_file.h"
 
 // Flags that several commands share.

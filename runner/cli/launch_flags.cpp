@@ -6,8 +6,9 @@
 
 #include "runner/cli/flags.h"
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/registry/registry.h"
 
 namespace runner::cli {
 namespace {

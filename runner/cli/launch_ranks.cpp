@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "generated/section/launch.h"
+#include "generated/section/loader.h"
+#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
@@ -16,6 +18,7 @@
 #include "runner/launch/rank_environment.h"
 #include "runner/launch/slurm_script.h"
 #include "runner/launch/supervisor.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {
@@ -149,7 +152,7 @@ int processes_per_machine(const sections::launch::Config& launch) {
 }
 
 std::optional<core::RankInfo> rank_of_process(Session& session, const resolve::Recipe& recipe) {
-  const auto& launch = recipe.launch;
+  const auto& launch = *recipe.launch;
   const auto started = launch::rank_from_environment(rendezvous_override(launch));
   if (!started) {
     session.fail(started.failure().message, started.failure().hint);
@@ -172,15 +175,15 @@ std::optional<core::RankInfo> rank_of_process(Session& session, const resolve::R
 }
 
 bool starts_ranks(const resolve::Recipe& recipe) {
-  const auto& launch = recipe.launch;
+  const auto& launch = *recipe.launch;
   const auto started = launch::rank_from_environment(rendezvous_override(launch));
   return started && !started.value() && launch.num_processes > 1;
 }
 
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
-  const auto& training = recipe.training;
-  const std::int64_t processes = recipe.launch.num_processes;
-  const bool is_split = recipe.loader.split_batches;
+  const auto& training = *recipe.training;
+  const std::int64_t processes = recipe.launch->num_processes;
+  const bool is_split = recipe.loader->split_batches;
   const core::Location& global = recipe.location("training.global_batch_size");
   const bool is_written = global.known() && global.source->kind != core::Source::Kind::kDefault;
   if (processes == 1 || is_split || is_written || !training.global_batch_size || launch::another_process_reports())
@@ -196,7 +199,7 @@ void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
 
 std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
-  const auto& launch = recipe.launch;
+  const auto& launch = *recipe.launch;
   if (recipe.was_automatic("launch.num_processes")) {
     session.fail("launch.num_processes is auto, but the GPUs of the machines in the job are not known here",
                  "set the number of processes on all machines: --num-processes N");
@@ -221,7 +224,7 @@ std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& 
 }
 
 void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine::TrainRequest& request) {
-  const auto& launch = recipe.launch;
+  const auto& launch = *recipe.launch;
   const auto machines = machines_of(session, launch);
   if (!machines) return;
   note_growing_batch(session, recipe);

@@ -5,8 +5,13 @@
 #include "runner/cli/session.h"
 #include "runner/core/rank_info.h"
 #include "runner/engine/engine.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
+namespace runner::sections::launch {
+struct Config;
+}
 namespace runner::cli {
 
 /// The number of processes on a machine; the last one may have fewer.

@@ -4,10 +4,13 @@
 #include <cstdlib>
 #include <vector>
 
+#include "generated/section/launch.h"
+#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/gpu_usage.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/cuda/cuda.h"
+#include "runner/resolve/recipe.h"
 #include "runner/sweep/trial/trainings.h"
 
 namespace runner::cli {
@@ -57,7 +60,7 @@ class Gpus {
   std::optional<core::Result<std::vector<cuda::Gpu>>> list_;
 };
 
-bool is_nccl(const resolve::Recipe& recipe) { return recipe.launch.backend == sections::launch::Backend::kNccl; }
+bool is_nccl(const resolve::Recipe& recipe) { return recipe.launch->backend == sections::launch::Backend::kNccl; }
 
 DeviceEnvironment environment_of(const resolve::Recipe& recipe, int processes, Gpus& gpus) {
   DeviceEnvironment environment;
@@ -103,7 +106,7 @@ void limit_memory(const std::string& device, int local_rank, std::int64_t bytes)
 
 void hide_other_gpus(const resolve::Recipe& recipe) {
   if (std::getenv(sweep::kGpusShared) != nullptr) return;  // a trial has got some of them
-  if (const auto& ids = recipe.launch.gpu_ids) {
+  if (const auto& ids = recipe.launch->gpu_ids) {
     setenv("CUDA_VISIBLE_DEVICES", core::joined(*ids, ",").c_str(), /*overwrite=*/1);
   }
 }
@@ -226,7 +229,7 @@ std::optional<LocalDevice> local_device(Session& session, const resolve::Recipe&
     session.exit_code = core::kExitUsage;
     return std::nullopt;
   }
-  const auto& max_memory = recipe.training.max_memory;
+  const auto& max_memory = recipe.training->max_memory;
   if (max_memory && *device != kCpu) limit_memory(*device, rank ? rank->local_rank : 0, *max_memory);
   return described(*device, processes, gpus);
 }
@@ -235,7 +238,7 @@ LocalDevice planned_device(Session& session, const resolve::Recipe& recipe, int 
   hide_other_gpus(recipe);
   Gpus gpus;
   DeviceEnvironment environment = environment_of(recipe, processes, gpus);
-  environment.exchanges = recipe.launch.num_processes > 1;
+  environment.exchanges = recipe.launch->num_processes > 1;
   core::Diagnostics diagnostics;
   const auto device = choose_device(recipe, environment, diagnostics);
   if (!device && recipe.device == "auto") {
@@ -250,7 +253,7 @@ LocalDevice planned_device(Session& session, const resolve::Recipe& recipe, int 
 
 void check_named_device(Session& session, const resolve::Recipe& recipe) {
   const bool is_open = recipe.device == "auto";
-  if (recipe.device == kCpu || (is_open && !(is_nccl(recipe) && recipe.launch.num_processes > 1))) return;
+  if (recipe.device == kCpu || (is_open && !(is_nccl(recipe) && recipe.launch->num_processes > 1))) return;
   core::Diagnostics diagnostics;
   const bool has_driver = cuda::has_driver();
   if (!has_driver || !cuda::has_support()) {
@@ -263,7 +266,7 @@ void check_named_device(Session& session, const resolve::Recipe& recipe) {
                           failure.hint);
     }
   } else if (!is_open && core::GpuUsage().count() > 0) {  // otherwise the driver does not tell
-    const auto& ids = recipe.launch.gpu_ids;
+    const auto& ids = recipe.launch->gpu_ids;
     const int visible = ids ? static_cast<int>(ids->size()) : core::visible_gpus();
     if (gpu_of(recipe) >= visible) {
       const core::Failure failure = no_such_gpu(recipe, visible);

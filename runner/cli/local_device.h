@@ -11,8 +11,10 @@
 #include "runner/core/platform/device_graph.h"
 #include "runner/core/rank_info.h"
 #include "runner/core/result.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::cli {
 
 /// What a process knows about where it trains.

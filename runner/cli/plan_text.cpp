@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runner/core/node.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
 namespace runner::cli {

@@ -26,6 +26,7 @@
 #include "runner/cli/train_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {

@@ -7,8 +7,10 @@
 #include "runner/cli/launch_config.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
 #include "runner/sweep/spec/sweep.h"
 
 namespace runner::cli {

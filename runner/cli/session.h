@@ -13,8 +13,10 @@
 #include "runner/cli/parser/command.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::store {
 class InMemoryRun;
 }

@@ -15,7 +15,7 @@
 #include "runner/cli/launch_config.h"
 #include "runner/cli/minimal_recipe.h"
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/registry/registry.h"

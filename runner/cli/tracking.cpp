@@ -16,9 +16,10 @@
 #include "runner/core/platform/child_log.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/platform/run_async.h"
+#include "runner/resolve/recipe.h"
 #include "runner/review/tracker_status.h"
-#include "runner/store/cursors.h"
-#include "runner/store/feed.h"
+#include "runner/store/feed/cursors.h"
+#include "runner/store/feed/feed.h"
 #include "trackers/tracker.h"
 
 namespace runner::cli {

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "runner/cli/session.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::cli {
 
 /// The processes that send a run to the recipe's trackers while it trains: `roux sync RUN --tracker NAME --follow`, one

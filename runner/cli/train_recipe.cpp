@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "generated/section/capture.h"
+#include "generated/section/launch.h"
 #include "runner/artifact/git_state.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_flags.h"
@@ -18,6 +20,7 @@
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/recipe/renamed_keys.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {
@@ -100,7 +103,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   }
   const auto device = local_device(session, recipe, request.rank, may_take_all);
   if (!device) return;
-  if (recipe.launch.enable_cpu_affinity && request.rank && device->name == "cuda") {
+  if (recipe.launch->enable_cpu_affinity && request.rank && device->name == "cuda") {
     launch::pin_near_gpu(device->gpu_addresses, request.rank->local_rank, request.rank->local_size);
   }
   request.auto_device = device->name;
@@ -110,7 +113,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   request.nccl = device->nccl;
   request.new_graph = device->new_graph;
   note_growing_batch(session, recipe);
-  const auto& capture = recipe.capture;
+  const auto& capture = *recipe.capture;
   std::optional<artifact::GitStateCapture> code;
   if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {
     code.emplace(artifact::GitStateOptions{".", capture.diff_limit});  // while the engine is loaded

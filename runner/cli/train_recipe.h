@@ -5,10 +5,12 @@
 
 #include "runner/cli/session.h"
 #include "runner/engine/engine.h"
-#include "runner/resolve/load.h"
 
 // Shared by `run`, `launch` and `resume`, and by the trials of a sweep.
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::cli {
 
 struct RunFlags {

@@ -15,6 +15,19 @@ git rev-parse -q --verify "$since^{commit}" >/dev/null ||
 # Renamed without a change is not changed.
 changed=$(git diff -M --diff-filter=AMR --name-status "$since" -- runner components trackers schemas |
   awk -F '\t' '$1 != "R100" {print $NF}' | sort)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+# A source that is compiled in one file with others has that file's command.
+python3 -I - "$build/compile_commands.json" >"$work/every.json" <<'EOF'
+import json, re, sys
+entries = []
+for entry in json.load(open(sys.argv[1])):
+    united = "/Unity/unity_" in entry["file"]
+    sources = re.findall(r'^#include "(.+)"$', open(entry["file"]).read(), re.M) if united else [entry["file"]]
+    entries += [{**entry, "command": entry["command"].replace(entry["file"], source), "file": source}
+                for source in sources]
+json.dump(entries, sys.stdout, indent=2)
+EOF
 # compiled 0|1: the changed sources that are built without LibTorch, or with it.
 compiled() {
   comm -12 <(printf '%s\n' "$changed") \
@@ -22,13 +35,11 @@ compiled() {
         /^ *"command": / { is_torch = / -fopenmp / ? 1 : 0 }
         /^ *"file": / { split($0, part, "\""); file = part[4]
                         if (is_torch == torch && index(file, root) == 1) print substr(file, length(root) + 1) }' \
-        "$build/compile_commands.json" | sort -u)
+        "$work/every.json" | sort -u)
 }
 files=$(compiled 0; compiled 1)
 [ -n "$files" ] || { echo "no source that $build compiles has changed since $since"; exit 0; }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 # A header that g++ has precompiled is none for clang: it reads a copy that has no precompiled one beside it. Without
 # AVX512-FP16 clang 14 has no _Float16.
 find "$build" -name cmake_pch.hxx | while IFS= read -r header; do
@@ -37,7 +48,7 @@ find "$build" -name cmake_pch.hxx | while IFS= read -r header; do
 done
 sed -E "s|-include [^ ]*/([^/ ]+)\.dir/cmake_pch\.hxx|-include $work/\1.hxx|
         s/ -(Winvalid-pch|fpch-preprocess)//g; s/ -std=c\+\+20/& -mavx512fp16/" \
-  "$build/compile_commands.json" >"$work/compile_commands.json"
+  "$work/every.json" >"$work/compile_commands.json"
 check() {
   [ "$(date +%s)" -lt "$end" ] || return 0
   echo "$1" >>"$work/checked"

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "runner/core/deferred_log.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runner/core/error.h"
 #include "runner/core/path.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::core {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "runner/core/node.h"
 #include "runner/core/scalar.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "runner/core/diagnostics.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runner/core/log.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::distributed {
 namespace {

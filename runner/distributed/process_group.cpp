@@ -2,6 +2,7 @@
 
 #define USE_C10D_GLOO  // else the header below is empty
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <c10/util/Exception.h>
 #include <c10/util/Logging.h>

@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::distributed {
 

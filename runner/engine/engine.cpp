@@ -10,6 +10,7 @@
 #include <exception>
 
 #include "components/tensor/cpu_capability.h"
+#include "generated/section/precision.h"
 #include "runner/core/error.h"
 #include "runner/distributed/rendezvous_host.h"
 #include "runner/engine/inspect.h"
@@ -18,6 +19,7 @@
 #include "runner/engine/plan.h"
 #include "runner/engine/self_test.h"
 #include "runner/engine/warm_up.h"
+#include "runner/resolve/recipe.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/lr_finder.h"
@@ -95,7 +97,7 @@ class LibTorchEngine final : public Engine {
   static double cpu_peak(const resolve::Recipe& recipe) {
     const auto limits = read_limits(at::get_num_threads());
     if (!limits) return 0.0;
-    switch (recipe.precision.mode) {
+    switch (recipe.precision->mode) {
       case sections::precision::Mode::k32True: return limits->matmul_fp32_flops;
       case sections::precision::Mode::kBf16Mixed:
       case sections::precision::Mode::kBf16True: return limits->matmul_bf16_flops;

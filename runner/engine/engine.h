@@ -10,11 +10,13 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/connect_nccl.h"
 #include "runner/core/result.h"
-#include "runner/resolve/load.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/lr_range_test.h"
 #include "runner/train/save/resume_contract.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::engine {
 
 struct BlockPlan {

@@ -13,12 +13,13 @@
 #include <string_view>
 
 #include "components/tensor/tensors.h"
+#include "generated/section/eval.h"
 #include "generated/section/profiler.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/engine/prediction_file.h"
 #include "runner/engine/run_record.h"
 #include "runner/train/experiment/experiment.h"
@@ -96,7 +97,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   loaded.data = loaded.experiment->find_data(request.input.empty() ? request.data : train::kNewRows);
   checkpoint::load_weights(loaded.checkpoint, *loaded.experiment->model);
   const auto stepper = train::stepper_options(recipe);
-  const auto& eval = recipe.eval;
+  const auto& eval = *recipe.eval;
   loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
   if (request.input.empty()) loaded.options.max_batches = eval.max_batches;
   loaded.options.autocast = stepper.autocast;
@@ -110,7 +111,7 @@ class BatchProfile {
  public:
   BatchProfile(Loaded& loaded, const EvalRequest& request, double peak_flops) : loaded_(loaded) {
     if (request.profile.empty()) return;
-    auto& activities = loaded.experiment->recipe.profiler.activities;
+    auto& activities = loaded.experiment->recipe.profiler->activities;
     using Activities = sections::profiler::Activities;
     if (!activities) {
       activities = {Activities::kCpu};

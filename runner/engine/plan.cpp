@@ -5,14 +5,20 @@
 
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
+#include "generated/section/checkpoint.h"
+#include "generated/section/compile.h"
+#include "generated/section/init_from.h"
+#include "generated/section/launch.h"
+#include "generated/section/precision.h"
+#include "generated/section/training.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/train/experiment/experiment.h"
-#include "runner/train/experiment/memory_estimate.h"
-#include "runner/train/experiment/memory_limits.h"
+#include "runner/train/experiment/memory/memory_estimate.h"
+#include "runner/train/experiment/memory/memory_limits.h"
 #include "runner/train/experiment/step_wait.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
@@ -66,7 +72,7 @@ void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_by
                        .memory = gpu_memory_bytes,
                        .workspace = train::kGpuWorkspaceBytes,
                        .reserve = whole(train::kGpuReserve * estimate.tensors())};
-    if (experiment.recipe.compile.cuda_graphs) {
+    if (experiment.recipe.compile->cuda_graphs) {
       const auto passes = static_cast<double>(experiment.shape.accumulation_steps);
       plan.memory.gpu.graph = whole(estimate.gradients + estimate.activations + passes * estimate.batches);
     }
@@ -117,7 +123,7 @@ void describe_retention(const sections::checkpoint::Config& config, Plan& plan) 
 }
 
 void plan_checkpoints(const train::Experiment& experiment, Plan& plan, core::Diagnostics& diagnostics) {
-  const auto& config = experiment.recipe.checkpoint;
+  const auto& config = *experiment.recipe.checkpoint;
   const train::SavePlan saves = train::plan_saves(experiment);
   plan.checkpoint_bytes = saves.checkpoint_bytes;
   plan.checkpoints_kept = saves.kept;
@@ -142,15 +148,15 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   options.meta = true;
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
   if (experiment == nullptr) return std::nullopt;
-  const auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment->model,
+  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment->model,
                                                recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   Plan plan;
   if (init) plan.init_from = init->text();
   plan.micro_batch_size = train::rank_micro_batch(recipe);
-  plan.gradient_accumulation_steps = recipe.training.gradient_accumulation_steps.value_or(1);
-  plan.num_processes = recipe.launch.num_processes;
-  plan.precision = std::string(to_text(recipe.precision.mode));
+  plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);
+  plan.num_processes = recipe.launch->num_processes;
+  plan.precision = std::string(to_text(recipe.precision->mode));
   if (train::device_of(recipe).is_cpu()) plan.fastest_precision = train::fastest_precision();
   plan.global_batch_size = plan.micro_batch_size * train::window_batches(recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {

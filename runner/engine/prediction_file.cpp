@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::engine {
 namespace {

@@ -14,7 +14,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/resolve/changes.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"

@@ -13,7 +13,7 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <string_view>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::launch {
 namespace {

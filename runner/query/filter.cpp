@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "runner/core/language/name_map.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/store/database/text.h"
 #include "runner/store/run_writer.h"
 

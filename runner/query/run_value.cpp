@@ -2,8 +2,8 @@
 #include <set>
 #include <string_view>
 
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/query/filter.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/text.h"

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/suggest.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/document.h"
 #include "runner/recipe/interpolate.h"
 #include "runner/recipe/merge.h"

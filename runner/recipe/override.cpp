@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "runner/core/path.h"
-#include "runner/core/suggest.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/merge.h"
 #include "runner/recipe/renamed_keys.h"
 

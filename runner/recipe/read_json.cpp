@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/read.h"
 #include "runner/recipe/source_text.h"
 

@@ -13,7 +13,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/document.h"
 #include "runner/recipe/source_text.h"
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "runner/core/scalar.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/document.h"
 #include "runner/recipe/source_text.h"
 #include "runner/recipe/yaml_errors.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 
 namespace runner::recipe {
 namespace {

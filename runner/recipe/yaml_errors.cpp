@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::recipe {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validator.h"

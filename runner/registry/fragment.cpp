@@ -6,8 +6,8 @@
 #include <set>
 
 #include "runner/core/path.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/expression.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runner/core/error.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 #include "runner/recipe/read.h"
 
 namespace runner::registry {

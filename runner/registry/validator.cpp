@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/registry/expression.h"
 #include "runner/registry/tracker_aliases.h"
 #include "runner/registry/value_check.h"

@@ -2,8 +2,8 @@
 #include <cctype>
 
 #include "runner/core/scalar.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/registry/validator.h"
 #include "runner/registry/value_check.h"
 #include "runner/registry/wording.h"

@@ -7,10 +7,10 @@
 #include <cstdlib>
 
 #include "runner/core/scalar.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/url_password.h"
 #include "runner/core/units.h"
-#include "runner/core/url_password.h"
 #include "runner/registry/pattern.h"
 #include "runner/registry/wording.h"
 

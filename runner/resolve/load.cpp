@@ -1,116 +1,14 @@
 #include "runner/resolve/load.h"
 
-#include <algorithm>
-#include <cstdint>
-#include <cstdio>
-#include <string_view>
-
-#include "runner/core/error.h"
-#include "runner/core/url_password.h"
+#include "generated/section/lr_scheduler_common.h"
 #include "runner/recipe/interpolate.h"
-#include "runner/recipe/renamed_keys.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
-#include "runner/resolve/hashed_values.h"
-#include "runner/resolve/rules/settled_tree.h"
 
 namespace runner::resolve {
-namespace {
 
 using core::Node;
-
-/// A `${` in a value is the user's own and would be read as a reference: it becomes `$${` again.
-Node escaped(const Node& node) {
-  const std::string& written = node.as_string();
-  std::string text;
-  for (std::size_t i = 0; i < written.size(); ++i) {
-    if (written.compare(i, 2, "${") == 0) text += '$';
-    text += written[i];
-  }
-  Node result = Node::string(std::move(text), node.location());
-  result.set_history(node.history());
-  return result;
-}
-
-/// The values as a recipe that can be read again. Secrets become their reference; under `vars` the purpose of a value
-/// is unknown, so all values from the environment count as secret there.
-void make_readable(Node& node, bool in_vars) {
-  bool secret = in_vars;
-  for (const std::string& step : node.history()) secret = secret || step == "secret";
-  std::string reference;
-  if (secret && node.is_string() && registry::came_from_environment(node, &reference)) {
-    node = Node::string(reference, node.location());
-    return;
-  }
-  const bool from_environment = node.is_string() && registry::came_from_environment(node);
-  if (from_environment && !core::find_url_passwords(node.as_string()).empty()) {
-    node = Node::string(registry::with_environment_references(node), node.location());
-    return;
-  }
-  if (node.is_string() && node.as_string().find("${") != std::string::npos) node = escaped(node);
-  for (Node& item : node.items()) make_readable(item, in_vars);
-  for (Node::Entry& entry : node.entries()) make_readable(entry.value, in_vars);
-}
-
-Node settled_value(const std::string& text, const core::Location& location) {
-  Node value = Node::string(text, location);
-  value.add_history("settled when the training began");
-  return value;
-}
-
-/// FNV-1a: the hash distinguishes recipes; it is not for security.
-std::uint64_t fnv1a(const std::string& text) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const unsigned char c : text) hash = (hash ^ c) * 1099511628211ULL;
-  return hash;
-}
-
-}  // namespace
-
-const Node& Recipe::at(std::string_view path_in_recipe) const {
-  const Node* node = root.at_path(path_in_recipe);
-  RUNNER_ASSERT(node != nullptr, "a validated recipe has every key of its sections");
-  return *node;
-}
-
-bool Recipe::was_automatic(std::string_view path_in_recipe) const {
-  const auto& history = at(path_in_recipe).history();
-  return std::any_of(history.begin(), history.end(),
-                     [](const std::string& step) { return step.starts_with(kAutomatic); });
-}
-
-void Recipe::settle_device(const std::string& settled) {
-  if (settled == device) return;
-  device = settled;
-  root.set("device", settled_value(settled, location("device")));
-  core::Diagnostics ignored;
-  settle_by_device(root, ignored);
-  profiler = sections::profiler::parse_config(at("profiler"));
-}
-
-void Recipe::settle_backend(const std::string& settled) {
-  if (settled == to_text(launch.backend)) return;
-  root.find("launch")->set("backend", settled_value(settled, location("launch.backend")));
-  launch = sections::launch::parse_config(at("launch"));
-}
-
-Node Recipe::resolved() const {
-  Node values = root;
-  for (Node::Entry& entry : values.entries()) make_readable(entry.value, entry.key == "vars");
-  return values;
-}
-
-std::string Recipe::hash(const registry::Registry& registry) const {
-  Node values = hashed_values(root, registry);
-  for (Node::Entry& entry : values.entries()) make_readable(entry.value, false);
-  recipe::restore_former_keys(values);  // hashes of all versions can be compared
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
-  return text;
-}
-
-std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
 
 std::optional<Recipe> load_recipe(const std::string& path, const recipe::ComposeOptions& options,
                                   const registry::Registry& registry, core::Diagnostics& diagnostics) {

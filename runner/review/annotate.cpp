@@ -1,6 +1,6 @@
 #include "runner/review/annotate.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/annotations.h"
 
 namespace runner::review {

@@ -1,5 +1,5 @@
 #include "runner/review/branches.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 #include <charconv>
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runner/core/language/name_map.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::review {
 namespace {

@@ -1,5 +1,5 @@
 #include "runner/review/histograms.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 #include <algorithm>
 #include <array>

@@ -4,9 +4,9 @@
 #include <sstream>
 #include <utility>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/query/filter.h"
 #include "runner/review/runs.h"
 #include "runner/store/run_files.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/console_log.h"
 
 namespace runner::review {

@@ -1,6 +1,6 @@
 #include "runner/review/media.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 #include <algorithm>
 #include <filesystem>

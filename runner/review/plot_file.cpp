@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/review/terminal_plot.h"
 
 namespace runner::review {

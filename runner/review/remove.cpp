@@ -8,9 +8,9 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/annotate.h"
 #include "runner/store/database/text.h"
 #include "runner/store/lease.h"

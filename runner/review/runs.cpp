@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/query/filter.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/review/runs.h"

@@ -6,9 +6,9 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/provenance.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/branches.h"
 #include "runner/review/histograms.h"
 #include "runner/review/media.h"

@@ -9,9 +9,9 @@
 
 #include "runner/core/language/name_map.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
-#include "runner/store/feed.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
+#include "runner/store/feed/feed.h"
 #include "runner/store/run_files.h"
 #include "runner/store/system_metrics.h"
 

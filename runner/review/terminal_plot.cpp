@@ -1,5 +1,5 @@
 #include "runner/review/terminal_plot.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 #include <algorithm>
 #include <array>

@@ -1,13 +1,13 @@
 #include "runner/review/tracker_status.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "runner/store/cursors.h"
-#include "runner/store/feed.h"
+#include "runner/store/feed/cursors.h"
+#include "runner/store/feed/feed.h"
 
 namespace runner::review {
 namespace {

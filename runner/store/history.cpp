@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "runner/core/json.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/series_key.h"

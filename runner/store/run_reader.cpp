@@ -15,8 +15,8 @@
 #include <utility>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/text.h"

@@ -9,7 +9,7 @@
 
 #include "components/sampler/math/counter_rng.h"
 #include "components/sampler/math/grid_points.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::sweep {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 #include "runner/recipe/renamed_keys.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/limits.h"

@@ -11,7 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::terminal {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::terminal {
 

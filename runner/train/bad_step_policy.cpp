@@ -8,11 +8,13 @@
 #include <system_error>
 
 #include "components/tensor/device.h"
+#include "generated/section/faults.h"
+#include "generated/section/training.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/draft_names.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/save/lineage_checkpoints.h"
@@ -49,8 +51,8 @@ BadStepPolicy::BadStepPolicy(const Experiment& experiment, Stepper& stepper, sto
       stepper_(stepper),
       run_(run),
       console_(console),
-      config_(experiment.recipe.faults),
-      micro_batches_(experiment.recipe.training.auto_micro_batch.value_or("")),
+      config_(*experiment.recipe.faults),
+      micro_batches_(experiment.recipe.training->auto_micro_batch.value_or("")),
       losses_(config_.spike_window),
       norms_(config_.spike_window) {}
 

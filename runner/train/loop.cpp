@@ -13,11 +13,13 @@
 #include <utility>
 
 #include "generated/section/eval.h"
+#include "generated/section/launch.h"
+#include "generated/section/system_metrics.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/store/system_metrics.h"
 #include "runner/train/bad_step_policy.h"
@@ -51,7 +53,7 @@ class Loop final : public Context, public core::Stateful {
         run_(run),
         request_(request),
         clock_(clock),
-        eval_(experiment.recipe.eval),
+        eval_(*experiment.recipe.eval),
         logging_steps_(experiment.recipe.logging_steps),
         options_(stepper_options(experiment.recipe)),
         signals_(request.signal),
@@ -63,10 +65,10 @@ class Loop final : public Context, public core::Stateful {
         console_({request.progress_bar, request.quiet, request.smoke ? kSmokeSteps : experiment.total_steps}, clock),
         bad_step_policy_(experiment, stepper_, run, console_),
         saver_(experiment, stepper_, bad_step_policy_, run, console_, signals_, clock),
-        time_limit_(experiment.recipe.launch, request.process_age_s, clock),
+        time_limit_(*experiment.recipe.launch, request.process_age_s, clock),
         profiler_(experiment, profiler_options(), clock),
         system_metrics_(run,
-                        {.interval_s = experiment.recipe.system_metrics.interval,
+                        {.interval_s = experiment.recipe.system_metrics->interval,
                          .begins_late = request.light,
                          .rank = experiment.rank(),
                          .gpu = request.gpu},

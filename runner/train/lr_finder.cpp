@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "generated/section/init_from.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/training_device.h"
@@ -38,7 +39,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
                       "set any other rate: the range test replaces it");
     return std::nullopt;
   }
-  const auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment->model,
+  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment->model,
                                                recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (init) checkpoint::load_init_weights(*init, *experiment->model);

@@ -3,9 +3,11 @@
 #include <optional>
 
 #include "runner/core/diagnostics.h"
-#include "runner/resolve/load.h"
 #include "runner/train/lr_range_test.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::train {
 
 /// Trains the recipe from its initial weights for a few steps at increasing rates and discards the result: no run, no

@@ -10,13 +10,15 @@
 
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
+#include "generated/section/launch.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/build_info.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/machine.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/distributed/process_group.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/null_run_writer.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/training_device.h"
@@ -84,7 +86,7 @@ std::vector<RankGpu> gpus_of_ranks(ProcessGroup& ranks, const TrainRequest& requ
 
 std::shared_ptr<ProcessGroup> join_process_group(const resolve::Recipe& recipe, const TrainRequest& request) {
   if (!request.rank) return nullptr;
-  const auto& launch = recipe.launch;
+  const auto& launch = *recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
   std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
   const ArithmeticEnvironment environment = current_environment();
@@ -122,7 +124,7 @@ std::optional<std::string> agree_on_backend(ProcessGroup& ranks, const resolve::
                                             const TrainRequest& request, const Start& start,
                                             core::Diagnostics& diagnostics) {
   const c10::Device device = device_of(recipe, request.rank->local_rank);
-  std::string wanted(to_text(recipe.launch.backend));
+  std::string wanted(to_text(recipe.launch->backend));
   const bool stays = wanted == kAuto && start.device.starts_with("cuda") && !start.backend.empty();
   if (stays) wanted = start.backend;
   if (device.is_cpu() || wanted == kGloo) return kGloo;

@@ -7,10 +7,12 @@
 #include <vector>
 
 #include "runner/core/result.h"
-#include "runner/resolve/load.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/save/resume.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace components::model {
 class Model;
 }

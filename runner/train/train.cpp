@@ -15,6 +15,11 @@
 #include <utility>
 
 #include "components/ops/kernel_policy.h"
+#include "generated/section/capture.h"
+#include "generated/section/init_from.h"
+#include "generated/section/launch.h"
+#include "generated/section/precision.h"
+#include "generated/section/training.h"
 #include "runner/artifact/provenance.h"
 #include "runner/artifact/secrets.h"
 #include "runner/artifact/tensor_set.h"
@@ -27,14 +32,14 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/resolve/consistency.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
-#include "runner/train/experiment/memory_limits.h"
+#include "runner/train/experiment/memory/memory_limits.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/training_device.h"
@@ -91,8 +96,8 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
 /// `init_from`: fills the model with the weights of another one. Nothing without an `init_from` in the recipe.
 std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
   const resolve::Recipe& recipe = experiment.recipe;
-  auto init = checkpoint::plan_init_from(recipe.init_from, recipe.at("init_from"), *experiment.model, recipe.output_dir,
-                                         diagnostics);
+  auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment.model,
+                                         recipe.output_dir, diagnostics);
   if (init) checkpoint::load_init_weights(*init, *experiment.model);
   return init;
 }
@@ -117,7 +122,7 @@ void record_changes(store::RunWriter& run, const Start& start) {
 /// The requested variables, and those that affect the arithmetic. The recipe names the variables of its secrets.
 std::map<std::string, std::string> environment_of(const resolve::Recipe& recipe, const std::string& resolved) {
   std::map<std::string, std::string> variables = artifact::arithmetic_environment();
-  variables.merge(artifact::chosen_environment(recipe.capture.environment));
+  variables.merge(artifact::chosen_environment(recipe.capture->environment));
   for (auto& [name, value] : variables) {
     if (resolved.find("${env:" + name) != std::string::npos) value = artifact::kHiddenValue;
   }
@@ -273,7 +278,7 @@ class Training {
     if (!settle_device() || !fits_gpu() || !settle_backend()) return false;
     if (resolved_.empty()) resolved_ = recipe_.resolved_json();
     const bool on_cpu = device_of(recipe_).is_cpu();  // the program limits the memory of a GPU
-    const auto max_memory = on_cpu ? recipe_.training.max_memory : std::nullopt;
+    const auto max_memory = on_cpu ? recipe_.training->max_memory : std::nullopt;
     if (max_memory) limit_tensor_memory(*max_memory);
     if (is_first_ && !start_.checkpoint.empty()) {
       prefetched_ = checkpoint::CheckpointPrefetch::begin(start_.checkpoint,
@@ -358,7 +363,7 @@ class Training {
     if (ranks_ == nullptr) return true;
     const auto backend = agree_on_backend(*ranks_, recipe_, request_, start_, diagnostics_);
     if (!backend) return false;
-    if (*backend != to_text(recipe_.launch.backend)) resolved_.clear();
+    if (*backend != to_text(recipe_.launch->backend)) resolved_.clear();
     recipe_.settle_backend(*backend);
     return true;
   }
@@ -430,10 +435,10 @@ class Training {
 }  // namespace
 
 void configure_torch(const resolve::Recipe& recipe) {
-  const auto& threads = recipe.launch.num_cpu_threads_per_process;
+  const auto& threads = recipe.launch->num_cpu_threads_per_process;
   if (threads) at::set_num_threads(static_cast<int>(*threads));
-  set_matmul_precision(recipe.precision);
-  components::set_fused_kernels(recipe.training.fused_kernels && device_of(recipe).is_cpu());
+  set_matmul_precision(*recipe.precision);
+  components::set_fused_kernels(recipe.training->fused_kernels && device_of(recipe).is_cpu());
   at::globalContext().setDeterministicAlgorithms(recipe.deterministic, false);
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "runner/core/diagnostics.h"
-#include "runner/resolve/load.h"
 #include "runner/train/experiment/train_request.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::train {
 
 /// `roux run`: builds, opens or resumes the run, trains, reports. Returns the exit status; `diagnostics` gets errors

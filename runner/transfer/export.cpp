@@ -9,8 +9,8 @@
 
 #include "runner/core/language/name_map.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/history.h"
 
 namespace runner::transfer {

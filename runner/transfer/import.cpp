@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "runner/core/platform/parallel.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/annotations.h"
 #include "runner/store/run_writer.h"
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/transfer/import.h"
 
 // Tables of metrics: a column `step` and one a metric (Lightning's CSVLogger and many others), or `step`, `metric` and

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <map>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/transfer/import.h"
 #include "trackers/io/event_file.h"
 

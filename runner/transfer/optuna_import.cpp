@@ -4,7 +4,7 @@
 #include <limits>
 #include <set>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/transfer/optuna.h"
 
 namespace runner::transfer {

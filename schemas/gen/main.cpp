@@ -11,10 +11,10 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/alias.h"
-#include "runner/registry/editor_schema.h"
+#include "runner/registry/reference/editor_schema.h"
 #include "schemas/gen/generator.h"
 
 namespace runner::registry {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -36,7 +37,7 @@ std::string cpp_type(const Property& property, const std::string& name) {
     case Type::kArray: return "std::vector<" + cpp_type(*property.element, name) + ">";
     case Type::kMap: return "std::vector<std::pair<std::string, " + cpp_type(*property.element, name) + ">>";
     case Type::kObject: return camel_case(name);
-    case Type::kSection: return "runner::sections::" + property.name + "::Config";
+    case Type::kSection: return "runner::registry::Boxed<runner::sections::" + property.name + "::Config>";
     case Type::kComponent:
     case Type::kAny: return "runner::core::Node";
   }
@@ -110,7 +111,9 @@ std::string members(const std::vector<Property>& properties) {
   for (const Property& property : properties) {
     const std::string type = cpp_type(property, property.name);
     text += "  ";
-    if (is_nullable(property)) {
+    if (property.type == Type::kSection) {
+      text += type + " " + property.name + (is_nullable(property) ? "{nullptr}" : "");
+    } else if (is_nullable(property)) {
       text += "std::optional<" + type + "> " + property.name;
     } else {
       const std::string value =
@@ -121,6 +124,23 @@ std::string members(const std::vector<Property>& properties) {
     text += ";" + comment_of(property) + "\n";
   }
   return text;
+}
+
+bool is_boxed(const Property& property) { return property.type == Type::kSection && !is_nullable(property); }
+
+bool has_boxed(const Fragment& fragment) {
+  return std::any_of(fragment.properties.begin(), fragment.properties.end(), is_boxed);
+}
+
+/// Where the sections are known, their defaults too.
+std::string default_constructor(const Fragment& fragment) {
+  std::string text;
+  for (const Property& property : fragment.properties) {
+    if (!is_boxed(property)) continue;
+    text += (text.empty() ? "Config::Config()\n    : " : ",\n      ") + property.name +
+            "(runner::sections::" + property.name + "::Config())";
+  }
+  return text.empty() ? "" : text + " {}\n\n";
 }
 
 /// How a value of this type is read, as an expression that can be called with a Node.
@@ -235,9 +255,13 @@ void write_config_header(const Fragment& fragment, const Kind* kind, Outputs& ou
       "#include <cstdint>\n#include <limits>\n#include <memory>\n#include <optional>\n#include <string>\n"
       "#include <string_view>\n#include <utility>\n#include <vector>\n\n";
   if (kind) text += "#include \"" + kind->header + "\"\n";
+  text += "#include \"runner/core/node.h\"\n#include \"runner/core/units.h\"\n";
+  // A new key of a section compiles only who reads that section.
+  std::string declared;
   for (const Property& property : fragment.properties)
-    if (property.type == Type::kSection) text += "#include \"generated/section/" + property.name + ".h\"\n";
-  text += "#include \"runner/core/node.h\"\n#include \"runner/core/units.h\"\n\n";
+    if (property.type == Type::kSection)
+      declared += "namespace runner::sections::" + property.name + " {\nstruct Config;\n}\n";
+  text += declared.empty() ? "\n" : "#include \"runner/registry/boxed.h\"\n\n" + declared + "\n";
   text += "namespace " + namespace_of(fragment, kind) + " {\n\n";
   for_each_nested(fragment.properties, [&](const Property& property, const std::string& name) {
     if (property.type == Type::kObject) {
@@ -251,7 +275,9 @@ void write_config_header(const Fragment& fragment, const Kind* kind, Outputs& ou
   });
   text += "/// " + one_line(fragment.description) + "\n";
   if (!fragment.source.empty()) text += "/// Source: " + one_line(fragment.source) + "\n";
-  text += "struct Config {\n" + members(fragment.properties) + "};\n\n";
+  text += "struct Config {\n";
+  if (has_boxed(fragment)) text += "  Config();\n\n";
+  text += members(fragment.properties) + "};\n\n";
   text +=
       "/// From a validated block; absent keys keep their defaults.\nConfig parse_config(const runner::core::Node& "
       "block);\n";
@@ -270,8 +296,8 @@ void write_parsers(const std::string& kind, const std::vector<Fragment>& fragmen
   text += "#include \"runner/core/error.h\"\n#include \"runner/registry/config_parse.h\"\n\n";
   for (const Fragment& fragment : fragments) {
     const std::string& header = outputs.at(kind + "/" + fragment.name + ".h");
-    const std::size_t begin = header.find("namespace ") + 10;
-    const std::string space = header.substr(begin, header.find(" {", begin) - begin);
+    const std::size_t begin = header.rfind("namespace ") + 10;  // closes it; others are declared before it
+    const std::string space = header.substr(begin, header.find('\n', begin) - begin);
     std::string words;
     std::string local;
     for_each_nested(fragment.properties, [&](const Property& property, const std::string& name) {
@@ -285,7 +311,7 @@ void write_parsers(const std::string& kind, const std::vector<Fragment>& fragmen
     text += "namespace " + space +
             " {\nusing namespace runner::registry;  // NOLINT: the readers\nusing runner::core::Node;\n";
     text += local.empty() ? "\n" : "namespace {\n\n" + local + "}  // namespace\n\n";
-    text += words;
+    text += words + default_constructor(fragment);
     text += "Config parse_config([[maybe_unused]] const Node& block) {\n  Config config;\n" +
             read_statements(fragment.properties) + "  return config;\n}\n\n";
     text += "}  // namespace " + space + "\n\n";

@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/fragment.h"
 #include "runner/registry/validator.h"

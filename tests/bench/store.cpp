@@ -21,7 +21,7 @@
 #include "runner/core/node.h"
 #include "runner/store/database/schema.h"
 #include "runner/store/database/sqlite.h"
-#include "runner/store/feed.h"
+#include "runner/store/feed/feed.h"
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "tests/support/folder.h"
 #include "trackers/io/safe_name.h"
 #include "trackers/io/sha256.h"

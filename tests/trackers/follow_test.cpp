@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/store/cursors.h"
+#include "runner/store/feed/cursors.h"
+#include "runner/store/feed/tracker_lock.h"
 #include "runner/store/run_writer.h"
-#include "runner/store/tracker_lock.h"
 #include "tests/runner/store/fixture.h"
 #include "tests/trackers/followed_run.h"
 

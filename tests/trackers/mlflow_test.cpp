@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runner/core/log.h"
-#include "runner/store/cursors.h"
+#include "runner/store/feed/cursors.h"
 #include "tests/trackers/followed_run.h"
 #include "tests/trackers/mlflow_stand_in.h"
 #include "trackers/server/mlflow_names.h"

@@ -1,6 +1,6 @@
 #include "trackers/io/json_lines.h"
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 

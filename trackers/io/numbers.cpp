@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace trackers {
 

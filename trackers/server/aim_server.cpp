@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "runner/core/picture/base64.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/tracker_data.h"
 
 namespace trackers {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/tracker_data.h"
 #include "trackers/server/curl.h"
 

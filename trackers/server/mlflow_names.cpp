@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "trackers/io/crc32c.h"
 
 namespace trackers {

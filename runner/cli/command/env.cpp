@@ -13,6 +13,7 @@
 #include "runner/core/platform/machine.h"
 #include "runner/core/units.h"
 #include "runner/cuda/cuda.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {

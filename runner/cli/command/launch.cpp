@@ -6,6 +6,7 @@
 #include "runner/cli/flags.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/train_recipe.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 

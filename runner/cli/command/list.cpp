@@ -6,7 +6,8 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
+#include "runner/registry/registry.h"
 #include "runner/registry/wording.h"
 
 namespace runner::cli {

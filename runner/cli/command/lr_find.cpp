@@ -9,6 +9,7 @@
 #include "runner/cli/local_device.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/resolve/recipe.h"
 #include "runner/review/terminal_plot.h"
 #include "runner/terminal/text.h"
 

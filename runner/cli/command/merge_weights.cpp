@@ -17,9 +17,9 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/cli/commands.h"
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 
 namespace runner::cli {

@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "generated/section/launch.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
@@ -8,8 +9,9 @@
 #include "runner/cli/local_device.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {
@@ -23,7 +25,7 @@ void plan(Session& session, const PlanFlags& flags) {
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   note_growing_batch(session, *recipe);
-  const LocalDevice device = planned_device(session, *recipe, processes_per_machine(recipe->launch));
+  const LocalDevice device = planned_device(session, *recipe, processes_per_machine(*recipe->launch));
   core::Diagnostics diagnostics;
   if (recipe->device == "auto") {
     recipe->settle_device(device.name);

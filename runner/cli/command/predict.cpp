@@ -3,6 +3,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/evaluate.h"
 #include "runner/cli/flags.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 

@@ -3,12 +3,16 @@
 #include <filesystem>
 #include <memory>
 
+#include "generated/section/checkpoint.h"
+#include "generated/section/eval.h"
+#include "generated/section/training.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/proof/prover.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/units.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {
@@ -25,12 +29,12 @@ struct ProveFlags {
 /// Whether two runs of the recipe always differ, because something that is compared depends on time.
 bool depends_on_time(const resolve::Recipe& recipe, Session& session) {
   core::Diagnostics diagnostics;
-  if (recipe.training.max_time) {
+  if (recipe.training->max_time) {
     diagnostics.error(recipe.location("training.max_time"),
                       "training.max_time ends training by the clock, so no two runs are the same",
                       "limit it by max_steps for the proof: --set training.max_time=null --set training.max_steps=200");
   }
-  const auto& eval_steps = recipe.eval.eval_steps;
+  const auto& eval_steps = recipe.eval->eval_steps;
   if (eval_steps && eval_steps->unit == core::Interval::Unit::kSeconds) {
     diagnostics.error(recipe.location("eval.eval_steps"),
                       "eval.eval_steps counts time, so no two runs evaluate at the same steps",
@@ -52,7 +56,7 @@ std::vector<std::string> child_arguments(const ProveFlags& flags, const recipe::
   // The ends are compared, and a killed run has to resume by itself.
   for (const char* change : {"checkpoint.save_at_end=true", "checkpoint.resume_from_checkpoint=auto"})
     arguments.insert(arguments.end(), {"--set", change});
-  if (!recipe.checkpoint.save_steps) {
+  if (!recipe.checkpoint->save_steps) {
     arguments.insert(arguments.end(), {"--set", std::string("checkpoint.save_steps=") + kSaveWhenNever});
     std::printf("the recipe saves only at its end; for this proof it saves five times\n");
   }

@@ -2,6 +2,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/proof/reproduction.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 

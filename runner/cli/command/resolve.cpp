@@ -4,7 +4,8 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {

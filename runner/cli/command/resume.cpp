@@ -10,6 +10,9 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/launch/slurm_script.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {

@@ -2,6 +2,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/train_recipe.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 

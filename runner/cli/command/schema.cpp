@@ -5,7 +5,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
 #include "runner/core/platform/files.h"
-#include "runner/registry/editor_schema.h"
+#include "runner/registry/reference/editor_schema.h"
 
 namespace runner::cli {
 namespace {

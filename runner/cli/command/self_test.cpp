@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "generated/section/launch.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_flags.h"
@@ -15,6 +16,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/process.h"
 #include "runner/cuda/cuda.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -57,7 +59,7 @@ std::optional<resolve::Recipe> own_recipe(Session& session, const RecipeFlags& f
   RecipeFlags own = flags;
   own.path = path;
   auto recipe = session.load(own);
-  if (!recipe || recipe->launch.num_processes > 1) return recipe;
+  if (!recipe || recipe->launch->num_processes > 1) return recipe;
   core::Diagnostics diagnostics;
   recipe::ComposeOptions options = compose_options(flags, diagnostics);
   options.overrides.push_back({recipe::Override::Kind::kSet, "launch.num_processes=2"});
@@ -76,8 +78,8 @@ std::optional<std::vector<store::SeriesPoint>> losses_in(Session& session, const
 
 /// Trains with all processes and with one, and compares.
 void compare_trainings(Session& session, const resolve::Recipe& recipe, const std::string& folder) {
-  const std::int64_t count = recipe.launch.num_processes;
-  const std::int64_t machine = recipe.launch.machine_rank.value_or(0);
+  const std::int64_t count = recipe.launch->num_processes;
+  const std::int64_t machine = recipe.launch->machine_rank.value_or(0);
   Session together = session;
   together.quiet = true;
   together.command_line = {core::own_program(),
@@ -159,7 +161,7 @@ void self_test(Session& session, const RecipeFlags& flags) {
     if (!info) return;
     engine::Engine* engine = engine_or_fail(session);
     if (engine == nullptr) return;
-    const double timeout_s = recipe->launch.timeout;
+    const double timeout_s = recipe->launch->timeout;
     const auto lines = engine->self_test(*info, timeout_s);
     if (info->rank > 0) return;
     for (const std::string& line : lines) good(line);
@@ -169,7 +171,7 @@ void self_test(Session& session, const RecipeFlags& flags) {
   if (session.exit_code == core::kExitDone) compare_trainings(session, *recipe, folder);
   if (session.exit_code == core::kExitDone) check_gpu(session);
   std::error_code ignored;
-  if (recipe->launch.machine_rank.value_or(0) == 0) std::filesystem::remove_all(folder, ignored);
+  if (recipe->launch->machine_rank.value_or(0) == 0) std::filesystem::remove_all(folder, ignored);
 }
 
 }  // namespace

@@ -17,11 +17,13 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/recipe.h"
 #include "runner/review/tracker_status.h"
-#include "runner/store/cursors.h"
 #include "runner/store/database/schema.h"
+#include "runner/store/feed/cursors.h"
+#include "runner/store/feed/tracker_lock.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/tracker_lock.h"
 #include "trackers/follow.h"
 
 namespace runner::cli {

@@ -9,8 +9,9 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/local_device.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/key_finder.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runner/cli/explain/page.h"
 #include "runner/cli/session.h"
-#include "runner/registry/lookup.h"
+#include "runner/registry/reference/lookup.h"
 #include "runner/registry/wording.h"
 
 namespace runner::cli {

@@ -10,11 +10,12 @@
 #include "runner/cli/session.h"
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
-#include "runner/core/suggest.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/document.h"
-#include "runner/registry/lookup.h"
+#include "runner/registry/reference/lookup.h"
 #include "runner/registry/wording.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 
 namespace runner::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "runner/cli/minimal_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"

@@ -2,10 +2,13 @@
 
 #include <atomic>
 
+#include "generated/section/capture.h"
+#include "runner/resolve/recipe.h"
+
 namespace runner::cli {
 
 std::shared_future<artifact::GitState> git_state_of(const resolve::Recipe& recipe) {
-  const auto& capture = recipe.capture;
+  const auto& capture = *recipe.capture;
   if (!capture.git) return {};
   const std::atomic<bool> stop{false};
   std::promise<artifact::GitState> code;

@@ -3,8 +3,10 @@
 #include <future>
 
 #include "runner/artifact/git_state.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::cli {
 
 /// The git state of the current folder, which all trials of a sweep share; blocks until it is read. Invalid if the

@@ -9,7 +9,7 @@
 
 #include "runner/cli/flags.h"
 #include "runner/cli/session.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/review/curves.h"
 #include "runner/review/runs.h"
 

@@ -13,7 +13,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/review/sweep/board.h"
 #include "runner/store/in_memory_run.h"
 #include "runner/sweep/study/variant_summary.h"

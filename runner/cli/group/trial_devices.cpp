@@ -4,11 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "generated/section/launch.h"
+#include "generated/section/sweep.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/gpu_usage.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/cuda/cuda.h"
 
 namespace runner::cli {
@@ -20,9 +22,9 @@ using sections::sweep::Isolation;
 std::vector<std::string> usable_gpus(const resolve::Recipe& recipe) {
   if (!cuda::has_driver() || !cuda::has_support()) return {};
   std::vector<std::string> visible = core::visible_gpu_names();
-  if (visible.empty() || !recipe.launch.gpu_ids) return visible;
+  if (visible.empty() || !recipe.launch->gpu_ids) return visible;
   std::vector<std::string> chosen;
-  for (const std::int64_t id : *recipe.launch.gpu_ids) chosen.push_back(std::to_string(id));
+  for (const std::int64_t id : *recipe.launch->gpu_ids) chosen.push_back(std::to_string(id));
   return chosen;
 }
 
@@ -82,7 +84,7 @@ sweep::GpuShares share_gpus(Session& session, const sweep::Sweep& sweep, std::in
                          "`sweep: {isolation: exec}` trains them on GPUs; `device: cpu` says that the CPU is meant");
     }
   } else if (recipe.device.find(':') == std::string::npos) {
-    const int each = processes_per_machine(recipe.launch);
+    const int each = processes_per_machine(*recipe.launch);
     tell_of_shares(recipe, gpus.size(), concurrent, each, diagnostics);
     shares = {gpus, each};
   } else if (concurrent > 1) {

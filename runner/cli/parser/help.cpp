@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::cli {
 namespace {

@@ -17,7 +17,10 @@
 #include "runner/core/error.h"
 #include "runner/core/language/pattern.h"
 #include "runner/core/platform/machine.h"
+#include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
+#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/review/checkpoint/bitwise_compare.h"
 #include "runner/store/run_reader.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 namespace {

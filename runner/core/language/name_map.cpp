@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "runner/core/language/pattern.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "runner/core/picture/png.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::core {
 namespace {

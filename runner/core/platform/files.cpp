@@ -13,8 +13,8 @@
 #include <memory>
 #include <utility>
 
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 
 namespace runner::core {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::core {
 namespace {

@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "runner/core/platform/process.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::core {
 

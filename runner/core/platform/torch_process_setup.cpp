@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace {
 

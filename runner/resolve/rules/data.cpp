@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/registry/wording.h"
 
 namespace runner::resolve {

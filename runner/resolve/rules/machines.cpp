@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runner/core/error.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/registry/registry.h"
 
 namespace runner::resolve {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runner/core/metric_direction.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/registry/wording.h"
 
 namespace runner::resolve {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::resolve {
 

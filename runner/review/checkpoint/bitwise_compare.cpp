@@ -10,7 +10,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/tensor_compare.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/store/database/wall_clock.h"
 #include "runner/store/run_reader.h"
 

@@ -5,9 +5,9 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/manifest.h"
 #include "runner/core/node.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 #include "runner/store/run_reader.h"
 

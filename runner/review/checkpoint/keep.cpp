@@ -7,8 +7,8 @@
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/retention.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 #include "runner/store/lease.h"
 

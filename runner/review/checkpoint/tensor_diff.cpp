@@ -1,14 +1,14 @@
 #include "runner/review/checkpoint/tensor_diff.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 #include <cstdio>
 #include <vector>
 
 #include "runner/artifact/manifest.h"
 #include "runner/core/node.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 
 namespace runner::review {

@@ -3,8 +3,8 @@
 #include <set>
 #include <utility>
 
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/compare/recipe_diff.h"
 #include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"

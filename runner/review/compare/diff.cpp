@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/review/compare/recipe_diff.h"
 
 namespace runner::review {

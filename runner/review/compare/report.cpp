@@ -7,7 +7,7 @@
 #include "runner/chart/chart.h"
 #include "runner/chart/document.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/review/compare/groups.h"
 #include "runner/review/compare/recipe_diff.h"

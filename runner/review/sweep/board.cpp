@@ -1,5 +1,5 @@
 #include "runner/review/sweep/board.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 
 #include <poll.h>
 #include <unistd.h>

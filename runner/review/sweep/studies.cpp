@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "runner/core/platform/files.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/review/annotate.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/store/database/text.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/store/profile/profile.h"
 
 namespace runner::store {

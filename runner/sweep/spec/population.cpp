@@ -7,6 +7,8 @@
 
 #include "components/sampler/math/counter_rng.h"
 #include "components/sampler/math/grid_points.h"
+#include "generated/section/sweep.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::sweep {
 namespace {

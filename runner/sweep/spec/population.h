@@ -7,9 +7,11 @@
 #include "components/sampler/sampler.h"
 #include "generated/section/sweep.h"
 #include "runner/core/diagnostics.h"
-#include "runner/resolve/load.h"
 #include "runner/sweep/spec/space.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::sweep {
 
 /// One segment of a population member: its values, the parent's checkpoint, its last step.

@@ -6,7 +6,8 @@
 #include <limits>
 
 #include "runner/core/scalar.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
+#include "runner/resolve/recipe.h"
 #include "runner/sweep/spec/space_reader.h"
 
 namespace runner::sweep {

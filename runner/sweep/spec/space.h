@@ -11,9 +11,11 @@
 #include "runner/core/node.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/expression.h"
-#include "runner/resolve/load.h"
 #include "runner/sweep/spec/constraint_context.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::sweep {
 
 using components::sampler::Dimension;

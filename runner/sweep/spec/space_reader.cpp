@@ -5,9 +5,10 @@
 #include <limits>
 #include <utility>
 
-#include "runner/core/suggest.h"
-#include "runner/registry/lookup.h"
+#include "runner/core/text/suggest.h"
+#include "runner/registry/reference/lookup.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::sweep {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/path.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/sweep/spec/space.h"
 
 namespace runner::sweep {

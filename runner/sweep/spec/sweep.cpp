@@ -6,9 +6,12 @@
 
 #include "components/sampler/math/grid_points.h"
 #include "generated/section/sampler_common.h"
+#include "generated/section/sweep.h"
+#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/recipe/override.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/load.h"
 #include "runner/sweep/spec/regret_check.h"
 #include "runner/sweep/spec/store_address.h"
 
@@ -90,7 +93,7 @@ std::shared_ptr<const RecipeSpace> read_space(const resolve::Recipe& recipe, con
 }
 
 /// Steps of a trial; nothing where the recipe limits it otherwise.
-std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) { return recipe.training.max_steps; }
+std::optional<std::int64_t> steps_of_a_trial(const resolve::Recipe& recipe) { return recipe.training->max_steps; }
 
 /// Whether `training.max_steps` is not the same in all variants. `open` still has its `${...}`.
 bool may_vary_steps(const Node& open, const RecipeSpace& space) {

@@ -11,7 +11,7 @@
 #include "generated/section/sweep.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/sweep/spec/metric.h"
 #include "runner/sweep/spec/population.h"
 #include "runner/sweep/spec/space.h"

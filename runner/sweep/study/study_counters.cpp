@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::sweep {
 

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/sweep/study/pareto_front.h"
 
 namespace runner::sweep {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::sweep {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runner/core/result.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/spec/sweep.h"
 #include "runner/sweep/study/study.h"

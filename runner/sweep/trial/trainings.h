@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "runner/resolve/load.h"
 #include "runner/sweep/trial/gpu_shares.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::sweep {
 
 /// One process of a trial.

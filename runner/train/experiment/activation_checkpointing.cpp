@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "generated/section/activation_checkpointing.h"
+#include "runner/resolve/recipe.h"
+
 namespace runner::train {
 namespace {
 
@@ -39,7 +42,7 @@ std::vector<RecomputedBlocks> segments(const Model& model, std::size_t length) {
 }  // namespace
 
 void apply_activation_checkpointing(const resolve::Recipe& recipe, Model& model, core::Diagnostics& diagnostics) {
-  const auto& config = recipe.activation_checkpointing;
+  const auto& config = *recipe.activation_checkpointing;
   if (config.mode == Mode::kNone) return;
   std::vector<RecomputedBlocks> recomputed;
   std::int64_t position = 0;

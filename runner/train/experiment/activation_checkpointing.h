@@ -2,8 +2,10 @@
 
 #include "components/model/model.h"
 #include "runner/core/diagnostics.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::train {
 
 /// Applies the section `activation_checkpointing`: marks the blocks of the model to recompute. An error for a model

@@ -5,6 +5,8 @@
 
 #include "components/layer/layer.h"
 #include "components/tensor/tensors.h"
+#include "generated/section/launch.h"
+#include "generated/section/training.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/experiment.h"
@@ -18,11 +20,11 @@ void check_backward_step_conflicts(const Experiment& experiment, core::Diagnosti
   const resolve::Recipe& recipe = experiment.recipe;
   const std::string optimizer =
       "optimizer " + registry::type_of(recipe.optimizer) + " moves the weights while the backward pass runs";
-  const auto& training = recipe.training;
+  const auto& training = *recipe.training;
   const auto refuse = [&](const char* path, const std::string& what, const std::string& hint) {
     diagnostics.error(recipe.location(path), optimizer + ": " + what, hint);
   };
-  const std::int64_t processes = recipe.launch.num_processes;
+  const std::int64_t processes = recipe.launch->num_processes;
   if (const std::int64_t most = (window_batches(recipe) + processes - 1) / processes; most > 1) {
     const core::Location& steps = recipe.location("training.gradient_accumulation_steps");
     const bool settled = steps.known() && steps.source->kind == core::Source::Kind::kDefault;  // by the batch algebra

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "generated/section/compile.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/step_wait.h"
@@ -10,7 +11,7 @@ namespace runner::train {
 
 void check_cuda_graphs(const Experiment& experiment, core::Diagnostics& diagnostics) {
   const resolve::Recipe& recipe = experiment.recipe;
-  if (!recipe.compile.cuda_graphs || experiment.optimizer == nullptr || experiment.scheduler == nullptr) return;
+  if (!recipe.compile->cuda_graphs || experiment.optimizer == nullptr || experiment.scheduler == nullptr) return;
   const auto refuse = [&](const std::string& why, const std::string& hint) {
     diagnostics.error(recipe.location("compile.cuda_graphs"), "cuda_graphs is true, but " + why, hint);
   };

@@ -1,5 +1,10 @@
 #include "runner/train/experiment/ddp_options.h"
 
+#include "generated/section/accumulation.h"
+#include "generated/section/ddp.h"
+#include "generated/section/local_sgd.h"
+#include "runner/resolve/recipe.h"
+
 namespace runner::train {
 namespace {
 
@@ -32,7 +37,7 @@ CommHookOptions::Wrapper wrapper_of(CommWrapper wrapper) {
 }  // namespace
 
 DdpOptions ddp_options(const resolve::Recipe& recipe) {
-  const auto& ddp = recipe.ddp;
+  const auto& ddp = *recipe.ddp;
   const auto& state = ddp.comm_state_option;
   DdpOptions options;
   options.bucket_bytes = static_cast<std::int64_t>(ddp.bucket_cap_mb * kMiB);
@@ -46,8 +51,8 @@ DdpOptions ddp_options(const resolve::Recipe& recipe) {
                                  .warm_start = state.warm_start,
                                  .epsilon = state.orthogonalization_epsilon,
                                  .seed = static_cast<std::uint32_t>(state.random_seed)};
-  options.local_steps = recipe.local_sgd.local_sgd_steps.value_or(0);
-  options.sync_each_batch = recipe.accumulation.sync_each_batch;
+  options.local_steps = recipe.local_sgd->local_sgd_steps.value_or(0);
+  options.sync_each_batch = recipe.accumulation->sync_each_batch;
   options.find_unused_parameters = ddp.find_unused_parameters;
   options.static_graph = ddp.static_graph;
   options.broadcast_buffers = ddp.broadcast_buffers;

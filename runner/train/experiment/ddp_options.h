@@ -3,8 +3,10 @@
 #include <cstdint>
 
 #include "runner/distributed/comm_hook.h"
-#include "runner/resolve/load.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::train {
 
 /// The section `ddp`, and the other settings of how processes exchange gradients.

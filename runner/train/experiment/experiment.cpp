@@ -6,9 +6,15 @@
 
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
+#include "generated/section/accumulation.h"
+#include "generated/section/eval.h"
+#include "generated/section/launch.h"
+#include "generated/section/loader.h"
+#include "generated/section/precision.h"
+#include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
-#include "runner/core/suggest.h"
+#include "runner/core/text/suggest.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/registry/config_parse.h"
@@ -97,7 +103,7 @@ bool fits_memory(const components::model::Model& model, const BuildOptions& opti
   const bool with_gradients = options.for_training && holds_gradients(model, recipe.optimizer);
   const double needed = with_gradients ? 2 * weights : weights;
   const auto limit = static_cast<double>(core::memory_limit());
-  const auto& allowed = recipe.training.max_memory;
+  const auto& allowed = recipe.training->max_memory;
   if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
     const Node& max_memory = recipe.at("training.max_memory");
     diagnostics.error(max_memory.location(),
@@ -147,7 +153,7 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const Node& loss = experiment.recipe.loss;
   experiment.loss = components::loss::build(loss, {outputs.front(), signature, loss, diagnostics});
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
-  for (const Node& block : experiment.recipe.eval.metrics) {
+  for (const Node& block : experiment.recipe.eval->metrics) {
     auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics, ignored});
     if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
   }
@@ -161,8 +167,8 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
 // Settles what the sections leave to the data: the length of an epoch, and so of the training and its schedule.
 void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const Recipe& recipe = experiment.recipe;
-  const auto& training = recipe.training;
-  const auto& loader = recipe.loader;
+  const auto& training = *recipe.training;
+  const auto& loader = *recipe.loader;
   const std::int64_t micro = rank_micro_batch(recipe);
   const std::int64_t window = window_batches(recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
@@ -171,7 +177,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                       "group_by_length is true, but all samples of data.train have the same length", "leave it out");
   }
   const Loader::Options dealt = stepper_options(recipe).loader;
-  const std::int64_t processes = recipe.launch.num_processes;
+  const std::int64_t processes = recipe.launch->num_processes;
   const std::int64_t samples = BatchSchedule::of({.samples = size,
                                                   .micro_batch_size = micro,
                                                   .ranks = static_cast<int>(processes),
@@ -197,7 +203,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                             (loader.num_samples ? "" : " samples"),
                         "use a smaller training.global_batch_size or micro_batch_size");
   }
-  experiment.shape = {samples, micro, window, recipe.accumulation.sync_with_dataloader,
+  experiment.shape = {samples, micro, window, recipe.accumulation->sync_with_dataloader,
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
     diagnostics.error(recipe.location("training.max_tokens"),
@@ -210,7 +216,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
 
 /// Schedule steps per optimizer step: `accumulation.adjust_scheduler`.
 std::int64_t schedule_unit(const Recipe& recipe) {
-  return recipe.accumulation.adjust_scheduler ? 1 : recipe.training.gradient_accumulation_steps.value_or(1);
+  return recipe.accumulation->adjust_scheduler ? 1 : recipe.training->gradient_accumulation_steps.value_or(1);
 }
 
 void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
@@ -259,7 +265,7 @@ components::NamedTensors weights_to_move(Experiment& experiment) {
   const Recipe& recipe = experiment.recipe;
   experiment.master_weights = std::make_shared<Bf16MasterWeights>(
       parameters,
-      Bf16MasterWeights::Options{recipe.precision.stochastic_rounding, static_cast<std::uint64_t>(recipe.seed)});
+      Bf16MasterWeights::Options{recipe.precision->stochastic_rounding, static_cast<std::uint64_t>(recipe.seed)});
   return experiment.master_weights->for_optimizer();
 }
 
@@ -331,8 +337,8 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
   if (!options.meta) {
     experiment->device = device_of(recipe, options.local_rank);
     experiment->local_rank = options.local_rank;
-    const bool pins = recipe.loader.pin_memory.value_or(true);
-    experiment->upload = {experiment->device, {pins, recipe.loader.non_blocking.value_or(pins)}};
+    const bool pins = recipe.loader->pin_memory.value_or(true);
+    experiment->upload = {experiment->device, {pins, recipe.loader->non_blocking.value_or(pins)}};
   }
   build_data(*experiment, options, diagnostics);
   if (experiment->train_data == nullptr) return nullptr;

@@ -20,7 +20,7 @@
 #include "components/tensor/upload.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/device_graph.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/train/experiment/progress.h"
 
 namespace runner::distributed {

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "components/tensor/tensors.h"
+#include "generated/section/precision.h"
 #include "runner/core/language/name_map.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::train {
 namespace {
@@ -54,7 +56,7 @@ BlockFormat format_of(Overrides mode, const Config& config) {
 using Formats = std::map<const Block*, BlockFormat>;
 
 Formats choose_formats(const resolve::Recipe& recipe, const Model& model, core::Diagnostics& diagnostics) {
-  const Config& config = recipe.precision;
+  const Config& config = *recipe.precision;
   Formats formats;
   std::vector<std::string> names;
   for (const auto& block : model.blocks()) {
@@ -143,7 +145,7 @@ Precision read_precision(const Config& config) {
 
 void apply_precision(const resolve::Recipe& recipe, c10::DeviceType device, Model& model,
                      core::Diagnostics& diagnostics) {
-  const Config& config = recipe.precision;
+  const Config& config = *recipe.precision;
   if (config.overrides.empty() && config.mode != Mode::kBf16True) return;
   auto formats = std::make_shared<const Formats>(choose_formats(recipe, model, diagnostics));
   refuse_torn_ties(recipe, *formats, model, diagnostics);

@@ -6,9 +6,14 @@
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
 #include "runner/core/diagnostics.h"
-#include "runner/resolve/load.h"
 #include "runner/train/experiment/grad_scaler.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
+namespace runner::sections::precision {
+struct Config;
+}
 namespace runner::train {
 
 /// What the section `precision` means for a training step.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 
 namespace runner::train {
 namespace {

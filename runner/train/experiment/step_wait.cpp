@@ -1,6 +1,8 @@
 #include "runner/train/experiment/step_wait.h"
 
 #include "generated/section/faults.h"
+#include "generated/section/launch.h"
+#include "generated/section/precision.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/precision.h"
 
@@ -11,13 +13,13 @@ using sections::faults::OnSpike;
 
 std::string step_wait_reason(const Experiment& experiment) {
   const resolve::Recipe& recipe = experiment.recipe;
-  const auto& faults = recipe.faults;
+  const auto& faults = *recipe.faults;
   const auto decides = [](const std::string& key, std::string_view value) {
     return key + " is " + std::string(value) + ", which decides before the optimizer steps";
   };
-  if (recipe.launch.num_processes > 1) return "the CPU waits for what the processes exchange";
-  if (read_precision(recipe.precision).scaler.enabled) {
-    return "precision.mode is " + std::string(to_text(recipe.precision.mode)) +
+  if (recipe.launch->num_processes > 1) return "the CPU waits for what the processes exchange";
+  if (read_precision(*recipe.precision).scaler.enabled) {
+    return "precision.mode is " + std::string(to_text(recipe.precision->mode)) +
            ", and the loss scale and learning rate of the next step depend on an overflow in this one";
   }
   if (faults.on_spike != OnSpike::kIgnore) return decides("faults.on_spike", to_text(faults.on_spike));

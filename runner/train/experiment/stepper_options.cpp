@@ -2,6 +2,14 @@
 
 #include <algorithm>
 
+#include "generated/section/accumulation.h"
+#include "generated/section/faults.h"
+#include "generated/section/launch.h"
+#include "generated/section/loader.h"
+#include "generated/section/lr_scheduler_common.h"
+#include "generated/section/precision.h"
+#include "generated/section/training.h"
+#include "runner/resolve/recipe.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/training_device.h"
 
@@ -23,29 +31,30 @@ WindowMean window_mean(const sections::accumulation::Config& config) {
 }  // namespace
 
 std::int64_t rank_micro_batch(const resolve::Recipe& recipe) {
-  return recipe.training.micro_batch_size.value_or(1) / (recipe.loader.split_batches ? recipe.launch.num_processes : 1);
+  return recipe.training->micro_batch_size.value_or(1) /
+         (recipe.loader->split_batches ? recipe.launch->num_processes : 1);
 }
 
 std::int64_t window_batches(const resolve::Recipe& recipe) {
-  const auto& training = recipe.training;
+  const auto& training = *recipe.training;
   if (training.global_batch_size) return *training.global_batch_size / rank_micro_batch(recipe);
-  return training.gradient_accumulation_steps.value_or(1) * recipe.launch.num_processes;
+  return training.gradient_accumulation_steps.value_or(1) * recipe.launch->num_processes;
 }
 
 StepperOptions stepper_options(const resolve::Recipe& recipe) {
-  const auto& training = recipe.training;
-  const auto& loader = recipe.loader;
-  const auto& schedule = recipe.lr_scheduler_common;
-  const auto& faults = recipe.faults;
-  const Precision precision = read_precision(recipe.precision);
+  const auto& training = *recipe.training;
+  const auto& loader = *recipe.loader;
+  const auto& schedule = *recipe.lr_scheduler_common;
+  const auto& faults = *recipe.faults;
+  const Precision precision = read_precision(*recipe.precision);
   StepperOptions options;
   options.accumulation_steps = training.gradient_accumulation_steps.value_or(1);
   options.window_batches = window_batches(recipe);
-  options.sync_with_dataloader = recipe.accumulation.sync_with_dataloader;
-  options.mean = window_mean(recipe.accumulation);
+  options.sync_with_dataloader = recipe.accumulation->sync_with_dataloader;
+  options.mean = window_mean(*recipe.accumulation);
   // With split_batches Accelerate's schedule counts the batches of one process.
   options.schedule = {schedule.step_with_optimizer, schedule.step_per_process && !loader.split_batches,
-                      static_cast<int>(recipe.launch.num_processes)};
+                      static_cast<int>(recipe.launch->num_processes)};
   options.loader = {.micro_batch_size = rank_micro_batch(recipe),
                     .shuffle = loader.shuffle,
                     .drop_last = loader.drop_last,

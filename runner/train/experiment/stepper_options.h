@@ -3,13 +3,15 @@
 #include <cstdint>
 
 #include "components/tensor/autocast.h"
-#include "runner/resolve/load.h"
 #include "runner/train/data/loader.h"
 #include "runner/train/experiment/accumulation.h"
 #include "runner/train/experiment/ddp_options.h"
 #include "runner/train/experiment/grad_scaler.h"
 #include "runner/train/experiment/gradients.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::train {
 
 /// What the loss of a window is averaged over; docs/decisions/0002.

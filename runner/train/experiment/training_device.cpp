@@ -8,7 +8,10 @@
 
 #include "components/ops/kernel_policy.h"
 #include "components/tensor/device.h"
+#include "generated/section/compile.h"
+#include "generated/section/precision.h"
 #include "runner/core/platform/gpu_peak.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::train {
 namespace {
@@ -20,7 +23,7 @@ void set_cuda_environment(const resolve::Recipe& recipe) {
 }
 
 bool uses_tf32(const resolve::Recipe& recipe) {
-  return recipe.precision.matmul_precision != sections::precision::MatmulPrecision::kHighest;
+  return recipe.precision->matmul_precision != sections::precision::MatmulPrecision::kHighest;
 }
 
 // LibTorch leaves TF32 on for convolutions, whatever is said of matrix products.
@@ -42,11 +45,11 @@ void prepare_device(const resolve::Recipe& recipe, int local_rank) {
   if (device.is_cuda()) set_cuda_environment(recipe);
   components::use_device(device);
   if (device.is_cuda()) set_cuda_kernels(recipe);
-  components::use_own_stream(device, recipe.compile.cuda_graphs);
+  components::use_own_stream(device, recipe.compile->cuda_graphs);
 }
 
 const char* product_format(const resolve::Recipe& recipe, c10::Device device) {
-  switch (recipe.precision.mode) {
+  switch (recipe.precision->mode) {
     case sections::precision::Mode::k32True: return !device.is_cpu() && uses_tf32(recipe) ? "TF32" : "float32";
     case sections::precision::Mode::k16Mixed: return "float16";
     case sections::precision::Mode::kBf16Mixed:

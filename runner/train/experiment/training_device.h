@@ -5,8 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "runner/resolve/load.h"
-
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::train {
 
 /// The device that a recipe names. `auto` is settled before a training; where it is not, as in `plan`, it is the CPU.

@@ -117,7 +117,7 @@ class Profiler::Recorder {
  public:
   Recorder(Experiment& experiment, ProfilerOptions options, const core::Clock& clock)
       : experiment_(experiment),
-        config_(experiment.recipe.profiler),
+        config_(*experiment.recipe.profiler),
         options_(std::move(options)),
         clock_(clock),
         schedule_{config_.schedule.skip_first, config_.schedule.wait, config_.schedule.warmup, config_.schedule.active,
@@ -329,7 +329,7 @@ class Profiler::Recorder {
 };
 
 Profiler::Profiler(Experiment& experiment, ProfilerOptions options, const core::Clock& clock) {
-  if (!experiment.recipe.profiler.activities) return;
+  if (!experiment.recipe.profiler->activities) return;
   recorder_ = std::make_unique<Recorder>(experiment, std::move(options), clock);
 }
 

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "components/tensor/cpu_capability.h"
+#include "generated/section/checkpoint.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/manifest.h"
@@ -44,7 +45,7 @@ class Chooser {
         diagnostics_(diagnostics) {}
 
   Start choose() {
-    const std::string& wish = recipe_.checkpoint.resume_from_checkpoint;
+    const std::string& wish = recipe_.checkpoint->resume_from_checkpoint;
     if (!request_.checkpoint.empty()) {
       use_named();
     } else if (request_.resume_run) {
@@ -154,7 +155,7 @@ class Chooser {
     const auto recorded =
         resolve::read_recorded_recipe(run->run_dir, store::branch_file(run->run_dir, "resolved.json"));
     const Node* from = recorded ? recorded.value().at_path("checkpoint.resume_from_checkpoint") : nullptr;
-    if (from == nullptr || from->scalar_text() != recipe_.checkpoint.resume_from_checkpoint) return false;
+    if (from == nullptr || from->scalar_text() != recipe_.checkpoint->resume_from_checkpoint) return false;
     const auto newest = newest_of(*run);
     if (newest) go_on_from(*run, *newest, path);
     return newest.has_value();

@@ -6,11 +6,13 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
-#include "runner/resolve/load.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/save/resume_contract.h"
 
+namespace runner::resolve {
+struct Recipe;
+}
 namespace runner::checkpoint {
 class CheckpointPrefetch;
 }

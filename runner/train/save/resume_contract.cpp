@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
-#include "runner/registry/lookup.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/registry/reference/lookup.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 

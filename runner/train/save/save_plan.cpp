@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "components/tensor/tensors.h"
+#include "generated/section/checkpoint.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/probe.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -42,7 +43,7 @@ std::string checkpoints_text(std::int64_t count, std::int64_t bytes) {
 }  // namespace
 
 SavePlan plan_saves(const Experiment& experiment) {
-  const auto& config = experiment.recipe.checkpoint;
+  const auto& config = *experiment.recipe.checkpoint;
   SavePlan plan;
   plan.checkpoint_bytes = checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment));
   plan.written = config.save_at_end ? 1 : 0;

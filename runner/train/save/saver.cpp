@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "components/tensor/random_state.h"
+#include "generated/section/checkpoint.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -22,8 +23,8 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/platform/run_async.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/experiment/eval_weights.h"
@@ -64,7 +65,7 @@ Saver::Saver(Experiment& experiment, Stepper& stepper, core::Stateful& bad_step_
       console_(console),
       signals_(signals),
       clock_(clock),
-      config_(experiment.recipe.checkpoint),
+      config_(*experiment.recipe.checkpoint),
       checkpoints_dir_(run.run_dir() + "/checkpoints") {
   run_.set_disk_timeout({metrics_timeout_ms(config_), [this] { return signals_.received() != nullptr; }});
 }

@@ -1,5 +1,6 @@
 #include "runner/train/step/pass_runner.h"
 
+#include "generated/section/compile.h"
 #include "runner/core/error.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/step_wait.h"
@@ -18,7 +19,7 @@ StepFigures PassRunner::enqueue(bool, StepResult&, bool&) {
 std::unique_ptr<PassRunner> make_pass_runner(const PassRunner::Parts& parts) {
   const Experiment& experiment = parts.experiment;
   const bool stays = parts.strategy.stays_on_device(), waits = !stays || !step_wait_reason(experiment).empty();
-  if (experiment.new_graph && experiment.recipe.compile.cuda_graphs) {
+  if (experiment.new_graph && experiment.recipe.compile->cuda_graphs) {
     RUNNER_ASSERT(!waits, "a recipe whose steps wait for the device is refused");
     return std::make_unique<CapturedPasses>(parts);
   }

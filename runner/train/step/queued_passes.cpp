@@ -14,7 +14,7 @@ namespace runner::train {
 QueuedPasses::QueuedPasses(const Parts& parts, bool can_enqueue)
     : PlainPasses(parts),
       can_enqueue_(can_enqueue),
-      stops_on_nan_(parts.experiment.recipe.faults.on_nan == sections::faults::OnNan::kStop) {}
+      stops_on_nan_(parts.experiment.recipe.faults->on_nan == sections::faults::OnNan::kStop) {}
 
 bool QueuedPasses::clip(bool wants_norm, StepResult& result) {
   const StepFigures figures = clip_on_device(wants_norm);

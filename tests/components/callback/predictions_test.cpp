@@ -1,5 +1,6 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
 
 #include <catch2/catch.hpp>
 #include <memory>

@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "components/kernels/images_levels.h"
+#include "components/kernels/images/images_levels.h"
 #include "components/kernels/processor.h"
 #include "components/kernels/transformer_levels.h"
 #include "runner/train/experiment/bf16_master_weights.h"

@@ -16,7 +16,7 @@
 #include "runner/core/error.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/validate.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/torch/tensors_torch.h"
 

@@ -4,6 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
+
 namespace runner::cli {
 namespace {
 

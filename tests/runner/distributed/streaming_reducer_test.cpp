@@ -2,6 +2,7 @@
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
 #include <ATen/ops/ones.h>
 
 #include <atomic>

@@ -12,7 +12,7 @@
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::recipe {

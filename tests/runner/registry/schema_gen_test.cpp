@@ -195,8 +195,8 @@ TEST_CASE("a section of a section is a Config of its own", "[schema_gen]") {
   std::string said;
   REQUIRE(tree.generate(&said) == 0);
   const std::string header = tree.out("section/recipe.h");
-  CHECK(contains(header, "#include \"generated/section/loader.h\"\n"));
-  CHECK(contains(header, "  runner::sections::loader::Config loader{};  ///< L.\n"));
+  CHECK(contains(header, "namespace runner::sections::loader {\nstruct Config;\n}\n"));  // its header is its readers'
+  CHECK(contains(header, "  runner::registry::Boxed<runner::sections::loader::Config> loader;  ///< L.\n"));
   CHECK(contains(header, "  runner::core::Node lr_scheduler{};  ///< L.\n"));
   CHECK(contains(tree.out("base/configs_section.cpp"),
                  "config.loader = runner::sections::loader::parse_config(*value);\n"));

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "runner/recipe/compose.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::registry {
 namespace {

@@ -8,7 +8,7 @@
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::resolve {
 namespace {

@@ -36,7 +36,7 @@
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
-#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/training_device.h"

@@ -4,6 +4,9 @@
 #include <cmath>
 
 #include "runner/core/error.h"
+#include "runner/recipe/compose.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/train.h"
 #include "tests/support/torch/pretended_accelerator.h"

@@ -7,7 +7,6 @@
 
 #include "components/callback/callback.h"
 #include "runner/core/node.h"
-#include "runner/resolve/load.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
 #include "tests/support/temp_dir.h"

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "runner/cli/flags.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/review/checkpoint/checkpoints.h"
 #include "runner/review/checkpoint/tensor_diff.h"
 

@@ -8,6 +8,7 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::cli {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "runner/cli/group/config.h"
 #include "runner/cli/launch_config.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
 #include "runner/registry/registry.h"
 
 namespace runner::cli {

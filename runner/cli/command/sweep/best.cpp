@@ -6,7 +6,9 @@
 #include "runner/cli/group/sweep.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/utf8.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
 #include "runner/sweep/study/variant_summary.h"
 #include "runner/sweep/trial/lineage.h"
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "runner/cli/group/sweep.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/transfer/optuna.h"
 
 namespace runner::cli {

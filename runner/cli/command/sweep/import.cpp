@@ -3,8 +3,8 @@
 
 #include "runner/cli/group/sweep.h"
 #include "runner/cli/group/sweep_flags.h"
-#include "runner/core/text.h"
-#include "runner/core/utf8.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/transfer/optuna.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "runner/cli/group/sweep.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/review/sweep/charts.h"
 #include "runner/sweep/analysis/importance.h"
 

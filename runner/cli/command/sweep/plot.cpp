@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "runner/cli/group/sweep.h"
-#include "runner/core/suggest.h"
-#include "runner/core/text.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
 #include "runner/review/sweep/charts.h"
 
 namespace runner::cli {

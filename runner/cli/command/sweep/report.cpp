@@ -11,7 +11,7 @@
 namespace runner::cli {
 namespace {
 
-constexpr std::size_t kPairedMax = 3;  // parameters whose pairs are drawn
+constexpr std::size_t kPairsInReport = 3;  // parameters whose pairs are drawn
 
 struct SweepReportRequest {
   std::string sweep = "last", output = "sweep.html";
@@ -54,7 +54,7 @@ void add_pictures(const review::SweepHistory& history, chart::Document& document
     add_picture(review::importance_picture(history, review::importance_of(history)), document);
   add_picture(review::parallel_picture(history, parameters), document);
   add_picture(review::slice_picture(history, parameters), document);
-  add_picture(review::contour_picture(history, review::parameters_to_plot(history, kPairedMax)), document);
+  add_picture(review::contour_picture(history, review::parameters_to_plot(history, kPairsInReport)), document);
 }
 
 std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepReportRequest& request,

@@ -12,7 +12,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
-#include "runner/core/text.h"
+#include "runner/core/text/text.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/studies.h"

@@ -1,8 +1,8 @@
 #include <cstdio>
 
 #include "runner/cli/group/sweep.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
-#include "runner/core/utf8.h"
 #include "runner/review/sweep/board.h"
 #include "runner/review/sweep/summary.h"
 #include "runner/review/sweep/trials_table.h"

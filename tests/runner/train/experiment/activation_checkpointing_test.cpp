@@ -3,6 +3,10 @@
 #include "runner/train/experiment/activation_checkpointing.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/linspace.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/sin.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "components/tensor/tensors.h"
+#include "generated/section/precision.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/precision.h"
@@ -97,7 +98,7 @@ std::map<std::string, std::string> formats_seen(Experiment& experiment) {
   const std::int64_t indices[] = {0, 1, 2};
   experiment.train_data->fetch(indices, batch);
   {
-    const components::Autocast autocast(read_precision(experiment.recipe.precision).autocast);
+    const components::Autocast autocast(read_precision(*experiment.recipe.precision).autocast);
     experiment.model->forward(batch);
   }
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));

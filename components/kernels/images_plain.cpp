@@ -1,9 +1,0 @@
-#include <cmath>
-#include <cstring>
-#include <limits>
-
-#include "components/kernels/images_levels.h"
-
-#define ROUX_LEVEL plain
-#define ROUX_LEVEL_TABLE images_plain
-#include "components/kernels/images.inl"

@@ -1,0 +1,358 @@
+#include "runner/train/experiment/memory/memory_estimate.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <c10/util/Exception.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "components/tensor/autocast.h"
+#include "components/tensor/meta_pass.h"
+#include "components/tensor/tensors.h"
+#include "generated/section/checkpoint.h"
+#include "generated/section/eval.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
+#include "runner/train/experiment/weight_average.h"
+
+namespace runner::train {
+namespace {
+
+using components::Dtype;
+using components::TensorSpec;
+using components::block::Block;
+using components::model::Model;
+
+constexpr double kProgramBytes = 180e6;  // LibTorch, including oneDNN and OpenMP
+
+/// All live memory, by purpose.
+class Ledger {
+ public:
+  enum Kind { kWeights, kOptimizer, kWeightAverage, kGradients, kBatches, kActivations, kKinds };
+
+  /// More, or with a negative number less.
+  void change(Kind kind, double bytes) {
+    held_[kind] += bytes;
+    note(0.0);
+  }
+  void move(Kind from, Kind to, double bytes) {
+    held_[from] -= bytes;
+    held_[to] += bytes;
+  }
+  /// What is left of the activations between two steps are copies of weights.
+  void settle() {
+    const double left = held_[kActivations];
+    move(kActivations, kWeights, left);
+    at_peak_[kActivations] -= left;
+    at_peak_[kWeights] += left;
+  }
+  /// Allocates and frees this many bytes.
+  void note(double bytes) {
+    const double now = std::accumulate(held_.begin(), held_.end(), bytes);
+    if (now <= peak_) return;
+    peak_ = now;
+    at_peak_ = held_;
+    at_peak_[kActivations] += bytes;
+    when_ = where_;
+  }
+  /// The phase that the next changes count for.
+  void enter(std::string where) { where_ = std::move(where); }
+
+  const std::string& where() const { return where_; }
+  double at_peak(Kind kind) const { return at_peak_[kind]; }
+  const std::string& when() const { return when_; }
+
+ private:
+  std::array<double, kKinds> held_{}, at_peak_{};
+  double peak_ = 0;
+  std::string where_, when_;
+};
+
+/// Some bytes in the ledger, as long as it lives.
+class Bytes {
+ public:
+  Bytes(Ledger& ledger, Ledger::Kind kind, double bytes) : ledger_(ledger), kind_(kind), bytes_(bytes) {
+    ledger_.change(kind_, bytes_);
+  }
+  ~Bytes() { ledger_.change(kind_, -bytes_); }
+  Bytes(const Bytes&) = delete;
+  Bytes& operator=(const Bytes&) = delete;
+
+ private:
+  Ledger& ledger_;
+  Ledger::Kind kind_;
+  double bytes_;
+};
+
+double bytes_of(const components::NamedTensors& tensors) {
+  double bytes = 0;
+  for (const auto& named : tensors) bytes += static_cast<double>(named.tensor.nbytes());
+  return bytes;
+}
+
+double batch_bytes(const components::DataSignature& data, std::int64_t samples) {
+  double bytes = 0;
+  for (const TensorSpec* port : {&data.input, &data.target}) {
+    bytes += elements(*port, samples, data.max_seq_len) * (port->dtype == Dtype::kInt64 ? 8.0 : 4.0);
+  }
+  return bytes;
+}
+
+/// A tensor on the meta device as a batch has it.
+at::Tensor on_meta(const TensorSpec& port, std::int64_t samples, std::int64_t positions) {
+  std::vector<std::int64_t> shape;
+  for (const std::int64_t size : port.shape) {
+    shape.push_back(size == components::kBatch ? samples : size == components::kTime ? positions : size);
+  }
+  return at::empty(shape,
+                   at::TensorOptions().device(at::kMeta).dtype(port.dtype == Dtype::kInt64 ? at::kLong : at::kFloat));
+}
+
+components::TensorMap batch_on_meta(const components::DataSignature& data, std::int64_t samples) {
+  const std::int64_t positions = std::max<std::int64_t>(1, data.max_seq_len);
+  components::TensorMap batch;
+  batch.set(components::kInput, on_meta(data.input, samples, positions));
+  batch.set(components::kTarget, on_meta(data.target, samples, positions));
+  return batch;
+}
+
+/// What a MetaPass measures.
+StepperOptions on_the_cpu(StepperOptions options) {
+  options.autocast.device = c10::kCPU;
+  return options;
+}
+
+/// A training, step by step: its passes are made on the meta device, the rest is added up.
+class Rehearsal {
+ public:
+  explicit Rehearsal(const Experiment& experiment)
+      : experiment_(experiment),
+        model_(*experiment.model),
+        options_(on_the_cpu(stepper_options(experiment.recipe))),
+        on_gpu_(!device_of(experiment.recipe).is_cpu()),
+        batch_bytes_(batch_bytes(experiment.train_data->signature(), options_.loader.micro_batch_size)),
+        frees_gradients_(experiment.optimizer->steps_in_backward()),
+        self_(std::make_shared<Rehearsal*>(this)) {
+    watch_blocks();
+    for (const auto& parameter : model_.parameters()) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, std::make_unique<GradientHook>(*this));
+    }
+  }
+  ~Rehearsal() {
+    *self_ = nullptr;
+    for (const auto& parameter : model_.parameters()) {
+      torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
+      at::Tensor(parameter.tensor).mutable_grad().reset();
+    }
+  }
+  Rehearsal(const Rehearsal&) = delete;
+  Rehearsal& operator=(const Rehearsal&) = delete;
+
+  /// Without activations where the reason is given why they cannot be told.
+  Ledger run(std::string& unknown) {
+    ledger_.change(Ledger::kWeights, bytes_of(model_.parameters()) + bytes_of(model_.buffers()));
+    ledger_.change(Ledger::kOptimizer, static_cast<double>(experiment_.optimizer->state_bytes()));
+    ledger_.change(Ledger::kWeightAverage, static_cast<double>(experiment_.weight_average->bytes()));
+    std::optional<Bytes> batches(std::in_place, ledger_, Ledger::kBatches, batch_bytes_ * batches_held());
+    // The exchange buffers coexist with the gradients accumulated before the last pass.
+    const bool exchanged_apart =
+        options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
+    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.parameters()) : 0.0);
+    const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
+    try {
+      // The first micro-batch starts without gradients, the second with those of the first.
+      for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
+        forward_backward(batch_on_meta(experiment_.train_data->signature(), samples));
+      }
+      ledger_.settle();
+      if (on_gpu_) batches.reset();  // the passes have freed it
+      move_weights();
+      evaluate();
+    } catch (const c10::Error& error) {
+      unknown = error.what_without_backtrace();
+      unknown = ledger_.where() + ": " + unknown.substr(0, std::min(unknown.find('\n'), unknown.find(". ")));
+    }
+    return std::move(ledger_);
+  }
+
+  /// Bytes of the micro-batches that wait in the memory of the CPU for their turn on a GPU.
+  double waiting_bytes() const { return on_gpu_ ? batch_bytes_ * batches_read() : 0.0; }
+
+ private:
+  /// Micro-batches of a step, and those that the loader reads ahead.
+  double batches_read() const {
+    return static_cast<double>(options_.accumulation_steps +
+                               options_.loader.num_workers * options_.loader.prefetch_factor);
+  }
+  /// Those on the device that trains. A GPU gets each with its forward pass.
+  double batches_held() const { return on_gpu_ ? 1.0 : batches_read(); }
+
+  class GradientHook final : public torch::autograd::PostAccumulateGradHook {
+   public:
+    explicit GradientHook(Rehearsal& rehearsal) : rehearsal_(rehearsal) {}
+    void operator()(const at::Tensor& parameter) override { rehearsal_.note_gradient(parameter); }
+
+   private:
+    Rehearsal& rehearsal_;
+  };
+
+  components::MetaPass::Observer observe() {
+    return [this](std::int64_t bytes) { ledger_.change(Ledger::kActivations, static_cast<double>(bytes)); };
+  }
+
+  /// The model keeps its hooks for good: they know when this is gone.
+  void watch_blocks() {
+    const auto enter = [self = self_](const std::string& block) {
+      if (*self != nullptr && !(*self)->pass_.empty()) (*self)->ledger_.enter((*self)->pass_ + block);
+    };
+    const auto watch = [enter](const Block& block, const at::Tensor* output) {
+      if (output == nullptr || !output->requires_grad()) return;
+      output->register_hook([enter, name = block.name()](const at::Tensor&) { enter(name); });
+    };
+    model_.add_hooks({.before_forward = [enter](const Block& block, components::TensorMap&) { enter(block.name()); },
+                      .after_forward =
+                          [watch](const Block& block, components::TensorMap& activations) {
+                            for (const TensorSpec& port : block.outputs()) watch(block, activations.find(port.name));
+                            watch(block, activations.find(components::kHidden));
+                          }});
+  }
+
+  /// What Stepper does with a micro-batch.
+  void forward_backward(components::TensorMap batch) {
+    const components::MetaPass pass(observe(), on_gpu_);
+    at::Tensor sum = forward(std::move(batch));
+    const at::Tensor weight = at::scalar_tensor(1.0, sum.options().requires_grad(false));
+    pass_ = "in the backward pass of ";
+    torch::autograd::backward({sum}, {weight});
+  }
+
+  at::Tensor forward(components::TensorMap activations) {
+    const components::Autocast autocast(options_.autocast);
+    pass_ = "in the forward pass of ";
+    options_.autocast.by_block ? model_.forward(activations) : model_.forward_for_loss(activations);
+    ledger_.enter("in the loss");
+    const at::Tensor* hidden = activations.find(components::kHidden);
+    const at::Tensor& target = activations.at(components::kTarget);
+    if (hidden == nullptr) return experiment_.loss->sum(activations.at(components::kOutput), target);
+    return experiment_.loss->sum_projected(*hidden, activations.at(components::kProjection), target, 1.0);
+  }
+
+  /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.
+  void note_gradient(const at::Tensor& parameter) {
+    const auto bytes = static_cast<double>(parameter.nbytes());
+    if (frees_gradients_) {
+      ledger_.note(static_cast<double>(experiment_.optimizer->step_bytes(static_cast<std::int64_t>(bytes))));
+      at::Tensor(parameter).mutable_grad().reset();
+    } else if (with_gradient_.insert(parameter.unsafeGetTensorImpl()).second) {
+      ledger_.move(Ledger::kActivations, Ledger::kGradients, bytes);
+    }
+  }
+
+  /// The optimizer; bfloat16 weights have twins with gradients meanwhile.
+  void move_weights() {
+    if (frees_gradients_) return;
+    ledger_.enter("in the optimizer");
+    double twins = 0, step = 0;
+    for (const auto& parameter : model_.parameters()) {
+      const std::int64_t bytes = parameter.tensor.numel() * static_cast<std::int64_t>(sizeof(float));
+      step = std::max(step, static_cast<double>(experiment_.optimizer->step_bytes(bytes)));
+    }
+    if (experiment_.master_weights) {
+      for (const auto& parameter : model_.parameters()) {
+        if (parameter.tensor.scalar_type() == at::kBFloat16) {
+          twins += 2.0 * sizeof(float) * static_cast<double>(parameter.tensor.numel());
+        }
+      }
+    }
+    ledger_.note(twins + step);
+  }
+
+  void evaluate() {
+    const auto& config = *experiment_.recipe.eval;
+    const at::NoGradGuard no_grad;
+    model_.set_training(false);
+    double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.parameters()) : 0.0;
+    if (experiment_.weight_average->averages()) trained += bytes_of(model_.parameters()) + bytes_of(model_.buffers());
+    const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
+    for (const NamedDataset& set : experiment_.eval_data) {
+      const auto& data = set.data->signature();
+      const std::int64_t micro = config.micro_batch_size.value_or(options_.loader.micro_batch_size);
+      const std::int64_t samples = std::min(micro, set.data->size());
+      const Bytes held(ledger_, Ledger::kBatches, batch_bytes(data, samples));
+      evaluate_batch(set.name, batch_on_meta(data, samples));
+    }
+    model_.set_training(true);
+  }
+
+  void evaluate_batch(const std::string& name, components::TensorMap activations) {
+    const components::MetaPass pass(observe(), on_gpu_);
+    pass_.clear();
+    ledger_.enter("in the evaluation of " + name);
+    {
+      const components::Autocast autocast(options_.autocast);
+      model_.forward(activations);
+    }
+    experiment_.loss->sum(activations.at(components::kOutput), activations.at(components::kTarget));
+    activations.clear();
+  }
+
+  const Experiment& experiment_;
+  Model& model_;
+  const StepperOptions options_;
+  const bool on_gpu_;
+  const double batch_bytes_;  ///< of one micro-batch
+  const bool frees_gradients_;
+  const std::shared_ptr<Rehearsal*> self_;
+  Ledger ledger_;
+  std::set<const c10::TensorImpl*> with_gradient_;  ///< parameters
+  std::string pass_;  ///< `in the backward pass of `, before a block's name; empty where it is not said
+};
+
+/// What is saved from a GPU is copied to the memory of the CPU in any case.
+bool copies_checkpoints(const resolve::Recipe& recipe) {
+  const auto& saves = *recipe.checkpoint;
+  const bool between_steps = saves.save_steps || saves.save_best;
+  return device_of(recipe).is_cpu() ? saves.async_save && between_steps : between_steps || saves.save_at_end;
+}
+
+}  // namespace
+
+MemoryEstimate estimate_memory(const Experiment& experiment) {
+  MemoryEstimate estimate;
+  Rehearsal rehearsal(experiment);
+  const Ledger ledger = rehearsal.run(estimate.unknown);
+  estimate.weights = ledger.at_peak(Ledger::kWeights);
+  estimate.optimizer = ledger.at_peak(Ledger::kOptimizer);
+  estimate.weight_average = ledger.at_peak(Ledger::kWeightAverage);
+  estimate.gradients = ledger.at_peak(Ledger::kGradients);
+  estimate.batches = ledger.at_peak(Ledger::kBatches);
+  estimate.activations = ledger.at_peak(Ledger::kActivations);
+  estimate.when = ledger.when();
+  estimate.waiting_batches = rehearsal.waiting_bytes();
+  estimate.data_sets = static_cast<double>(experiment.train_data->memory_bytes());
+  for (const NamedDataset& set : experiment.eval_data) {
+    estimate.data_sets += static_cast<double>(set.data->memory_bytes());
+  }
+  if (copies_checkpoints(experiment.recipe)) {
+    estimate.copies =
+        static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));
+  }
+  estimate.program = kProgramBytes;
+  return estimate;
+}
+
+}  // namespace runner::train
