@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Where setup.sh puts what it fetches, and what it says of a build, tried on a tree of two files with the scripts and the
-# tool chain of this one.
+# What setup.sh says of a build, and where it puts what it fetches, tried on a tree of two files with the scripts and
+# the tool chain of this one.
 set -euo pipefail
 source_tree=$1
 work=$(realpath "$(mktemp -d)")
