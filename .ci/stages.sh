@@ -34,7 +34,7 @@ inputs=(
 # Of each of them, beside the pins, the compiler's version and the processor.
 common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'
 
-do_set_up() { setup_packages build test; }
+do_set_up() { (setup_packages build test); }
 do_build() { (setup_libtorch && setup_build "${labels[@]/#/check_}" roux roux_engine); }
 do_tests() { run_tests "${labels[@]}"; }
 do_format() { runner/cmake/format.sh --dry-run -Werror; }

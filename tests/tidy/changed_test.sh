@@ -14,7 +14,7 @@ cd "$tree"
 cp "$source_tree"/runner/cmake/{setup,changes}.sh runner/cmake
 cp "$source_tree/tests/run" tests
 cp "$source_tree/tests/ci/changed.sh" tests/ci
-touch .deps/roux-pins.txt runner/cmake/{libtorch,debian-packages}.txt docs/a.md schemas/loss/mse.json \
+touch .deps/roux-pins.txt runner/cmake/{libtorch,debian-packages}.txt docs/style.md schemas/loss/mse.json \
   runner/{store,query}/a.{cpp,h} runner/query/b.cpp tests/runner/{store/log,query/a,query/b}_test.cpp \
   tests/components/loss/mse_test.cpp tests/runner/store/rows.csv roux
 printf '/build\n/.deps*\n' >.gitignore
@@ -93,8 +93,8 @@ expect 'a first commit' 2 'error: no commit to compare with'
 expect 'a base that is none' 2 'error: "nowhere" is no commit' -- nowhere
 expect 'nothing' 0 'nothing has changed since' -- HEAD
 git checkout -qb branch
-echo 1 >docs/a.md
-expect 'a page' 0 '  tidy, because of docs/a.md' 'ctest ^(tidy)$' -- main
+echo 1 >docs/style.md
+expect 'a page' 0 '  tidy, because of docs/style.md' 'ctest ^(tidy)$' -- main
 commit second
 echo 1 >runner/query/b.cpp
 expect 'a source and its folder' 0 'b_test: it mirrors the folder of runner/query/b.cpp' \
