@@ -28,6 +28,10 @@ run_changed() {
     chosen+=("$label")
     say "  $label, because of $path"
   done
+  if [ ${#chosen[@]} = 0 ]; then
+    say "they concern no test"
+    return 0
+  fi
   setup_packages build test
   setup_libtorch
   case " ${chosen[*]} " in *" verify "* | *" readback "*) setup_verify ;; esac
