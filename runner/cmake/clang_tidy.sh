@@ -5,12 +5,10 @@
 # and says how many it checked.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
-build=$1 base=${2:-origin/main}
-git rev-parse -q --verify "$base^{commit}" >/dev/null || base=main
-since=$(git merge-base HEAD "$base" 2>/dev/null || git rev-parse HEAD)
-[ "$since" != "$(git rev-parse HEAD)" ] || since=HEAD~1
-git rev-parse -q --verify "$since^{commit}" >/dev/null ||
-  { echo "no commit to compare with: nothing is checked"; exit 0; }
+. runner/cmake/changes.sh
+build=$1
+since=$(commit_to_compare "${2:-origin/main}")
+[ -n "$since" ] || { echo "no commit to compare with: nothing is checked"; exit 0; }
 
 # Renamed without a change is not changed.
 changed=$(git diff -M --diff-filter=AMR --name-status "$since" -- runner components trackers schemas |

@@ -1,5 +1,5 @@
-# What comes from Debian, and LibTorch from .deps (see setup). `find_package(Torch)` wants a CUDA toolkit, so it is an
-# imported target of our own: libtorch_cpu and libc10 only.
+# What comes from Debian, and LibTorch from .deps (see setup.sh). `find_package(Torch)` wants a CUDA toolkit, so it is
+# an imported target of our own: libtorch_cpu and libc10 only.
 find_package(nlohmann_json REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(CLI11 REQUIRED)

@@ -1,7 +1,8 @@
 # Sourced by ./roux, tests/run and .ci/run: from a fresh clone to a built program, and quiet when nothing is to do.
 #
 #   ROUX_PRESET      dev (default), release, cuda: see CMakePresets.json
-#   ROUX_DEPS        where LibTorch lies, for several checkouts to share; .deps when unset (CUDA: the same with -cuda)
+#   ROUX_DEPS        where LibTorch lies (CUDA: the same with -cuda). Unset: .deps of the checkout, a link into
+#                    ${XDG_CACHE_HOME:-~/.cache}/roux, which checkouts with the same pins share
 #   ROUX_CUDA_LIBRARIES  link: of CUDA only what compiling and linking need, for a machine without a GPU
 #   ROUX_SKIP_BUILD  1: take what is built
 #   CI               set: a warning of the compiler is an error
@@ -51,23 +52,59 @@ setup_packages() {
   rm -f "$log"
 }
 
-# setup_libtorch: the pinned wheels in .deps, and for the preset cuda those of CUDA in .deps-cuda.
-setup_libtorch() {
+# cache_folder: what is fetched lies there, and the record of .ci/run, for all checkouts with the same pins. Empty where
+# there is no HOME, or where it cannot be written.
+cache_folder() {
+  local base=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}} folder
+  case $base in /*) ;; *) return 0 ;; esac
+  folder=$base/roux/$(pins_hash)
+  if mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ]; then echo "$folder"; fi
+}
+
+pins_hash() {
+  cat "$roux_root"/runner/cmake/{libtorch,cuda-link,cuda-run}.txt \
+    "$roux_root"/tests/verify/{requirements,constraints}.txt | sha256sum | cut -c 1-16
+}
+
+# deps_place SUFFIX PINS...: the folder that has what these pins name, or is to get it.
+deps_place() {
+  local suffix=$1 own=$roux_root/.deps$1 cache
+  shift
   # A link is followed here, and only here: in the compilers' commands the folder keeps its name within the checkout,
   # which lets several checkouts share what the compiler cache holds.
-  local deps pins=$roux_root/runner/cmake
-  deps=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}")
-  fetch_wheels "$deps" "LibTorch (0.5 GB, unpacked 1.2 GB)" "$pins/libtorch.txt"
-  [ "$roux_preset" = cuda ] || return 0
-  deps=$(readlink -m "$(cuda_deps)")
-  if [ "${ROUX_CUDA_LIBRARIES:-}" = link ]; then
-    fetch_wheels "$deps" "NCCL and CUDA's headers (0.2 GB)" "$pins/cuda-link.txt"
+  if [ -n "${ROUX_DEPS:-}" ]; then
+    readlink -m "$ROUX_DEPS$suffix"
+  elif has_wheels "$own" "$@" || ! cache=$(cache_folder) || [ -z "$cache" ]; then
+    readlink -m "$own"
   else
-    fetch_wheels "$deps" "CUDA's libraries (2 GB, unpacked 2.7 GB)" "$pins/cuda-link.txt" "$pins/cuda-run.txt"
+    echo "$cache/deps$suffix"
   fi
 }
 
-cuda_deps() { echo "${ROUX_DEPS:-$roux_root/.deps}-cuda"; }
+# link_deps SUFFIX FOLDER: the checkout's name of a folder of the cache. It takes the place of what has other pins.
+link_deps() {
+  local own=$roux_root/.deps$1
+  if [ -n "${ROUX_DEPS:-}" ] || [ "$(readlink -m "$own")" = "$2" ]; then return 0; fi
+  rm -rf "$own"
+  ln -sfn "$2" "$own"
+}
+
+# setup_libtorch: the pinned wheels in .deps, and for the preset cuda those of CUDA in .deps-cuda.
+setup_libtorch() {
+  local deps pins=$roux_root/runner/cmake
+  deps=$(deps_place '' "$pins/libtorch.txt")
+  fetch_wheels "$deps" "LibTorch (0.5 GB, unpacked 1.2 GB)" "$pins/libtorch.txt" || return
+  link_deps '' "$deps"
+  [ "$roux_preset" = cuda ] || return 0
+  local what="NCCL and CUDA's headers (0.2 GB)" cuda=("$pins/cuda-link.txt")
+  if [ "${ROUX_CUDA_LIBRARIES:-}" != link ]; then
+    what="CUDA's libraries (2 GB, unpacked 2.7 GB)"
+    cuda+=("$pins/cuda-run.txt")
+  fi
+  deps=$(deps_place -cuda "${cuda[@]}")
+  fetch_wheels "$deps" "$what" "${cuda[@]}" || return
+  link_deps -cuda "$deps"
+}
 
 # fetch_wheels FOLDER WHAT PINS...: whole or not at all. A second process waits for the first. A folder that holds more
 # than is asked for will do.
@@ -107,13 +144,21 @@ fetch_wheels() {
     if [ -e "$folder" ]; then mv "$folder" "$folder.old"; fi
     mv "$partial" "$folder"
     rm -rf "$folder.old" "$folder.log"
+    has_wheels "$folder" "$@"
   ) 8>"$folder.lock"
 }
 
 # setup_verify: the pinned Python tools that tests/verify reads back with, in a virtual environment beside .deps.
 setup_verify() {
   local venv pins=("$roux_root"/tests/verify/{requirements,constraints}.txt)
-  venv=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}-verify")
+  venv=$(deps_place -verify "${pins[@]}")
+  fetch_tools "$venv" "${pins[@]}" || return
+  link_deps -verify "$venv"
+}
+
+# fetch_tools VENV REQUIREMENTS CONSTRAINTS
+fetch_tools() {
+  local venv=$1 pins=("${@:2}")
   has_wheels "$venv" "${pins[@]}" && return 0
   mkdir -p "$(dirname "$venv")"
   (
@@ -130,6 +175,7 @@ setup_verify() {
     fi
     cat "${pins[@]}" >"$venv/roux-pins.txt"
     rm -f "$venv.log"
+    has_wheels "$venv" "${pins[@]}"
   ) 8>"$venv.lock"
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What setup.sh says of a build, tried on a tree of two files with the scripts and the tool chain of this one.
+# What setup.sh says of a build, and where it puts what it fetches, tried on a tree of two files with the scripts and
+# the tool chain of this one.
 set -euo pipefail
 source_tree=$1
 work=$(realpath "$(mktemp -d)")
@@ -62,4 +63,66 @@ fi
 rm -rf "$tree/build"
 echo 'int size() { return 1; }' >"$tree/engine.cpp"
 build 0
-echo "a build says what failed, and nothing when nothing is to do"
+
+# What is fetched, by a stand-in for pip. fetch SETTING...: under these variables of the environment.
+unset ROUX_DEPS ROUX_CUDA_LIBRARIES XDG_CACHE_HOME
+mkdir -p "$work/bin" "$tree/tests/verify"
+cat >"$work/bin/python3" <<'EOF'
+#!/bin/sh
+while [ $# -gt 0 ]; do
+  if [ "$1" = --target ]; then mkdir -p "$2" && echo 1 >>"$PIP_RUNS"; fi
+  shift
+done
+EOF
+chmod +x "$work/bin/python3"
+echo torch >"$tree/runner/cmake/libtorch.txt"
+echo nccl >"$tree/runner/cmake/cuda-link.txt"
+echo cublas >"$tree/runner/cmake/cuda-run.txt"
+echo aim >"$tree/tests/verify/requirements.txt"
+echo absl >"$tree/tests/verify/constraints.txt"
+touch "$work/runs"
+fetch() {
+  env HOME="$work/home" PATH="$work/bin:$PATH" PIP_RUNS="$work/runs" "$@" \
+    bash -c '. "$1"; "$2"' bash "$tree/runner/cmake/setup.sh" "${part:-setup_libtorch}" >"$work/said" 2>&1 ||
+    { cat "$work/said"; echo "error: fetching fails ($*)"; exit 1; }
+}
+# lies WHAT NAME FOLDER RUNS: the checkout's name leads to the folder, which is whole, after this many runs of pip.
+lies() {
+  [ "$(readlink -f "$tree/$2")" = "$3" ] && [ -f "$3/roux-pins.txt" ] && [ "$(wc -l <"$work/runs")" = "$4" ] && return
+  cat "$work/said"
+  echo "error: $1: $2 is $(readlink -f "$tree/$2") instead of $3, after $(wc -l <"$work/runs") runs of pip, not $4"
+  exit 1
+}
+fetch
+cache=$(echo "$work"/home/.cache/roux/*)
+lies 'the first checkout fetches into the cache' .deps "$cache/deps" 1
+rm "$tree/.deps"
+fetch
+lies 'the next finds it there' .deps "$cache/deps" 1
+fetch ROUX_PRESET=cuda ROUX_CUDA_LIBRARIES=link
+lies 'CUDA lies beside it' .deps-cuda "$cache/deps-cuda" 2
+fetch ROUX_PRESET=cuda
+lies 'what only links is no whole CUDA' .deps-cuda "$cache/deps-cuda" 3
+mkdir "$cache/deps-verify" && printf 'aim\nabsl\n' >"$cache/deps-verify/roux-pins.txt"
+part=setup_verify fetch
+lies 'and so do the tools that read back' .deps-verify "$cache/deps-verify" 3
+rm "$tree/.deps" && mkdir "$tree/.deps" && echo torch >"$tree/.deps/roux-pins.txt"
+fetch
+lies 'a folder with the pins is used as it is' .deps "$tree/.deps" 3
+mv "$tree/.deps" "$work/other" && ln -s "$work/other" "$tree/.deps"
+fetch
+lies 'and so is a link' .deps "$work/other" 3
+fetch XDG_CACHE_HOME="$work/xdg" ROUX_DEPS="$work/named"
+lies 'ROUX_DEPS leaves the checkout as it is' .deps "$work/other" 4
+[ -f "$work/named/roux-pins.txt" ] || { echo "error: ROUX_DEPS does not get what is fetched"; exit 1; }
+echo newer >"$tree/runner/cmake/libtorch.txt"
+fetch XDG_CACHE_HOME="$work/xdg"
+lies 'other pins lie in another folder' .deps "$(echo "$work"/xdg/roux/*)/deps" 5
+[ "$(cat "$work/other/roux-pins.txt")" = torch ] || { echo "error: what others use has changed"; exit 1; }
+rm "$tree/.deps"
+fetch HOME=
+lies 'without a HOME it lies in the checkout' .deps "$tree/.deps" 6
+rm -r "$tree/.deps"
+fetch HOME=/proc
+lies 'and so it does where the cache cannot be written' .deps "$tree/.deps" 7
+echo "what is fetched lies in the cache; a build says what failed, and nothing when nothing is to do"

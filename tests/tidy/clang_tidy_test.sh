@@ -15,7 +15,7 @@ EOF
 chmod +x "$work/bin/clang-tidy"
 export PATH=$work/bin:$PATH GIT_CONFIG_GLOBAL=/dev/null
 cd "$work/tree"
-cp "$source_tree/runner/cmake/clang_tidy.sh" runner/cmake
+cp "$source_tree"/runner/cmake/{changes,clang_tidy}.sh runner/cmake
 commit() { git add -A && git -c user.name=t -c user.email=t@t commit -qm "$1"; }
 {
   echo '['

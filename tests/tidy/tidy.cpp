@@ -1,6 +1,7 @@
 // Reads the tree and names what docs/style.md forbids, as `file:line: error: ...`: layer arrows that point the wrong
 // way, circles of folders, LibTorch where it may not be, dead files, folders that are too large, lines over 120
-// columns, phrases that docs/wording.md refuses, generated pages that are out of date.
+// columns, phrases that docs/wording.md refuses, generated pages that are out of date, folders that concern no tests in
+// tests/CMakeLists.txt.
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
@@ -131,6 +132,7 @@ class Tidy {
     check_sizes();
     check_circles();
     check_phrases();
+    check_concerns();
     if (whole_tree_) check_unused_arrows();
     if (!generated_.empty()) check_reference();
     std::cout << sources_.size() << " files, " << errors_ << " errors\n";
@@ -394,6 +396,43 @@ class Tidy {
         if ((at > 0 && is_word(at - 1)) || is_word(at + phrase.size())) continue;
         error(path, lines[at], "says \"" + phrase + "\": docs/wording.md has better words");
       }
+    }
+  }
+
+  /// The rows concerns(PATH LABEL...) of tests/CMakeLists.txt, with their lines; none in a tree without it.
+  std::map<std::string, int> concerned_paths() const {
+    constexpr std::string_view kBegin = "concerns(";
+    std::map<std::string, int> paths;
+    int number = 0;
+    for (const std::string& line : read_lines(root_ / "tests" / "CMakeLists.txt")) {
+      ++number;
+      if (line.starts_with(kBegin)) paths.emplace(between(line, kBegin.size(), " )"), number);
+    }
+    return paths;
+  }
+
+  /// Each file has a row, its own or that of a folder above it; once for each folder that lacks one.
+  void check_concerns() {
+    const std::map<std::string, int> rows = concerned_paths();
+    if (rows.empty()) return;
+    for (const auto& [path, line] : rows) {
+      if (!fs::exists(root_ / path)) error("tests/CMakeLists.txt", line, path + " concerns tests, and is not there");
+    }
+    Names missing;
+    for (const char* top :
+         {"include", "runner", "components", "trackers", "schemas", "tests", "docs", "recipes", ".ci"}) {
+      if (!fs::exists(root_ / top)) continue;
+      for (const auto& entry : fs::recursive_directory_iterator(root_ / top)) {
+        if (!entry.is_regular_file()) continue;
+        const std::string file = fs::relative(entry.path(), root_).generic_string();
+        bool found = false;
+        for (std::string at = file; !at.empty() && !found; at = folder_of(at)) found = rows.contains(at);
+        if (!found) missing.insert(folder_of(file));
+      }
+    }
+    for (const std::string& folder : missing) {
+      error(folder, 1,
+            "no row of tests/CMakeLists.txt has the tests that it concerns: add concerns(" + folder + " ...)");
     }
   }
 

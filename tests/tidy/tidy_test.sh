@@ -134,4 +134,20 @@ echo 'int in_vain, vainly; // in vainer' >>runner/core/node.cpp
 mkdir -p tests/golden/vectors && echo '{"message": "in vain"}' >tests/golden/vectors/x.json
 expect 'words that only begin like a phrase, and data from elsewhere' ''
 
+fresh
+rows='concerns(. tidy)
+concerns(runner/core fast)
+concerns(runner/store fast)
+concerns(components torch)
+concerns(docs tidy)
+concerns(tests/CMakeLists.txt tidy)'
+echo "$rows" >tests/CMakeLists.txt
+expect 'each folder has the tests that it concerns' ''
+mkdir runner/train/save && echo '#include "runner/core/node.h"' >runner/train/save/x.cpp
+expect 'a folder concerns no tests' 'runner/train/save:1: error: no row of tests/CMakeLists.txt has the tests'
+rm -r runner/train/save
+echo 'concerns(runner/attic fast)' >>tests/CMakeLists.txt
+expect 'a row of a folder that is gone' \
+  'tests/CMakeLists.txt:7: error: runner/attic concerns tests, and is not there'
+
 exit $failed

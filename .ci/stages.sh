@@ -1,0 +1,78 @@
+# Sourced by .ci/run: the stages. do_NAME runs one; it sets up and builds what it needs.
+
+# Run each time. The labels are those of `tests`; each can be named by itself.
+always=(set-up build tests format clang-tidy quickstart)
+labels=(fast torch golden cli numerics tidy)
+
+# Run when an input has changed since they passed. A path is a file, or a folder with all in it; * matches within a
+# name. What only shows through something that is not listed is found by the next run of everything.
+conditional=(ranks readback examples fuzz threads cuda)
+inputs=(
+  # What writes files, starts processes and lets them exchange; tests/programs include the last three.
+  [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
+           runner/core/platform runner/cli/proof tests/ranks tests/support tests/programs
+           trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
+  [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint schemas/tracker
+              schemas/recipe.schema.json tests/verify tests/fixtures tests/programs/write_run.cpp'
+  # What the examples include, and what makes code of their schemas.
+  [examples]='components/*/*.h components/sampler/math/*.h trackers/*.h trackers/io/*.h runner/cli/*.h
+              runner/registry/*.h schemas/gen schemas/kinds.json docs/writing-a-component.md
+              tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
+  # What fuzz_recipe links, the generated tables too, and what it mutates.
+  [fuzz]='runner/core runner/recipe runner/registry runner/resolve schemas tests/fuzz recipes tests/golden/bad
+          tests/cli/*.cli'
+  # What tests_threads links, without the generated tables, which start no thread.
+  [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch
+             runner/sweep trackers components/sampler components/pruner tests/runner/store tests/runner/sweep
+             tests/trackers tests/support tests/programs/bad_plugin.cpp'
+  # What only this preset compiles, the headers that it includes, and what the bundle carries. The rest of the program
+  # is compiled as in the preset dev.
+  [cuda]='runner/cuda runner/core/platform/connect_nccl.h runner/core/platform/device_graph.h
+          runner/core/platform/gpu_kernels.h runner/core/result.h runner/core/error.h components/tensor tests/gpu
+          tests/bench/peers tests/bench/recipes tests/bench/machine.py tests/bench/roux_*.py recipes/smoke'
+)
+# Of each of them, beside the pins, the compiler's version and the processor.
+common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'
+
+do_set_up() { (setup_packages build test); }
+do_build() { (setup_libtorch && setup_build "${labels[@]/#/check_}" roux roux_engine); }
+do_tests() { run_tests "${labels[@]}"; }
+do_format() { runner/cmake/format.sh --dry-run -Werror; }
+do_clang_tidy() { (setup_libtorch && setup_build generate) && runner/cmake/clang_tidy.sh build/dev; }
+
+do_quickstart() {
+  local out result
+  out=$(mktemp -d)
+  ./roux run recipes/quickstart.yaml --new --output-dir "$out" && ./roux runs show last --output-dir "$out"
+  result=$?
+  rm -rf "$out"
+  return $result
+}
+
+do_ranks() { run_tests ranks; }
+do_readback() { run_tests verify readback; }
+do_examples() { run_tests examples; }
+
+# Presets of their own, which compile once more what they test: the layers that read a recipe, the store, the trackers
+# and the sweeps. They build without LibTorch.
+do_fuzz() {
+  (roux_preset=asan roux_build=$roux_root/build/asan && setup_libtorch && setup_build fuzz_recipe &&
+    ASAN_OPTIONS=abort_on_error=1 timeout 300 "$roux_build/bin/fuzz_recipe" --seconds "${FUZZ_SECONDS:-20}")
+}
+
+do_threads() {
+  (roux_preset=tsan roux_build=$roux_root/build/tsan && setup_libtorch && setup_build check_threads &&
+    ctest --test-dir "$roux_build" -L '^threads$' --output-on-failure --no-tests=error)
+}
+
+# Compiles and links what uses a GPU, packs it for a machine that has one, and runs what is to be run there up to the
+# first call of CUDA.
+do_cuda() {
+  local empty result
+  empty=$(mktemp -d)
+  tests/gpu/bundle "$empty/roux-gpu.tar.gz" && tar -xzf "$empty/roux-gpu.tar.gz" -C "$empty" &&
+    (cd "$empty" && PYTHONPATH=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}") roux-gpu/tests/gpu/run --pretend)
+  result=$?
+  rm -rf "$empty"
+  return $result
+}
