@@ -24,6 +24,7 @@
 #include "tests/support/disk/crash_disk.h"
 #include "tests/support/disk/tracer.h"
 #include "tests/support/for_each_in_parallel.h"
+#include "tests/support/paths.h"
 #include "tests/support/process/process.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
@@ -42,7 +43,7 @@ using tests::joined;
 using tests::trace;
 using tests::Traced;
 
-std::string program() { return std::string(ROUX_BINARY_DIR) + "/bin/save_and_rotate"; }
+std::string program() { return tests::build_dir() + "/bin/save_and_rotate"; }
 
 /// What is done in the window, over what was there before.
 struct Scenario {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/process/pretended_gpu.h"
 #include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
@@ -25,7 +26,7 @@ void prove(const std::string& recipe, const std::vector<std::string>& more = {},
   command.insert(command.end(), more.begin(), more.end());
   using Environment = std::map<std::string, std::string>;
   Process process(on_gpu ? tests::on_gpu(command) : command, on_gpu ? tests::with_gpus() : Environment{},
-                  ROUX_SOURCE_DIR);
+                  tests::source_dir());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -57,7 +58,7 @@ TEST_CASE("the steps to be killed at can be named, and a recipe that the clock d
   // Time decides about the steps of these evaluations, so there is nothing to prove.
   Process refused({tests::roux_program(), "prove-resume", "tests/ranks/recipes/csv_table.yaml", "--output-dir",
                    dir.path(), "--set", "eval.eval_steps=5s"},
-                  {}, ROUX_SOURCE_DIR);
+                  {}, tests::source_dir());
   CHECK(refused.wait() == 2);
   INFO(refused.output());
   CHECK(refused.output().find("eval.eval_steps counts time") != std::string::npos);
