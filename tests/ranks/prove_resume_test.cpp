@@ -79,7 +79,7 @@ TEST_CASE("the steps to be killed at can be named, and a recipe that the clock d
 }
 
 TEST_CASE("a training on a GPU ends bit-identical however it is killed", "[ranks][prove]") {
-  prove("csv_table.yaml", {.more = {"--set", "device=cuda"}, .on_gpu = true});
+  prove("csv_table.yaml", {.more = {"--set", "device=cuda"}, .kills = 5, .on_gpu = true});
 }
 
 TEST_CASE("a GPT on a GPU ends bit-identical however it is killed", "[ranks][prove]") {

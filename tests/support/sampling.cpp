@@ -8,7 +8,8 @@
 namespace tests {
 namespace {
 
-constexpr int kOneOf = 3;
+constexpr int kOneOf = 3;        // of kills at random moments
+constexpr int kOthersOneOf = 5;  // of the points that are no first and no last one, which are many, too
 
 }  // namespace
 
@@ -37,7 +38,7 @@ std::vector<int> drawn_points(const std::vector<std::string>& kinds, std::mt1993
   std::vector<int> points;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
     const auto& [first, last] = ends.at(kinds[i]);
-    const bool drawn = random() % kOneOf == 0;
+    const bool drawn = random() % kOthersOneOf == 0;
     if (takes_all() || drawn || i == first || i == last) points.push_back(static_cast<int>(i) + 1);
   }
   return points;

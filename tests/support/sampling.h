@@ -18,7 +18,7 @@ bool takes_all();
 int share_of(int all);
 
 /// Some of the points 1 to `kinds.size()`, in their order; `kinds` says of what kind each is. The first and the last of
-/// each kind are among them, and a third of the others. All of them with ROUX_TEST_ALL=1.
+/// each kind are among them, and a fifth of the others: a third in all. All of them with ROUX_TEST_ALL=1.
 std::vector<int> drawn_points(const std::vector<std::string>& kinds, std::mt19937& random);
 
 }  // namespace tests
