@@ -71,7 +71,7 @@ concerned_labels() {
 # concerned_cases PROGRAM FILES: what `ninja -t deps` prints in; out come the test files of the program that the changed
 # files concern, `STEM REASON` with a tab between.
 concerned_cases() {
-  awk -v root="$roux_root/" -v build="$roux_build/" -v program="/$1[.]dir/" -v files="$2" '
+  awk -v root="$roux_root/" -v build="$roux_build/" -v program="/$1(_with_torch)?[.]dir/" -v files="$2" '
     function folder(path) { return sub("/[^/]*$", "", path) ? path : "" }
     # A path of the log, from the root of the tree or, for what is generated, from that of the build.
     function plain(path) {

@@ -1,6 +1,7 @@
 // A program that does what a training does to its run's folder - metrics, a save, a rotation - dies at each of its
 // calls to the kernel, is refused each of them, or loses power after each. Whatever happens, at least as many
-// checkpoints can be restored as before, no metric of one of them is missing, and the run goes on.
+// checkpoints can be restored as before, no metric of one of them is missing, and the run goes on. Each time it is
+// tried at some of those points, with ROUX_TEST_ALL=1 at all of them (tests/support/sampling.h).
 
 #include <signal.h>
 
@@ -15,6 +16,7 @@
 #include <functional>
 #include <mutex>
 #include <random>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -24,7 +26,9 @@
 #include "tests/support/disk/crash_disk.h"
 #include "tests/support/disk/tracer.h"
 #include "tests/support/for_each_in_parallel.h"
+#include "tests/support/paths.h"
 #include "tests/support/process/process.h"
+#include "tests/support/sampling.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -42,7 +46,7 @@ using tests::joined;
 using tests::trace;
 using tests::Traced;
 
-std::string program() { return std::string(ROUX_BINARY_DIR) + "/bin/save_and_rotate"; }
+std::string program() { return tests::build_dir() + "/bin/save_and_rotate"; }
 
 /// What is done in the window, over what was there before.
 struct Scenario {
@@ -188,6 +192,13 @@ Traced undisturbed(const Scenario& scenario, const std::string& prepared, const 
   return *traced;
 }
 
+/// The name of each counted call, by which points are drawn.
+std::vector<std::string> names_of_calls(const Traced& traced) {
+  std::vector<std::string> names;
+  for (const std::string& call : traced.counted) names.push_back(call.substr(0, call.find(' ')));
+  return names;
+}
+
 /// The calls that `strace -f` shows in the same window; -1 where there is no strace.
 int calls_by_strace(const Scenario& scenario, const std::string& prepared) {
   const tests::TempDir dir(tests::TempDir::On::kMemory), log;
@@ -215,16 +226,41 @@ int calls_by_strace(const Scenario& scenario, const std::string& prepared) {
 
 }  // namespace
 
+TEST_CASE("of the points that are drawn some are of each kind, its first and its last, and all come up in time",
+          "[ranks][crash]") {
+  std::mt19937 random(tests::seed());
+  std::vector<std::string> kinds(30, "write");
+  kinds[4] = kinds[9] = kinds[17] = "fsync";
+  kinds[11] = "rename";
+  std::set<int> seen;
+  std::size_t drawn = 0, times = 0;
+  for (; seen.size() < kinds.size() && times < 1000; ++times) {
+    const std::vector<int> points = tests::drawn_points(kinds, random);
+    CHECK(std::is_sorted(points.begin(), points.end()));
+    for (const int always : {1, 30, 5, 18, 12}) {  // of write, of fsync, the only rename
+      CHECK(std::count(points.begin(), points.end(), always) == 1);
+    }
+    seen.insert(points.begin(), points.end());
+    drawn += points.size();
+  }
+  CHECK(seen.size() == kinds.size());
+  CHECK((tests::takes_all() ? times == 1 && drawn == kinds.size() : drawn < times * kinds.size()));
+}
+
 TEST_CASE("a save that is killed at any of its calls loses nothing", "[ranks][crash]") {
   bool counted = true;
+  std::mt19937 random(tests::seed());
   for (const Scenario& scenario : kScenarios) {
     const tests::TempDir prepared(tests::TempDir::On::kMemory), recorded(tests::TempDir::On::kMemory);
     prepare(scenario, prepared.path());
     const auto calm = undisturbed(scenario, prepared.path(), recorded.path());
-    std::atomic<int> injected = 0;
+    const std::vector<std::string> names = names_of_calls(calm);
+    REQUIRE(static_cast<int>(names.size()) == calm.calls);
+    std::size_t killed_at = 0;
     for (const auto kind : {Injection::Kind::kKillBefore, Injection::Kind::kKillAfter}) {
-      injected = 0;
-      const auto problems = for_each_in_parallel(calm.calls, [&](int call) {
+      const std::vector<int> points = tests::drawn_points(names, random);
+      std::atomic<std::size_t> injected = 0;
+      const auto problems = for_each_in_parallel(points, [&](int call) {
         Injected one;
         // Two threads do not always call in the same order, and the last call of one life may be beyond another's.
         for (int life = 0; life < 5 && one.problem.empty() && !(one.traced && one.traced->injected); ++life) {
@@ -235,14 +271,16 @@ TEST_CASE("a save that is killed at any of its calls loses nothing", "[ranks][cr
       });
       CAPTURE(scenario.name, joined(problems));
       CHECK(problems.empty());
-      CHECK(injected == calm.calls);
+      CHECK(injected == points.size());
+      killed_at += injected;
     }
     const int shown = calls_by_strace(scenario, prepared.path());
-    std::printf("%s: %d crash points, strace -f shows %d calls\n", scenario.name, injected.load(), shown);
+    std::printf("%s: killed before and after %d calls, %zu times; strace -f shows %d calls\n", scenario.name,
+                calm.calls, killed_at, shown);
     std::fflush(stdout);
     CAPTURE(scenario.name, joined(calm.counted));
     counted = counted && shown >= 0;
-    CHECK((shown < 0 || shown == injected));
+    CHECK((shown < 0 || shown == calm.calls));
   }
   if (!counted) tests::skip("strace, which counts the calls once more, is not installed or may not trace (strace)");
 }
@@ -258,6 +296,7 @@ TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends 
       {"EINTR", {.kind = Injection::Kind::kError, .error = EINTR}},
       {"half of the bytes", {.kind = Injection::Kind::kShort}},
   };
+  std::mt19937 random(tests::seed());
   for (const Scenario& scenario : kScenarios) {
     const tests::TempDir prepared(tests::TempDir::On::kMemory), recorded(tests::TempDir::On::kMemory);
     prepare(scenario, prepared.path());
@@ -266,7 +305,7 @@ TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends 
       // The kinds of refusal differ in what is done about them, not in where they may come: all of them once is enough.
       if (&scenario != kScenarios && refusal.injection.error != EIO) continue;
       std::atomic<int> injected = 0, ended = 0;
-      const auto problems = for_each_in_parallel(calm.calls, [&](int call) {
+      const auto problems = for_each_in_parallel(tests::drawn_points(names_of_calls(calm), random), [&](int call) {
         Injection injection = refusal.injection;
         injection.at = call;
         const Injected one = inject_one(scenario, prepared.path(), injection);
@@ -285,6 +324,7 @@ TEST_CASE("a disk that refuses any call of a save, once, loses nothing and ends 
 }
 
 TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[ranks][crash]") {
+  std::mt19937 draws(tests::seed());
   for (const Scenario& scenario : kScenarios) {
     const unsigned kinds = scenario.restorable > 0 ? 6 : 3;  // of states: nothing, all, and random ones
     const tests::TempDir prepared(tests::TempDir::On::kMemory), recorded(tests::TempDir::On::kMemory);
@@ -293,6 +333,7 @@ TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[
     CrashDisk disk(prepared.path());
     std::vector<CrashDisk> moments;
     std::vector<bool> committed;
+    std::vector<std::string> kinds_of_moments;
     // Paths were recorded below another folder than the one that was read.
     const auto moved = [&](const std::string& path) {
       return path.empty() ? path : prepared.path() + path.substr(recorded.path().size());
@@ -306,8 +347,14 @@ TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[
       if (event.calls_before == 0) continue;
       moments.push_back(disk);
       committed.push_back(is_committed);
+      kinds_of_moments.push_back(std::to_string(static_cast<int>(event.kind)));
     }
-    const auto states = static_cast<int>(moments.size()) * static_cast<int>(kinds);
+    std::vector<int> states;  // from 1 on, `kinds` of them for each moment
+    for (const int moment : tests::drawn_points(kinds_of_moments, draws)) {
+      for (unsigned kind = 1; kind <= kinds; ++kind) {
+        states.push_back((moment - 1) * static_cast<int>(kinds) + static_cast<int>(kind));
+      }
+    }
     const auto problems = for_each_in_parallel(states, [&](int state) {
       const auto moment = static_cast<std::size_t>((state - 1) / static_cast<int>(kinds));
       const unsigned variant = static_cast<unsigned>(state - 1) % kinds;
@@ -322,7 +369,7 @@ TEST_CASE("a machine that loses power at any moment of a save loses nothing", "[
                  ? ""
                  : "moment " + std::to_string(moment) + ", state " + std::to_string(variant) + ": " + problem;
     });
-    std::printf("%s: %d states of the disk after %zu changes\n", scenario.name, states, moments.size());
+    std::printf("%s: %zu states of the disk, for %zu changes\n", scenario.name, states.size(), moments.size());
     std::fflush(stdout);
     CAPTURE(scenario.name, joined(problems));
     CHECK(problems.empty());

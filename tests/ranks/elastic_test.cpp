@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
+#include <memory>
 
 #include "tests/support/process/ranks_test_run.h"
 
@@ -67,12 +68,17 @@ TEST_CASE("each sample is seen once in an epoch that 4, 2 and 3 processes share"
 TEST_CASE("a run that resumes with other numbers of processes has the curve of one", "[ranks][elastic]") {
   const char* recipe = GENERATE(tests::ranks_recipes::kGpt, tests::ranks_recipes::kTable);
   const bool is_text = recipe == tests::ranks_recipes::kGpt, streams = is_text && GENERATE(false, true);
-  std::vector<std::string> whole = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1"};
-  if (streams) whole.insert(whole.end(), {"data.train.streaming=true", "data.val.streaming=true"});
-  const RanksTestRun alone(recipe), elastic(recipe);
-  REQUIRE(alone.run(whole).status == 0);
-  auto first = whole;
-  first.insert(first.end(), {processes(4), "training.max_steps=17"});
+  std::vector<std::string> first = {is_text ? "lr_scheduler.total_steps=50" : "logging_steps=1", processes(4),
+                                    "training.max_steps=17"};
+  std::unique_ptr<RanksTestRun> streamed;
+  if (streams) {
+    const std::vector<std::string> stream = {"data.train.streaming=true", "data.val.streaming=true"};
+    streamed = std::make_unique<RanksTestRun>(recipe);
+    REQUIRE(streamed->run(stream).status == 0);
+    first.insert(first.end(), stream.begin(), stream.end());
+  }
+  const RanksTestRun& alone = streams ? *streamed : tests::trained_alone(recipe);
+  const RanksTestRun elastic(recipe);
   const auto begun = elastic.run(first);
   INFO(begun.output);
   REQUIRE(begun.status == 0);

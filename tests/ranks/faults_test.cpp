@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 #include "runner/core/clock.h"
 #include "runner/store/run_reader.h"
@@ -67,6 +68,21 @@ struct Fixture : TestRun {
   }
 };
 
+/// A run with these settings, on the data without the samples of the bad step or on all of them; trained once.
+const Fixture& trained(const std::vector<std::string>& settings, bool without_samples) {
+  static std::map<std::vector<std::string>, Fixture> runs[2];
+  const auto [found, is_new] = runs[without_samples].try_emplace(settings, table(kHuge, without_samples ? 176 : kRows));
+  if (is_new) {
+    const auto ended = found->second.run(settings);
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+  }
+  return found->second;
+}
+const Fixture& trained_without_samples(const std::vector<std::string>& settings = {}) {
+  return trained(settings, true);
+}
+
 }  // namespace
 
 TEST_CASE("a loss that is not finite stops the run before the parameters move, and names its samples",
@@ -85,12 +101,12 @@ TEST_CASE("a loss that is not finite stops the run before the parameters move, a
 }
 
 TEST_CASE("a skipped step leaves what a run on data without its samples leaves", "[ranks][faults]") {
-  const Fixture skips(table(kHuge)), without(table(kHuge, 176));
+  const Fixture skips(table(kHuge));
   const auto ended = skips.run({"faults.on_nan=skip"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("step 23 skipped: the loss is inf; it saw samples 176") != std::string::npos);
-  REQUIRE(without.run().status == 0);
+  const Fixture& without = trained_without_samples();
   tests::check_equal_checkpoints(skips, without, "step-000040");
   CHECK(skips.losses() == without.losses());
   const auto events = skips.events("skip");
@@ -101,11 +117,11 @@ TEST_CASE("a skipped step leaves what a run on data without its samples leaves",
 }
 
 TEST_CASE("a rollback opens a branch at the last checkpoint and leaves the named samples out", "[ranks][faults]") {
-  const Fixture rolls(table(kHuge)), without(table(kHuge, 176));
+  const Fixture rolls(table(kHuge));
   const auto ended = rolls.run({"faults.on_nan=rollback"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  REQUIRE(without.run().status == 0);
+  const Fixture& without = trained_without_samples();
   tests::check_equal_checkpoints(rolls, without, "step-000040");
   CHECK(rolls.losses() == without.losses());  // each step once
   const auto details = rolls.details();
@@ -140,13 +156,12 @@ TEST_CASE("a rollback passes over a damaged checkpoint, names it, and resumes fr
 }
 
 TEST_CASE("a loss that jumps up is a spike, and skipping it leaves it out", "[ranks][faults]") {
-  const Fixture skips(table(kJump)), without(table(kJump, 176));
+  const Fixture skips(table(kJump));
   const auto ended = skips.run({"faults.on_spike=skip", "faults.spike_window=16"});
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   CHECK(ended.output.find("deviations above the mean of the last 16 steps") != std::string::npos);
-  REQUIRE(without.run().status == 0);
-  tests::check_equal_checkpoints(skips, without, "step-000040");
+  tests::check_equal_checkpoints(skips, trained_without_samples(), "step-000040");
   const Fixture ignores(table(kJump));
   REQUIRE(ignores.run().status == 0);
   CHECK(ignores.saved("step-000040", "model.safetensors") != skips.saved("step-000040", "model.safetensors"));
@@ -185,8 +200,8 @@ TEST_CASE("a run that is killed after a bad step ends as one that is not", "[ran
   const int signal = GENERATE(SIGKILL, SIGTERM);
   const std::vector<std::string> settings = {"faults.on_nan=" + policy, "faults.on_spike=" + policy,
                                              "faults.spike_window=8", "faults.rollback_skip_steps=3"};
-  const Fixture straight(table(kHuge)), broken(table(kHuge));
-  REQUIRE(straight.run(settings).status == 0);
+  const Fixture& straight = trained(settings, false);
+  const Fixture broken(table(kHuge));
   const char* const until = GENERATE("step-000010", "step-000020", "step 23", "step-000025");
   INFO(policy << " " << signal << " " << until);
   {
@@ -255,12 +270,12 @@ TEST_CASE("several processes judge a step together, and name the samples of the 
   SECTION("skip and roll back") {
     const std::string policy = GENERATE("skip", "rollback");
     CAPTURE(policy);
-    const Fixture faulty(table(kHuge)), without(table(kHuge, 176));
+    const Fixture faulty(table(kHuge));
     const auto ended = faulty.run(with(policy));
     INFO(ended.output);
     REQUIRE(ended.status == 0);
     CHECK(ended.output.find(culprit) != std::string::npos);
-    REQUIRE(without.run(both).status == 0);
+    const Fixture& without = trained_without_samples(both);
     tests::check_equal_checkpoints(faulty, without, "step-000040");
     CHECK(faulty.losses() == without.losses());
     CHECK(faulty.events(policy).at(0).data.find("rank")->as_integer() == 1);

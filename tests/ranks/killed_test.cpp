@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <random>
 
@@ -17,6 +16,7 @@
 #include "tests/support/disk/tracer.h"
 #include "tests/support/process/equal_checkpoints.h"
 #include "tests/support/process/test_run.h"
+#include "tests/support/sampling.h"
 #include "tests/support/skip.h"
 
 namespace {
@@ -27,7 +27,6 @@ namespace store = runner::store;
 using tests::Injection;
 using tests::TestRun;
 
-constexpr int kKills = 40;
 constexpr int kKept = 2;           // save_total_limit
 constexpr unsigned kSavesMax = 2;  // of one life: the run is long enough for that many in each
 constexpr std::int64_t kSteps = 250;
@@ -137,22 +136,18 @@ TEST_CASE("a program that is killed again and again in its saves ends where an u
   REQUIRE(expected.size() == kSteps);
   const int calls = calls_of_a_save();
   REQUIRE(calls > 20);
-  const char* chosen = std::getenv("ROUX_TEST_SEED");
-  const auto seed =
-      chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10)) : std::random_device()();
-  std::mt19937 random(seed);
-  CAPTURE(seed);
-  int kills = 0, saved_in = 0;
+  const int kills = tests::share_of(40);
+  std::mt19937 random(tests::seed());
+  int saved_in = 0;
   Lost most;
   Restorable before;
-  for (int life = 0; life < kKills; ++life) {
+  for (int life = 0; life < kills; ++life) {
     const Injection injection{.kind = random() % 2 == 0 ? Injection::Kind::kKillBefore : Injection::Kind::kKillAfter,
                               .at = 1 + static_cast<int>(random() % static_cast<unsigned>(calls))};
     const tests::WindowBegin begin = from_draft(1 + static_cast<int>(random() % kSavesMax));
     const auto traced = tests::trace(killed.traced_command(), {.injection = injection, .begin = begin});
     CAPTURE(life, begin.time, injection.at, traced->injected_call, traced->output);
     REQUIRE(traced->status == 128 + SIGKILL);
-    ++kills;
     const Restorable after = restorable(killed);
     // What a death left over for the rotation goes with the next save.
     CHECK(after.count >= std::min(before.count, kKept));
@@ -167,9 +162,8 @@ TEST_CASE("a program that is killed again and again in its saves ends where an u
     REQUIRE(points.size() == static_cast<std::size_t>(after.newest));
     for (std::size_t i = 0; i < points.size(); ++i) REQUIRE(points[i].value == expected[i].value);
   }
-  std::printf(
-      "seed %u: killed %d times in saves of about %d calls, %d times with a new checkpoint, the last of step %lld\n",
-      seed, kills, calls, saved_in, static_cast<long long>(before.newest));
+  std::printf("killed %d times in saves of about %d calls, %d times with a new checkpoint, the last of step %lld\n",
+              kills, calls, saved_in, static_cast<long long>(before.newest));
   std::printf("  at most %zu steps, %.3f s, of metrics were lost\n", most.steps, most.seconds);
   std::fflush(stdout);
   const auto ended = killed.run();

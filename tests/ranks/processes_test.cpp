@@ -19,6 +19,7 @@
 #include "tests/support/process/equal_checkpoints.h"
 #include "tests/support/process/rank_processes.h"
 #include "tests/support/process/ranks_test_run.h"
+#include "tests/support/sampling.h"
 
 namespace {
 
@@ -55,6 +56,18 @@ constexpr const char* kLast = "step-000040";
 
 // From a rank's death, or from the end of launch.timeout, to the end of all; and to the end of the other ranks.
 constexpr double kNoticedWithin_s = 5, kOthersEndWithin_s = 2;
+
+/// The undisturbed run of kKilled by this many processes, trained once.
+const Fixture& undisturbed(int count) {
+  static std::map<int, Fixture> runs;
+  const auto [found, is_new] = runs.try_emplace(count, kKilled);
+  if (is_new) {
+    const auto ended = found->second.run({processes(count)});
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+  }
+  return found->second;
+}
 
 class Stopwatch {
  public:
@@ -108,10 +121,7 @@ class Store {
 
 TEST_CASE("the curve does not depend on the number of processes", "[ranks][processes]") {
   const char* recipe = GENERATE(kGpt, kTable);
-  const Fixture alone(recipe);
-  const auto one = alone.run();
-  INFO(one.output);
-  REQUIRE(one.status == 0);
+  const Fixture& alone = tests::trained_alone(recipe);
   const auto losses = alone.series("loss"), rates = alone.series("lr");
   REQUIRE(losses.size() == 50);
   for (const int count : {2, 3, 4}) {
@@ -128,9 +138,16 @@ TEST_CASE("the curve does not depend on the number of processes", "[ranks][proce
       CHECK(std::abs(theirs[i].value - losses[i].value) <= 1e-5 * std::abs(losses[i].value));
       CHECK(their_rates[i].value == rates[i].value);
     }
-    for (const char* name : {"val/loss", recipe == kTable ? "val/mse" : "val/accuracy"}) {
+    const std::vector<std::string> of_table = {"val/loss", "val/mse"};
+    const std::vector<std::string> of_text = {"val/loss", "val/perplexity", "val/accuracy"};
+    for (const std::string& name : recipe == kTable ? of_table : of_text) {
+      CAPTURE(name);
       const auto expected = alone.series(name), found = together.series(name);
       REQUIRE(found.size() == expected.size());
+      // Before the first step the weights are the same to the last bit: figures of samples that cannot be shared evenly
+      // are exact.
+      CHECK(found.front().step == 0);
+      CHECK(std::abs(found.front().value - expected.front().value) <= 1e-12 * expected.front().value);
       for (std::size_t i = 0; i < found.size(); ++i) {
         CHECK(std::abs(found[i].value - expected[i].value) <= 1e-5 * std::abs(expected[i].value));
       }
@@ -146,8 +163,8 @@ TEST_CASE("who reads a batch, and how it is split, does not change the curve", "
                std::vector<std::string>{"loader.dispatch_batches=true", "loader.num_workers=0", processes(3)},
                std::vector<std::string>{"loader.split_batches=true", "training.global_batch_size=16", processes(2)});
   CAPTURE(settings.front());
-  const Fixture alone(kTable), together(kTable);
-  REQUIRE(alone.run().status == 0);
+  const Fixture& alone = tests::trained_alone(kTable);
+  const Fixture together(kTable);
   const auto ended = together.run(settings);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -223,29 +240,20 @@ TEST_CASE("processes that share random numbers stand at the same place", "[ranks
   CHECK((generator(0) == generator(1)));
 }
 
-TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks][processes]") {
+TEST_CASE("figures are exact where all samples are one batch", "[ranks][processes]") {
   // No step is made in between, so that the weights are the same to the last bit.
-  struct Case {
-    const char* recipe;
-    const char* batch;
-    std::vector<const char*> figures;
-  };
-  const Case c = GENERATE(Case{kTable, "5", {"val/loss", "val/mse"}},  // 9 samples: 5 and 4, and nothing for a third
-                          Case{kGpt, "7", {"val/loss", "val/perplexity", "val/accuracy"}},
-                          Case{kGpt, "1000", {"val/loss", "val/perplexity", "val/accuracy"}});  // all in one batch
-  const std::vector<std::string> still = {"optimizer.lr=1e-30", "training.max_steps=1", "eval.eval_on_start=true",
-                                          std::string("eval.micro_batch_size=") + c.batch};
-  const Fixture alone(c.recipe);
+  const std::vector<std::string> still = {"optimizer.lr=1e-30", "training.max_steps=1", "eval.micro_batch_size=1000"};
+  const Fixture alone(kGpt);
   REQUIRE(alone.run(still).status == 0);
   for (const int count : {2, 3, 4}) {
-    CAPTURE(c.batch, count);
-    const Fixture together(c.recipe);
+    CAPTURE(count);
+    const Fixture together(kGpt);
     auto settings = still;
     settings.push_back(processes(count));
     const auto ended = together.run(settings);
     INFO(ended.output);
     REQUIRE(ended.status == 0);
-    for (const char* name : c.figures) {
+    for (const char* name : {"val/loss", "val/perplexity", "val/accuracy"}) {
       CAPTURE(name);
       const auto expected = alone.series(name), found = together.series(name);
       REQUIRE(found.size() == expected.size());
@@ -257,16 +265,10 @@ TEST_CASE("figures are exact where the samples cannot be shared evenly", "[ranks
 TEST_CASE("processes that are killed again and again end where undisturbed ones do", "[ranks][processes][killed]") {
   const int count = GENERATE(2, 4);
   CAPTURE(count);
-  const Fixture straight(kKilled), killed(kKilled);
-  const auto undisturbed = straight.run({processes(count)});
-  INFO(undisturbed.output);
-  REQUIRE(undisturbed.status == 0);
+  const Fixture& straight = undisturbed(count);
+  const Fixture killed(kKilled);
 
-  const char* chosen = std::getenv("ROUX_TEST_SEED");
-  const auto seed =
-      chosen != nullptr ? static_cast<unsigned>(std::strtoul(chosen, nullptr, 10)) : std::random_device()();
-  std::mt19937 random(seed);
-  CAPTURE(seed);
+  std::mt19937 random(tests::seed());
   Process process(killed.verbose({processes(count), "launch.max_restarts=2"}), TestRun::environment(),
                   killed.path().string());
   std::size_t seen = 0;
@@ -297,8 +299,8 @@ TEST_CASE("processes that are killed again and again end where undisturbed ones 
 }
 
 TEST_CASE("a rank that dies is named, no process is left behind, and the same command resumes", "[ranks][processes]") {
-  const Fixture straight(kKilled), killed(kKilled);
-  REQUIRE(straight.run({processes(2)}).status == 0);
+  const Fixture& straight = undisturbed(2);
+  const Fixture killed(kKilled);
   {
     Process process(killed.verbose({processes(2)}), TestRun::environment(), killed.path().string());
     std::size_t seen = 0;
@@ -432,8 +434,8 @@ launch: {num_processes: 2}
 TEST_CASE("a signal stops all ranks at the same step, and the same command resumes", "[ranks][processes]") {
   const int signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
   CAPTURE(signal);
-  const Fixture straight(kKilled), stopped(kKilled);
-  REQUIRE(straight.run({processes(2)}).status == 0);
+  const Fixture& straight = undisturbed(2);
+  const Fixture stopped(kKilled);
   {
     // Ctrl-C reaches the whole process group of the terminal.
     auto command = stopped.verbose({processes(2)});

@@ -1,5 +1,6 @@
-// Acceptance: killed at 20 random moments and at every moment at which something is half done, each run ends with the
-// bits of the undisturbed one. The program proves it itself; that it would tell is shown in bitwise_compare_test.cpp.
+// Acceptance: killed at 20 random moments (7 of them, without ROUX_TEST_ALL=1) and at every moment at which something
+// is half done, each run ends with the bits of the undisturbed one. The program proves it itself; that it would tell is
+// shown in bitwise_compare_test.cpp.
 
 #include <catch2/catch.hpp>
 #include <cstdlib>
@@ -8,8 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/process/pretended_gpu.h"
 #include "tests/support/process/process.h"
+#include "tests/support/sampling.h"
 #include "tests/support/temp_dir.h"
 
 namespace {
@@ -17,15 +20,27 @@ namespace {
 using tests::Process;
 using tests::TempDir;
 
-// A failure prints the seed of its kills.
-void prove(const std::string& recipe, const std::vector<std::string>& more = {}, bool on_gpu = false) {
+struct Proof {
+  std::vector<std::string> more = {};
+  int kills = 20;  ///< random ones, of which a share is taken
+  bool on_gpu = false;
+};
+
+void prove(const std::string& recipe, const Proof& proof = {}) {
   const TempDir dir;
-  std::vector<std::string> command = {tests::roux_program(), "prove-resume", "tests/ranks/recipes/" + recipe,
-                                      "--output-dir", dir.path()};
-  command.insert(command.end(), more.begin(), more.end());
+  std::vector<std::string> command = {tests::roux_program(),
+                                      "prove-resume",
+                                      "tests/ranks/recipes/" + recipe,
+                                      "--output-dir",
+                                      dir.path(),
+                                      "--seed",
+                                      std::to_string(tests::seed()),
+                                      "--kills",
+                                      std::to_string(tests::share_of(proof.kills))};
+  command.insert(command.end(), proof.more.begin(), proof.more.end());
   using Environment = std::map<std::string, std::string>;
-  Process process(on_gpu ? tests::on_gpu(command) : command, on_gpu ? tests::with_gpus() : Environment{},
-                  ROUX_SOURCE_DIR);
+  Process process(proof.on_gpu ? tests::on_gpu(command) : command, proof.on_gpu ? tests::with_gpus() : Environment{},
+                  tests::source_dir());
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
@@ -45,28 +60,28 @@ TEST_CASE("a normalised table with dropout ends bit-identical however it is kill
 }
 
 TEST_CASE("two processes end bit-identical however they are killed", "[ranks][prove][processes]") {
-  prove("csv_table.yaml", {"--set", "launch.num_processes=2"});
+  prove("csv_table.yaml", {.more = {"--set", "launch.num_processes=2"}});
 }
 
 TEST_CASE("streamed text ends bit-identical however it is killed", "[ranks][prove]") { prove("text_stream.yaml"); }
 
 TEST_CASE("the steps to be killed at can be named, and a recipe that the clock decides about is refused",
           "[ranks][prove]") {
-  prove("csv_table.yaml", {"--kill-at", "3,17"});
+  prove("csv_table.yaml", {.more = {"--kill-at", "3,17"}, .kills = 0});
   const TempDir dir;
   // Time decides about the steps of these evaluations, so there is nothing to prove.
   Process refused({tests::roux_program(), "prove-resume", "tests/ranks/recipes/csv_table.yaml", "--output-dir",
                    dir.path(), "--set", "eval.eval_steps=5s"},
-                  {}, ROUX_SOURCE_DIR);
+                  {}, tests::source_dir());
   CHECK(refused.wait() == 2);
   INFO(refused.output());
   CHECK(refused.output().find("eval.eval_steps counts time") != std::string::npos);
 }
 
 TEST_CASE("a training on a GPU ends bit-identical however it is killed", "[ranks][prove]") {
-  prove("csv_table.yaml", {"--set", "device=cuda"}, true);
+  prove("csv_table.yaml", {.more = {"--set", "device=cuda"}, .kills = 5, .on_gpu = true});
 }
 
 TEST_CASE("a GPT on a GPU ends bit-identical however it is killed", "[ranks][prove]") {
-  prove("gpt.yaml", {"--set", "device=cuda", "--kills", "5"}, true);
+  prove("gpt.yaml", {.more = {"--set", "device=cuda"}, .kills = 5, .on_gpu = true});
 }

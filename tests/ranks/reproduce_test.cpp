@@ -28,15 +28,21 @@ eval: {eval_steps: 10}
 logging_steps: 2
 )";
 
+/// A run that was trained; each has a copy of the same one, or one of its own, which knows where its recipe is.
 struct Fixture : TestRun {
+  struct Trained {};
   Fixture() : TestRun(kRecipe) {
+    static const Fixture original{Trained()};
+    fs::copy(original.path(), path(), fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+  }
+  Ended roux(const std::vector<std::string>& words, const std::string& threads = "2") const {
+    return TestRun::roux(words, {{"OMP_NUM_THREADS", threads}});
+  }
+  explicit Fixture(Trained) : TestRun(kRecipe) {
     write_corpus(20'000);
     const auto trained = roux({"run", "recipe.yaml"});
     INFO(trained.output);
     REQUIRE(trained.status == 0);
-  }
-  Ended roux(const std::vector<std::string>& words, const std::string& threads = "2") const {
-    return TestRun::roux(words, {{"OMP_NUM_THREADS", threads}});
   }
 };
 
@@ -74,7 +80,7 @@ TEST_CASE("one changed byte of the data is the cause that is named", "[ranks][re
 }
 
 TEST_CASE("one changed value of the recipe is the cause that is named", "[ranks][reproduce]") {
-  const Fixture test;
+  const Fixture test{Fixture::Trained()};
   std::string edited = kRecipe;
   edited.replace(edited.find("1.0e-3"), 6, "1.1e-3");
   test.write("recipe.yaml", edited);

@@ -54,8 +54,8 @@ int interrupted(const Fixture& test, const std::string& checkpoint, int signal) 
 
 /// Bytes of the last checkpoint's tensors, of a run that nothing disturbed.
 std::string undisturbed(const std::string& file) {
-  const Fixture test;
-  const auto ended = test.run();
+  static const Fixture test;
+  static const TestRun::Ended ended = test.run();
   INFO(ended.output);
   REQUIRE(ended.status == 0);
   return test.saved(kLast, file);

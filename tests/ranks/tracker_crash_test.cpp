@@ -1,6 +1,7 @@
 // A sync that takes back what it brought over, because the run went back and on from there, dies at each of its calls
 // that change the disk; and the next one, which finds what that left, dies as well. In the end each tool has what an
-// undisturbed sync gives it, and nothing lies beside it.
+// undisturbed sync gives it, and nothing lies beside it. Each time it dies at some of those calls, with ROUX_TEST_ALL=1
+// at all of them (tests/support/sampling.h).
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -10,6 +11,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -23,6 +25,7 @@
 #include "tests/support/disk/tracer.h"
 #include "tests/support/for_each_in_parallel.h"
 #include "tests/support/process/test_run.h"
+#include "tests/support/sampling.h"
 #include "tests/support/skip.h"
 #include "tests/support/temp_dir.h"
 
@@ -124,15 +127,25 @@ std::string difference(const Tree& tree, const Tree& calm, const Tree& again) {
   return "";
 }
 
-/// Calls, counted from the lock on, after which something changed below the run's folder.
-std::vector<int> calls_that_change(const tests::Traced& traced, bool removals_only) {
-  std::set<int> calls;
+/// Calls, counted from the lock on, after which something changed below the run's folder; some of each kind of change.
+std::vector<int> drawn_changes(const tests::Traced& traced, bool removals_only, std::mt19937& random) {
+  std::map<int, std::string> changes;
   for (const DiskEvent& event : traced.events) {
     const bool removes = event.kind == DiskEvent::Kind::kUnlink || event.kind == DiskEvent::Kind::kRemoveDir ||
                          event.kind == DiskEvent::Kind::kRename || event.kind == DiskEvent::Kind::kMakeDir;
-    if (event.calls_before > 0 && (removes || !removals_only)) calls.insert(event.calls_before);
+    if (event.calls_before > 0 && (removes || !removals_only))
+      changes.try_emplace(event.calls_before, std::to_string(static_cast<int>(event.kind)));
   }
-  return {calls.begin(), calls.end()};
+  std::vector<int> calls;
+  std::vector<std::string> kinds;
+  for (const auto& [call, kind] : changes) {
+    calls.push_back(call);
+    kinds.push_back(kind);
+  }
+  std::vector<int> drawn;
+  for (const int point : tests::drawn_points(kinds, random))
+    drawn.push_back(calls.at(static_cast<std::size_t>(point) - 1));
+  return drawn;
 }
 
 std::optional<tests::Traced> trace_sync(const fs::path& run_dir, const std::string& tracker, tests::Injection injection,
@@ -155,6 +168,7 @@ fs::path copy_of(const fs::path& run_dir, const TempDir& into) {
 TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool the same in the end",
           "[ranks][crash]") {
   const TestRun test(kRecipe);
+  std::mt19937 random(tests::seed());
   const TempDir prepared(TempDir::On::kMemory);
   const fs::path run_dir = prepare(test, prepared.path());
   for (const std::string tracker : kTrackers) {
@@ -171,11 +185,11 @@ TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool 
     std::mutex mutex;
     std::set<std::set<std::string>> seen;  // names that a kill left: what the next sync meets
     std::atomic<int> kills = 0;
-    const std::vector<int> first = calls_that_change(*traced, false);
+    const std::vector<int> first = drawn_changes(*traced, false, random);
     REQUIRE(!first.empty());
-    const auto problems = tests::for_each_in_parallel(static_cast<int>(first.size()), [&](int i) -> std::string {
-      const tests::Injection injection = {tests::Injection::Kind::kKillAfter,
-                                          first.at(static_cast<std::size_t>(i) - 1)};
+    const auto problems = tests::for_each_in_parallel(first, [&](int first_call) -> std::string {
+      std::mt19937 its_random(tests::seed() + static_cast<unsigned>(first_call));
+      const tests::Injection injection = {tests::Injection::Kind::kKillAfter, first_call};
       const TempDir left_dir(TempDir::On::kMemory);
       const fs::path left = copy_of(run_dir, left_dir);
       const auto killed = trace_sync(left, tracker, injection, false);
@@ -186,7 +200,7 @@ TEST_CASE("a sync that is killed at any change it makes, twice, gives each tool 
       if (const std::lock_guard lock(mutex); seen.insert(names).second) {
         const TempDir dir(TempDir::On::kMemory);
         const auto next = trace_sync(copy_of(left, dir), tracker, {}, true);
-        for (const int call : calls_that_change(*next, true)) second.push_back(call);
+        for (const int call : drawn_changes(*next, true, its_random)) second.push_back(call);
       }
       for (const int call : second) {
         const TempDir dir(TempDir::On::kMemory);

@@ -13,14 +13,16 @@ constexpr int kWorkers = 3;  // each waits for a program of its own most of the 
 
 }  // namespace
 
-std::vector<std::string> for_each_in_parallel(int count, const std::function<std::string(int)>& point) {
-  std::atomic<int> next = 1;
+std::vector<std::string> for_each_in_parallel(const std::vector<int>& points,
+                                              const std::function<std::string(int)>& point) {
+  std::atomic<std::size_t> next = 0;
   std::mutex mutex;
   std::vector<std::string> problems;
   std::vector<std::thread> workers;
   for (int worker = 0; worker < kWorkers; ++worker) {
     workers.emplace_back([&] {
-      for (int i = next++; i <= count; i = next++) {
+      for (std::size_t at = next++; at < points.size(); at = next++) {
+        const int i = points[at];
         std::string problem;
         try {
           problem = point(i);

@@ -10,12 +10,14 @@
 #include <set>
 #include <sstream>
 
+#include "tests/support/paths.h"
+
 namespace tests::golden {
 namespace {
 
 constexpr int kShownMax = 5;
 
-std::filesystem::path committed() { return std::filesystem::path(ROUX_SOURCE_DIR) / "tests" / "golden" / "vectors"; }
+std::filesystem::path committed() { return std::filesystem::path(source_dir()) / "tests" / "golden" / "vectors"; }
 
 std::filesystem::path folder() {
   const char* chosen = std::getenv("ROUX_GOLDEN_DIR");
@@ -42,7 +44,7 @@ std::vector<Json> files() {
 /// A list of `{topic, kind, what, why}`: a whole topic has no `kind`, a whole kind no `what`.
 const Json& exceptions() {
   static const Json list = [] {
-    std::ifstream stream(std::filesystem::path(ROUX_SOURCE_DIR) / "tests" / "golden" / "exceptions.json");
+    std::ifstream stream(std::filesystem::path(source_dir()) / "tests" / "golden" / "exceptions.json");
     return Json::parse(stream);
   }();
   return list;

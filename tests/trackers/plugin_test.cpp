@@ -7,11 +7,12 @@
 
 #include "runner/core/log.h"
 #include "tests/support/folder.h"
+#include "tests/support/paths.h"
 #include "tests/trackers/followed_run.h"
 
 namespace {
 
-constexpr const char* kBadPlugin = ROUX_BINARY_DIR "/lib/libbad_plugin.so";
+const std::string kBadPlugin = tests::build_dir() + "/lib/libbad_plugin.so";
 
 using runner::store::RunStatus;
 using tracker_tests::FollowedRun;
@@ -143,8 +144,8 @@ TEST_CASE("a shared object that throws or returns nonsense is reported", "[track
   f.writer->finish(RunStatus::kFinished, "");
   const auto problem = [&f](const std::string& at, const std::string& does) {
     return f
-        .follow(R"({"type": "plugin", "path": ")" + std::string(kBadPlugin) + R"(", "options": {"at": ")" + at +
-                    R"(", "does": ")" + does + R"("}})",
+        .follow(R"({"type": "plugin", "path": ")" + kBadPlugin + R"(", "options": {"at": ")" + at + R"(", "does": ")" +
+                    does + R"("}})",
                 false, at + does)
         .problem;
   };
@@ -153,7 +154,7 @@ TEST_CASE("a shared object that throws or returns nonsense is reported", "[track
     CHECK(problem(at, "throws words") == "the plugin's own words");
     CHECK(problem(at, "throws a number") == "the tracker threw an unknown exception");
   }
-  CHECK(problem("log", "answers") == std::string(kBadPlugin) + ": it refused the data");
+  CHECK(problem("log", "answers") == kBadPlugin + ": it refused the data");
 }
 
 TEST_CASE("a file that is no plugin is refused", "[trackers][plugin]") {

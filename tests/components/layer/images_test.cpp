@@ -17,6 +17,7 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
 #include "tests/support/blocks.h"
+#include "tests/support/paths.h"
 #include "tests/support/torch/tensors_torch.h"
 
 using components::DataSignature;
@@ -215,7 +216,7 @@ TEST_CASE("a layer of images that does not fit is reported at its location", "[l
 
 TEST_CASE("the recipe of ResNet-18 has as many parameters as its model in PyTorch", "[layer][images]") {
   runner::core::Diagnostics diagnostics;
-  const auto recipe = runner::resolve::load_recipe(ROUX_SOURCE_DIR "/recipes/lib/resnet18.yaml", {},
+  const auto recipe = runner::resolve::load_recipe(tests::source_dir() + "/recipes/lib/resnet18.yaml", {},
                                                    runner::registry::Registry::builtin(), diagnostics);
   REQUIRE(recipe);
   const auto data = tests::image_data(3, 32, 32, 10);

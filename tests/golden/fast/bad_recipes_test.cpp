@@ -8,6 +8,7 @@
 
 #include "runner/core/platform/files.h"
 #include "runner/resolve/load.h"
+#include "tests/support/paths.h"
 
 using runner::core::Diagnostics;
 
@@ -37,7 +38,7 @@ std::string without_counts(const std::string& told) {
 }  // namespace
 
 TEST_CASE("the errors of a wrong recipe are reported", "[golden][recipe]") {
-  const InFolder folder(std::string(ROUX_SOURCE_DIR) + "/tests/golden/bad");
+  const InFolder folder(tests::source_dir() + "/tests/golden/bad");
   const bool update = std::getenv("UPDATE_GOLDEN") != nullptr;
   const auto recipes = runner::core::glob("*.{yaml,json,jsonnet,toml}");
   CHECK(recipes.size() >= 200);

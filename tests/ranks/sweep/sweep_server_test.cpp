@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
 #include "tests/support/process/postgres.h"
 #include "tests/support/process/sweep_trials.h"
 
@@ -62,7 +63,7 @@ TEST_CASE("four workers on PostgreSQL end each trial once, whatever becomes of o
   const std::vector<std::string> work = {"sweep", "work", server.address()};
   const auto killed = worker(test, work);
   const auto second = worker(test, work);
-  const auto ahead = worker(test, work, {{"LD_PRELOAD", ROUX_BINARY_DIR "/lib/libskewed_clock.so"}});
+  const auto ahead = worker(test, work, {{"LD_PRELOAD", tests::build_dir() + "/lib/libskewed_clock.so"}});
   for (Process* one : {killed.get(), second.get(), ahead.get()}) REQUIRE(one->wait_for("resuming sweep "));
   server.release();
   REQUIRE(killed->wait_for("trial "));

@@ -15,10 +15,14 @@
 #include "tests/support/process/process.h"
 #include "tests/support/process/sweep_trials.h"
 #include "tests/support/process/test_run.h"
+#include "tests/support/sampling.h"
 
 namespace {
 
 using runner::core::Node;
+
+// A trial takes a sixth of the time there. Where a signal has to find a sweep at work it is on the disk.
+constexpr auto kMemory = tests::TempDir::On::kMemory;
 
 constexpr const char* kRecipe = R"(run_name: swept
 model: {type: mlp, hidden: [8]}
@@ -38,9 +42,26 @@ sweep:
 
 std::vector<std::string> undisturbed() {
   static const std::vector<std::string> list = [] {
-    const tests::TestRun test(kRecipe);
+    const tests::TestRun test(kRecipe, kMemory);
     REQUIRE(test.roux({"sweep", "run", "recipe.yaml"}).status == 0);
     return tests::trials_of(test);
+  }();
+  return list;
+}
+
+const std::vector<std::string> kEightTrials = {"sweep", "run", "recipe.yaml", "--n-trials", "8"};
+
+/// With half of the trials stopped at each rung; by two, so that with eight trials one enters the best half of it late.
+std::string halving() { return std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n"; }
+
+const std::vector<std::string>& halved() {
+  static const std::vector<std::string> list = [] {
+    const tests::TestRun calm(halving(), kMemory);
+    const auto ended = calm.roux(kEightTrials);
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+    CHECK(ended.output.find(" pruned at step ") != std::string::npos);
+    return tests::trials_of(calm);
   }();
   return list;
 }
@@ -79,14 +100,15 @@ std::int64_t anonymous_kb(pid_t process) {
 
 TEST_CASE("a sweep that was killed anywhere resumes to the same result", "[ranks][sweep]") {
   // Moments are counts of what is written below its runs; an undisturbed sweep comes to well above kMomentsMax.
-  constexpr int kKills = 20, kMomentsMax = 300;
-  std::mt19937 random(11);
-  for (int i = 0; i < kKills; ++i) {
+  constexpr int kMomentsMax = 300;
+  const int kills = tests::share_of(20);
+  std::mt19937 random(tests::seed());
+  for (int i = 0; i < kills; ++i) {
     const int moment = static_cast<int>(random() % kMomentsMax);
     const bool parent = i % 3 != 1, training = i % 3 != 0;
-    DYNAMIC_SECTION("killed after " << moment << " writes:" << (parent ? " parent" : "")
-                                    << (training ? " training" : "")) {
-      const tests::TestRun test(kRecipe);
+    DYNAMIC_SECTION("kill " << i << ", after " << moment << " writes:" << (parent ? " parent" : "")
+                            << (training ? " training" : "")) {
+      const tests::TestRun test(kRecipe, kMemory);
       std::filesystem::create_directory(test.path() / "runs");
       tests::FileEvents writes(test.path() / "runs");
       tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
@@ -106,17 +128,6 @@ TEST_CASE("a sweep that was killed anywhere resumes to the same result", "[ranks
       tests::check_nothing_is_lost_or_doubled(test, undisturbed());
     }
   }
-}
-
-TEST_CASE("a stopped sweep drains, and resumes", "[ranks][sweep]") {
-  const tests::TestRun test(kRecipe);
-  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
-                       test.path().string());
-  REQUIRE(sweep.wait_for("trial 1 "));
-  sweep.send(SIGINT);
-  CHECK(sweep.wait() == 75);
-  REQUIRE(test.roux({"sweep", "resume"}).status == 0);
-  tests::check_nothing_is_lost_or_doubled(test, undisturbed());
 }
 
 TEST_CASE("two workers share a sweep, each trial has one", "[ranks][sweep]") {
@@ -144,19 +155,6 @@ TEST_CASE("of sweeps that are begun at once the first is that of all", "[ranks][
   CHECK(std::distance(begin(sweeps), end(sweeps)) == 1);
 }
 
-TEST_CASE("a trial comes to the same bits whatever process it has", "[ranks][sweep]") {
-  for (const char* isolation : {"exec", "none"}) {
-    DYNAMIC_SECTION(isolation) {
-      const tests::TestRun test(kRecipe);
-      const auto sweep =
-          test.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
-      INFO(sweep.output);
-      REQUIRE(sweep.status == 0);
-      tests::check_nothing_is_lost_or_doubled(test, undisturbed());
-    }
-  }
-}
-
 TEST_CASE("a sweep outlives the process that its trials are forked from, and each of them", "[ranks][sweep]") {
   for (const bool trial : {false, true}) {
     DYNAMIC_SECTION((trial ? "a trial" : "their origin") << " is killed") {
@@ -178,30 +176,36 @@ TEST_CASE("a sweep outlives the process that its trials are forked from, and eac
   }
 }
 
-TEST_CASE("trials are no worse for a program that cannot be started for them", "[ranks][sweep]") {
-  const tests::TestRun test(kRecipe);
-  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, test.environment(),
-                       test.path().string());
-  REQUIRE(sweep.wait_for("trial 1 "));
-  sweep.send(SIGINT);
-  CHECK(sweep.wait() == 75);
-  // 300 MB of addresses are less than LibTorch's libraries take.
+TEST_CASE("a stopped sweep drains, and resumes to the same bits whatever process its trials have", "[ranks][sweep]") {
+  const auto stopped = [](const tests::TestRun& test, const std::string& isolation) {
+    tests::Process sweep(
+        {tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=" + isolation},
+        test.environment(), test.path().string());
+    REQUIRE(sweep.wait_for("trial 1 "));
+    sweep.send(SIGINT);
+    CHECK(sweep.wait() == 75);
+  };
+  const tests::TestRun test(kRecipe), none(kRecipe);
+  stopped(test, "fork");
+  // 300 MB of addresses are less than LibTorch's libraries take. It is tried again for half a minute, beside the rest.
   tests::Process limited({"bash", "-c", "ulimit -v 300000 && exec \"$0\" sweep resume", tests::roux_program()},
                          test.environment(), test.path().string());
+  stopped(none, "none");
+  REQUIRE(none.roux({"sweep", "resume"}).status == 0);
+  tests::check_nothing_is_lost_or_doubled(none, undisturbed());
+  for (const char* isolation : {"exec", "none"}) {
+    CAPTURE(isolation);
+    const tests::TestRun whole(kRecipe, kMemory);
+    const auto sweep =
+        whole.roux({"sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation});
+    INFO(sweep.output);
+    REQUIRE(sweep.status == 0);
+    tests::check_nothing_is_lost_or_doubled(whole, undisturbed());
+  }
+  // Trials are no worse for a program that cannot be started for them.
   CHECK(limited.wait() == 1);
   INFO(limited.output());
   CHECK(limited.output().find("was stopped: the process that trials are forked from has ended: ") != std::string::npos);
-  REQUIRE(test.roux({"sweep", "resume"}).status == 0);
-  tests::check_nothing_is_lost_or_doubled(test, undisturbed());
-}
-
-TEST_CASE("a sweep without isolation drains, and resumes", "[ranks][sweep]") {
-  const tests::TestRun test(kRecipe);
-  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", "sweep.isolation=none"},
-                       test.environment(), test.path().string());
-  REQUIRE(sweep.wait_for("trial 1 "));
-  sweep.send(SIGINT);
-  CHECK(sweep.wait() == 75);
   REQUIRE(test.roux({"sweep", "resume"}).status == 0);
   tests::check_nothing_is_lost_or_doubled(test, undisturbed());
 }
@@ -221,13 +225,13 @@ sweep:
 )";
   // What a sweep knows of a trial takes about 1.2 kB. Any leak of a trial would take more: the recipe that it is
   // trained by some 10 kB, its empty run.db 50 kB.
-  constexpr std::int64_t kFirst = 200, kLast = 1000, kEachMax_kb = 4;
+  constexpr std::int64_t kFirst = 100, kLast = 500, kEachMax_kb = 4;
   // So that pages which are not used go back at once, and count in fours of a kB.
   std::map<std::string, std::string> environment = tests::TestRun::environment();
   environment["MALLOC_CONF"] = "thp:never,dirty_decay_ms:0,muzzy_decay_ms:0";
   for (const char* isolation : {"fork", "none"}) {
     DYNAMIC_SECTION("isolation " << isolation) {
-      const tests::TestRun test(kTiny);
+      const tests::TestRun test(kTiny, kMemory);
       tests::Process sweep(
           {tests::roux_program(), "sweep", "run", "recipe.yaml", "--set", std::string("sweep.isolation=") + isolation},
           environment, test.path().string());
@@ -248,7 +252,7 @@ sweep:
 }
 
 TEST_CASE("failures are classed, and handled by their policies", "[ranks][sweep]") {
-  const tests::TestRun test(kRecipe);
+  const tests::TestRun test(kRecipe, kMemory);
   const auto sweep = [&](std::vector<std::string> more) {
     std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",         "--new", "--sampler",
                                       "grid",  "--set", "sweep.n_trials=null", "--set", "~sweep.parameters"};
@@ -346,40 +350,44 @@ sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 
   CHECK(process.output().find("2 of 2 done") != std::string::npos);
 }
 
-TEST_CASE("a trial that was killed, or hangs, resumes from its checkpoint", "[ranks][sweep]") {
-  // More retries than a slow machine uses up.
+TEST_CASE("trials that were killed, or hang, resume from their checkpoints", "[ranks][sweep]") {
+  // Long trials, so that a signal finds them, and more retries than a slow machine uses up.
   const std::vector<std::string> words = {"sweep",
                                           "run",
                                           "recipe.yaml",
                                           "--n-trials",
-                                          "3",
+                                          "5",
                                           "--set",
-                                          "training.max_steps=2000",
+                                          "training.max_steps=600",
                                           "--set",
-                                          "eval.eval_steps=500",
+                                          "eval.eval_steps=300",
                                           "--set",
                                           "sweep.failures={hang_timeout: 5s, max_retries: 1000}"};
-  static const std::vector<std::string> undisturbed = [&words] {
-    const tests::TestRun calm(kRecipe);
-    REQUIRE(calm.roux(words).status == 0);
-    return tests::trials_of(calm);
-  }();
-  const int signal = GENERATE(SIGKILL, SIGSEGV, SIGABRT, SIGSTOP);
-  const tests::TestRun test(kRecipe);
+  const tests::TestRun calm(kRecipe, kMemory), test(kRecipe, kMemory);
+  REQUIRE(calm.roux(words).status == 0);
   std::vector<std::string> command = words;
   command.insert(command.begin(), tests::roux_program());
   tests::Process sweep(command, test.environment(), test.path().string());
   REQUIRE(sweep.wait_for("trial 0 "));
-  const auto owner = tests::owner_of_trial(test, "1");
-  if (owner) kill(static_cast<pid_t>(owner->pid), signal);
+  const std::pair<const char*, int> signals[] = {{"1", SIGKILL}, {"2", SIGSEGV}, {"3", SIGABRT}, {"4", SIGSTOP}};
+  std::vector<std::string> reasons;
+  for (const auto& [trial, signal] : signals) {
+    const auto owner = tests::owner_of_trial(test, trial);
+    if (owner) kill(static_cast<pid_t>(owner->pid), signal);
+    const std::string why = signal == SIGSTOP ? "no progress for 5.0 s" : "ended by signal " + std::to_string(signal);
+    reasons.push_back("trial " + std::string(trial) + " restarts: " + why);
+  }
   CHECK(sweep.wait() == 0);
   INFO(sweep.output());
-  CHECK(tests::trials_of(test) == undisturbed);
-  // Where it was faster than the signal, all the other trials are no less to be there.
-  const std::string again = signal == SIGSTOP ? "trial 1 restarts: no progress for 5.0 s"
-                                              : "trial 1 restarts: ended by signal " + std::to_string(signal);
-  if (owner && sweep.output().find("trial 1 starts again") != std::string::npos)
-    CHECK(sweep.output().find(again) != std::string::npos);
+  CHECK(tests::trials_of(test) == tests::trials_of(calm));
+  // Where one was faster than its signal, all the other trials are no less to be there.
+  for (const std::string& reason : reasons) {
+    const std::string restarts = reason.substr(0, reason.find(':'));
+    if (sweep.output().find(restarts) != std::string::npos)
+      CHECK(sweep.output().find(reason) != std::string::npos);
+    else
+      WARN("no longer there for its signal: " << restarts);
+  }
 }
 
 TEST_CASE("a variant that turns out wrong after all were checked stops the sweep, or fails alone", "[ranks][sweep]") {
@@ -411,40 +419,20 @@ sweep:
   CHECK(rest.output.find("3 of 3 done") != std::string::npos);
 }
 
-TEST_CASE("a trial is pruned at the same step however the sweep is disturbed", "[ranks][sweep]") {
-  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
-  const tests::TestRun calm(recipe), killed(recipe);
-  const auto ended = calm.roux({"sweep", "run", "recipe.yaml"});
-  INFO(ended.output);
-  REQUIRE(ended.status == 0);
-  CHECK(ended.output.find(" pruned at step ") != std::string::npos);
-  tests::Process sweep({tests::roux_program(), "sweep", "run", "recipe.yaml"}, killed.environment(),
-                       killed.path().string());
-  REQUIRE(sweep.wait_for("trial 2 "));
-  sweep.send(SIGKILL);
-  sweep.wait();
-  REQUIRE(killed.roux({"sweep", "resume"}).status == 0);
-  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
-}
-
 TEST_CASE("a trial is complete at its last step, also where that is counted in epochs", "[ranks][sweep]") {
-  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
-  const tests::TestRun by_steps(recipe), by_epochs(recipe);
-  REQUIRE(by_steps.roux({"sweep", "run", "recipe.yaml"}).status == 0);
-  const auto ended = by_epochs.roux({"sweep", "run", "recipe.yaml", "--set", "training.max_steps=null", "--set",
-                                     "training.max_epochs=20"});  // of two steps each
+  const tests::TestRun by_epochs(halving(), kMemory);
+  std::vector<std::string> words = kEightTrials;
+  words.insert(words.end(), {"--set", "training.max_steps=null", "--set", "training.max_epochs=20"});  // of two steps
+  const auto ended = by_epochs.roux(words);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
-  CHECK(tests::trials_of(by_epochs) == tests::trials_of(by_steps));
+  CHECK(tests::trials_of(by_epochs) == halved());
 }
 
-TEST_CASE("trials that are promoted resume from their checkpoints, however the sweep is disturbed", "[ranks][sweep]") {
-  // By two, so that with six trials one enters the best half of a rung late.
-  const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
-  const tests::TestRun calm(recipe), killed(recipe), whole(kRecipe);
-  const std::vector<std::string> words = {"sweep", "run", "recipe.yaml", "--n-trials", "8"};
-  REQUIRE(calm.roux(words).status == 0);
-  std::vector<std::string> command = words;
+TEST_CASE("trials are pruned at the same step and promoted from their checkpoints, however the sweep is disturbed",
+          "[ranks][sweep]") {
+  const tests::TestRun killed(halving(), kMemory), whole(kRecipe, kMemory);
+  std::vector<std::string> command = kEightTrials;
   command.insert(command.begin(), tests::roux_program());
   for (const char* moment : {"runs/sweeps/", "trial 1 ", "trial 3 ", "trial 2 "}) {
     tests::Process sweep(command, killed.environment(), killed.path().string());
@@ -452,19 +440,19 @@ TEST_CASE("trials that are promoted resume from their checkpoints, however the s
     sweep.send(SIGKILL);
     sweep.wait();
   }
-  REQUIRE(killed.roux(words).status == 0);
-  CHECK(tests::trials_of(killed) == tests::trials_of(calm));
+  REQUIRE(killed.roux(kEightTrials).status == 0);
+  CHECK(tests::trials_of(killed) == halved());
   // What was stopped on the way came to the same in the end as what was not.
-  REQUIRE(whole.roux(words).status == 0);
+  REQUIRE(whole.roux(kEightTrials).status == 0);
   const auto of = [](const std::vector<std::string>& list, std::size_t trial) {
     return runner::core::parse_json(list[trial]).value();
   };
-  const auto found = tests::trials_of(calm), expected = tests::trials_of(whole);
+  const auto expected = tests::trials_of(whole);
   int complete = 0;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (of(found, i).find("state")->as_string() != "complete") continue;
+  for (std::size_t i = 0; i < halved().size(); ++i) {
+    if (of(halved(), i).find("state")->as_string() != "complete") continue;
     ++complete;
-    CHECK(found[i] == expected[i]);
+    CHECK(halved()[i] == expected[i]);
   }
   CHECK(complete >= 1);
 }
@@ -473,7 +461,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   const std::string recipe = std::string(kRecipe).replace(std::string(kRecipe).find("  n_trials: 6"), 13,
                                                           "  population: {size: 3, interval: 10}") +
                              "lr_scheduler: cosine\n";
-  const tests::TestRun calm(recipe), killed(recipe);
+  const tests::TestRun calm(recipe, kMemory), killed(recipe, kMemory);
   const auto run = calm.roux({"sweep", "run", "recipe.yaml"});
   INFO(run.output);
   REQUIRE(run.status == 0);
@@ -488,7 +476,7 @@ TEST_CASE("the lineage of a population's best member replays to the same bits", 
   for (std::size_t at = 0; (at = replayed.output.find("  bit-identical\n", at)) != std::string::npos; ++at) ++same;
   CHECK(same >= 2);
   // Who goes on as before is at each step what one that was trained in one piece is, rates of a cosine included.
-  const tests::TestRun whole(std::string(kRecipe) + "lr_scheduler: cosine\n");
+  const tests::TestRun whole(std::string(kRecipe) + "lr_scheduler: cosine\n", kMemory);
   REQUIRE(whole.roux({"sweep", "run", "recipe.yaml", "--n-trials", "3"}).status == 0);
   const auto members = tests::trials_of(calm), straight = tests::trials_of(whole);
   const auto of = [](const std::string& trial, const char* key) {
@@ -522,7 +510,7 @@ TEST_CASE("all processes of a trial prune it at the same step", "[ranks][sweep][
   const std::string recipe = std::string(kRecipe) + "  pruner: {type: asha, min_steps: 10, reduction_factor: 2}\n";
   const std::vector<std::string> words = {"sweep", "run",   "recipe.yaml",           "--n-trials",
                                           "4",     "--set", "launch.num_processes=2"};
-  const tests::TestRun once(recipe), again(recipe);
+  const tests::TestRun once(recipe, kMemory), again(recipe, kMemory);
   const auto first = once.roux(words), second = again.roux(words);
   INFO(first.output);
   REQUIRE(first.status == 0);
@@ -540,7 +528,7 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
                                           "10",
                                           "--set",
                                           "sweep.sampler={type: tpe, n_startup_trials: 4, seed: 2}"};
-  const tests::TestRun calm(recipe), killed(recipe);
+  const tests::TestRun calm(recipe, kMemory), killed(recipe, kMemory);
   const auto ended = calm.roux(words);
   INFO(ended.output);
   REQUIRE(ended.status == 0);
@@ -558,7 +546,7 @@ TEST_CASE("BOHB: Hyperband gives up trials that TPE proposes, however the sweep 
 }
 
 TEST_CASE("a limit ends a sweep, a resume keeps it, and another limit continues the sweep", "[ranks][sweep]") {
-  const tests::TestRun test(kRecipe);
+  const tests::TestRun test(kRecipe, kMemory);
   const auto begun = test.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.stop.max_steps=100"});
   INFO(begun.output);
   CHECK(begun.status == 0);
@@ -575,7 +563,7 @@ TEST_CASE("a limit ends a sweep, a resume keeps it, and another limit continues 
 }
 
 TEST_CASE("only the best checkpoints of a sweep are kept", "[ranks][sweep]") {
-  const tests::TestRun test(kRecipe);
+  const tests::TestRun test(kRecipe, kMemory);
   REQUIRE(test.roux({"sweep", "run", "recipe.yaml", "--set", "sweep.checkpoints.keep_best=2"}).status == 0);
   int with_checkpoints = 0;
   for (const auto& entry : std::filesystem::directory_iterator(test.path() / "runs")) {

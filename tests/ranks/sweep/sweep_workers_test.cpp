@@ -44,7 +44,7 @@ TEST_CASE("two workers share a population, whatever becomes of one of them", "[r
   parameters: {optimizer.lr: {distribution: log_uniform, min: 1.0e-4, max: 1.0e-1}}
 )";
   static const std::vector<std::string> undisturbed = [&recipe] {
-    const TestRun calm(recipe);
+    const TestRun calm(recipe, tests::TempDir::On::kMemory);
     REQUIRE(calm.roux({"sweep", "run", "recipe.yaml"}).status == 0);
     return tests::trials_of(calm);
   }();

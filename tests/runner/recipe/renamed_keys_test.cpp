@@ -13,6 +13,7 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 #include "runner/resolve/recipe.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::recipe {
@@ -21,7 +22,7 @@ namespace {
 using core::Node;
 using registry::Property;
 
-const std::string kFixture = std::string(ROUX_SOURCE_DIR) + "/tests/fixtures/format_1/";
+const std::string kFixture = tests::source_dir() + "/tests/fixtures/format_1/";
 
 /// The properties of a section, or of an object in one; null when there is none.
 const std::vector<Property>* properties_of(std::string_view path) {

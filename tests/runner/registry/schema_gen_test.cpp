@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "runner/core/platform/files.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace fs = std::filesystem;
@@ -47,7 +48,7 @@ class Tree {
 
   /// Exit status; what was said is in `said`, with the folder's own name taken out.
   int generate(std::string* said = nullptr) const {
-    const std::string command = std::string(ROUX_BINARY_DIR) + "/bin/schema_gen --schemas " + schemas() + " --out " +
+    const std::string command = tests::build_dir() + "/bin/schema_gen --schemas " + schemas() + " --out " +
                                 (dir_ / "out") + " 2>" + (dir_ / "said");
     const int status = std::system(command.c_str());
     std::string text = runner::core::read_file(dir_ / "said", 1 << 20).value();

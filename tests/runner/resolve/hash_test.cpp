@@ -12,6 +12,7 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 #include "runner/resolve/load.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::resolve {
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 using core::Node;
 using registry::Registry;
 
-const std::string kFixture = std::string(ROUX_SOURCE_DIR) + "/tests/fixtures/format_1/";
+const std::string kFixture = tests::source_dir() + "/tests/fixtures/format_1/";
 constexpr const char* kKilledSwa = "killed-swa-1qjtrsebdnt";
 constexpr const char* kKilledSwaHash = "06967e7dc541779c";
 
@@ -45,7 +46,7 @@ std::string hash_of(const std::string& path, const std::vector<std::string>& set
 class Schemas {
  public:
   Schemas() {
-    fs::copy(fs::path(ROUX_SOURCE_DIR) / "schemas", dir_ / "schemas", fs::copy_options::recursive);
+    fs::copy(fs::path(tests::source_dir()) / "schemas", dir_ / "schemas", fs::copy_options::recursive);
     generate();
   }
 
@@ -63,7 +64,7 @@ class Schemas {
 
   void generate() const {
     const std::string command =
-        std::string(ROUX_BINARY_DIR) + "/bin/schema_gen --schemas " + (dir_ / "schemas") + " --out " + (dir_ / "out");
+        tests::build_dir() + "/bin/schema_gen --schemas " + (dir_ / "schemas") + " --out " + (dir_ / "out");
     const int status = std::system(command.c_str());
     REQUIRE(WEXITSTATUS(status) == 0);
   }

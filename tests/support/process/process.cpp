@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "tests/support/paths.h"
+
 namespace tests {
 
 namespace {
@@ -80,6 +82,6 @@ int Process::wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::string roux_program() { return ROUX_BINARY_DIR "/bin/roux"; }
+std::string roux_program() { return build_dir() + "/bin/roux"; }
 
 }  // namespace tests

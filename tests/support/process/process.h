@@ -35,7 +35,7 @@ class Process {
   std::size_t searched_ = 0;
 };
 
-/// The built program, from ROUX_BINARY_DIR.
+/// The built program, from the build folder.
 std::string roux_program();
 
 }  // namespace tests

@@ -1,6 +1,8 @@
 #include "tests/support/process/ranks_test_run.h"
 
+#include <catch2/catch.hpp>
 #include <cmath>
+#include <map>
 
 namespace tests {
 
@@ -15,7 +17,7 @@ loss: cross_entropy
 optimizer: {type: adamw, lr: 3.0e-3, weight_decay: 0.1}
 lr_scheduler: {type: cosine, warmup_ratio: 0.1}
 training: {max_steps: 50, micro_batch_size: 2, global_batch_size: 8, clip_grad_norm: 1.0}
-eval: {eval_steps: 20, metrics: [perplexity, accuracy]}
+eval: {eval_steps: 20, eval_on_start: true, micro_batch_size: 7, metrics: [perplexity, accuracy]}
 ddp: {bucket_cap_mb: 0.01}
 logging_steps: 1
 )";
@@ -30,7 +32,7 @@ data:
 loss: mse
 optimizer: {type: adam, lr: 1.0e-2}
 training: {max_steps: 50, micro_batch_size: 4, global_batch_size: 16}
-eval: {eval_steps: 25, micro_batch_size: 5, metrics: mse}
+eval: {eval_steps: 25, eval_on_start: true, micro_batch_size: 5, metrics: mse}
 loader: {num_workers: 1}
 logging_steps: 1
 )";
@@ -63,6 +65,17 @@ std::vector<std::string> RanksTestRun::verbose(const std::vector<std::string>& s
   auto words = command(settings);
   words.emplace_back("--verbose");
   return words;
+}
+
+const RanksTestRun& trained_alone(const std::string& recipe) {
+  static std::map<std::string, RanksTestRun> runs;
+  const auto [found, is_new] = runs.try_emplace(recipe, recipe);
+  if (is_new) {
+    const auto ended = found->second.run();
+    INFO(ended.output);
+    REQUIRE(ended.status == 0);
+  }
+  return found->second;
 }
 
 std::string processes(int count) { return "launch.num_processes=" + std::to_string(count); }

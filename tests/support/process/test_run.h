@@ -15,7 +15,9 @@ namespace tests {
 /// A folder with a recipe in it, and the real program run there with one thread.
 class TestRun {
  public:
-  explicit TestRun(const std::string& recipe) { write("recipe.yaml", recipe); }
+  explicit TestRun(const std::string& recipe, TempDir::On on = TempDir::On::kDisk) : dir_(on) {
+    write("recipe.yaml", recipe);
+  }
 
   void write(const std::string& name, const std::string& content) const { std::ofstream(path() / name) << content; }
   /// corpus.txt, of lines that all differ.

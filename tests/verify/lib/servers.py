@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 
 
 @contextlib.contextmanager
@@ -16,13 +17,16 @@ def mlflow_server(folder, python=sys.executable):
     server = subprocess.Popen(
         [mlflow, "server", "--host", "127.0.0.1", "--port", "0", "--workers", "1", "--backend-store-uri",
          "sqlite:///db.sqlite", "--artifacts-destination", "./art"],
-        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True)
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
+        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"})  # which starts Python several times more
+    reader = threading.Thread(target=server.stdout.read)  # a full pipe would stop the server
     try:
         said = []
         for line in server.stdout:
             said.append(line)
             found = re.search(r"running on (http://127\.0\.0\.1:\d+)", line)
             if found:
+                reader.start()
                 yield found.group(1)
                 break
         else:
@@ -31,4 +35,6 @@ def mlflow_server(folder, python=sys.executable):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, signal.SIGKILL)
         server.wait()
+        if reader.is_alive():
+            reader.join()
         server.stdout.close()
