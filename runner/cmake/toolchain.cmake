@@ -7,8 +7,8 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
 set(CMAKE_CXX_FLAGS_DEV "-O2 -g1")
 set(CMAKE_C_FLAGS_DEV "-O2 -g1")
-# For the many files that nothing waits for, the tests and the command line: a fifth to a quarter less to compile. The
-# precompiled headers serve both levels.
+# For the many files that nothing waits for, the tests and what the command line shows: a fifth to a quarter less to
+# compile. The precompiled headers serve both levels.
 set(ROUX_QUICK_COMPILE "$<$<CONFIG:Dev>:-O1>")
 # No -Werror: with it, CI's precompiled headers would be other files and nothing compiled elsewhere could be reused.
 # setup_build fails on a warning where CI is set.

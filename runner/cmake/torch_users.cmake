@@ -1,7 +1,7 @@
-# torch_users(SOURCES WITHOUT TENSORS OPERATIONS): cuts the list SOURCES into those that do not include LibTorch, neither
-# themselves nor through headers of this tree, those that include its tensors alone, and those that include operations
-# or what else is large. Each part has a precompiled header that holds no more than it needs: a file pays for all
-# templates in it, used or not.
+# torch_users(SOURCES WITHOUT TENSORS OPERATIONS): cuts the list SOURCES into those that do not include LibTorch,
+# neither themselves nor through headers of this tree, those that include its tensors alone, and those that include
+# operations or what else is large. Each part has a precompiled header that holds no more than it needs: a file pays for
+# all templates in it, used or not.
 #
 # Read when CMake configures. A source that includes more of LibTorch since then is compiled all the same, since it has
 # the include folders and the flags of the others; it takes longer until CMake runs again.

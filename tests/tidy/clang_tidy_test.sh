@@ -18,14 +18,20 @@ cd "$work/tree"
 cp "$source_tree"/runner/cmake/{changes,clang_tidy}.sh runner/cmake
 commit() { git add -A && git -c user.name=t -c user.email=t@t commit -qm "$1"; }
 {
-  echo '['
+  separator='['
   for file in components/linear runner/core/node runner/core/text runner/core/log; do
     [ "$file" = components/linear ] && flags=' -fopenmp ' || flags=' '
-    printf '{\n  "command": "c++%s-c %s.cpp",\n  "file": "%s/%s.cpp"\n},\n' "$flags" "$file" "$PWD" "$file"
+    printf '%s{\n  "command": "c++%s-c %s.cpp",\n  "file": "%s/%s.cpp"\n}' "$separator" "$flags" "$file" "$PWD" "$file"
+    separator=,
     seq 20 >"$file.cpp"
   done
-  echo ']'
+  # CMake compiles some sources in one file, which includes them.
+  united=$PWD/build/Unity/unity_0.cxx
+  printf ',{\n  "command": "c++ -c %s",\n  "file": "%s"\n}]\n' "$united" "$united"
 } >build/compile_commands.json
+mkdir build/Unity
+seq 20 >runner/core/united.cpp
+printf '#include "%s/runner/core/united.cpp"\n' "$PWD" >"$united"
 git init -qb main
 
 # expect WHAT STATUS LAST_LINE SOURCE...: what it says at the end, and the sources that were handed over, in order.
@@ -43,8 +49,8 @@ expect() {
 
 commit first
 expect 'a first commit' 0 'no commit to compare with: nothing is checked'
-echo line >>runner/core/node.cpp && echo line >runner/core/uncompiled.cpp && commit second
-expect 'the last commit of the base' 0 'clang-tidy: 1 of 1 changed sources checked' runner/core/node.cpp
+echo line | tee -a runner/core/{node,united}.cpp >runner/core/uncompiled.cpp && commit second
+expect 'the last commit of the base' 0 'clang-tidy: 2 of 2 changed sources checked' runner/core/{node,united}.cpp
 git checkout -qb branch
 echo line >>components/linear.cpp && commit third
 echo wrong >>runner/core/text.cpp && git rm -q runner/core/log.cpp && commit fourth

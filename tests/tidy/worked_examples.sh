@@ -34,8 +34,6 @@ if [ "$deps" = "$source_tree/.deps" ]; then
   ln -s "$(readlink -f "$deps")" .deps
   deps=$copy/.deps
 fi
-# Each compilation's key holds the precompiled header, 0.4 GB that need not be read for each of them.
-export CCACHE_INODECACHE=1
 build_type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$build/CMakeCache.txt")
 {
   cmake --preset dev -DROUX_DEPS="$deps" -DCMAKE_BUILD_TYPE="$build_type" &&
