@@ -16,7 +16,8 @@ namespace components::kernels {
 
 template <typename T>
 struct Winograd {
-  static constexpr std::int64_t kStep = sizeof(float) / sizeof(T);  ///< numbers that one lane multiplies at a time
+  /// Numbers that one lane multiplies at a time.
+  static constexpr std::int64_t kStep = sizeof(float) / sizeof(T);  // NOLINT(bugprone-sizeof-expression)
   static constexpr std::int64_t kProducts = 16;
   static constexpr std::int64_t kChannels = 64;  ///< numbers of channels are multiples of it
   static constexpr std::int64_t kTiles = 48;     ///< that a call works on at a time
