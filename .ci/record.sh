@@ -18,11 +18,11 @@ record_open() {
   cache=$(cache_folder)
   record=${cache:-$roux_root/build}/ci
   mkdir -p "$record/passed"
-  head_files=$(git ls-tree -r --full-tree HEAD)
+  head_files=$(git ls-tree -r -z --full-tree HEAD | tr '\0' '\n')  # with -z git quotes no name
   uncommitted=$(uncommitted_files)
 }
 
-uncommitted_files() { git status --porcelain --untracked-files=all --no-renames | cut -c 4-; }
+uncommitted_files() { git status --porcelain --untracked-files=all --no-renames -z | tr '\0' '\n' | cut -c 4-; }
 
 # Clean when .ci/run began, clean now, and still at the same commit.
 may_record() { [ -z "$uncommitted$(uncommitted_files)" ] && [ "$(git rev-parse HEAD)" = "$head" ]; }
@@ -43,7 +43,7 @@ inputs_of() {
     fi
   done < <(tr -s ' \n' '\n' <<<"${inputs[$1]} $common_inputs")
   echo "pins $(pins_hash)"
-  echo "compiler $("${CXX:-c++}" --version | head -n 1)"
+  echo "compiler $(${CXX:-c++} --version | head -n 1)"  # CXX may be two words
   echo "processor $(LC_ALL=C lscpu | sed -n 's/^Model name: *//p' | head -n 1)"
 }
 
@@ -79,6 +79,8 @@ note_pass() {
 reason_for_all() {
   if [ ! -s "$record/whole" ]; then
     echo "no record that everything passed"
+  elif [ ! -f "$record/landings" ]; then
+    echo "the record is damaged"
   elif [ "$(wc -l <"$record/landings")" -ge $landings_max ]; then
     echo "$landings_max landings since everything ran"
   fi

@@ -11,12 +11,14 @@ inputs=(
   # What writes files, starts processes and lets them exchange; tests/programs include the last three.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
            runner/core/platform runner/cli/proof tests/ranks tests/support tests/programs
-           trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
-  [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint schemas/tracker
-              schemas/recipe.schema.json tests/verify tests/fixtures tests/programs/write_run.cpp'
+           runner/engine runner/core/node.h trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
+  [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint runner/sweep runner/terminal
+              runner/train/observe schemas/tracker schemas/recipe.schema.json tests/verify tests/fixtures
+              tests/programs/write_run.cpp'
   # What the examples include, and what makes code of their schemas.
   [examples]='components/*/*.h components/sampler/math/*.h trackers/*.h trackers/io/*.h runner/cli/*.h
               runner/registry/*.h schemas/gen schemas/kinds.json docs/writing-a-component.md
+              runner/core/platform/files.h runner/core/text/text.h roux tests/verify/lib tests/cli/driver.cpp
               tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve schemas tests/fuzz recipes tests/golden/bad
@@ -28,7 +30,8 @@ inputs=(
   # What only this preset compiles, the headers that it includes, and what the bundle carries. The rest of the program
   # is compiled as in the preset dev.
   [cuda]='runner/cuda runner/core/platform/connect_nccl.h runner/core/platform/device_graph.h
-          runner/core/platform/gpu_kernels.h runner/core/result.h runner/core/error.h components/tensor tests/gpu
+          runner/core/platform/gpu_kernels.h runner/core/result.h runner/core/error.h components/tensor
+          runner/cli/command/self_test.cpp tests/gpu
           tests/bench/peers tests/bench/recipes tests/bench/machine.py tests/bench/roux_*.py recipes/smoke'
 )
 # Of each of them, beside the pins, the compiler's version and the processor.

@@ -26,6 +26,6 @@ run_tests() {
 }
 
 known_unsteady() {
-  sed 's/#.*//; s/ .*//; /^$/d' tests/unsteady.txt
+  awk '{ sub(/#.*/, ""); sub(/\r$/, "") } NF { print $1 }' tests/unsteady.txt
   cat "$record/unsteady" 2>/dev/null || true
 }

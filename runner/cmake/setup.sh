@@ -74,10 +74,12 @@ deps_place() {
   # which lets several checkouts share what the compiler cache holds.
   if [ -n "${ROUX_DEPS:-}" ]; then
     readlink -m "$ROUX_DEPS$suffix"
-  elif has_wheels "$own" "$@" || ! cache=$(cache_folder) || [ -z "$cache" ]; then
+  elif has_wheels "$own" "$@"; then
     readlink -m "$own"
-  else
+  elif cache=$(cache_folder) && [ -n "$cache" ]; then
     echo "$cache/deps$suffix"
+  else
+    echo "$own"  # a link to what has other pins is replaced, not followed: other checkouts use that folder
   fi
 }
 
@@ -141,7 +143,7 @@ fetch_wheels() {
     fi
     cat "$@" >"$partial/roux-pins.txt"
     rm -rf "$folder.old"
-    if [ -e "$folder" ]; then mv "$folder" "$folder.old"; fi
+    if [ -e "$folder" ] || [ -L "$folder" ]; then mv "$folder" "$folder.old"; fi
     mv "$partial" "$folder"
     rm -rf "$folder.old" "$folder.log"
     has_wheels "$folder" "$@"
@@ -239,7 +241,8 @@ setup_build() {
     [ -z "$home" ] || [ "$home" = "$roux_root" ] || rm -rf "$cache" "$roux_build/CMakeFiles"  # the checkout was moved
     local deps
     deps=ROUX_DEPS:PATH=$(realpath -ms "${ROUX_DEPS:-$roux_root/.deps}")
-    if [ ! -f "$roux_build/build.ninja" ] || ! grep -qsxF "$deps" "$cache"; then
+    # CI proves what a fresh clone would build: which sources use LibTorch is settled when CMake runs.
+    if [ -n "${CI:-}" ] || [ ! -f "$roux_build/build.ninja" ] || ! grep -qsxF "$deps" "$cache"; then
       say "configuring ($roux_preset)"
       (cd "$roux_root" && cmake --preset "$roux_preset" "-D$deps") >"$log" 2>&1 || build_failed "$log"
     fi

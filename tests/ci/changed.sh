@@ -2,7 +2,7 @@
 
 # run_changed [BASE]: the exit status is 1 when a test fails.
 run_changed() {
-  local since files label path status=0 chosen=()
+  local since files label path cases status=0 chosen=()
   cd "$roux_root"
   . runner/cmake/changes.sh
   if [ $# = 0 ]; then
@@ -12,7 +12,8 @@ run_changed() {
     since=$(git merge-base HEAD "$1" 2>/dev/null) ||
       refuse 2 "error: \"$1\" is no commit, or has none in common with HEAD" "  hint: tests/run --changed main"
   fi
-  files=$(git diff --name-only --no-renames "$since" && git ls-files --others --exclude-standard)
+  files=$({ git diff -z --name-only --no-renames "$since" && git ls-files -z --others --exclude-standard; } |
+    tr '\0' '\n')
   files=$(sort -u <<<"$files" | sed '/^$/d')
   if [ -z "$files" ]; then
     say "nothing has changed since $(git rev-parse --short "$since")"
@@ -37,15 +38,19 @@ run_changed() {
   case " ${chosen[*]} " in *" verify "* | *" readback "*) setup_verify ;; esac
   setup_build "${chosen[@]/#/check_}"
 
-  # Whatever compiles or starts all cases concerns all of them.
-  local whole='' rest=() everything='^((tests/)?CMakeLists[.]txt|CMakePresets[.]json|runner/cmake/)'
+  # Whatever compiles, starts or feeds all cases concerns all of them.
+  local whole='' rest=() everything
+  everything='^((tests/)?CMakeLists[.]txt|CMakePresets[.]json|runner/cmake/'
+  everything+='|tests/(fixtures|programs)/|recipes/|schemas/(aliases[.]json|kinds[.]json|gen/))'
   if grep -qE "$everything" <<<"$files"; then whole=1; fi
   for label in "${chosen[@]}"; do
     if [ -n "$whole" ] || { [ "$label" != fast ] && [ "$label" != torch ]; }; then
       rest+=("$label")
       continue
     fi
-    run_cases "$label" "$(ninja -C "$roux_build" -t deps | concerned_cases "tests_$label" "$files")" || status=1
+    cases=$(ninja -C "$roux_build" -t deps | concerned_cases "tests_$label" "$files") ||
+      refuse 1 "error: what the files of tests_$label include cannot be read"
+    run_cases "$label" "$cases" || status=1
   done
   if [ ${#rest[@]} -gt 0 ]; then
     ctest --test-dir "$roux_build" -L "^($(IFS='|'; echo "${rest[*]}"))\$" -j "$(nproc)" --output-on-failure \
@@ -62,7 +67,7 @@ concerned_labels() {
        }
        {
          for (at = $0; at != "" && !(at in labels); ) if (!sub("/[^/]*$", "", at)) at = ""
-         if (at == "" && $0 !~ "/") at = "."
+         if (at == "") at = "."  # a folder without a row, too: the tidy program refuses it
          count = split(labels[at], some, " ")
          for (i = 1; i <= count; ++i) print some[i] "\t" $0
        }' tests/CMakeLists.txt -
@@ -71,7 +76,8 @@ concerned_labels() {
 # concerned_cases PROGRAM FILES: what `ninja -t deps` prints in; out come the test files of the program that the changed
 # files concern, `STEM REASON` with a tab between.
 concerned_cases() {
-  awk -v root="$roux_root/" -v build="$roux_build/" -v program="/$1(_with_torch)?[.]dir/" -v files="$2" '
+  local objects="/$1(_with_torch)?[.]dir/"
+  awk -v root="$roux_root/" -v build="$roux_build/" -v program="$objects" -v files=<(printf '%s\n' "$2") '
     function folder(path) { return sub("/[^/]*$", "", path) ? path : "" }
     # A path of the log, from the root of the tree or, for what is generated, from that of the build.
     function plain(path) {
@@ -82,7 +88,7 @@ concerned_cases() {
     }
     function note(why) { if (source != "" && !(source in reason)) { reason[source] = why; order[++count] = source } }
     BEGIN {
-      number = split(files, changed, "\n")
+      while ((getline path <files) > 0) changed[++number] = path  # an argument would have to be short
       for (i = 1; i <= number; ++i) {
         path = changed[i]
         direct[path] = path
@@ -124,7 +130,7 @@ concerned_cases() {
 # run_cases LABEL FILES: the tests of the label, each with its tags, of these test files alone. With -# Catch2 takes the
 # name of a file for a tag.
 run_cases() {
-  local label=$1 files=$2 status=0 test of program tags spec stem cases
+  local label=$1 files=$2 status=0 test of program tags spec stem cases listing
   if [ -z "$files" ]; then
     say "$label: no test file is concerned"
     return 0
@@ -136,8 +142,12 @@ run_cases() {
     spec=''
     while IFS=$'\t' read -r stem _; do spec+=${spec:+,}"$tags[#$stem]"; done <<<"$files"
     program=$roux_build/bin/$program
-    cases=$("$program" -# --list-test-names-only "$spec" | sed '/^$/d' | wc -l) || true  # its status is their number
-    [ "$cases" -gt 0 ] || continue
+    listing=0
+    cases=$("$program" -# --list-test-names-only "$spec" | sed '/^$/d' | wc -l) || listing=$?  # the number of cases
+    if [ "$cases" = 0 ]; then
+      [ $listing = 0 ] || { say "$test: $program does not list its cases"; status=1; }
+      continue
+    fi
     say "$test: $cases cases"
     "$program" -# "$spec" </dev/null || status=1
   done < <(sed 's/  *$//' "$roux_build/catch_tests.txt")
