@@ -1,4 +1,4 @@
-# Sourced by .ci/run: the tests of some labels, and what becomes of those that fail.
+# Sourced by .ci/run: runs the tests of some labels, and once more, alone, those that failed.
 unsteady=()  # what failed and passed alone in this run, as lines of tests/unsteady.txt
 
 # run_tests LABEL...: a test that fails beside others gets a second run, alone, once in its life. What passes then is a
