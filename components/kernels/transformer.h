@@ -32,7 +32,8 @@ struct DropMask {
   }
 };
 
-/// Layer norm of `sum = x + drop * (branch + branch_bias)`; without a branch of x itself.
+/// Layer norm of `sum = x + drop * (branch + branch_bias)`; without a branch of x itself. Not centred it is the root
+/// mean square norm (Zhang & Sennrich 2019): `mean` is 0.
 ///
 /// x           [rows, width] float32, the residual stream
 /// branch      [rows, width] or null;  branch_bias [width] or null
@@ -54,6 +55,7 @@ struct LayerNorm {
   float* rstd;
   std::int64_t rows, width;
   DropMask drop;
+  bool centred = true;
 };
 
 /// Its backward pass. The gradient of the residual stream passes by the norm as well:
@@ -80,14 +82,45 @@ struct LayerNormBackward {
   float* dsum;
   std::int64_t rows, width;
   DropMask drop;
+  bool centred = true;
+};
+
+enum class Activation { kGeluTanh, kGelu, kSilu, kRelu };
+
+/// `out = f(x + bias)`; gated, `out = f(gate) * up` of `x + bias = [gate, up]`.
+///
+/// x     [rows, width], or [rows, 2, width] when gated;  bias of one such row, or null
+/// out   [rows, width]
+template <typename T>
+struct Activate {
+  const T* x;
+  const float* bias;
+  T* out;
+  std::int64_t rows, width;
+  Activation activation;
+  bool gated;
+};
+
+/// Its backward pass. dx is like x, and may be `dout` when nothing is gated; dbias, of one row of x: this call's rows
+/// are added; null without a bias.
+template <typename T>
+struct ActivateBackward {
+  const T* x;
+  const float* bias;
+  const T* dout;
+  T* dx;
+  float* dbias;
+  std::int64_t rows, width;
+  Activation activation;
+  bool gated;
 };
 
 /// Splits the output of a joint projection of one sample into heads, adds its bias, and rotates query and key by their
 /// positions (rotary embedding, Su et al. 2021, the two halves against each other) where `cos` is given.
 ///
-/// qkv       [positions, 3, heads, width]; bias [3, heads, width] or null
+/// qkv       [positions, heads + 2 kv_heads, width]: all of q, then k, then v; bias [heads + 2 kv_heads, width] or null
 /// cos, sin  [positions, width / 2] or null
-/// q, k, v   [heads, positions, width]
+/// q, k, v   [heads, positions, width]; k and v have kv_heads
 template <typename T>
 struct SplitHeads {
   const T* qkv;
@@ -95,11 +128,11 @@ struct SplitHeads {
   const float* cos;
   const float* sin;
   T *q, *k, *v;
-  std::int64_t positions, heads, width;
+  std::int64_t positions, heads, kv_heads, width;
 };
 
-/// Its backward pass: joins the gradients of q, k and v as [positions, 3, heads, width].
-/// dbias [3, heads, width]: sums over this sample's positions are added; may be null.
+/// Its backward pass: joins the gradients of q, k and v as [positions, heads + 2 kv_heads, width].
+/// dbias [heads + 2 kv_heads, width]: sums over this sample's positions are added; may be null.
 template <typename T>
 struct JoinHeads {
   const T *dq, *dk, *dv;
@@ -107,7 +140,7 @@ struct JoinHeads {
   const float* sin;
   T* dqkv;
   float* dbias;
-  std::int64_t positions, heads, width;
+  std::int64_t positions, heads, kv_heads, width;
 };
 
 /// Rows of a matrix of attention, from position `first` on: row r looks at columns 0 to first + r. One every `stride`
@@ -126,12 +159,8 @@ struct TransformerKernels {
   void (*add_branch)(const float* x, const T* branch, const float* bias, float* out, std::int64_t rows,
                      std::int64_t width, const DropMask& drop);
 
-  /// `out = gelu(x + bias)` in its tanh form (Hendrycks & Gimpel 2016; torch's approximate="tanh"). [rows, width]; bias
-  /// may be null.
-  void (*bias_gelu)(const T* x, const float* bias, T* out, std::int64_t rows, std::int64_t width);
-  /// `dx = dout * gelu'(x + bias)`; dx may be dout. dbias [width]: this call's rows are added; null without a bias.
-  void (*bias_gelu_backward)(const T* x, const float* bias, const T* dout, T* dx, float* dbias, std::int64_t rows,
-                             std::int64_t width);
+  void (*activate)(const Activate<T>&);
+  void (*activate_backward)(const ActivateBackward<T>&);
 
   void (*split_heads)(const SplitHeads<T>&);
   void (*join_heads)(const JoinHeads<T>&);

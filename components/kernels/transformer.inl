@@ -27,20 +27,60 @@ ROUX_INLINE Floats exponential(Floats x) {
   return floats_of(bits_of(p) + (bits_of(shifted) << 23));
 }
 
-constexpr float kGeluA = 0.7978845608028654F;  // sqrt(2 / pi)
-constexpr float kGeluB = 0.044715F;
+/// The logistic function.
+ROUX_INLINE Floats logistic(Floats x) { return 1.0F / (1.0F + exponential(-1.0F * x)); }
 
-/// The logistic function of 2u: the tanh form's 0.5 (1 + tanh u).
-ROUX_INLINE Floats gelu_share(Floats x) {
-  const Floats u = kGeluA * (kGeluB * x * x * x + x);
-  return 1.0F / (1.0F + exponential(-2.0F * u));
-}
+/// GELU in its tanh form (Hendrycks & Gimpel 2016; torch's approximate="tanh"): 0.5 (1 + tanh u) is the logistic
+/// function of 2u.
+struct GeluTanh {
+  static constexpr float kA = 0.7978845608028654F;  // sqrt(2 / pi)
+  static constexpr float kB = 0.044715F;
 
-ROUX_INLINE Floats gelu_slope(Floats x) {
-  const Floats s = gelu_share(x);
-  const Floats du = kGeluA * (3.0F * kGeluB * x * x + 1.0F);
-  return 2.0F * x * s * (1.0F - s) * du + s;
-}
+  ROUX_INLINE static Floats share(Floats x) {
+    const Floats u = kA * (kB * x * x * x + x);
+    return 1.0F / (1.0F + exponential(-2.0F * u));
+  }
+  ROUX_INLINE static Floats value(Floats x) { return x * share(x); }
+  ROUX_INLINE static Floats slope(Floats x) {
+    const Floats s = share(x);
+    const Floats du = kA * (3.0F * kB * x * x + 1.0F);
+    return 2.0F * x * s * (1.0F - s) * du + s;
+  }
+};
+
+/// GELU by the normal distribution, whose tail is Abramowitz & Stegun's 7.1.26: 1.5e-7 of 1.
+struct Gelu {
+  ROUX_INLINE static Floats share(Floats x, Floats bell) {
+    const Floats size = x < 0.0F ? -1.0F * x : x;
+    const Floats t = 1.0F / (size * (0.3275911F * 0.7071067811865476F) + 1.0F);
+    Floats p = t * 1.061405429F - 1.453152027F;
+    p = p * t + 1.421413741F;
+    p = p * t - 0.284496736F;
+    p = p * t + 0.254829592F;
+    const Floats tail = 0.5F * p * t * bell;
+    return x < 0.0F ? tail : 1.0F - tail;
+  }
+  ROUX_INLINE static Floats bell(Floats x) { return exponential(-0.5F * x * x); }
+  ROUX_INLINE static Floats value(Floats x) { return x * share(x, bell(x)); }
+  ROUX_INLINE static Floats slope(Floats x) {
+    constexpr float kDensity = 0.3989422804014327F;  // 1 / sqrt(2 pi)
+    const Floats b = bell(x);
+    return share(x, b) + kDensity * x * b;
+  }
+};
+
+struct Silu {
+  ROUX_INLINE static Floats value(Floats x) { return x * logistic(x); }
+  ROUX_INLINE static Floats slope(Floats x) {
+    const Floats s = logistic(x);
+    return s * (x * (1.0F - s) + 1.0F);
+  }
+};
+
+struct Relu {
+  ROUX_INLINE static Floats value(Floats x) { return x > 0.0F ? x : Floats{}; }
+  ROUX_INLINE static Floats slope(Floats x) { return x > 0.0F ? all(1.0F) : Floats{}; }
+};
 
 template <typename T>
 void layer_norm(const LayerNorm<T>& a) {
@@ -66,7 +106,7 @@ void layer_norm(const LayerNorm<T>& a) {
     } else {
       ROUX_EACH(a.width) { total += get(x); });
     }
-    const float mean = add_up(total) / width;
+    const float mean = a.centred ? add_up(total) / width : 0.0F;
     // Of the part of a pack that is no element, (0 - mean)^2 has to be taken off again.
     Floats squares = {};
     ROUX_EACH(a.width) { squares += (get(x) - mean) * (get(x) - mean); });
@@ -105,7 +145,7 @@ void layer_norm_backward(const LayerNormBackward<T>& a) {
       put(a.dweight, get(a.dweight) + d * normed);
       if (a.dbias != nullptr) put(a.dbias, get(a.dbias) + d);
     });
-    const float sum = add_up(sums) / width, dot = add_up(dots) / width;
+    const float sum = a.centred ? add_up(sums) / width : 0.0F, dot = add_up(dots) / width;
     ROUX_EACH(a.width) {
       const Floats normed = (get(x) - mean) * rstd;
       Floats d = rstd * (get(dnormed) * get(a.weight) - (normed * dot + sum));
@@ -133,28 +173,72 @@ void add_branch(const float* x, const T* branch, const float* bias, float* out, 
   }
 }
 
-template <typename T>
-void bias_gelu(const T* x, const float* bias, T* out, std::int64_t rows, std::int64_t width) {
-  for (std::int64_t row = 0; row < rows; ++row, x += width, out += width) {
-    ROUX_EACH(width) {
+template <typename F, typename T>
+void activate_by(const Activate<T>& a) {
+  const float* const up_bias = a.bias != nullptr ? a.bias + a.width : nullptr;
+  const std::int64_t from = a.gated ? 2 * a.width : a.width;
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const T* const x = a.x + row * from;
+    T* const out = a.out + row * a.width;
+    ROUX_EACH(a.width) {
       Floats in = get(x);
-      if (bias != nullptr) in += get(bias);
-      put(out, in * gelu_share(in));
+      if (a.bias != nullptr) in += get(a.bias);
+      Floats y = F::value(in);
+      if (a.gated) {
+        Floats up = get(x + a.width);
+        if (up_bias != nullptr) up += get(up_bias);
+        y *= up;
+      }
+      put(out, y);
+    });
+  }
+}
+
+template <typename F, typename T>
+void activate_backward_by(const ActivateBackward<T>& a) {
+  const float* const up_bias = a.bias != nullptr ? a.bias + a.width : nullptr;
+  float* const up_sums = a.dbias != nullptr ? a.dbias + a.width : nullptr;
+  const std::int64_t from = a.gated ? 2 * a.width : a.width;
+  for (std::int64_t row = 0; row < a.rows; ++row) {
+    const T* const x = a.x + row * from;
+    const T* const dout = a.dout + row * a.width;
+    T* const dx = a.dx + row * from;
+    ROUX_EACH(a.width) {
+      Floats in = get(x);
+      if (a.bias != nullptr) in += get(a.bias);
+      Floats d = get(dout);
+      if (a.gated) {
+        Floats up = get(x + a.width);
+        if (up_bias != nullptr) up += get(up_bias);
+        const Floats dup = d * F::value(in);
+        put(dx + a.width, dup);
+        if (up_sums != nullptr) put(up_sums, get(up_sums) + dup);
+        d *= up;
+      }
+      d *= F::slope(in);
+      put(dx, d);
+      if (a.dbias != nullptr) put(a.dbias, get(a.dbias) + d);
     });
   }
 }
 
 template <typename T>
-void bias_gelu_backward(const T* x, const float* bias, const T* dout, T* dx, float* dbias, std::int64_t rows,
-                        std::int64_t width) {
-  for (std::int64_t row = 0; row < rows; ++row, x += width, dout += width, dx += width) {
-    ROUX_EACH(width) {
-      Floats in = get(x);
-      if (bias != nullptr) in += get(bias);
-      const Floats d = get(dout) * gelu_slope(in);
-      put(dx, d);
-      if (bias != nullptr) put(dbias, get(dbias) + d);
-    });
+void activate(const Activate<T>& a) {
+  switch (a.activation) {
+    case Activation::kGeluTanh: return activate_by<GeluTanh>(a);
+    case Activation::kGelu: return activate_by<Gelu>(a);
+    case Activation::kSilu: return activate_by<Silu>(a);
+    case Activation::kRelu: return activate_by<Relu>(a);
+  }
+}
+
+template <typename T>
+void activate_backward(const ActivateBackward<T>& a) {
+  switch (a.activation) {
+    case Activation::kGeluTanh: return activate_backward_by<GeluTanh>(a);
+    case Activation::kGelu: return activate_backward_by<Gelu>(a);
+    case Activation::kSilu: return activate_backward_by<Silu>(a);
+    case Activation::kRelu: return activate_backward_by<Relu>(a);
   }
 }
 
@@ -176,13 +260,15 @@ ROUX_INLINE void turn(const T* from, const float* bias, const float* cos, const 
 
 template <typename T>
 void split_heads(const SplitHeads<T>& a) {
-  const std::int64_t half = a.width / 2, together = a.heads * a.width;
+  const std::int64_t half = a.width / 2, of_row = (a.heads + 2 * a.kv_heads) * a.width;
   for (std::int64_t t = 0; t < a.positions; ++t) {
+    std::int64_t first = 0;  // of the part, in a row
     for (std::int64_t part = 0; part < 3; ++part) {
       T* const target = part == 0 ? a.q : part == 1 ? a.k : a.v;
-      for (std::int64_t h = 0; h < a.heads; ++h) {
-        const T* from = a.qkv + (t * 3 + part) * together + h * a.width;
-        const float* bias = a.bias != nullptr ? a.bias + part * together + h * a.width : nullptr;
+      const std::int64_t heads = part == 0 ? a.heads : a.kv_heads;
+      for (std::int64_t h = 0; h < heads; ++h) {
+        const T* from = a.qkv + t * of_row + first + h * a.width;
+        const float* bias = a.bias != nullptr ? a.bias + first + h * a.width : nullptr;
         T* to = target + (h * a.positions + t) * a.width;
         if (a.cos != nullptr && part < 2) {
           turn(from, bias, a.cos + t * half, a.sin + t * half, to, half, 1.0F);
@@ -194,28 +280,32 @@ void split_heads(const SplitHeads<T>& a) {
           });
         }
       }
+      first += heads * a.width;
     }
   }
 }
 
 template <typename T>
 void join_heads(const JoinHeads<T>& a) {
-  const std::int64_t half = a.width / 2, together = a.heads * a.width;
+  const std::int64_t half = a.width / 2, of_row = (a.heads + 2 * a.kv_heads) * a.width;
   for (std::int64_t t = 0; t < a.positions; ++t) {
+    std::int64_t first = 0;
     for (std::int64_t part = 0; part < 3; ++part) {
       const T* const source = part == 0 ? a.dq : part == 1 ? a.dk : a.dv;
-      for (std::int64_t h = 0; h < a.heads; ++h) {
+      const std::int64_t heads = part == 0 ? a.heads : a.kv_heads;
+      for (std::int64_t h = 0; h < heads; ++h) {
         const T* from = source + (h * a.positions + t) * a.width;
-        T* to = a.dqkv + (t * 3 + part) * together + h * a.width;
+        T* to = a.dqkv + t * of_row + first + h * a.width;
         if (a.cos != nullptr && part < 2) {
           turn<T>(from, nullptr, a.cos + t * half, a.sin + t * half, to, half, -1.0F);
         } else {
           std::memcpy(static_cast<void*>(to), from, static_cast<std::size_t>(a.width) * sizeof(T));
         }
         if (a.dbias == nullptr) continue;
-        float* dbias = a.dbias + part * together + h * a.width;
+        float* dbias = a.dbias + first + h * a.width;
         ROUX_EACH(a.width) { put(dbias, get(dbias) + get(to)); });
       }
+      first += heads * a.width;
     }
   }
 }
@@ -385,8 +475,8 @@ constexpr TransformerKernels<T> kernels_for() {
   return {&layer_norm<T>,
           &layer_norm_backward<T>,
           &add_branch<T>,
-          &bias_gelu<T>,
-          &bias_gelu_backward<T>,
+          &activate<T>,
+          &activate_backward<T>,
           &split_heads<T>,
           &join_heads<T>,
           &causal_softmax<T>,

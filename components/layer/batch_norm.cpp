@@ -23,18 +23,18 @@ namespace {
 class BatchNorm final : public block::BasicBlock, public FusesEpilogue {
  public:
   BatchNorm(const Config& config, const Inputs& inputs)
-      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs), inputs.weights),
         path_(inputs.path),
         eps_(config.eps),
         momentum_(config.momentum) {
-    const std::int64_t shape[] = {input().shape[1]};
+    const std::int64_t channels = input().shape[1];
     if (config.affine) {
-      add_parameter(name() + ".weight", block::constant_parameter(shape, 1.0, inputs.meta));
-      add_parameter(name() + ".bias", block::constant_parameter(shape, 0.0, inputs.meta));
+      add_parameter(name() + ".weight", {channels}, part::constant(1.0));
+      add_parameter(name() + ".bias", {channels}, part::constant(0.0));
     }
     if (config.track_running_stats) {
-      add_buffer(name() + ".running_mean", block::constant_buffer(shape, 0.0, inputs.meta));
-      add_buffer(name() + ".running_var", block::constant_buffer(shape, 1.0, inputs.meta));
+      add_buffer(name() + ".running_mean", {channels}, 0.0);
+      add_buffer(name() + ".running_var", {channels}, 1.0);
     }
   }
 

@@ -38,7 +38,7 @@ std::vector<std::shared_ptr<Layer>> build_list(const std::vector<runner::core::N
                                    .input = port,
                                    .output_name = last ? outer.output_name : kActivation,
                                    .vocab_size = outer.vocab_size,
-                                   .meta = outer.meta,
+                                   .weights = outer.weights,
                                    .block = blocks[i],
                                    .diagnostics = outer.diagnostics});
     if (layer == nullptr) return {};

@@ -20,15 +20,15 @@ namespace {
 class Conv2d final : public block::BasicBlock {
  public:
   Conv2d(const Config& config, const Window& window, const Inputs& inputs, TensorSpec output)
-      : BasicBlock(inputs.name, inputs.input, std::move(output)),
+      : BasicBlock(inputs.name, inputs.input, std::move(output), inputs.weights),
         window_(window),
         groups_(config.groups),
         bias_(config.bias) {
     const auto [height, width] = window.kernel_size;
     const std::int64_t shape[] = {config.out_channels, input().shape[1] / groups_, height, width};
     fan_in_ = shape[1] * height * width;
-    add_parameter(name() + ".weight", block::kaiming_uniform_weight(shape, fan_in_, inputs.meta));
-    if (bias_) add_parameter(name() + ".bias", block::linear_bias(fan_in_, config.out_channels, inputs.meta));
+    add_parameter(name() + ".weight", shape, part::kaiming_uniform(fan_in_));
+    if (bias_) add_parameter(name() + ".bias", {config.out_channels}, part::bias_uniform(fan_in_));
   }
 
   void forward(TensorMap& activations) const override {

@@ -22,9 +22,8 @@ TensorSpec output_of(const Config& config, const Inputs& inputs) {
 class Embedding final : public block::BasicBlock {
  public:
   Embedding(const Config& config, const Inputs& inputs, std::int64_t ids)
-      : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)) {
-    const std::int64_t shape[] = {ids, config.embedding_dim};
-    add_parameter(name() + ".weight", block::normal_parameter(shape, 1.0, inputs.meta));
+      : BasicBlock(inputs.name, inputs.input, output_of(config, inputs), inputs.weights) {
+    add_parameter(name() + ".weight", {ids, config.embedding_dim}, part::normal(1.0));
   }
 
   void forward(TensorMap& activations) const override {

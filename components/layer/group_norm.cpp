@@ -17,14 +17,14 @@ namespace {
 class GroupNorm final : public block::BasicBlock {
  public:
   GroupNorm(const Config& config, const Inputs& inputs)
-      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)),
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs), inputs.weights),
         groups_(config.num_groups),
         eps_(config.eps),
         affine_(config.affine) {
     if (!affine_) return;
     const std::int64_t shape[] = {input().shape[1]};
-    add_parameter(name() + ".weight", block::constant_parameter(shape, 1.0, inputs.meta));
-    add_parameter(name() + ".bias", block::constant_parameter(shape, 0.0, inputs.meta));
+    add_parameter(name() + ".weight", shape, part::constant(1.0));
+    add_parameter(name() + ".bias", shape, part::constant(0.0));
   }
 
   void forward(TensorMap& activations) const override {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "components/block/block.h"
+#include "components/part/weight.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -21,7 +22,7 @@ struct Inputs {
   TensorSpec input;             ///< what arrives
   std::string output_name;      ///< the activation to write
   std::int64_t vocab_size = 0;  ///< of the data, when its input is ids
-  bool meta = false;
+  part::WeightMaker& weights;
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;
 };

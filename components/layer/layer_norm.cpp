@@ -15,10 +15,10 @@ namespace {
 class LayerNorm final : public block::BasicBlock {
  public:
   LayerNorm(const Config& config, const Inputs& inputs)
-      : BasicBlock(inputs.name, inputs.input, same_shape(inputs)), eps_(config.eps) {
+      : BasicBlock(inputs.name, inputs.input, same_shape(inputs), inputs.weights), eps_(config.eps) {
     const std::int64_t shape[] = {inputs.input.shape.back()};
-    add_parameter(name() + ".weight", block::constant_parameter(shape, 1.0, inputs.meta));
-    add_parameter(name() + ".bias", block::constant_parameter(shape, 0.0, inputs.meta));
+    add_parameter(name() + ".weight", shape, part::constant(1.0));
+    add_parameter(name() + ".bias", shape, part::constant(0.0));
   }
 
   void forward(TensorMap& activations) const override {

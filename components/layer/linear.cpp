@@ -1,7 +1,6 @@
 // F: features in   O: features out
 
 #include <ATen/ops/linear.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <memory>
 #include <string>
@@ -23,14 +22,12 @@ TensorSpec output_of(const Config& config, const Inputs& inputs) {
 class Linear final : public block::BasicBlock {
  public:
   Linear(const Config& config, const Inputs& inputs)
-      : BasicBlock(inputs.name, inputs.input, output_of(config, inputs)), bias_(config.bias) {
+      : BasicBlock(inputs.name, inputs.input, output_of(config, inputs), inputs.weights), bias_(config.bias) {
     const std::int64_t in = input().shape.back(), out = config.out_features;
+    // Zeros are drawn as well, so that the layers after this one begin as they would after another one.
     const bool zeros = config.init == Init::kZeros;
-    const auto start = [zeros](const at::Tensor& drawn) {
-      return zeros ? at::zeros_like(drawn).set_requires_grad(true) : drawn;
-    };
-    add_parameter(name() + ".weight", start(block::linear_weight(in, out, inputs.meta)));
-    if (bias_) add_parameter(name() + ".bias", start(block::linear_bias(in, out, inputs.meta)));
+    add_parameter(name() + ".weight", {out, in}, zeros ? part::uniform(0.0) : part::kaiming_uniform(in));
+    if (bias_) add_parameter(name() + ".bias", {out}, zeros ? part::uniform(0.0) : part::bias_uniform(in));
   }
 
   void forward(TensorMap& activations) const override {

@@ -33,16 +33,17 @@ at::Tensor activate(Activation activation, const at::Tensor& x_BF) {
 /// One linear layer and, unless it is the last, what follows it.
 class Layer final : public block::BasicBlock {
  public:
-  Layer(std::string name, TensorSpec input, TensorSpec output, const Config& config, bool last, bool meta)
-      : block::BasicBlock(std::move(name), std::move(input), std::move(output)),
+  Layer(std::string name, TensorSpec input, TensorSpec output, const Config& config, bool last,
+        part::WeightMaker& weights)
+      : block::BasicBlock(std::move(name), std::move(input), std::move(output), weights),
         in_features_(this->input().shape.back()),
         out_features_(this->output().shape.back()),
         activation_(config.activation),
         dropout_(config.dropout),
         last_(last),
         bias_(config.bias) {
-    add_parameter(this->name() + ".weight", block::linear_weight(in_features_, out_features_, meta));
-    if (bias_) add_parameter(this->name() + ".bias", block::linear_bias(in_features_, out_features_, meta));
+    add_parameter(this->name() + ".weight", {out_features_, in_features_}, part::kaiming_uniform(in_features_));
+    if (bias_) add_parameter(this->name() + ".bias", {out_features_}, part::bias_uniform(in_features_));
   }
 
   void forward(TensorMap& activations) const override {
@@ -105,7 +106,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   for (std::size_t i = 0; i < widths.size(); ++i) {
     const bool last = i + 1 == widths.size();
     TensorSpec next{last ? kOutput : "x", Dtype::kFloat32, {kBatch, widths[i]}};
-    blocks.push_back(std::make_unique<Layer>("layers." + std::to_string(i), port, next, config, last, inputs.meta));
+    blocks.push_back(std::make_unique<Layer>("layers." + std::to_string(i), port, next, config, last, inputs.weights));
     port = next;
   }
   return std::make_shared<Model>(std::move(blocks));

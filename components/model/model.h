@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "components/block/block.h"
+#include "components/part/weight.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -80,15 +81,16 @@ class Model {
   std::vector<Recomputed> recomputed_;
 };
 
-/// Arguments to make a model. On the meta device nothing is allocated: `plan` builds every model that way first.
+/// Arguments to make a model. Its weights come from `weights`: `plan` builds every model on the meta device first,
+/// where nothing is allocated.
 struct Inputs {
   const DataSignature& data;
-  bool meta = false;
+  part::WeightMaker& weights;
   const runner::core::Node& block;         ///< the model's block in the recipe, for locations in messages
   runner::core::Diagnostics& diagnostics;  ///< shapes that do not fit, a vocabulary that is too small
 };
 
-/// Null when `diagnostics` got an error. Initial weights are drawn from LibTorch's default CPU generator.
+/// Null when `diagnostics` got an error.
 /// Defined by the generated table: reads `type:`, parses the Config and calls that component's make().
 std::shared_ptr<Model> build(const runner::core::Node& block, const Inputs& inputs);
 

@@ -62,7 +62,7 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
                             .input = port,
                             .output_name = kOutput,
                             .vocab_size = inputs.data.vocab_size,
-                            .meta = inputs.meta,
+                            .weights = inputs.weights,
                             .block = inputs.block,
                             .diagnostics = inputs.diagnostics};
   std::vector<std::unique_ptr<block::Block>> blocks;

@@ -27,10 +27,17 @@ std::uint64_t draw() {
 }  // namespace
 
 Dropout::Dropout(double p, const at::Tensor& x) : p_(p) {
-  constexpr auto kMost = static_cast<double>(std::numeric_limits<std::uint32_t>::max());
   if (supports_own_kernels(x)) mask_.key = draw();
-  mask_.threshold = static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), kMost));
-  mask_.scale = static_cast<float>(1.0 / (1.0 - p));
+  *this = with_rate(p);
+}
+
+Dropout Dropout::with_rate(double p) const {
+  constexpr auto kMost = static_cast<double>(std::numeric_limits<std::uint32_t>::max());
+  Dropout other = *this;
+  other.p_ = p;
+  other.mask_.threshold = static_cast<std::uint32_t>(std::min(std::round(p * 0x1p32), kMost));
+  other.mask_.scale = static_cast<float>(1.0 / (1.0 - p));
+  return other;
 }
 
 kernels::DropMask Dropout::mask(std::uint32_t number) const {

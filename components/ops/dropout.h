@@ -17,6 +17,9 @@ class Dropout {
   /// fraction that is dropped.
   Dropout(double p, const at::Tensor& x);
 
+  /// The same masks for a part that drops another fraction.
+  Dropout with_rate(double p) const;
+
   /// Mask `number` of this pass, for kernels that can read its `x`.
   kernels::DropMask mask(std::uint32_t number) const;
   /// That mask's factors for `x`, in x's type; the last dimension is its columns, all others together its rows.

@@ -41,7 +41,8 @@ std::vector<Situation> situations() {
 
 bool build_one(const std::string& kind, const Node& block, const Situation& s, Diagnostics& diagnostics) {
   using namespace components;
-  if (kind == "model") return model::build(block, {s.data, false, block, diagnostics}) != nullptr;
+  part::DrawnWeights weights;
+  if (kind == "model") return model::build(block, {s.data, weights, block, diagnostics}) != nullptr;
   if (kind == "loss") return loss::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
   if (kind == "metric") return metric::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
@@ -50,7 +51,7 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
     return optimizer::build(block, {optimizer::make_param_groups(block, {}, diagnostics)}) != nullptr;
   for (const TensorSpec& port : {s.data.input, TensorSpec{"x", Dtype::kFloat32, {kBatch, kTime, 8}},
                                  TensorSpec{"x", Dtype::kFloat32, {kBatch, 6, 8, 8}}}) {
-    const layer::Inputs inputs{"layers.0", "layers[0]", "the data", port, "x", 16, false, block, diagnostics};
+    const layer::Inputs inputs{"layers.0", "layers[0]", "the data", port, "x", 16, weights, block, diagnostics};
     if (layer::build(block, inputs) != nullptr) return true;
   }
   return false;

@@ -86,14 +86,18 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"trackers", {"trackers/io", "trackers/server"}},
       {"components/kernels/images", {"components/kernels"}},
       {"components/sampler", {"components/sampler/math"}},
-      {"components/block", {"components/tensor"}},
+      {"components/part", {"components/tensor", "components/ops"}},
+      {"components/part/fused", {"components/tensor", "components/ops", "components/part"}},
+      {"components/block", {"components/tensor", "components/part"}},
       {"components/ops", {"components/tensor"}},
       {"components/data", {"components/tensor"}},
       {"components/metric", {"components/tensor"}},
       {"components/optimizer", {"components/tensor", "components/ops"}},
       {"components/loss", {"components/tensor", "components/ops"}},
-      {"components/layer", {"components/tensor", "components/ops", "components/block"}},
-      {"components/model", {"components/tensor", "components/ops", "components/block", "components/layer"}},
+      {"components/layer", {"components/tensor", "components/ops", "components/part", "components/block"}},
+      {"components/model",
+       {"components/tensor", "components/ops", "components/part", "components/part/fused", "components/block",
+        "components/layer"}},
       {"components/callback", {"components/tensor", "components/data", "components/loss", "components/model"}},
   };
   return arrows;
@@ -106,5 +110,5 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/ops/kernel_policy.h",
-                                    "components/ops/matmul.h"};
+inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/part/weight.h",
+                                    "components/ops/kernel_policy.h", "components/ops/matmul.h"};

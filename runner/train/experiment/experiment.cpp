@@ -130,13 +130,15 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   const Recipe& recipe = experiment.recipe;
   const Node& block = recipe.model;
   const auto& signature = experiment.train_data->signature();
-  auto on_meta = components::model::build(block, {signature, true, block, diagnostics});
+  components::part::MetaWeights shapes;
+  auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
   if (on_meta == nullptr || !fits_memory(*on_meta, options, recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
   } else {
     at::manual_seed(static_cast<std::uint64_t>(recipe.seed));
-    experiment.model = components::model::build(block, {signature, false, block, diagnostics});
+    components::part::DrawnWeights drawn;
+    experiment.model = components::model::build(block, {signature, drawn, block, diagnostics});
   }
   apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);
   apply_activation_checkpointing(recipe, *experiment.model, diagnostics);

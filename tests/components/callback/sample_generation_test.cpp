@@ -23,7 +23,8 @@ struct Scene {
     at::manual_seed(1);
     const auto node = tests::block("model", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 16, dropout: 0.5}");
     runner::core::Diagnostics diagnostics;
-    model = components::model::build(node, {data->signature(), false, node, diagnostics});
+    components::part::DrawnWeights weights;
+    model = components::model::build(node, {data->signature(), weights, node, diagnostics});
     REQUIRE(model != nullptr);
     model->set_training(true);
   }

@@ -186,12 +186,12 @@ TEMPLATE_TEST_CASE("heads are split, turned by their positions, and joined again
         const float* const s = rotary ? sin.data() : nullptr;
         std::vector<std::vector<TestType>> parts(3, std::vector<TestType>(index(size)));
         kernels.split_heads({qkv.data(), bias.data(), c, s, parts[0].data(), parts[1].data(), parts[2].data(),
-                             kPositions, kHeads, width});
+                             kPositions, kHeads, kHeads, width});
         std::vector<TestType> joined(qkv.size());
         auto dbias = draw<float>(3 * kHeads * width, 3);
         const auto before = dbias;
         kernels.join_heads({parts[0].data(), parts[1].data(), parts[2].data(), c, s, joined.data(), dbias.data(),
-                            kPositions, kHeads, width});
+                            kPositions, kHeads, kHeads, width});
         std::vector<double> sums(dbias.size()), sizes(dbias.size());
         for (std::int64_t t = 0; t < kPositions; ++t) {
           for (std::int64_t part = 0; part < 3; ++part) {
@@ -308,8 +308,9 @@ TEST_CASE("GELU, dropout and cross entropy round bfloat16 rows once", "[kernels]
       const auto bias = draw<float>(width, 3);
       std::vector<Bf16> y(x.size()), dx(x.size()), dropped(x.size());
       std::vector<float> dbias(index(width));
-      kernels.bias_gelu(x.data(), bias.data(), y.data(), kRows, width);
-      kernels.bias_gelu_backward(x.data(), bias.data(), d.data(), dx.data(), dbias.data(), kRows, width);
+      constexpr auto kGelu = components::kernels::Activation::kGeluTanh;
+      kernels.activate({x.data(), bias.data(), y.data(), kRows, width, kGelu, false});
+      kernels.activate_backward({x.data(), bias.data(), d.data(), dx.data(), dbias.data(), kRows, width, kGelu, false});
       kernels.drop(x.data(), dropped.data(), kMask, kRows, width, width);
       std::vector<double> sums(index(width)), sizes(index(width));
       for (std::int64_t i = 0; i < kRows * width; ++i) {

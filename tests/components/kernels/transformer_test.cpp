@@ -58,8 +58,10 @@ TEST_CASE("GELU and its slope follow the formula", "[kernels]") {
       x[0] = 90;  // far out on both sides
       x.back() = -90;
       std::vector<float> y(x.size()), dx(x.size()), dbias(static_cast<std::size_t>(width)), ones(x.size(), 1.0F);
-      level->of_float.bias_gelu(x.data(), bias.data(), y.data(), rows, width);
-      level->of_float.bias_gelu_backward(x.data(), bias.data(), ones.data(), dx.data(), dbias.data(), rows, width);
+      constexpr auto kGelu = components::kernels::Activation::kGeluTanh;
+      level->of_float.activate({x.data(), bias.data(), y.data(), rows, width, kGelu, false});
+      level->of_float.activate_backward(
+          {x.data(), bias.data(), ones.data(), dx.data(), dbias.data(), rows, width, kGelu, false});
       std::vector<double> sums(static_cast<std::size_t>(width));
       for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t column = i % static_cast<std::size_t>(width);

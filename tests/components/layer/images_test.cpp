@@ -208,7 +208,8 @@ TEST_CASE("a layer of images that does not fit is reported at its location", "[l
       const auto node = tests::block("model", sequential(c.layers));
       const auto data = tests::image_data(3, 8, 8, 2);
       runner::core::Diagnostics diagnostics;
-      CHECK(components::model::build(node, {data, true, node, diagnostics}) == nullptr);
+      components::part::MetaWeights weights;
+      CHECK(components::model::build(node, {data, weights, node, diagnostics}) == nullptr);
       CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
     }
   }
@@ -220,7 +221,8 @@ TEST_CASE("the recipe of ResNet-18 has as many parameters as its model in PyTorc
                                                    runner::registry::Registry::builtin(), diagnostics);
   REQUIRE(recipe);
   const auto data = tests::image_data(3, 32, 32, 10);
-  const auto model = components::model::build(recipe->at("model"), {data, true, recipe->at("model"), diagnostics});
+  components::part::MetaWeights weights;
+  const auto model = components::model::build(recipe->at("model"), {data, weights, recipe->at("model"), diagnostics});
   REQUIRE(model != nullptr);
   CHECK(model->parameter_count() == 11'173'962);  // tests/bench/peers/common.py: make_resnet18
   // Of the 20 norms, mean and variance each.

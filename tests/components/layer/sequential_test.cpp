@@ -96,7 +96,8 @@ TEST_CASE("a layer that does not fit is reported at its location", "[layer][sequ
     DYNAMIC_SECTION(c.name) {
       const auto node = tests::block("model", c.recipe);
       runner::core::Diagnostics diagnostics;
-      CHECK(components::model::build(node, {c.data, true, node, diagnostics}) == nullptr);
+      components::part::MetaWeights weights;
+      CHECK(components::model::build(node, {c.data, weights, node, diagnostics}) == nullptr);
       CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
     }
   }

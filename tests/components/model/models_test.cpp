@@ -33,7 +33,8 @@ std::string names(const components::model::Model& model) {
 std::string messages_of(const std::string& recipe, const DataSignature& data) {
   const auto node = tests::block("model", recipe);
   runner::core::Diagnostics diagnostics;
-  CHECK(components::model::build(node, {data, true, node, diagnostics}) == nullptr);
+  components::part::MetaWeights weights;
+  CHECK(components::model::build(node, {data, weights, node, diagnostics}) == nullptr);
   return runner::core::render(diagnostics, {.color = false, .excerpts = false});
 }
 

@@ -47,7 +47,8 @@ std::unique_ptr<runner::train::Experiment> make_experiment(const Setup& setup) {
   const auto& signature = experiment->train_data->signature();
   runner::core::Diagnostics diagnostics;
   const runner::core::Node model = block("model", setup.model);
-  experiment->model = components::model::build(model, {signature, false, model, diagnostics});
+  components::part::DrawnWeights weights;
+  experiment->model = components::model::build(model, {signature, weights, model, diagnostics});
   REQUIRE(experiment->model != nullptr);
   const runner::core::Node loss = block("loss", setup.loss);
   experiment->loss = components::loss::build(

@@ -46,7 +46,10 @@ std::shared_ptr<components::model::Model> make_model(const std::string& text, co
                                                      bool meta) {
   const runner::core::Node node = block("model", text);
   runner::core::Diagnostics diagnostics;
-  auto model = components::model::build(node, {data, meta, node, diagnostics});
+  components::part::DrawnWeights drawn;
+  components::part::MetaWeights on_meta;
+  auto model = components::model::build(
+      node, {data, meta ? static_cast<components::part::WeightMaker&>(on_meta) : drawn, node, diagnostics});
   INFO(runner::core::render(diagnostics));
   REQUIRE(model != nullptr);
   REQUIRE_FALSE(diagnostics.has_errors());

@@ -101,11 +101,11 @@ std::map<std::string, int> count_passes(Model& model, const std::function<void()
 /// Adds up what it sees, as running statistics do.
 class Counting final : public BasicBlock {
  public:
-  explicit Counting(const std::string& name)
+  Counting(const std::string& name, components::part::WeightMaker& weights)
       : BasicBlock(name, {"x", components::Dtype::kFloat32, {components::kBatch, 4}},
-                   {"x", components::Dtype::kFloat32, {components::kBatch, 4}}),
+                   {"x", components::Dtype::kFloat32, {components::kBatch, 4}}, weights),
         passes_(at::zeros({1})) {
-    add_parameter(name + ".weight", at::ones({4}).set_requires_grad(true));
+    add_parameter(name + ".weight", {4}, components::part::constant(1.0));
   }
   void forward(TensorMap& activations) const override {
     passes_.add_(1);
@@ -240,8 +240,9 @@ TEST_CASE("each block that the section names runs twice in a training step, and 
 TEST_CASE("buffers that a forward pass moves are moved once", "[activation_checkpointing]") {
   std::vector<std::vector<at::Tensor>> results;
   for (const std::size_t recomputed : {0, 1, 2}) {
+    components::part::DrawnWeights weights;
     std::vector<std::unique_ptr<Block>> blocks;
-    for (const char* name : {"a", "b", "c"}) blocks.push_back(std::make_unique<Counting>(name));
+    for (const char* name : {"a", "b", "c"}) blocks.push_back(std::make_unique<Counting>(name, weights));
     Model model(std::move(blocks));
     if (recomputed > 0) model.set_recomputed({{.first = 0, .count = recomputed}});
     for (int pass = 0; pass < 2; ++pass) {

@@ -1,21 +1,20 @@
-// B: samples   T: positions   H: heads   D: features of a head
+// B: samples   T: positions   H: heads   K: heads of keys and values   D: features of a head
 //
 // With product kernels of our own a head is worked through in blocks of rows: what a block looks at is multiplied, and
 // nothing of the future, while it lies in the second-level cache. Else whole batches go to LibTorch.
 
-#include "components/model/causal_attention.h"
+#include "components/part/fused/causal_attention.h"
 
 #include <ATen/ops/bmm.h>
 
 #include <algorithm>
-#include <cmath>
 #include <type_traits>
 
 #include "components/kernels/product.h"
 #include "components/ops/torch_bridge.h"
 #include "components/tensor/tensors.h"
 
-namespace components::model {
+namespace components::part {
 namespace {
 
 using kernels::Bf16;
@@ -29,8 +28,6 @@ using kernels::ProductKernel;
 using kernels::transformer;
 
 constexpr std::int64_t kBlockRows = 48;  // four tiles of the product kernel
-
-float scale_of(const AttentionShape& s) { return static_cast<float>(1.0 / std::sqrt(static_cast<double>(s.head))); }
 
 struct Size {
   std::int64_t rows, columns, depth;
@@ -128,7 +125,7 @@ void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, c
     T* const block = probs + first * positions;
     float* const scores = room_for(block, workspace.block(0));
     workspace.multiply({in.q + first * width, width, 1}, keys, scores, positions, {rows, seen, width});
-    transformer<float>().causal_softmax(scores, scale_of(s), {first, rows, positions, positions});
+    transformer<float>().causal_softmax(scores, s.scale, {first, rows, positions, positions});
     finish(scores, block, rows * positions);
     const T* const weights = dropped(block, workspace.block(1), drop.from_row(first), rows, seen, positions);
     workspace.multiply({weights, positions, 1}, values, out + first * s.features(), s.features(), {rows, width, seen});
@@ -138,6 +135,7 @@ void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, c
 template <typename T>
 struct HeadGradients {
   T *dq, *dk, *dv;
+  bool first, last;  ///< of the heads whose gradients add up in dk and dv
 };
 
 template <typename T>
@@ -148,8 +146,10 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
   float* const dv = room_for(to.dv, workspace.head(1));
   const PackedMatrix values = workspace.pack({in.v, 1, width}, positions, width, 0);
   const PackedMatrix keys = workspace.pack({in.k, width, 1}, width, positions, 1);
-  std::fill_n(dk, of_head, 0.0F);
-  std::fill_n(dv, of_head, 0.0F);
+  if (to.first) {
+    std::fill_n(dk, of_head, 0.0F);
+    std::fill_n(dv, of_head, 0.0F);
+  }
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
     const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
     const T* const block = probs + first * positions;
@@ -161,12 +161,13 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
     workspace.multiply({dout_block, s.features(), 1}, values, dscores, positions, {rows, seen, width});
     if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen, positions);
     transformer<float>().causal_softmax_backward(as_float(block, rows * positions, workspace.block(0)), dscores,
-                                                 scale_of(s), {first, rows, positions, positions});
+                                                 s.scale, {first, rows, positions, positions});
     T* const low = as_type<T>(dscores, workspace.block(2));
     finish(dscores, low, rows * positions);
     workspace.multiply({low, positions, 1}, keys, to.dq + first * width, width, {rows, width, seen});
     workspace.multiply({low, 1, positions}, {in.q + first * width, width, 1}, dk, width, {seen, width, rows}, true);
   }
+  if (!to.last) return;
   finish(dk, to.dk, of_head);
   finish(dv, to.dv, of_head);
 }
@@ -209,15 +210,25 @@ at::Tensor dropped_in_batches(const at::Tensor& probs, const DropMask& drop, con
   return weights;
 }
 
+/// Keys or values for each head of queries, [B * K, T, D] to [B * H, T, D]; and the sums of their gradients.
+at::Tensor for_each_query(const at::Tensor& x, const AttentionShape& s) {
+  if (s.shared() == 1) return x;
+  return x.unsqueeze(1).expand({-1, s.shared(), -1, -1}).reshape({s.samples(), s.positions, s.head});
+}
+at::Tensor sum_of_queries(const at::Tensor& x, const AttentionShape& s) {
+  if (s.shared() == 1) return x;
+  return x.view({s.kv_samples(), s.shared(), s.positions, s.head}).sum(1);
+}
+
 template <typename T>
 at::Tensor attend_in_batches(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
                              const DropMask& drop, at::Tensor& probs) {
   const std::int64_t n = s.positions;
-  probs = at::bmm(q, k.transpose(1, 2));
+  probs = at::bmm(q, for_each_query(k, s).transpose(1, 2));
   each_sample(s, [&](std::int64_t i) {
-    transformer<T>().causal_softmax(data<T>(probs) + i * n * n, scale_of(s), {0, n, n, n});
+    transformer<T>().causal_softmax(data<T>(probs) + i * n * n, s.scale, {0, n, n, n});
   });
-  return merge_heads(at::bmm(dropped_in_batches<T>(probs, drop, s), v), s);
+  return merge_heads(at::bmm(dropped_in_batches<T>(probs, drop, s), for_each_query(v, s)), s);
 }
 
 template <typename T>
@@ -226,15 +237,15 @@ void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const 
                                 at::Tensor& dk, at::Tensor& dv) {
   const std::int64_t n = s.positions;
   const at::Tensor dout = part_heads(dmixed, s);
-  dv = at::bmm(dropped_in_batches<T>(probs, drop, s).transpose(1, 2), dout);
-  const at::Tensor dscores = at::bmm(dout, v.transpose(1, 2));
+  dv = sum_of_queries(at::bmm(dropped_in_batches<T>(probs, drop, s).transpose(1, 2), dout), s);
+  const at::Tensor dscores = at::bmm(dout, for_each_query(v, s).transpose(1, 2));
   if (drop.drops()) drop_all<T>(dscores, dscores, drop, s);
   each_sample(s, [&](std::int64_t i) {
-    transformer<T>().causal_softmax_backward(data<T>(probs) + i * n * n, data<T>(dscores) + i * n * n, scale_of(s),
+    transformer<T>().causal_softmax_backward(data<T>(probs) + i * n * n, data<T>(dscores) + i * n * n, s.scale,
                                              {0, n, n, n});
   });
-  dq = at::bmm(dscores, k);
-  dk = at::bmm(dscores.transpose(1, 2), q);
+  dq = at::bmm(dscores, for_each_query(k, s));
+  dk = sum_of_queries(at::bmm(dscores.transpose(1, 2), q), s);
 }
 
 }  // namespace
@@ -251,8 +262,9 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
   parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const Workspace<T> workspace(*kernel, s);
     for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t of_keys = i / s.shared() * of_head;
       T* const out = data<T>(mixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
-      attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
+      attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + of_keys, data<T>(v) + of_keys},
                      data<T>(probs) + i * square, out, s, drop.from_row(i * s.positions), workspace);
     }
   });
@@ -266,14 +278,18 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
   if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, drop, dq, dk, dv);
   const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
-  for (at::Tensor* gradient : {&dq, &dk, &dv}) *gradient = new_tensor<T>({s.samples(), s.positions, s.head});
-  const at::Tensor measured = kernels::meta_workspace(s.samples(), Workspace<T>::numbers(*kernel, s));
-  parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+  dq = new_tensor<T>({s.samples(), s.positions, s.head});
+  for (at::Tensor* gradient : {&dk, &dv}) *gradient = new_tensor<T>({s.kv_samples(), s.positions, s.head});
+  const at::Tensor measured = kernels::meta_workspace(s.kv_samples(), Workspace<T>::numbers(*kernel, s));
+  // One thread takes all heads that share keys: their gradients add up.
+  parallel_for_rows(s.kv_samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const Workspace<T> workspace(*kernel, s);
-    for (std::int64_t i = begin; i < end; ++i) {
+    for (std::int64_t i = begin * s.shared(); i < end * s.shared(); ++i) {
+      const std::int64_t of_keys = i / s.shared() * of_head;
+      const bool first = i % s.shared() == 0, last = i % s.shared() == s.shared() - 1;
       const T* of_out = data<T>(dmixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
-      const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + i * of_head, data<T>(dv) + i * of_head};
-      attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + i * of_head, data<T>(v) + i * of_head},
+      const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + of_keys, data<T>(dv) + of_keys, first, last};
+      attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + of_keys, data<T>(v) + of_keys},
                               data<T>(probs) + i * square, of_out, to, s, drop.from_row(i * s.positions), workspace);
     }
   });
@@ -290,4 +306,4 @@ template void causal_attention_backward<Bf16>(const at::Tensor&, const at::Tenso
                                               const at::Tensor&, const at::Tensor&, const AttentionShape&,
                                               const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
 
-}  // namespace components::model
+}  // namespace components::part

@@ -1,0 +1,262 @@
+// B: samples   T: positions   C: features of the stream   H: heads   D: features of a head   V: vocabulary
+
+#include "components/model/decoder.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/linear.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/block/basic_block.h"
+#include "components/model/late_gradient.h"
+#include "components/ops/dropout.h"
+#include "components/ops/kernel_policy.h"
+#include "components/part/embedding.h"
+#include "components/part/fused/fused.h"
+#include "components/tensor/device.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::model {
+namespace {
+
+constexpr const char* kStream = "x";  // the residual stream between blocks
+
+/// Which mask of a block's dropout is for what: attention's weights, and what both branches add to the stream.
+enum BlockMask : std::uint32_t { kOfAttention, kOfProjection, kOfMlp };
+
+at::Tensor drop(at::Tensor x, const std::optional<Dropout>& dropout, double rate, std::uint32_t mask) {
+  return dropout && rate > 0 ? x * dropout->with_rate(rate).factors_like(x, mask) : x;
+}
+
+/// ids -> token vectors, plus those of the positions when they are learned.
+class Embed final : public block::BasicBlock {
+ public:
+  Embed(const TensorSpec& ids, const TensorSpec& stream, const DecoderOptions& options, part::WeightMaker& weights)
+      : BasicBlock("embed", ids, stream, weights),
+        tied_(options.tied),
+        positions_(options.positions),
+        dropout_(options.dropout.embedding),
+        wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation)) {
+    if (options.learned_positions) {
+      wpe_.emplace(declared(), "wpe", options.positions, options.width, part::normal(options.deviation));
+    }
+  }
+
+  void forward(TensorMap& activations) const override {
+    const at::Tensor& ids_BT = read(activations);
+    const std::int64_t positions = ids_BT.size(1);
+    RUNNER_ASSERT(positions <= positions_, "sequences are cut to max_seq_len, which was compared with n_positions");
+    // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
+    // Only the CPU does that in a fixed order.
+    at::Tensor x_BTC = wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight()));
+    if (wpe_) x_BTC = x_BTC + wpe_->first(positions);
+    const std::optional<Dropout> dropout =
+        training() && dropout_ > 0 ? std::make_optional<Dropout>(dropout_, x_BTC) : std::nullopt;
+    write(activations, drop(std::move(x_BTC), dropout, dropout_, 0));
+  }
+
+  const at::Tensor& token_weight() const { return wte_.weight(); }
+
+ private:
+  bool tied_;
+  std::int64_t positions_;
+  double dropout_;
+  part::Embedding wte_;
+  std::optional<part::Embedding> wpe_;
+};
+
+part::AttentionOptions attention_of(const DecoderOptions& options, std::int64_t layer) {
+  part::AttentionOptions attention = options.attention;
+  if (options.scale_by_layer) attention.scale /= static_cast<double>(layer + 1);
+  attention.window = options.windows.empty() ? 0 : options.windows[static_cast<std::size_t>(layer)];
+  return attention;
+}
+
+part::NormOptions norm_of(const DecoderOptions& options) {
+  part::NormOptions norm = options.norm;
+  norm.width = options.width;
+  return norm;
+}
+
+/// One pre-norm block.
+class Layer final : public block::BasicBlock {
+ public:
+  Layer(const std::string& name, std::int64_t layer, const TensorSpec& stream, const DecoderOptions& options,
+        std::shared_ptr<const part::Rotation> rotation, part::WeightMaker& weights)
+      : BasicBlock(name, stream, stream, weights),
+        dropout_(options.dropout),
+        rotation_(std::move(rotation)),
+        ln_1_(declared(), name + ".ln_1", norm_of(options)),
+        attention_(declared(), name + ".attn",
+                   {attention_of(options, layer), options.width, options.qkv_bias, options.out_bias,
+                    part::normal(options.deviation), part::normal(options.residual_deviation)}),
+        ln_2_(declared(), name + ".ln_2", norm_of(options)),
+        mlp_(declared(), name + ".mlp",
+             {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
+              part::normal(options.deviation), part::normal(options.residual_deviation)}) {}
+
+  void forward(TensorMap& activations) const override {
+    const at::Tensor& x_BTC = read(activations);
+    const std::optional<Dropout> dropout = training() && (dropout_.attention > 0 || dropout_.residual > 0)
+                                               ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
+                                               : std::nullopt;
+    if (fused_kernels() && part::fused_block_fits(x_BTC, attention_, mlp_)) {
+      return write(activations, fused(x_BTC, dropout));
+    }
+    const std::optional<Dropout> of_weights =
+        dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
+    at::Tensor attended =
+        attention_.forward(ln_1_.forward(x_BTC), rotation_.get(), {{}, of_weights, dropout_.attention, kOfAttention});
+    const at::Tensor y_BTC = x_BTC + drop(std::move(attended), dropout, dropout_.residual, kOfProjection);
+    write(activations, y_BTC + drop(mlp_.forward(ln_2_.forward(y_BTC)), dropout, dropout_.residual, kOfMlp));
+  }
+
+  std::vector<NamedTensor> constants() const override {
+    if (!rotation_) return {};
+    return {{name() + ".cos", rotation_->cos()}, {name() + ".sin", rotation_->sin()}};
+  }
+
+  double forward_flops(std::int64_t positions) const override {
+    const part::AttentionOptions& o = attention_.options();
+    const auto t = static_cast<double>(positions), c = static_cast<double>(ln_1_.options().width);
+    const auto mixed = static_cast<double>(o.heads * o.head),
+               qkv = static_cast<double>((o.heads + 2 * o.kv_heads) * o.head);
+    const auto hidden = static_cast<double>(mlp_.options().hidden);
+    const double projections = 2.0 * t * c * (qkv + mixed + (mlp_.options().gated ? 3.0 : 2.0) * hidden);
+    const double seen = o.window > 0 && o.window < positions
+                            ? static_cast<double>(o.window) * (t - (static_cast<double>(o.window) - 1.0) / 2.0)
+                            : t * (t + 1.0) / 2.0;  // pairs of positions
+    return projections + 2.0 * 2.0 * mixed * seen;  // scores and values
+  }
+
+ private:
+  at::Tensor fused(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
+    const auto mask = [&](double rate, std::uint32_t number) {
+      return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
+    };
+    const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, ln_1_, attention_.qkv());
+    const at::Tensor mixed = part::fused_attention(qkv.out, attention_.qkv().bias(), rotation_.get(), x_BTC.size(1),
+                                                   attention_.options(), mask(dropout_.attention, kOfAttention));
+    return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), ln_2_, mlp_,
+                                  {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
+  }
+
+  DecoderDropout dropout_;
+  std::shared_ptr<const part::Rotation> rotation_;
+  part::Norm ln_1_;
+  part::SelfAttention attention_;
+  part::Norm ln_2_;
+  part::Mlp mlp_;
+};
+
+/// The last norm and the projection to the vocabulary, whose weight may be the token embedding's.
+class Head final : public block::BasicBlock {
+ public:
+  Head(const TensorSpec& stream, const TensorSpec& logits, const DecoderOptions& options, const Embed& embed,
+       part::WeightMaker& weights)
+      : BasicBlock("head", stream, logits, weights), tied_(options.tied), ln_f_(declared(), "ln_f", norm_of(options)) {
+    if (tied_) {
+      weight_VC_ = embed.token_weight();
+    } else {
+      weight_VC_ =
+          parameter(add_parameter("head.weight", {options.vocab_size, options.width}, part::normal(options.deviation)));
+    }
+  }
+
+  void forward(TensorMap& activations) const override {
+    write(activations, at::linear(ln_f_.forward(read(activations)), weight_VC_));
+  }
+
+  void forward_hidden(TensorMap& activations) const override {
+    activations.set(kHidden, ln_f_.forward(read(activations)));
+    activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_) : weight_VC_);
+  }
+
+  std::vector<block::Tie> ties() const override {
+    if (!tied_) return {};
+    return {{"head.weight", "wte.weight"}};
+  }
+
+  double forward_flops(std::int64_t positions) const override {
+    return 2.0 * static_cast<double>(positions) * static_cast<double>(weight_VC_.numel());
+  }
+
+ private:
+  bool tied_;
+  part::Norm ln_f_;
+  at::Tensor weight_VC_;
+};
+
+/// The location of the key if it was written, else of the block.
+const runner::core::Location& location_of(const runner::core::Node& block, const char* key) {
+  const runner::core::Node* node = block.find(key);
+  return node != nullptr && !node->is_null() ? node->location() : block.location();
+}
+
+/// A size from the recipe, or else from the data; an error if the data need more than the recipe sets, or have none.
+std::int64_t settle_size(const char* model, const char* key, std::optional<std::int64_t> written, std::int64_t of_data,
+                         const std::string& what_data_has, const std::string& hint, const Inputs& inputs) {
+  if (!written && of_data <= 0) {
+    inputs.diagnostics.error(inputs.block.location(), std::string(model) + " cannot derive " + key + " from this data",
+                             std::string("set ") + key);
+    return 0;
+  }
+  if (written && *written < of_data) {
+    inputs.diagnostics.error(location_of(inputs.block, key),
+                             std::string(key) + " is " + std::to_string(*written) + ", but the data " + what_data_has,
+                             hint);
+    return 0;
+  }
+  return written.value_or(of_data);
+}
+
+}  // namespace
+
+std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
+                                                 const char* positions_key, std::optional<std::int64_t> positions,
+                                                 const Inputs& inputs) {
+  const DataSignature& data = inputs.data;
+  if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
+    inputs.diagnostics.error(
+        inputs.block.location(),
+        std::string(model) + " reads ids, int64 [batch, time], but the data is " + to_text(data.input),
+        "use data of text, or a model for features such as mlp");
+    return std::nullopt;
+  }
+  const std::string ids = std::to_string(data.vocab_size), length = std::to_string(data.max_seq_len);
+  const std::string key = positions_key;
+  DecoderSizes sizes{};
+  sizes.vocab_size = settle_size(model, "vocab_size", vocab_size, data.vocab_size, "has " + ids + " distinct ids",
+                                 "set vocab_size to " + ids + " or leave it out", inputs);
+  sizes.positions =
+      settle_size(model, positions_key, positions, data.max_seq_len, "has sequences of max_seq_len " + length,
+                  "set " + key + " to " + length + " or leave it out", inputs);
+  if (sizes.vocab_size == 0 || sizes.positions == 0) return std::nullopt;
+  return sizes;
+}
+
+std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs& inputs) {
+  const TensorSpec ids{kInput, Dtype::kInt64, {kBatch, kTime}, false};
+  const TensorSpec stream{kStream, Dtype::kFloat32, {kBatch, kTime, options.width}};
+  const TensorSpec logits{kOutput, Dtype::kFloat32, {kBatch, kTime, options.vocab_size}};
+  std::shared_ptr<const part::Rotation> rotation;
+  if (options.rotary) {
+    rotation = std::make_shared<const part::Rotation>(*options.rotary, options.positions, inputs.weights.meta());
+  }
+  std::vector<std::unique_ptr<block::Block>> blocks;
+  auto embed = std::make_unique<Embed>(ids, stream, options, inputs.weights);
+  const Embed& tokens = *embed;
+  blocks.push_back(std::move(embed));
+  for (std::int64_t i = 0; i < options.layers; ++i) {
+    blocks.push_back(std::make_unique<Layer>("h." + std::to_string(i), i, stream, options, rotation, inputs.weights));
+  }
+  blocks.push_back(std::make_unique<Head>(stream, logits, options, tokens, inputs.weights));
+  return std::make_shared<Model>(std::move(blocks));
+}
+
+}  // namespace components::model

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "components/model/model.h"
+#include "components/part/attention.h"
+#include "components/part/mlp.h"
+#include "components/part/norm.h"
+#include "components/part/rotation.h"
+
+namespace components::model {
+
+/// Fractions that training leaves out.
+struct DecoderDropout {
+  double embedding = 0, attention = 0, residual = 0;
+  bool any() const { return embedding > 0 || attention > 0 || residual > 0; }
+};
+
+/// A decoder-only transformer of pre-norm blocks: what GPT-2, Llama, Mistral and Qwen2 have in common, and where they
+/// differ. Weights begin as normal numbers of `deviation`.
+struct DecoderOptions {
+  std::int64_t layers = 0, width = 0, vocab_size = 0, positions = 0;
+  part::AttentionOptions attention;   ///< of each block; `window` by layer_windows
+  bool scale_by_layer = false;        ///< scores of block i are divided by i + 1
+  std::vector<std::int64_t> windows;  ///< by block, 0: none; empty: none anywhere
+  bool qkv_bias = true, out_bias = true;
+  part::NormOptions norm;  ///< `width` is filled in
+  std::int64_t mlp_width = 0;
+  part::Activation activation = part::Activation::kGeluTanh;
+  bool gated = false, mlp_bias = true;
+  bool learned_positions = false;
+  std::optional<part::RotaryOptions> rotary;
+  bool tied = true;  ///< the head has the token embedding's weight
+  DecoderDropout dropout;
+  double deviation = 0.02;
+  double residual_deviation = 0.02;  ///< of the projections that add to the stream
+};
+
+/// Blocks `embed` (`wte`, `wpe`), `h.0` ... (`ln_1`, `attn_qkv`, `attn_proj`, `ln_2`, `mlp_fc`, `mlp_proj`) and `head`
+/// (`ln_f`, and `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V].
+std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs& inputs);
+
+/// The sizes of vocabulary and positions: those written, else the data's. Nothing, and an error that begins with
+/// `model` ("gpt"), when the data do not hold ids, have none of a size, or need more than is written. The keys' names
+/// are those of the model's schema.
+struct DecoderSizes {
+  std::int64_t vocab_size, positions;
+};
+std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
+                                                 const char* positions_key, std::optional<std::int64_t> positions,
+                                                 const Inputs& inputs);
+
+}  // namespace components::model

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "components/ops/dropout.h"
+#include "components/part/linear.h"
+#include "components/part/rotation.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::part {
+
+struct AttentionOptions {
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;  ///< each serves heads / kv_heads neighbours: fewer are grouped, one is multi-query
+  std::int64_t head = 0;      ///< features of one
+  double scale = 1.0;         ///< of the scores, usually 1 / sqrt(head)
+  bool causal = true;         ///< a position looks at itself and those before it
+  std::int64_t window = 0;    ///< > 0: of those, at so many at most, itself included
+  bool alibi = false;         ///< scores fall with distance (Press et al. 2021)
+};
+
+/// What one pass adds to it.
+struct AttentionPass {
+  /// [B, S] bool, false where nobody looks; undefined: nothing is padded. A position that would see nothing looks at
+  /// itself.
+  const at::Tensor& mask;
+  const std::optional<Dropout>& dropout;  ///< of the weights; nothing: none
+  double rate = 0.0;                      ///< that dropout's
+  std::uint32_t number = 0;               ///< its mask
+};
+
+/// `softmax(scale q k^T + mask) v` by LibTorch's operations.
+///
+/// q     [B, T, H, D];  k, v  [B, S, K, D], where S may differ from T: cross attention
+/// Returns [B, T, H * D]
+at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BSKD, const at::Tensor& v_BSKD,
+                  const AttentionOptions& options, const AttentionPass& pass);
+
+struct SelfAttentionOptions {
+  AttentionOptions of;
+  std::int64_t width = 0;  ///< of the stream
+  bool qkv_bias = true, out_bias = true;
+  Init in, out;  ///< of the two weights; biases begin with 0
+};
+
+/// `NAME_qkv` [(H + 2 K) D, C], all of q, then k, then v, and `NAME_proj` [C, H D].
+class SelfAttention {
+ public:
+  SelfAttention(Declared& declared, const std::string& name, const SelfAttentionOptions& options);
+
+  /// [B, T, C] to [B, T, C], before whatever follows the projection.
+  at::Tensor forward(const at::Tensor& x_BTC, const Rotation* rotation, const AttentionPass& pass) const;
+  const AttentionOptions& options() const { return options_; }
+  const Linear& qkv() const { return qkv_; }
+  const Linear& proj() const { return proj_; }
+
+ private:
+  AttentionOptions options_;
+  Linear qkv_, proj_;
+};
+
+}  // namespace components::part

@@ -1,0 +1,23 @@
+#include "components/part/embedding.h"
+
+#include <ATen/ops/embedding.h>
+
+#include "components/tensor/tensors.h"
+
+namespace components::part {
+
+Embedding::Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width,
+                     const Init& init) {
+  const std::int64_t shape[] = {rows, width};
+  weight_ = Weight(declared.parameter(name + ".weight", shape, init));
+}
+
+at::Tensor Embedding::forward(const at::Tensor& ids, bool sparse) const {
+  return at::embedding(weight(), ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, sparse);
+}
+
+at::Tensor Embedding::first(std::int64_t count) const {
+  return count == weight().size(0) ? weight() : weight().narrow(0, 0, count);
+}
+
+}  // namespace components::part

@@ -1,0 +1,141 @@
+// B: samples   T: positions   C: features of the stream   N: B * T   O: outputs
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/alias.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "components/ops/kernel_policy.h"
+#include "components/ops/matmul.h"
+#include "components/part/fused/fused.h"
+#include "components/part/fused/rows.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::part {
+namespace {
+
+using kernels::Bf16;
+using kernels::data;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+enum Input : std::size_t { kX, kNormWeight, kNormBias, kWeight, kInputs };
+
+/// What the backward pass needs of the forward pass.
+struct Kept {
+  at::Tensor normed;  // [N, C]
+  NormStatistics statistics;
+  at::Tensor weight;  // in the type of the products
+};
+
+template <typename T>
+at::Tensor forward(const at::Tensor& x_BTC, const Norm& norm, const Linear& linear, const NormShape& shape,
+                   Kept& kept) {
+  kept.weight = for_products<T>(linear.weight());
+  kept.normed = norm_rows<T>(data<float>(x_BTC), nullptr, norm.weight(), norm.bias(), shape, kept.statistics);
+  return product(kept.normed, kept.weight.t());
+}
+
+class NormLinearBackward final : public torch::autograd::Node {
+ public:
+  NormLinearBackward(const at::Tensor& x_BTC, const Norm& norm, const Linear& linear, const NormShape& shape, bool bf16,
+                     Kept kept)
+      : x_(x_BTC, false),
+        norm_weight_(norm.weight(), false),
+        with_bias_(norm.bias().defined()),
+        sizes_(x_BTC.sizes().vec()),
+        shape_(shape),
+        bf16_(bf16),
+        kept_(std::move(kept)) {
+    // The weight was copied when it was rounded; else it is read again.
+    if (!bf16) {
+      weight_ = SavedVariable(linear.weight().tensor(), false);
+      kept_.weight = at::Tensor();
+    }
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    variable_list of_inputs(kInputs);
+    if (!gradients[0].defined()) {
+      of_inputs[kX] = gradients[1];
+      return of_inputs;
+    }
+    RUNNER_ASSERT(kept_.normed.defined(), "a block's backward pass runs once");
+    const at::Tensor dout = std::move(gradients[0]).contiguous();
+    const at::Tensor dstream = gradients[1].defined() ? gradients[1].contiguous() : at::Tensor();
+    gradients[1] = at::Tensor();
+    if (bf16_) {
+      backward<Bf16>(dout, dstream, of_inputs);
+    } else {
+      backward<float>(dout, dstream, of_inputs);
+    }
+    return of_inputs;
+  }
+
+  std::string name() const override { return "NormLinearBackward"; }
+
+  void release_variables() override {
+    for (SavedVariable* saved : {&x_, &norm_weight_, &weight_}) saved->reset_data();
+    kept_ = Kept();
+  }
+
+ private:
+  bool wants(Input i) const { return task_should_compute_output(i); }
+
+  template <typename T>
+  void backward(const at::Tensor& dout, const at::Tensor& dstream, variable_list& of_inputs) {
+    const at::Tensor weight = kept_.weight.defined() ? kept_.weight : weight_.unpack();
+    const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
+    const at::Tensor dnormed = of_norm ? product(dout, weight) : at::Tensor();
+    if (wants(kWeight)) of_inputs[kWeight] = matmul_float32(dout.t(), kept_.normed);
+    if (!of_norm) return;
+    NormGradients found = norm_rows_backward<T>({x_.unpack(), dnormed, dstream, norm_weight_.unpack(), with_bias_, {}},
+                                                shape_, kept_.statistics, false, false);
+    if (wants(kX)) of_inputs[kX] = found.dx.view(sizes_);
+    if (wants(kNormWeight)) of_inputs[kNormWeight] = std::move(found.dweight);
+    if (wants(kNormBias)) of_inputs[kNormBias] = std::move(found.dbias);
+  }
+
+  SavedVariable x_, norm_weight_, weight_;
+  bool with_bias_;
+  std::vector<std::int64_t> sizes_;
+  NormShape shape_;
+  bool bf16_;
+  Kept kept_;
+};
+
+}  // namespace
+
+NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm& norm, const Linear& linear) {
+  const NormShape shape = shape_of(norm, x_BTC.size(0) * x_BTC.size(1));
+  const bool bf16 = lowers_to_bf16();
+  const at::Tensor& weight = linear.weight().tensor();
+  const bool wanted = any_requires_grad({x_BTC, norm.weight(), norm.bias(), weight});
+  Kept kept;
+  NormedLinear found{{}, x_BTC};
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    found.out =
+        bf16 ? forward<Bf16>(x_BTC, norm, linear, shape, kept) : forward<float>(x_BTC, norm, linear, shape, kept);
+    if (wanted) found.stream = at::alias(x_BTC);
+  }
+  if (!wanted) return found;
+  const std::shared_ptr<NormLinearBackward> node(
+      new NormLinearBackward(x_BTC, norm, linear, shape, bf16, std::move(kept)), torch::autograd::deleteNode);
+  node->set_next_edges(edges_of({x_BTC, norm.weight(), norm.bias(), weight}));
+  torch::autograd::set_history(found.out, node);
+  torch::autograd::set_history(found.stream, node);
+  return found;
+}
+
+}  // namespace components::part

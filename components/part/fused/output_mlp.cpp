@@ -1,0 +1,248 @@
+// B: samples   T: positions   C: features of the stream   N: B * T   F: features inside the MLP
+
+#include <ATen/core/grad_mode.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <array>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "components/ops/kernel_policy.h"
+#include "components/ops/matmul.h"
+#include "components/part/fused/fused.h"
+#include "components/part/fused/rows.h"
+#include "components/tensor/device.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::part {
+namespace {
+
+using kernels::Bf16;
+using kernels::data;
+using kernels::new_like;
+using kernels::new_tensor;
+using kernels::parallel_for_rows;
+using kernels::PieceSums;
+using torch::autograd::SavedVariable;
+using torch::autograd::variable_list;
+
+/// Places of the inputs in the graph.
+enum Input : std::size_t { kX, kMixed, kProjW, kProjB, kNormW, kNormB, kFcW, kFcB, kOutW, kOutB, kInputs };
+
+struct Sizes {
+  std::int64_t batch, positions;
+  NormShape norm;  // rows: N, width: C
+  std::int64_t hidden;
+  kernels::Activation activation;
+  bool gated;
+};
+
+/// What the backward pass needs of the forward pass.
+struct Kept {
+  at::Tensor mixed;  // [N, H D]
+  at::Tensor y;      // [N, C] float32, the stream between attention and MLP
+  at::Tensor normed;
+  NormStatistics statistics;
+  at::Tensor hidden, active;       // [N, F or 2 F], before bias and activation; [N, F] after
+  at::Tensor proj_w, fc_w, out_w;  // in the type of the products
+};
+
+struct Parts {
+  const Linear& proj;
+  const Norm& norm;
+  const Mlp& mlp;
+};
+
+template <typename T>
+at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, const BranchDrops& drops, Kept& kept) {
+  kept.proj_w = for_products<T>(parts.proj.weight());
+  kept.fc_w = for_products<T>(parts.mlp.fc().weight());
+  kept.out_w = for_products<T>(parts.mlp.proj().weight());
+  const at::Tensor attended = product(kept.mixed, kept.proj_w.t());
+  kept.y = new_tensor<float>({s.norm.rows, s.norm.width});
+  const Branch branch{attended, parts.proj.bias(), kept.y, drops.attention};
+  kept.normed = norm_rows<T>(data<float>(x), &branch, parts.norm.weight(), parts.norm.bias(), s.norm, kept.statistics);
+  kept.hidden = product(kept.normed, kept.fc_w.t());
+  kept.active = new_tensor<T>({s.norm.rows, s.hidden});
+  const std::int64_t wide = kept.hidden.size(1);
+  parallel_for_rows(s.norm.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    kernels::transformer<T>().activate({data<T>(kept.hidden) + begin * wide, data<float>(parts.mlp.fc().bias()),
+                                        data<T>(kept.active) + begin * s.hidden, end - begin, s.hidden, s.activation,
+                                        s.gated});
+  });
+  const at::Tensor added = product(kept.active, kept.out_w.t());
+  at::Tensor out = new_tensor<float>({s.batch, s.positions, s.norm.width});
+  parallel_for_rows(s.norm.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const std::int64_t at = begin * s.norm.width;
+    kernels::transformer<T>().add_branch(data<float>(kept.y) + at, data<T>(added) + at,
+                                         data<float>(parts.mlp.proj().bias()), data<float>(out) + at, end - begin,
+                                         s.norm.width, drops.mlp.from_row(begin));
+  });
+  return out;
+}
+
+class OutputMlpBackward final : public torch::autograd::Node {
+ public:
+  OutputMlpBackward(const std::array<at::Tensor, kInputs>& inputs, const Sizes& sizes, const BranchDrops& drops,
+                    bool bf16, Kept kept)
+      : sizes_(sizes), drops_(drops), bf16_(bf16), kept_(std::move(kept)) {
+    for (const Input i : {kNormW, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
+    for (const Input i : {kProjB, kNormB, kFcB, kOutB}) has_[i] = inputs[i].defined();
+    // Weights of the products were copied when they were rounded; else they are read again.
+    if (!bf16) {
+      for (const Input i : {kProjW, kFcW, kOutW}) saved_[i] = SavedVariable(inputs[i], false);
+      kept_.proj_w = kept_.fc_w = kept_.out_w = at::Tensor();
+    }
+  }
+
+  variable_list apply(variable_list&& gradients) override {
+    RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    if (!gradients[0].defined()) return variable_list(kInputs);
+    RUNNER_ASSERT(kept_.y.defined(), "a block's backward pass runs once");
+    const at::Tensor dz = std::move(gradients[0]).contiguous().view({sizes_.norm.rows, sizes_.norm.width});
+    return bf16_ ? backward<Bf16>(dz) : backward<float>(dz);
+  }
+
+  std::string name() const override { return "OutputMlpBackward"; }
+
+  void release_variables() override {
+    for (SavedVariable& saved : saved_) saved.reset_data();
+    kept_ = Kept();
+  }
+
+ private:
+  bool wants(Input i) const { return task_should_compute_output(i); }
+
+  at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
+    return wants(i) ? matmul_float32(dout.t(), in) : at::Tensor();
+  }
+
+  at::Tensor weight_of(Input i, const at::Tensor& low) const { return low.defined() ? low : saved_[i].unpack(); }
+
+  /// The gradient of the MLP's branch, to that of what was normed.
+  template <typename T>
+  at::Tensor mlp_backward(const at::Tensor& dz, variable_list& of_inputs) {
+    const NormShape& s = sizes_.norm;
+    // What goes into the branch's products: dz itself, unless it has to be rounded or something is left out.
+    const bool same = std::is_same_v<T, float> && !drops_.mlp.drops();
+    const at::Tensor dz_low = same ? dz : new_like<T>(dz);
+    const PieceSums dout_bias(true, s.width);
+    if (has_[kOutB] || !same) {
+      parallel_for_rows(s.rows, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+        const std::int64_t at = begin * s.width;
+        kernels::transformer<T>().sum_rows(data<float>(dz) + at, dout_bias.of(piece),
+                                           same ? nullptr : data<T>(dz_low) + at, end - begin, s.width,
+                                           drops_.mlp.from_row(begin));
+      });
+    }
+    if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
+    const at::Tensor dactive = product(dz_low, weight_of(kOutW, kept_.out_w));
+    of_inputs[kOutW] = weight_gradient(kOutW, dz_low, kept_.active);
+    kept_.active = at::Tensor();
+    const std::int64_t wide = kept_.hidden.size(1);
+    const at::Tensor dhidden = sizes_.gated ? new_tensor<T>({s.rows, wide}) : dactive;
+    const PieceSums dfc_bias(has_[kFcB], wide);
+    const at::Tensor fc_bias = has_[kFcB] ? saved_[kFcB].unpack() : at::Tensor();
+    parallel_for_rows(s.rows, [&](std::int64_t piece, std::int64_t begin, std::int64_t end) {
+      kernels::transformer<T>().activate_backward({data<T>(kept_.hidden) + begin * wide, data<float>(fc_bias),
+                                                   data<T>(dactive) + begin * sizes_.hidden,
+                                                   data<T>(dhidden) + begin * wide, dfc_bias.of(piece), end - begin,
+                                                   sizes_.hidden, sizes_.activation, sizes_.gated});
+    });
+    of_inputs[kFcB] = dfc_bias.total();
+    kept_.hidden = at::Tensor();
+    const at::Tensor dnormed = product(dhidden, weight_of(kFcW, kept_.fc_w));
+    of_inputs[kFcW] = weight_gradient(kFcW, dhidden, kept_.normed);
+    kept_.normed = at::Tensor();
+    return dnormed;
+  }
+
+  template <typename T>
+  variable_list backward(const at::Tensor& dz) {
+    variable_list of_inputs(kInputs);
+    const at::Tensor dnormed = mlp_backward<T>(dz, of_inputs);
+    NormGradients of_norm = norm_rows_backward<T>(
+        {kept_.y, dnormed, dz, saved_[kNormW].unpack(), has_[kNormB], drops_.attention}, sizes_.norm, kept_.statistics,
+        /*with_low=*/true, has_[kProjB]);
+    of_inputs[kNormW] = std::move(of_norm.dweight);
+    of_inputs[kNormB] = std::move(of_norm.dbias);
+    of_inputs[kProjB] = std::move(of_norm.sum);
+    if (wants(kMixed)) of_inputs[kMixed] = product(of_norm.low, weight_of(kProjW, kept_.proj_w));
+    of_inputs[kProjW] = weight_gradient(kProjW, of_norm.low, kept_.mixed);
+    of_inputs[kX] = of_norm.dx.view({sizes_.batch, sizes_.positions, sizes_.norm.width});
+    kept_ = Kept();
+    for (std::size_t i = 0; i < kInputs; ++i) {
+      if (!wants(static_cast<Input>(i))) of_inputs[i] = at::Tensor();
+    }
+    return of_inputs;
+  }
+
+  std::array<SavedVariable, kInputs> saved_;
+  std::array<bool, kInputs> has_ = {};
+  Sizes sizes_;
+  BranchDrops drops_;
+  bool bf16_;
+  Kept kept_;
+};
+
+}  // namespace
+
+bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp) {
+  const AttentionOptions& o = attention.options();
+  const at::Tensor& weight = attention.qkv().weight().tensor();
+  return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
+         supports_own_kernels(x_BTC) && x_BTC.is_contiguous() && x_BTC.numel() > 0 &&
+         x_BTC.size(1) <= kFusedPositionsMax && o.head % 2 == 0 && o.causal && !o.alibi &&
+         (o.window == 0 || o.window >= x_BTC.size(1)) && of_kernels(mlp.options().activation) &&
+         fused_kernels_fit_autocast();
+}
+
+at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, const Linear& proj, const Norm& norm,
+                            const Mlp& mlp, const BranchDrops& drops) {
+  const Linear &fc = mlp.fc(), &out = mlp.proj();
+  const std::array<at::Tensor, kInputs> inputs = {x_BTC,
+                                                  mixed,
+                                                  proj.weight().tensor(),
+                                                  proj.bias(),
+                                                  norm.weight(),
+                                                  norm.bias(),
+                                                  fc.weight().tensor(),
+                                                  fc.bias(),
+                                                  out.weight().tensor(),
+                                                  out.bias()};
+  const Sizes sizes{x_BTC.size(0),
+                    x_BTC.size(1),
+                    shape_of(norm, x_BTC.size(0) * x_BTC.size(1)),
+                    mlp.options().hidden,
+                    of_kernels(mlp.options().activation).value(),
+                    mlp.options().gated};
+  const bool bf16 = mixed.scalar_type() == at::kBFloat16;
+  Kept kept;
+  at::Tensor z_BTC;
+  {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKey::AutocastCPU);
+    kept.mixed = mixed.detach();
+    const Parts parts{proj, norm, mlp};
+    z_BTC = bf16 ? forward<Bf16>(x_BTC, parts, sizes, drops, kept) : forward<float>(x_BTC, parts, sizes, drops, kept);
+  }
+  if (!any_requires_grad({x_BTC, mixed, inputs[kProjW], inputs[kProjB], inputs[kNormW], inputs[kNormB], inputs[kFcW],
+                          inputs[kFcB], inputs[kOutW], inputs[kOutB]})) {
+    return z_BTC;
+  }
+  const std::shared_ptr<OutputMlpBackward> node(new OutputMlpBackward(inputs, sizes, drops, bf16, std::move(kept)),
+                                                torch::autograd::deleteNode);
+  node->set_next_edges(edges_of({x_BTC, mixed, inputs[kProjW], inputs[kProjB], inputs[kNormW], inputs[kNormB],
+                                 inputs[kFcW], inputs[kFcB], inputs[kOutW], inputs[kOutB]}));
+  torch::autograd::set_history(z_BTC, node);
+  return z_BTC;
+}
+
+}  // namespace components::part

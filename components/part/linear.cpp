@@ -1,0 +1,19 @@
+#include "components/part/linear.h"
+
+#include <ATen/ops/linear.h>
+
+#include "components/tensor/tensors.h"
+
+namespace components::part {
+
+Linear::Linear(Declared& declared, const std::string& name, const LinearOptions& options) {
+  const std::int64_t of_weight[] = {options.out, options.in}, of_bias[] = {options.out};
+  weight_ = Weight(declared.parameter(name + ".weight", of_weight, options.weight));
+  if (options.bias) bias_ = Weight(declared.parameter(name + ".bias", of_bias, *options.bias));
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return bias_.defined() ? at::linear(x, weight_.tensor(), bias_.tensor()) : at::linear(x, weight_.tensor());
+}
+
+}  // namespace components::part

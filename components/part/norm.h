@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "components/part/weight.h"
+#include "runner/core/tensor_fwd.h"
+
+namespace components::part {
+
+struct NormOptions {
+  enum class Kind { kLayer, kRms };
+  std::int64_t width = 0;
+  Kind kind = Kind::kLayer;
+  double eps = 1e-5;
+  bool bias = true;  ///< of a layer norm only
+};
+
+/// A norm over the last dimension: layer norm (Ba et al. 2016), or root mean square norm (Zhang & Sennrich 2019) in
+/// float32 whatever x is. `NAME.weight` and `NAME.bias` begin with 1 and 0.
+class Norm {
+ public:
+  Norm(Declared& declared, const std::string& name, const NormOptions& options);
+
+  at::Tensor forward(const at::Tensor& x) const;
+  const NormOptions& options() const { return options_; }
+  const at::Tensor& weight() const { return weight_.tensor(); }
+  const at::Tensor& bias() const { return bias_.tensor(); }  ///< undefined: there is none
+
+ private:
+  NormOptions options_;
+  Weight weight_, bias_;
+};
+
+}  // namespace components::part

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "runner/core/tensor_fwd.h"
+
+namespace components {
+class Bf16WeightCache;
+struct NamedTensor;
+}  // namespace components
+
+namespace components::part {
+
+/// The numbers that a new parameter begins with.
+struct Init {
+  enum class Kind { kConstant, kUniform, kNormal };
+  Kind kind = Kind::kConstant;
+  double value = 0.0;  ///< the constant; the bound of a uniform distribution around 0; a normal one's deviation
+};
+
+inline Init constant(double value) { return {Init::Kind::kConstant, value}; }
+inline Init uniform(double bound) { return {Init::Kind::kUniform, bound}; }
+inline Init normal(double deviation) { return {Init::Kind::kNormal, deviation}; }
+/// Of a weight whose every output is a sum over `fan_in` inputs, as in torch.nn.Linear and torch.nn.Conv2d.
+Init kaiming_uniform(std::int64_t fan_in);
+/// Of the bias beside it.
+Init bias_uniform(std::int64_t fan_in);
+
+/// Gives the parameters and buffers that blocks declare their storage, in the order of declaration.
+class WeightMaker {
+ public:
+  virtual ~WeightMaker() = default;
+  /// A float32 tensor of that shape. `name` is the full one: `h.0.ln_1.weight`.
+  virtual at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) = 0;
+  /// True on the meta device: shapes only, no memory and no draw.
+  virtual bool meta() const { return false; }
+};
+
+/// Whole tensors on the CPU, drawn from LibTorch's default generator: a seed and an order give the same numbers.
+class DrawnWeights final : public WeightMaker {
+ public:
+  at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+};
+
+class MetaWeights final : public WeightMaker {
+ public:
+  at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+  bool meta() const override { return true; }
+};
+
+/// A matrix of a model as its products read it: the trained tensor, and beside it whatever form they need.
+class Weight {
+ public:
+  Weight();  ///< none: a layer without it
+  explicit Weight(const at::Tensor& tensor);
+  ~Weight();
+  Weight(Weight&& other) noexcept;
+  Weight& operator=(Weight&& other) noexcept;
+
+  const at::Tensor& tensor() const { return *tensor_; }
+  bool defined() const;
+  /// The copy for products in bfloat16, made anew when the tensor has changed.
+  Bf16WeightCache& low() const { return *low_; }
+
+ private:
+  std::unique_ptr<at::Tensor> tensor_;
+  std::unique_ptr<Bf16WeightCache> low_;
+};
+
+/// The parameters and buffers of one block, as its parts declare them.
+class Declared {
+ public:
+  /// For a block without any: to declare one is an error of the block.
+  Declared();
+  /// `maker` is used as long as something is declared, not later.
+  explicit Declared(WeightMaker& maker);
+  ~Declared();
+
+  /// A trained tensor under its full name, made at once.
+  at::Tensor parameter(std::string full_name, std::span<const std::int64_t> shape, const Init& init);
+  /// The same for one that is saved but not trained.
+  at::Tensor buffer(std::string full_name, std::span<const std::int64_t> shape, double value);
+
+  const std::vector<NamedTensor>& parameters() const { return parameters_; }
+  const std::vector<NamedTensor>& buffers() const { return buffers_; }
+
+ private:
+  WeightMaker* maker_ = nullptr;
+  std::vector<NamedTensor> parameters_, buffers_;
+};
+
+}  // namespace components::part
