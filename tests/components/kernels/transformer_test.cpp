@@ -49,28 +49,50 @@ float value_of(Bf16 x) {
 
 }  // namespace
 
-TEST_CASE("GELU and its slope follow the formula", "[kernels]") {
+TEST_CASE("activations, their gates and their slopes follow the formulas", "[kernels]") {
+  using components::kernels::Activation;
+  struct Formula {
+    Activation activation;
+    double (*value)(double);
+  };
+  const Formula formulas[] = {{Activation::kGeluTanh, gelu},
+                              {Activation::kGelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
+                              {Activation::kSilu, [](double x) { return x / (1 + std::exp(-x)); }},
+                              {Activation::kRelu, [](double x) { return x > 0 ? x : 0; }}};
   for (const TransformerLevel* level : levels()) {
-    for (const std::int64_t width : {1, 15, 16, 37}) {
-      const std::int64_t rows = 3;
-      auto x = draw(static_cast<std::size_t>(rows * width), 3);
-      const auto bias = draw(static_cast<std::size_t>(width), 1, 4);
-      x[0] = 90;  // far out on both sides
-      x.back() = -90;
-      std::vector<float> y(x.size()), dx(x.size()), dbias(static_cast<std::size_t>(width)), ones(x.size(), 1.0F);
-      constexpr auto kGelu = components::kernels::Activation::kGeluTanh;
-      level->of_float.activate({x.data(), bias.data(), y.data(), rows, width, kGelu, false});
-      level->of_float.activate_backward(
-          {x.data(), bias.data(), ones.data(), dx.data(), dbias.data(), rows, width, kGelu, false});
-      std::vector<double> sums(static_cast<std::size_t>(width));
-      for (std::size_t i = 0; i < x.size(); ++i) {
-        const std::size_t column = i % static_cast<std::size_t>(width);
-        const double in = static_cast<double>(x[i]) + bias[column], step = 1e-5;
-        CHECK(y[i] == Approx(gelu(in)).epsilon(1e-5).margin(1e-6));
-        CHECK(dx[i] == Approx((gelu(in + step) - gelu(in - step)) / (2 * step)).epsilon(1e-4).margin(1e-5));
-        sums[column] += dx[i];
+    for (const auto& [activation, value] : formulas) {
+      for (const bool gated : {false, true}) {
+        for (const std::int64_t width : {1, 15, 16, 37}) {
+          CAPTURE(static_cast<int>(activation), gated, width);
+          const std::int64_t rows = 3, of_row = gated ? 2 * width : width;
+          const auto at = [](std::int64_t i) { return static_cast<std::size_t>(i); };
+          auto x = draw(at(rows * of_row), 3);
+          const auto bias = draw(at(of_row), 1, 4);
+          x[0] = 90;  // far out on both sides
+          x[at((rows - 1) * of_row)] = -90;
+          const auto dout = draw(at(rows * width), 2, 5);
+          std::vector<float> y(dout.size()), dx(x.size()), dbias(at(of_row));
+          level->of_float.activate({x.data(), bias.data(), y.data(), rows, width, activation, gated});
+          level->of_float.activate_backward(
+              {x.data(), bias.data(), dout.data(), dx.data(), dbias.data(), rows, width, activation, gated});
+          std::vector<double> sums(dbias.size());
+          for (std::int64_t row = 0; row < rows; ++row) {
+            for (std::int64_t c = 0; c < width; ++c) {
+              const std::int64_t i = row * width + c, gate = row * of_row + c;
+              const double in = static_cast<double>(x[at(gate)]) + bias[at(c)], step = 1e-5, d = dout[at(i)];
+              const double up = gated ? static_cast<double>(x[at(gate + width)]) + bias[at(c + width)] : 1.0;
+              const double slope = (value(in + step) - value(in - step)) / (2 * step);
+              CHECK(y[at(i)] == Approx(value(in) * up).epsilon(1e-5).margin(2e-6 * (1 + std::abs(up))));
+              CHECK(dx[at(gate)] == Approx(d * up * slope).epsilon(1e-4).margin(1e-5 * (1 + std::abs(d * up))));
+              sums[at(c)] += dx[at(gate)];
+              if (!gated) continue;
+              CHECK(dx[at(gate + width)] == Approx(d * value(in)).epsilon(1e-5).margin(2e-6 * (1 + std::abs(d))));
+              sums[at(c + width)] += dx[at(gate + width)];
+            }
+          }
+          for (std::size_t i = 0; i < sums.size(); ++i) CHECK(dbias[i] == Approx(sums[i]).epsilon(1e-5).margin(1e-5));
+        }
       }
-      for (std::size_t i = 0; i < sums.size(); ++i) CHECK(dbias[i] == Approx(sums[i]).epsilon(1e-5).margin(1e-6));
     }
   }
 }

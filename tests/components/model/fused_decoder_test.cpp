@@ -1,5 +1,5 @@
-// The fused block and the fused loss of gpt against the plain operations in double precision: loss and every gradient.
-// Tasks of one seed leave out the same elements where there is dropout.
+// The fused blocks and the fused loss of decoders against the plain operations in double precision: loss and every
+// gradient. Tasks of one seed leave out the same elements where there is dropout.
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
@@ -65,6 +65,19 @@ constexpr Case kCases[] = {
     {"several blocks of attention", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 40}", 2, 101, 37},
     {"dropout", "{type: gpt, n_layer: 2, n_head: 2, n_embd: 40, dropout: 0.3}", 2, 101, 37},
     {"dropout, no biases", "{type: gpt, n_layer: 2, n_head: 3, n_embd: 18, bias: false, dropout: 0.5}", 3, 7, 11},
+    {"grouped heads", "{type: llama, n_layer: 2, n_head: 6, n_kv_head: 2, n_embd: 48}", 2, 101, 37},
+    {"one head of keys, biases, a tied head",
+     "{type: llama, n_layer: 2, n_head: 4, n_kv_head: 1, n_embd: 24, attention_bias: all, mlp_bias: true, "
+     "tie_embeddings: true}",
+     3, 19, 30},
+    {"heads wider than the stream, GeGLU",
+     "{type: llama, n_layer: 1, n_head: 3, n_embd: 20, head_dim: 14, attention_bias: qkv, activation: gelu}", 2, 33,
+     20},
+    {"dropout of grouped attention",
+     "{type: llama, n_layer: 1, n_head: 4, n_kv_head: 2, n_embd: 32, attention_dropout: 0.4}", 2, 50, 20},
+    {"a window that holds the text", "{type: llama, n_layer: 1, n_head: 2, n_embd: 16, sliding_window: 9}", 2, 9, 20},
+    {"a window shorter than the text", "{type: llama, n_layer: 2, n_head: 2, n_embd: 16, sliding_window: 4}", 2, 21,
+     20},
 };
 
 struct Task {
