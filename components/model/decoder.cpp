@@ -39,7 +39,6 @@ class Embed final : public block::BasicBlock {
   Embed(const TensorSpec& ids, const TensorSpec& stream, const DecoderOptions& options, part::WeightMaker& weights)
       : BasicBlock("embed", ids, stream, weights),
         tied_(options.tied),
-        positions_(options.positions),
         dropout_(options.dropout.embedding),
         wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation)) {
     if (options.learned_positions) {
@@ -49,12 +48,13 @@ class Embed final : public block::BasicBlock {
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& ids_BT = read(activations);
-    const std::int64_t positions = ids_BT.size(1);
-    RUNNER_ASSERT(positions <= positions_, "sequences are cut to max_seq_len, which was compared with n_positions");
     // Where the head has the same weight, a sparse gradient is added to its dense one without filling a second one.
     // Only the CPU does that in a fixed order.
     at::Tensor x_BTC = wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight()));
-    if (wpe_) x_BTC = x_BTC + wpe_->first(positions);
+    if (wpe_) {
+      RUNNER_ASSERT(ids_BT.size(1) <= wpe_->weight().size(0), "sequences are cut to max_seq_len, which was compared");
+      x_BTC = x_BTC + wpe_->first(ids_BT.size(1));
+    }
     const std::optional<Dropout> dropout =
         training() && dropout_ > 0 ? std::make_optional<Dropout>(dropout_, x_BTC) : std::nullopt;
     write(activations, drop(std::move(x_BTC), dropout, dropout_, 0));
@@ -64,7 +64,6 @@ class Embed final : public block::BasicBlock {
 
  private:
   bool tied_;
-  std::int64_t positions_;
   double dropout_;
   part::Embedding wte_;
   std::optional<part::Embedding> wpe_;

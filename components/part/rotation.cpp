@@ -5,6 +5,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/pow.h>
 #include <ATen/ops/reciprocal.h>
@@ -121,11 +122,18 @@ Rotation::Rotation(const RotaryOptions& options, std::int64_t positions, bool me
 Rotation::~Rotation() = default;
 
 bool Rotation::stretches(std::int64_t positions) const {
+  if (positions > cos_->size(0)) return true;
   return options_.scaling == Scaling::kDynamic && positions > options_.original_positions && !cos_->is_meta();
 }
 
 void Rotation::stretch(std::int64_t positions) const {
   if (stretched_ == positions && stretched_cos_->device() == cos_->device()) return;
+  if (cos_->is_meta()) {
+    stretched_cos_ = std::make_unique<at::Tensor>(at::empty({positions, 1, options_.head / 2}, cos_->options()));
+    stretched_sin_ = std::make_unique<at::Tensor>(at::empty_like(*stretched_cos_));
+    stretched_ = positions;
+    return;
+  }
   auto [cos, sin] = tables(options_, positions, positions);
   stretched_cos_ = std::make_unique<at::Tensor>(cos.to(cos_->device()));
   stretched_sin_ = std::make_unique<at::Tensor>(sin.to(sin_->device()));

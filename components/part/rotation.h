@@ -27,7 +27,7 @@ struct RotaryOptions {
 /// cos and sin of each position's angles, float32: the tables of a model, shared by its blocks; computed at each start.
 class Rotation {
  public:
-  /// For up to `positions`; with `meta` on the meta device.
+  /// `positions`: of the table that is made at once, with `meta` on the meta device; a longer sequence gets its own.
   Rotation(const RotaryOptions& options, std::int64_t positions, bool meta);
   ~Rotation();
 
@@ -43,7 +43,7 @@ class Rotation {
 
   RotaryOptions options_;
   std::unique_ptr<at::Tensor> cos_, sin_;
-  // Of the last sequence that `dynamic` made tables for.
+  // Of the last sequence that the table does not serve: longer than it, or stretched by `dynamic`.
   mutable std::int64_t stretched_ = 0;
   mutable std::unique_ptr<at::Tensor> stretched_cos_, stretched_sin_;
 };

@@ -1,0 +1,363 @@
+#include "runner/pretrained/config.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "runner/core/platform/files.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
+#include "runner/pretrained/model_type.h"
+#include "runner/recipe/read.h"
+
+namespace runner::pretrained {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::Diagnostics;
+using core::Node;
+
+constexpr std::int64_t kConfigBytesMax = 4 << 20;
+constexpr std::int64_t kLayersMax = 10'000;
+constexpr double kIntegerMax = 2147483647;
+constexpr double kNumberMax = 1e30;
+
+/// What a rotary scaling needs beside `rope_type` and `rope_theta`, and what it may have.
+struct RopeType {
+  const char* name;
+  std::vector<const char*> needed, allowed;
+};
+
+const std::vector<RopeType>& rope_types() {
+  static const auto* const all = new std::vector<RopeType>{
+      {"default", {}, {}},
+      {"linear", {"factor"}, {}},
+      {"dynamic", {"factor"}, {"original_max_position_embeddings"}},
+      {"yarn",
+       {"factor"},
+       {"original_max_position_embeddings", "attention_factor", "beta_fast", "beta_slow", "mscale", "mscale_all_dim",
+        "truncate"}},
+      {"llama3", {"factor", "low_freq_factor", "high_freq_factor"}, {"original_max_position_embeddings"}}};
+  return *all;
+}
+
+bool is_of(const Node& value, const std::string& type) {
+  if (type == "null") return value.is_null();
+  if (type == "integer") return value.is_integer();
+  if (type == "number") return value.is_number();
+  if (type == "string") return value.is_string();
+  if (type == "boolean") return value.is_bool();
+  if (type == "object") return value.is_mapping();
+  return (type == "array" || type == "list") && value.is_sequence();
+}
+
+std::string shown(const Node& value) {
+  if (value.is_mapping()) return "an object";
+  if (value.is_sequence()) return "a list";
+  return value.is_null() ? "null" : value.is_string() ? core::quote(value.as_string()) : value.scalar_text();
+}
+
+std::string number_text(double number) {
+  const Node node = number == static_cast<double>(static_cast<std::int64_t>(number))
+                        ? Node::integer(static_cast<std::int64_t>(number))
+                        : Node::floating(number);
+  return core::to_json(node, -1);
+}
+
+class Checker {
+ public:
+  Checker(const Node& config, Diagnostics& diagnostics) : config_(config), diagnostics_(diagnostics) {}
+
+  std::optional<Node> check() {
+    if (!config_.is_mapping()) {
+      diagnostics_.error(config_.location(), "a configuration is an object, and this is " + shown(config_));
+      return std::nullopt;
+    }
+    if (!find_type()) return std::nullopt;
+    const int before = diagnostics_.error_count();
+    found_ = Node::mapping(config_.location());
+    found_.set("model_type", Node::string(type_->name, config_.find("model_type")->location()));
+    for (const Node::Entry& entry : config_.entries()) take(entry);
+    if (diagnostics_.error_count() == before) complete();
+    if (diagnostics_.error_count() == before) check_together();
+    if (diagnostics_.error_count() > before) return std::nullopt;
+    return std::move(found_);
+  }
+
+ private:
+  bool find_type() {
+    const Node* written = config_.find("model_type");
+    const std::string list = core::joined_first(model_types(), model_types().size());
+    if (written == nullptr || !written->is_string()) {
+      diagnostics_.error(written != nullptr ? written->location() : config_.location(),
+                         written != nullptr ? "model_type is " + shown(*written) + ", not a name"
+                                            : std::string("the configuration has no model_type"),
+                         "roux reads " + list);
+      return false;
+    }
+    type_ = find_model_type(written->as_string());
+    if (type_ == nullptr) {
+      diagnostics_.error(written->location(),
+                         "model_type is " + core::quote(written->as_string()) + ", which roux does not read",
+                         "it reads " + list);
+    }
+    return type_ != nullptr;
+  }
+
+  void error(const Node& at, const std::string& message, const std::string& hint = "") {
+    diagnostics_.error(at.location(), message, hint);
+  }
+
+  void take(const Node::Entry& entry) {
+    const auto& [name, location, value] = entry;
+    if (name == "model_type" ||
+        std::find(type_->metadata.begin(), type_->metadata.end(), name) != type_->metadata.end()) {
+      return;
+    }
+    const Field* field = type_->field(name);
+    if (field == nullptr) {
+      std::vector<std::string> names;
+      for (const Field& known : type_->fields) names.push_back(known.name);
+      const std::string near = core::closest(name, names);
+      diagnostics_.error(location,
+                         core::quote(name) + " is no field of " + type_->name +
+                             " in Transformers 5.24: what it does to "
+                             "the model is unknown",
+                         near.empty() ? "remove it if it does nothing" : "did you mean \"" + near + "\"?");
+      return;
+    }
+    switch (field->use) {
+      case Field::Use::kNone: return;
+      case Field::Use::kOnly: return check_only(*field, value);
+      case Field::Use::kRead: break;
+    }
+    if (fits(*field, value)) found_.set(name, value, location);
+  }
+
+  void check_only(const Field& field, const Node& value) {
+    if (value.is_null() || value.same_value(field.value)) return;
+    if (value.is_number() && field.value.is_number() && value.as_double() == field.value.as_double()) return;
+    error(value, field.name + " is " + shown(value) + ", and roux computes such a " + type_->name + " with " +
+                     core::to_json(field.value, -1) + " only");
+  }
+
+  bool fits(const Field& field, const Node& value) {
+    const bool of_type =
+        field.types.empty() || std::any_of(field.types.begin(), field.types.end(),
+                                           [&](const std::string& type) { return is_of(value, type); });
+    if (!of_type) {
+      error(value, field.name + " is " + shown(value) + ", but has to be " + core::joined_first(field.types, 4));
+      return false;
+    }
+    if (!value.is_number()) return true;
+    const double number = value.as_double();
+    const double most = value.is_integer() ? kIntegerMax : kNumberMax;
+    std::string bound;
+    if (field.minimum && number < *field.minimum) bound = "at least " + number_text(*field.minimum);
+    if (field.exclusive_minimum && number <= *field.exclusive_minimum) {
+      bound = "more than " + number_text(*field.exclusive_minimum);
+    }
+    if (field.maximum && number > *field.maximum) bound = "at most " + number_text(*field.maximum);
+    if (field.exclusive_maximum && number >= *field.exclusive_maximum) {
+      bound = "less than " + number_text(*field.exclusive_maximum);
+    }
+    if (bound.empty() && number > most) bound = "at most " + number_text(most);
+    if (bound.empty() && !(number >= -most)) bound = "at least " + number_text(-most);
+    if (bound.empty()) return true;
+    error(value, field.name + " is " + shown(value) + ", but has to be " + bound);
+    return false;
+  }
+
+  const Node* get(std::string_view name) const {
+    const Node* value = found_.find(name);
+    return value != nullptr && !value->is_null() ? value : nullptr;
+  }
+  std::int64_t integer(std::string_view name) const { return get(name)->as_integer(); }
+
+  /// The names of version 5, and every field that is read.
+  void complete() {
+    gather_rope();
+    for (const Field& field : type_->fields) {
+      if (field.use != Field::Use::kRead || found_.find(field.name) != nullptr) continue;
+      if (field.name == "rope_theta" || field.name == "rope_scaling" || field.name == "rope_parameters") continue;
+      if (field.name == "torch_dtype" || field.name == "dtype") continue;
+      Node value = field.value;
+      value.set_location(found_.location());
+      value.set_history({"default of Transformers' " + type_->name});
+      found_.set(field.name, std::move(value));
+    }
+  }
+
+  /// `rope_theta` beside `rope_scaling`, as version 4 writes them, become `rope_parameters`.
+  void gather_rope() {
+    const Field* field = type_->field("rope_parameters");
+    if (field == nullptr) return;
+    const Node *parameters = get("rope_parameters"), *scaling = get("rope_scaling"), *theta = get("rope_theta");
+    const Node* from = parameters != nullptr ? parameters : scaling;
+    Node rope = Node::mapping(from != nullptr ? from->location() : found_.location());
+    const Node* type = from != nullptr ? from->find("rope_type") : nullptr;
+    if (from != nullptr && type == nullptr) type = from->find("type");
+    if (type != nullptr && !type->is_string()) return error(*type, "rope_type is " + shown(*type) + ", not a name");
+    rope.set("rope_type", type != nullptr ? *type : Node::string("default", rope.location()));
+    const Node* base = from != nullptr ? from->find("rope_theta") : nullptr;
+    if (base == nullptr) base = theta;
+    const Node* usual = field->value.find("rope_theta");
+    rope.set("rope_theta", base != nullptr    ? *base
+                           : usual != nullptr ? *usual
+                                              : Node::floating(10000.0, rope.location()));
+    if (from != nullptr) {
+      for (const Node::Entry& entry : from->entries()) {
+        if (entry.key == "rope_type" || entry.key == "type" || entry.key == "rope_theta" || entry.value.is_null())
+          continue;
+        rope.set(entry.key, entry.value, entry.key_location);
+      }
+    }
+    found_.erase("rope_scaling");
+    found_.erase("rope_theta");
+    check_rope(rope);
+    found_.set("rope_parameters", std::move(rope));
+  }
+
+  void check_rope(Node& rope) {
+    const std::string name = rope.find("rope_type")->as_string();
+    const auto& all = rope_types();
+    const auto type = std::find_if(all.begin(), all.end(), [&](const RopeType& t) { return name == t.name; });
+    if (type == all.end()) {
+      return error(*rope.find("rope_type"), "rope_type is " + core::quote(name) + ", which roux does not compute",
+                   "it computes default, linear, dynamic, yarn and llama3");
+    }
+    for (const char* needed : type->needed) {
+      if (rope.find(needed) == nullptr) {
+        error(rope, std::string("rope_type ") + core::quote(name) + " needs " + needed);
+      }
+    }
+    std::vector<std::string> extra;
+    for (const Node::Entry& entry : rope.entries()) {
+      const auto names_it = [&](const char* key) { return entry.key == key; };
+      if (entry.key == "rope_type") continue;
+      if (entry.key == "partial_rotary_factor") {
+        if (!entry.value.is_number() || entry.value.as_double() != 1.0) {
+          error(entry.value, "partial_rotary_factor is " + shown(entry.value) + ", and roux turns all features (1.0)");
+        }
+        extra.push_back(entry.key);
+        continue;
+      }
+      const bool known = entry.key == "rope_theta" || std::any_of(type->needed.begin(), type->needed.end(), names_it) ||
+                         std::any_of(type->allowed.begin(), type->allowed.end(), names_it);
+      if (!known) {
+        // Transformers warns of keys that another type of scaling would read, and leaves them.
+        extra.push_back(entry.key);
+        continue;
+      }
+      check_rope_value(entry);
+    }
+    for (const std::string& key : extra) rope.erase(key);
+  }
+
+  void check_rope_value(const Node::Entry& entry) {
+    const auto& [key, location, value] = entry;
+    if (key == "truncate") {
+      if (!value.is_bool()) error(value, "truncate is " + shown(value) + ", but has to be boolean");
+      return;
+    }
+    const bool whole = key == "original_max_position_embeddings";
+    if (whole ? !value.is_integer() : !value.is_number()) {
+      return error(value, key + " is " + shown(value) + ", but has to be " + (whole ? "integer" : "number"));
+    }
+    const double number = value.as_double(), least = key == "factor" ? 1.0 : 0.0;
+    if (key == "factor" ? number < least : number <= least) {
+      return error(value,
+                   key + " is " + shown(value) + ", but has to be " + (key == "factor" ? "at least 1" : "more than 0"));
+    }
+    if (!(number <= (whole ? kIntegerMax : kNumberMax))) {
+      error(value,
+            key + " is " + shown(value) + ", but has to be at most " + number_text(whole ? kIntegerMax : kNumberMax));
+    }
+  }
+
+  /// Rules between fields.
+  void check_together() {
+    const bool is_gpt2 = type_->name == "gpt2";
+    const char *width = is_gpt2 ? "n_embd" : "hidden_size", *heads = is_gpt2 ? "n_head" : "num_attention_heads",
+               *layers = is_gpt2 ? "n_layer" : "num_hidden_layers";
+    if (integer(layers) > kLayersMax) {
+      error(*get(layers), std::string(layers) + " is " + shown(*get(layers)) + ", but has to be at most " +
+                              std::to_string(kLayersMax));
+    }
+    const Node* head = get("head_dim");
+    if (head == nullptr && integer(width) % integer(heads) != 0) {
+      error(*get(heads), std::string(heads) + " is " + shown(*get(heads)) + ", which does not divide " + width + " " +
+                             shown(*get(width)));
+    }
+    if (is_gpt2) return;
+    const std::int64_t of_head = head != nullptr ? head->as_integer() : integer(width) / integer(heads);
+    if (of_head % 2 != 0) {
+      error(head != nullptr ? *head : *get(heads),
+            "rotary positions turn pairs of features, but a head has " + std::to_string(of_head));
+    }
+    const Node* shared = get("num_key_value_heads");
+    if (shared != nullptr && integer(heads) % shared->as_integer() != 0) {
+      error(*shared,
+            "num_key_value_heads is " + shown(*shared) + ", which does not divide " + heads + " " + shown(*get(heads)));
+    }
+    check_layer_types(integer(layers));
+  }
+
+  void check_layer_types(std::int64_t layers) {
+    const Node* types = get("layer_types");
+    if (types == nullptr) return;
+    if (static_cast<std::int64_t>(types->items().size()) != layers) {
+      error(*types, "layer_types names " + std::to_string(types->items().size()) +
+                        " layers, but num_hidden_layers is " + std::to_string(layers));
+    }
+    for (const Node& type : types->items()) {
+      if (type.is_string() && (type.as_string() == "full_attention" || type.as_string() == "sliding_attention"))
+        continue;
+      error(type, "a layer type is " + shown(type) + ", which roux does not compute",
+            "it computes full_attention and sliding_attention");
+    }
+    const bool slides = std::any_of(types->items().begin(), types->items().end(), [](const Node& type) {
+      return type.is_string() && type.as_string() == "sliding_attention";
+    });
+    if (slides && get("sliding_window") == nullptr)
+      error(*types, "layer_types has sliding_attention, but sliding_window is null");
+  }
+
+  const Node& config_;
+  Diagnostics& diagnostics_;
+  const ModelType* type_ = nullptr;
+  Node found_;
+};
+
+}  // namespace
+
+std::string config_of_folder(const std::string& path) {
+  std::error_code failed;
+  std::string file = (fs::path(path) / kConfigFile).string();
+  return fs::is_directory(path, failed) && fs::is_regular_file(file, failed) ? file : "";
+}
+
+std::optional<Node> read_config(const std::string& path, Diagnostics& diagnostics) {
+  auto source = std::make_shared<core::Source>();
+  source->name = path;
+  const core::Result<std::string> text = core::read_file(path, kConfigBytesMax);
+  if (!text) {
+    diagnostics.error({source, 0, 0}, text.failure().message, text.failure().hint);
+    return std::nullopt;
+  }
+  source->text = text.value();
+  const std::optional<Node> config = recipe::read_json(source, {.file_bytes_max = kConfigBytesMax}, diagnostics);
+  return config && !diagnostics.has_errors() ? check_config(*config, diagnostics) : std::nullopt;
+}
+
+std::optional<Node> check_config(const Node& config, Diagnostics& diagnostics) {
+  return Checker(config, diagnostics).check();
+}
+
+}  // namespace runner::pretrained

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::pretrained {
+
+inline constexpr const char* kConfigFile = "config.json";
+
+/// The file of that configuration in a folder of Transformers; "" when `path` is no folder or holds none.
+std::string config_of_folder(const std::string& path);
+
+/// Reads and checks a configuration of Transformers (config.json), version 4 or 5. Nothing when `diagnostics` got
+/// errors: no such file, no JSON, an unknown model type, fields that are unknown, missing, of the wrong type or out of
+/// range, or that ask for what roux does not compute. Each error is at its place in the file.
+std::optional<core::Node> read_config(const std::string& path, core::Diagnostics& diagnostics);
+
+/// The same of one that is written in a recipe. The result holds every field that roux reads, as version 5 names them,
+/// with defaults filled in; checking it again changes nothing.
+std::optional<core::Node> check_config(const core::Node& config, core::Diagnostics& diagnostics);
+
+}  // namespace runner::pretrained

@@ -1,0 +1,118 @@
+#include "runner/pretrained/model_type.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "runner/core/error.h"
+#include "runner/core/json.h"
+#include "runner/pretrained/tables.h"
+
+namespace runner::pretrained {
+namespace {
+
+using core::Node;
+
+constexpr std::string_view kNumber = "{i}";
+
+std::vector<std::string> texts(const Node* list) {
+  std::vector<std::string> found;
+  if (list == nullptr) return found;
+  if (list->is_string()) return {list->as_string()};
+  for (const Node& item : list->items()) found.push_back(item.as_string());
+  return found;
+}
+
+std::optional<double> number(const Node& field, const char* key) {
+  const Node* value = field.find(key);
+  return value != nullptr ? std::make_optional(value->as_double()) : std::nullopt;
+}
+
+Field field_of(const Node::Entry& entry) {
+  Field field;
+  field.name = entry.key;
+  const std::string& use = entry.value.find("use")->as_string();
+  field.use = use == "read" ? Field::Use::kRead : use == "only" ? Field::Use::kOnly : Field::Use::kNone;
+  field.types = texts(entry.value.find("type"));
+  field.minimum = number(entry.value, "minimum");
+  field.maximum = number(entry.value, "maximum");
+  field.exclusive_minimum = number(entry.value, "exclusiveMinimum");
+  field.exclusive_maximum = number(entry.value, "exclusiveMaximum");
+  const Node* value = entry.value.find(field.use == Field::Use::kOnly ? "value" : "default");
+  if (value != nullptr) field.value = *value;
+  return field;
+}
+
+ModelType read_table(std::string_view json) {
+  const core::Result<Node> read = core::parse_json(json);
+  RUNNER_ASSERT(read, "components/model/names holds JSON");
+  const Node& table = read.value();
+  ModelType type;
+  type.name = table.find("model_type")->as_string();
+  type.architecture = table.find("architecture")->as_string();
+  type.prefix = table.find("prefix")->as_string();
+  for (const Node& rule : table.find("weights")->items()) {
+    const Node* transposed = rule.find("transposed");
+    type.weights.push_back(
+        {rule.find("name")->as_string(), texts(rule.find("from")), transposed != nullptr && transposed->as_bool()});
+  }
+  type.ignored = texts(table.find("ignored"));
+  type.metadata = texts(table.find("metadata"));
+  for (const Node::Entry& entry : table.find("fields")->entries()) type.fields.push_back(field_of(entry));
+  return type;
+}
+
+const std::map<std::string, ModelType, std::less<>>& types() {
+  static const auto* const all = [] {
+    auto* const found = new std::map<std::string, ModelType, std::less<>>;
+    for (const std::string_view json : kTables) {
+      ModelType type = read_table(json);
+      std::string name = type.name;
+      found->emplace(std::move(name), std::move(type));
+    }
+    return found;
+  }();
+  return *all;
+}
+
+}  // namespace
+
+const Field* ModelType::field(std::string_view wanted) const {
+  const auto at = std::find_if(fields.begin(), fields.end(), [&](const Field& f) { return f.name == wanted; });
+  return at != fields.end() ? &*at : nullptr;
+}
+
+const ModelType* find_model_type(std::string_view name) {
+  const auto at = types().find(name);
+  return at != types().end() ? &at->second : nullptr;
+}
+
+std::vector<std::string> model_types() {
+  std::vector<std::string> names;
+  for (const auto& [name, type] : types()) names.push_back(name);
+  return names;
+}
+
+std::string with_number(const std::string& pattern, std::int64_t number) {
+  const std::size_t at = pattern.find(kNumber);
+  if (at == std::string::npos) return pattern;
+  return pattern.substr(0, at) + std::to_string(number) + pattern.substr(at + kNumber.size());
+}
+
+std::optional<std::int64_t> number_in(std::string_view pattern, std::string_view name) {
+  const std::size_t at = pattern.find(kNumber);
+  if (at == std::string_view::npos) return pattern == name ? std::make_optional<std::int64_t>(-1) : std::nullopt;
+  const std::string_view after = pattern.substr(at + kNumber.size());
+  if (name.size() <= at + after.size() || !name.starts_with(pattern.substr(0, at)) || !name.ends_with(after)) {
+    return std::nullopt;
+  }
+  const std::string_view digits = name.substr(at, name.size() - at - after.size());
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  // `00` would be another name for block 0.
+  const bool plain = digits == "0" || (digits.front() >= '1' && digits.front() <= '9');
+  if (failed != std::errc() || end != digits.data() + digits.size() || !plain) return std::nullopt;
+  return number;
+}
+
+}  // namespace runner::pretrained

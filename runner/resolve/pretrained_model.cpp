@@ -1,0 +1,86 @@
+#include "runner/resolve/pretrained_model.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "runner/pretrained/config.h"
+
+namespace runner::resolve {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::Diagnostics;
+using core::Node;
+
+constexpr const char* kModel = "transformers";
+
+const Node* source_of(const Node& recipe) {
+  const Node* source = recipe.find("init_from");
+  if (source != nullptr && source->is_mapping()) source = source->find("path");
+  return source != nullptr && source->is_string() ? source : nullptr;
+}
+
+bool is_missing(const Node& recipe, const char* key) {
+  const Node* value = recipe.find(key);
+  return value == nullptr || (value->is_null() && value->history().empty());
+}
+
+/// A block of type `transformers`; null for any other.
+Node* transformers_block(Node& recipe) {
+  Node* model = recipe.find("model");
+  if (model == nullptr) return nullptr;
+  if (model->is_string() && model->as_string() == kModel) {
+    Node block = Node::mapping(model->location());
+    block.set("type", *model);
+    *model = std::move(block);
+  }
+  const Node* type = model->is_mapping() ? model->find("type") : nullptr;
+  return type != nullptr && type->is_string() && type->as_string() == kModel ? model : nullptr;
+}
+
+std::optional<Node> read_named(const Node& named, Diagnostics& diagnostics) {
+  const std::string& path = named.as_string();
+  std::error_code failed;
+  if (!fs::is_directory(path, failed)) return pretrained::read_config(path, diagnostics);
+  const std::string file = pretrained::config_of_folder(path);
+  if (!file.empty()) return pretrained::read_config(file, diagnostics);
+  diagnostics.error(named.location(), "no " + std::string(pretrained::kConfigFile) + " in the folder " + path);
+  return std::nullopt;
+}
+
+}  // namespace
+
+void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
+  if (!recipe.is_mapping()) return;
+  const Node* const source = source_of(recipe);
+  const std::string of_folder = source != nullptr ? pretrained::config_of_folder(source->as_string()) : "";
+  if (!of_folder.empty() && is_missing(recipe, "model")) {
+    Node block = Node::mapping(source->location());
+    block.set("type", Node::string(kModel, source->location()));
+    block.add_history("init_from: " + of_folder);
+    recipe.set("model", std::move(block), source->location());
+  }
+  Node* const model = transformers_block(recipe);
+  if (model == nullptr) return;
+  const Node* const config = model->find("config");
+  std::optional<Node> checked;
+  if (config == nullptr || config->is_null()) {
+    if (of_folder.empty()) return;  // validation says that it is missing
+    checked = pretrained::read_config(of_folder, diagnostics);
+    if (checked) checked->add_history("init_from: " + of_folder);
+  } else {
+    checked = config->is_string() ? read_named(*config, diagnostics) : pretrained::check_config(*config, diagnostics);
+  }
+  model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
+  if (!of_folder.empty() && is_missing(recipe, "loss")) {
+    Node loss = Node::string("cross_entropy", source->location());
+    loss.add_history("init_from: " + of_folder + ", a language model");
+    recipe.set("loss", std::move(loss), source->location());
+  }
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::resolve {
+
+/// Before a recipe is validated: what `init_from: FOLDER` of Transformers gives where the recipe says nothing, `model`
+/// and `loss`; and `model.config` of a `transformers` model, read where it names a file, checked and completed.
+void complete_pretrained(core::Node& recipe, core::Diagnostics& diagnostics);
+
+}  // namespace runner::resolve
