@@ -42,3 +42,7 @@ save("typed.pt", {"u16": torch.tensor([1, 65535], dtype=torch.uint16),
 save("below_model.pt", {"epoch": 3, "model": torch.nn.BatchNorm1d(2).state_dict(), "loss": 0.5})
 save("module.pt", torch.nn.Linear(2, 2))
 save("optimizer.pt", torch.optim.SGD([torch.nn.Parameter(torch.zeros(2))], lr=0.1, momentum=0.9).state_dict())
+save("mlp.pt", {"model_state_dict": {"layers.0.weight": torch.arange(32, dtype=torch.float64).reshape(8, 4).t(),
+                                     "layers.0.bias": torch.arange(4, dtype=torch.float64),
+                                     "layers.1.weight": torch.arange(4, dtype=torch.bfloat16).reshape(1, 4),
+                                     "layers.1.bias": torch.tensor([0.5])}})
