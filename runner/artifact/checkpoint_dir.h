@@ -118,7 +118,7 @@ core::Result<Manifest> verify_checkpoint(const std::string& path, const FileChec
 std::optional<CheckpointInfo> newest_verified(const std::string& checkpoints_dir, std::vector<std::string>& skipped,
                                               const std::string& run_id = "");
 
-/// A safetensors file, memory-mapped. Views live as long as the object.
+/// A file of tensors, memory-mapped; open() reads safetensors. Views live as long as the object.
 class SafetensorsReader {
  public:
   static core::Result<std::unique_ptr<SafetensorsReader>> open(const std::string& path);

@@ -8,9 +8,11 @@
 #include <utility>
 
 #include "runner/artifact/file_check.h"
+#include "runner/artifact/foreign/torch_file.h"
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/safetensors_header.h"
+#include "runner/artifact/torch_reader.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
@@ -40,9 +42,9 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   std::map<std::string, std::string> shards;
   for (const Node::Entry& entry : map->entries()) {
     const std::string shard = entry.value.is_string() ? entry.value.as_string() : "";
-    if (!is_plain_name(shard) || !shard.ends_with(kSafetensorsEnding)) {
+    if (!is_plain_name(shard) || !(shard.ends_with(kSafetensorsEnding) || is_torch_path(shard))) {
       refuse("tensor \"" + entry.key + "\" is listed in " + core::to_json(entry.value, -1) +
-             ", which is not a safetensors file next to it");
+             ", which is not a file of tensors next to it");
     }
     shards.emplace(entry.key, shard);
   }
@@ -80,6 +82,10 @@ class Shards final : public TensorList {
 };
 
 }  // namespace
+
+core::Result<std::unique_ptr<SafetensorsReader>> open_tensor_file(const std::string& path) {
+  return is_torch_path(path) ? open_torch_file(path) : SafetensorsReader::open(path);
+}
 
 core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path, const OpenTensors& open) {
   if (!path.ends_with(kIndexEnding)) return open(path);
@@ -124,7 +130,11 @@ core::Result<std::string> find_tensor_set(const std::string& path) {
   if (!model.empty()) return model;
   const std::vector<std::string> sets = tensor_sets(path);
   if (sets.size() == 1) return tensor_set_path(path, sets.front());
-  if (sets.empty()) return core::Failure{path + " has no safetensors file", "", core::kExitUsage};
+  if (sets.empty()) {
+    const std::string torch_model = tensor_set_path(path, kTorchModelFile);
+    if (!torch_model.empty()) return torch_model;
+    return core::Failure{path + " has no safetensors file", "", core::kExitUsage};
+  }
   return core::Failure{path + " has no " + kModelFile + ", but " + core::joined(sets), "name one of them",
                        core::kExitUsage};
 }

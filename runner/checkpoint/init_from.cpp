@@ -15,6 +15,7 @@
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/artifact/torch_reader.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/core/language/name_map.h"
@@ -94,6 +95,9 @@ class Matcher {
 
   std::optional<InitWeights> match(const std::string& source, const artifact::SafetensorsReader& reader) {
     weights_.source = source;
+    for (const auto& [key, value] : reader.metadata()) {
+      if (key == artifact::kStateDictKey) weights_.key = value;
+    }
     const std::string folder = fs::path(source).parent_path().string();
     if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
     weights_.tensors = static_cast<std::int64_t>(targets_.size());
@@ -292,15 +296,6 @@ class Matcher {
   InitWeights weights_;
 };
 
-std::string hint_for(const std::string& path, const core::Failure& failure) {
-  for (const char* ending : {".bin", ".pt", ".pth", ".ckpt"}) {
-    if (path.ends_with(ending)) {
-      return "files of torch.save contain code; convert it in Python: safetensors.torch.save_file(state_dict, FILE)";
-    }
-  }
-  return failure.hint;
-}
-
 Node names_node(const Names& names) {
   Node list = Node::sequence();
   for (const std::string& name : names) list.items().push_back(Node::string(name));
@@ -312,6 +307,7 @@ Node names_node(const Names& names) {
 std::string InitWeights::text() const {
   std::string text = std::to_string(filled) + " of " + std::to_string(tensors) + " tensors (" +
                      core::format_count(static_cast<double>(elements)) + " elements) from " + source;
+  if (!key.empty()) text += " (its `" + key + "`)";
   for (const auto& [types, count] : converted) text += ", " + std::to_string(count) + " " + types;
   Names drawn = left_out;
   drawn.insert(drawn.end(), missing.begin(), missing.end());
@@ -328,6 +324,7 @@ std::string InitWeights::text() const {
 Node InitWeights::to_node() const {
   Node node = Node::mapping();
   node.set("source", Node::string(source));
+  if (!key.empty()) node.set("key", Node::string(key));
   node.set("filled", Node::integer(filled));
   node.set("tensors", Node::integer(tensors));
   if (!checkpoint.empty()) {
@@ -361,7 +358,7 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
   }
   const auto reader = artifact::open_tensors(source.value());
   if (!reader) {
-    diagnostics.error(location, "init_from: " + reader.failure().message, hint_for(source.value(), reader.failure()));
+    diagnostics.error(location, "init_from: " + reader.failure().message, reader.failure().hint);
     return std::nullopt;
   }
   return Matcher(config, written, model, diagnostics).match(source.value(), *reader.value());

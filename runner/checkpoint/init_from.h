@@ -16,7 +16,8 @@ namespace runner::checkpoint {
 
 /// The sources of `init_from`: names only, from the headers of files.
 struct InitWeights {
-  std::string source;      ///< safetensors file or index of shards
+  std::string source;      ///< file of tensors or index of shards
+  std::string key;         ///< in a PyTorch file, of the dict that was taken; "" when it is the whole
   std::string checkpoint;  ///< folder of its checkpoint; "" if not a roux checkpoint
   std::vector<std::pair<std::string, std::string>>
       pairs;                                      ///< name in the file, name in the model; a tied one may appear twice

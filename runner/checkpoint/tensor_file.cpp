@@ -207,7 +207,7 @@ at::Tensor new_tensor(const artifact::TensorBytes& bytes, const std::string& pat
 TensorSource::TensorSource(std::string path, CheckpointPrefetch* prefetched)
     : path_(std::move(path)), prefetched_(prefetched) {
   const auto open = [prefetched](const std::string& file) {
-    return prefetched != nullptr ? prefetched->open(file) : artifact::SafetensorsReader::open(file);
+    return prefetched != nullptr ? prefetched->open(file) : artifact::open_tensor_file(file);
   };
   reader_ = artifact::open_tensors(path_, open).value();
 }

@@ -53,7 +53,7 @@ class TensorFile {
   std::unique_ptr<Contents> contents_;
 };
 
-/// Reads a safetensors file, or all shards of an index.
+/// Reads a file of tensors (artifact::open_tensor_file()), or all shards of an index.
 class TensorSource {
  public:
   /// RunError when it cannot be read. `prefetched`: files that may be in memory already; may be null.

@@ -1,7 +1,9 @@
-// Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections.
+// Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
+// between come damaged files of tensors.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
+// A FILE that ends in .tensors is one of tensors; so does the saved one end then.
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
 #include <signal.h>
@@ -24,6 +26,7 @@
 #include "runner/registry/validate.h"
 #include "runner/resolve/consistency.h"
 #include "tests/fuzz/mutator.h"
+#include "tests/fuzz/tensor_files.h"
 
 namespace {
 
@@ -31,6 +34,8 @@ using runner::core::Source;
 
 constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
 constexpr std::size_t kTextMax = 1 << 17;
+constexpr int kFilesBetween = 20;  // a file takes much less time than a recipe
+constexpr const char* kTensorsEnding = ".tensors";
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -38,6 +43,7 @@ struct Shared {
   std::atomic<std::int64_t> case_started_ns;  // of the worker's processor time
   std::atomic<std::int64_t> slowest_ns;
   std::atomic<std::uint32_t> size;
+  std::atomic<bool> tensors;  // not a recipe
   char text[kTextMax];
 };
 
@@ -81,13 +87,14 @@ void run_case(const std::string& text) {
   runner::core::render(diagnostics);
 }
 
-void watched_case(Shared& shared, const std::string& text) {
+void watched_case(Shared& shared, const std::string& text, bool tensors) {
   const std::size_t size = std::min(text.size(), kTextMax);
   std::memcpy(shared.text, text.data(), size);
   shared.size = static_cast<std::uint32_t>(size);
+  shared.tensors = tensors;
   const std::int64_t started = now_ns(CLOCK_PROCESS_CPUTIME_ID);
   shared.case_started_ns = started;
-  run_case(text);
+  tensors ? tests::TensorFiles::read(text) : run_case(text);
   const std::int64_t took = now_ns(CLOCK_PROCESS_CPUTIME_ID) - started;
   if (took > shared.slowest_ns) shared.slowest_ns = took;
   ++shared.cases;
@@ -108,23 +115,43 @@ std::vector<std::string> corpus() {
   return texts;
 }
 
+std::vector<std::string> tensor_corpus() {
+  const std::string header =
+      R"({"__metadata__":{"format":"pt"},"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},)"
+      R"("b":{"dtype":"BF16","shape":[3],"data_offsets":[16,22]},"c":{"dtype":"U8","shape":[0],"data_offsets":[22,22]}})";
+  std::vector<std::string> files = {static_cast<char>(header.size()) + std::string(7, '\0') + header +
+                                    std::string(22, 'x')};
+  for (const std::string& path :
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/runner/artifact/foreign/files/*.{pt,bin}")) {
+    files.push_back(runner::core::read_file(path, kTextMax / 4).value());
+  }
+  return files;
+}
+
 [[noreturn]] void work(Shared& shared, const Options& options) {
   if (!options.files.empty()) {
-    for (const std::string& path : options.files) watched_case(shared, runner::core::read_file(path, kTextMax).value());
+    for (const std::string& path : options.files) {
+      watched_case(shared, runner::core::read_file(path, kTextMax).value(), path.ends_with(kTensorsEnding));
+    }
     _exit(0);
   }
   tests::Mutator mutator(corpus(), options.seed);
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
-  while (now_ns(CLOCK_MONOTONIC) < end) watched_case(shared, mutator.next());
+  tests::TensorFiles files(tensor_corpus(), options.seed);
+  while (now_ns(CLOCK_MONOTONIC) < end) {
+    watched_case(shared, mutator.next(), false);
+    for (int i = 0; i < kFilesBetween; ++i) watched_case(shared, files.next(), true);
+  }
   _exit(0);
 }
 
 int failed(const Shared& shared, const Options& options, const std::string& what) {
   const std::string text(shared.text, shared.size);
-  runner::core::write_file_atomic(options.save, text).value();
+  const std::string save = options.save + (shared.tensors ? kTensorsEnding : "");
+  runner::core::write_file_atomic(save, text).value();
   std::fprintf(stderr, "fuzz_recipe: case %lld of seed %llu: %s; saved as %s\n",
                static_cast<long long>(shared.cases.load()), static_cast<unsigned long long>(options.seed), what.c_str(),
-               options.save.c_str());
+               save.c_str());
   return 1;
 }
 

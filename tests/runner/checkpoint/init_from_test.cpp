@@ -17,6 +17,7 @@
 #include "runner/recipe/compose.h"
 #include "runner/registry/validate.h"
 #include "runner/resolve/recipe.h"
+#include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/torch/tensors_torch.h"
 
@@ -161,6 +162,28 @@ TEST_CASE("weights come from a file, under other names, in another type, in shar
   }
 }
 
+TEST_CASE("weights come from a file of torch.save", "[checkpoint][init_from]") {
+  const TempDir dir;
+  const auto model = tests::make_model("{type: mlp, hidden: [4]}", tests::value_data(8, 1));
+  std::filesystem::copy_file(tests::source_dir() + "/tests/runner/artifact/foreign/files/mlp.pt",
+                             dir / "pytorch_model.bin");
+  for (const std::string& path : {dir / "pytorch_model.bin", dir.path()}) {
+    const Answer answer = plan(dir, *model, path);
+    REQUIRE(answer.messages == "");
+    CHECK(answer.weights->text() == "4 of 4 tensors (41 elements) from " + (dir / "pytorch_model.bin") +
+                                        " (its `model_state_dict`), 1 BF16 to F32, 2 F64 to F32");
+    CHECK(answer.weights->to_node().find("key")->as_string() == "model_state_dict");
+    const at::NoGradGuard no_grad;
+    for (const NamedTensor& parameter : model->parameters()) parameter.tensor.fill_(-1);
+    load_init_weights(*answer.weights, *model);
+    const NamedTensors filled = model->parameters();
+    CHECK(at::equal(filled[0].tensor, at::arange(32, at::kFloat).reshape({8, 4}).t()));
+    CHECK(at::equal(filled[1].tensor, at::arange(4, at::kFloat)));
+    CHECK(at::equal(filled[2].tensor, at::arange(4, at::kFloat).reshape({1, 4})));
+    CHECK(at::equal(filled[3].tensor, at::full({1}, 0.5)));
+  }
+}
+
 TEST_CASE("all mismatches are reported at once, before anything is read", "[checkpoint][init_from]") {
   const TempDir dir;
   const auto model = gpt(11, true);
@@ -219,8 +242,10 @@ TEST_CASE("all mismatches are reported at once, before anything is read", "[chec
   }
   SECTION("a file of torch.save") {
     std::ofstream(dir / "model.pt") << "PK\x03\x04 and so on";
-    CHECK(plan(dir, *model, dir / "model.pt").messages.find("safetensors.torch.save_file(state_dict, FILE)") !=
-          std::string::npos);
+    CHECK(
+        plan(dir, *model, dir / "model.pt").messages ==
+        "r.yaml:2:12: error: init_from: DIR/model.pt is not a PyTorch file: it has no zip directory, as if it were cut "
+        "off\n");
   }
   SECTION("a path that is none") {
     CHECK(plan(dir, *model, dir / "gone").messages ==

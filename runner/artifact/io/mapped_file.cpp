@@ -1,0 +1,42 @@
+#include "runner/artifact/io/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "runner/artifact/io/io.h"
+#include "runner/core/error.h"
+
+namespace runner::artifact {
+
+MappedFile::MappedFile(const std::string& path, const char* what) {
+  const int handle = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (handle < 0) throw_disk_error("cannot read", path, errno);
+  struct stat status {};
+  const int failed = ::fstat(handle, &status) != 0 ? errno : 0;
+  const bool has_bytes = failed == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+  int unmapped = 0;
+  if (has_bytes) {
+    const auto size = static_cast<std::size_t>(status.st_size);
+    void* const start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, handle, 0);
+    if (start == MAP_FAILED) {
+      unmapped = errno;
+    } else {
+      start_ = static_cast<const char*>(start);
+      bytes_ = size;
+    }
+  }
+  ::close(handle);
+  if (failed != 0) throw_disk_error("cannot read", path, failed);
+  if (!S_ISREG(status.st_mode)) throw core::RunError(path + " is not " + what + ": it is not a regular file");
+  if (unmapped != 0) throw_disk_error("cannot map", path, unmapped);
+}
+
+MappedFile::~MappedFile() {
+  if (bytes_ > 0) ::munmap(const_cast<char*>(start_), bytes_);
+}
+
+}  // namespace runner::artifact

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace runner::artifact {
+
+/// A whole file in memory, read as it is touched. Views live as long as the object.
+class MappedFile {
+ public:
+  /// RunError when it cannot be read, or is no regular file and so not `what` ("a safetensors file").
+  MappedFile(const std::string& path, const char* what);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::string_view bytes() const { return {start_, bytes_}; }
+
+ private:
+  const char* start_ = "";
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace runner::artifact
