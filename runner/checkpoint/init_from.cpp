@@ -39,6 +39,7 @@ using Config = sections::init_from::Config;
 using Names = std::vector<std::string>;
 
 constexpr std::size_t kNamesShown = 10;
+constexpr const char* kHead = "head.weight";
 constexpr const char* kTransposeHint =
     "write the file with these weights transposed (weight.t().contiguous()), or keep their initial values with "
     "init_from.exclude";
@@ -101,8 +102,14 @@ class Matcher {
     const std::string folder = fs::path(source).parent_path().string();
     if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
     weights_.tensors = static_cast<std::int64_t>(targets_.size());
-    rename(reader);
-    find_transposed(reader);
+    type_ = config_.rename.empty() && weights_.checkpoint.empty() ? pretrained_type_of(source, reader) : nullptr;
+    if (type_ != nullptr) {
+      weights_.model_type = type_->name;
+      find_pretrained(reader);
+    } else {
+      rename(reader);
+      find_transposed(reader);
+    }
     take();
     check_patterns();
     if (!others_.empty()) {
@@ -131,6 +138,15 @@ class Matcher {
   }
 
  private:
+  /// `name` in the model, `from` in the source.
+  bool selects(const SourceTensor& tensor) const {
+    const auto by = [&](const Names& patterns) {
+      return matches_any(patterns, tensor.name) ||
+             (type_ != nullptr && std::any_of(tensor.from.begin(), tensor.from.end(),
+                                              [&](const std::string& name) { return matches_any(patterns, name); }));
+    };
+    return (config_.include.empty() || by(config_.include)) && !by(config_.exclude);
+  }
   bool selects(const std::string& name) const {
     return (config_.include.empty() || matches_any(config_.include, name)) && !matches_any(config_.exclude, name);
   }
@@ -142,20 +158,35 @@ class Matcher {
 
   /// The source's tensors by their names in the model.
   void rename(const artifact::SafetensorsReader& reader) {
-    const core::NameMap map = core::NameMap::make(config_.rename).value();
+    source_ = renamed_tensors(reader, core::NameMap::make(config_.rename).value());
     std::set<std::string> twice;
-    for (const TensorBytes& bytes : reader.tensors()) {
-      const std::string name = map(bytes.name);
-      const auto [at, is_new] = there_.emplace(name, &bytes);
-      if (!is_new && twice.insert(name).second) {
+    for (const SourceTensor& tensor : source_.tensors) {
+      const std::string& from = tensor.from.front();
+      const auto [at, is_new] = there_.emplace(tensor.name, &tensor);
+      if (!is_new && twice.insert(tensor.name).second) {
         diagnostics_.error(written_.find("rename")->location(),
-                           core::escape_for_terminal("init_from.rename makes " + name + " of both " + at->second->name +
-                                                     " and " + bytes.name),
+                           core::escape_for_terminal("init_from.rename makes " + tensor.name + " of both " +
+                                                     at->second->from.front() + " and " + from),
                            "make the pattern match one of them only");
       }
-      if (!target_of_.contains(name) && selects(name)) weights_.unexpected.push_back(bytes.name);
-      source_names_.push_back(name);
+      if (!target_of_.contains(tensor.name) && selects(tensor.name)) weights_.unexpected.push_back(from);
+      source_names_.push_back(tensor.name);
     }
+  }
+
+  /// The same for a folder of Transformers.
+  void find_pretrained(const artifact::SafetensorsReader& reader) {
+    Names names;
+    for (const Target& target : targets_) names.insert(names.end(), target.names.begin(), target.names.end());
+    source_ = pretrained_tensors(reader, *type_, names);
+    for (const SourceTensor& tensor : source_.tensors) there_.emplace(tensor.name, &tensor);
+    for (const std::string& name : source_.unused) {
+      if (selects(name)) weights_.unexpected.push_back(name);
+    }
+    for (const std::string& name : source_.lacking) {
+      if (selects(name)) weights_.missing.push_back(name);
+    }
+    for (const TensorBytes& bytes : reader.tensors()) source_names_.push_back(bytes.name);
   }
 
   /// A bias has as many values as its weight has rows. If it matches the columns instead, the weight is transposed, as
@@ -183,35 +214,47 @@ class Matcher {
         weights_.left_out.push_back(target.tensor->name);
         continue;
       }
-      bool found = false;
+      bool found = false, excluded = false;
       for (const std::string& name : target.names) {
         const auto at = there_.find(name);
-        if (at == there_.end() || !selects(name)) continue;
+        if (at == there_.end()) continue;
+        if (!selects(name) || !selects(*at->second)) {
+          excluded = true;
+          continue;
+        }
         found = true;
         take_one(target, *at->second);
       }
-      if (!found) weights_.missing.push_back(target.tensor->name);
+      if (found) continue;
+      // A base model's file has no head, and its user knows.
+      const bool drawn = (excluded && type_ != nullptr) || (type_ != nullptr && target.tensor->name == kHead);
+      (drawn ? weights_.left_out : weights_.missing).push_back(target.tensor->name);
     }
   }
 
-  void take_one(const Target& target, const TensorBytes& bytes) {
+  void take_one(const Target& target, const SourceTensor& source) {
     const at::Tensor& tensor = target.tensor->tensor;
     const std::string& name = target.tensor->name;
-    const std::string dtype = dtype_word(tensor);
-    if (tensor.sizes() != at::IntArrayRef(bytes.shape)) {
-      others_.push_back(name + " is " + artifact::shape_text(bytes.shape) + " there and " +
+    const std::string dtype = dtype_word(tensor), told = type_ != nullptr ? source.told() : name;
+    if (source.shape.empty() && source.from.size() > 1) {
+      others_.push_back(told + " do not join");
+      return;
+    }
+    if (tensor.sizes() != at::IntArrayRef(source.shape)) {
+      others_.push_back(told + " is " + artifact::shape_text(source.shape) + " there and " +
                         artifact::shape_text(tensor.sizes().vec()) + " in the model");
       return;
     }
-    if (dtype != bytes.dtype && !(artifact::is_floating(dtype) && artifact::is_floating(bytes.dtype))) {
-      others_.push_back(name + " is " + bytes.dtype + " there and " + dtype + " in the model");
+    if (dtype != source.dtype && !(artifact::is_floating(dtype) && artifact::is_floating(source.dtype))) {
+      others_.push_back(told + " is " + source.dtype + " there and " + dtype + " in the model");
       return;
     }
-    if (transposed_ != nullptr && biased_.contains(bytes.name)) square_.push_back(name);
-    const bool is_first = weights_.pairs.empty() || weights_.pairs.back().second != name;
-    weights_.pairs.emplace_back(bytes.name, name);
+    if (transposed_ != nullptr && biased_.contains(source.from.front())) square_.push_back(name);
+    const bool is_first = weights_.fills.empty() || weights_.fills.back().name != name;
+    weights_.fills.push_back(source);
+    weights_.fills.back().name = name;
     if (!is_first) return;  // the same tensor again, under its tied name
-    if (dtype != bytes.dtype) ++weights_.converted[bytes.dtype + " to " + dtype];
+    if (dtype != source.dtype) ++weights_.converted[source.dtype + " to " + dtype];
     ++weights_.filled;
     weights_.elements += tensor.numel();
   }
@@ -288,7 +331,9 @@ class Matcher {
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
   std::unordered_map<std::string, std::size_t> target_of_;
-  std::map<std::string, const TensorBytes*> there_;
+  const pretrained::ModelType* type_ = nullptr;  ///< of a folder of Transformers
+  SourceTensors source_;
+  std::map<std::string, const SourceTensor*> there_;
   std::map<std::string, const TensorBytes*> weights_2d_;  ///< in the source
   std::set<std::string> biased_;                          ///< of these: with a bias as long as their width
   const TensorBytes* transposed_ = nullptr;               ///< a non-square one
@@ -364,6 +409,28 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
   return Matcher(config, written, model, diagnostics).match(source.value(), *reader.value());
 }
 
+namespace {
+
+/// Part after part, along the first dimension.
+template <typename BytesOf>
+void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at::Tensor& target,
+                 const BytesOf& bytes_of) {
+  std::int64_t first = 0;
+  for (const std::string& name : fill.from) {
+    const TensorBytes* bytes = bytes_of(name);
+    if (fill.transposed) {
+      source.copy_to(*bytes, target.t());
+    } else if (fill.from.size() == 1) {
+      source.copy_to(*bytes, target);
+    } else {
+      source.copy_to(*bytes, target.narrow(0, first, bytes->shape[0]));
+      first += bytes->shape[0];
+    }
+  }
+}
+
+}  // namespace
+
 void load_init_weights(const InitWeights& weights, const components::model::Model& model) {
   if (const auto whole = artifact::verify_tensor_set(weights.source); !whole) {
     throw core::RunError("init_from: " + whole.failure().message,
@@ -373,23 +440,26 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
   for (const NamedTensor& named : model.parameters()) targets.emplace(named.name, named.tensor);
   for (const NamedTensor& named : model.buffers()) targets.emplace(named.name, named.tensor);
   const TensorSource source(weights.source);
-  const TensorBytes* before = nullptr;
-  for (std::size_t i = 0; i < weights.pairs.size(); ++i) {
-    const auto& [from, to] = weights.pairs[i];
-    const TensorBytes* bytes = source.find(from);
+  const auto bytes_of = [&](const std::string& name) {
+    const TensorBytes* bytes = source.find(name);
     if (bytes == nullptr) throw core::RunError("init_from: " + weights.source + " was changed while it was read");
-    if (i > 0 && weights.pairs[i - 1].second == to) {
-      if (bytes->dtype != before->dtype ||
-          std::memcmp(bytes->data, before->data, static_cast<std::size_t>(bytes->bytes)) != 0) {
-        throw core::RunError("init_from: " + before->name + " and " + from +
+    return bytes;
+  };
+  const SourceTensor* before = nullptr;
+  for (const SourceTensor& fill : weights.fills) {
+    if (before != nullptr && before->name == fill.name) {
+      const TensorBytes *one = bytes_of(before->from.front()), *other = bytes_of(fill.from.front());
+      if (one->dtype != other->dtype ||
+          std::memcmp(one->data, other->data, static_cast<std::size_t>(one->bytes)) != 0) {
+        throw core::RunError("init_from: " + one->name + " and " + other->name +
                                  " are one tensor in the model, but differ in " + weights.source,
                              "exclude one of them with init_from.exclude, or build the model without the tie",
                              core::kExitUsage);
       }
       continue;
     }
-    source.copy_to(*bytes, targets.at(to));
-    before = bytes;
+    fill_tensor(source, fill, targets.at(fill.name), bytes_of);
+    before = &fill;
   }
 }
 

@@ -4,11 +4,11 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "components/model/model.h"
 #include "generated/section/init_from.h"
+#include "runner/checkpoint/source_tensors.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
@@ -19,8 +19,8 @@ struct InitWeights {
   std::string source;      ///< file of tensors or index of shards
   std::string key;         ///< in a PyTorch file, of the dict that was taken; "" when it is the whole
   std::string checkpoint;  ///< folder of its checkpoint; "" if not a roux checkpoint
-  std::vector<std::pair<std::string, std::string>>
-      pairs;                                      ///< name in the file, name in the model; a tied one may appear twice
+  std::string model_type;  ///< of the Transformers folder that it lies in, by whose names it was matched; "" if in none
+  std::vector<SourceTensor> fills;                ///< by the model's names; a tied one may appear twice
   std::vector<std::string> missing, unexpected;   ///< empty with `strict`
   std::vector<std::string> left_out;              ///< of the model, selected by include and exclude
   std::map<std::string, std::int64_t> converted;  ///< `BF16 to F32` -> how many

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/core/language/name_map.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
@@ -116,12 +117,13 @@ class Checker {
 
   void take(const Node::Entry& entry) {
     const auto& [name, location, value] = entry;
-    if (name == "model_type" ||
-        std::find(type_->metadata.begin(), type_->metadata.end(), name) != type_->metadata.end()) {
-      return;
-    }
+    if (name == "model_type") return;
     const Field* field = type_->field(name);
     if (field == nullptr) {
+      const bool says_nothing =
+          std::any_of(type_->metadata.begin(), type_->metadata.end(),
+                      [&](const std::string& pattern) { return core::matches_wildcard(pattern, name); });
+      if (says_nothing) return;
       std::vector<std::string> names;
       for (const Field& known : type_->fields) names.push_back(known.name);
       const std::string near = core::closest(name, names);

@@ -35,7 +35,7 @@ struct ModelType {
   std::vector<WeightRule> weights;
   std::vector<std::string> ignored;  ///< tensors of a file that are computed anew
   std::vector<Field> fields;
-  std::vector<std::string> metadata;  ///< fields that say nothing of the model
+  std::vector<std::string> metadata;  ///< fields that say nothing of the model; `*` stands for any text
 
   const Field* field(std::string_view name) const;
 };

@@ -1,0 +1,126 @@
+#include "runner/checkpoint/source_tensors.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+#include "runner/pretrained/config.h"
+
+namespace runner::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+using artifact::TensorBytes;
+using pretrained::ModelType;
+using pretrained::WeightRule;
+
+constexpr std::int64_t kConfigBytesMax = 4 << 20;
+
+/// By its name, or by the one that a file saved without the head has.
+const TensorBytes* find(const artifact::SafetensorsReader& reader, const ModelType& type, const std::string& name) {
+  if (const TensorBytes* bytes = reader.find(name)) return bytes;
+  return name.starts_with(type.prefix) ? reader.find(name.substr(type.prefix.size())) : nullptr;
+}
+
+std::vector<std::int64_t> joined_shape(const std::vector<const TensorBytes*>& parts, bool transposed) {
+  std::vector<std::int64_t> shape = parts.front()->shape;
+  if (transposed) {
+    if (shape.size() != 2) return {};
+    std::swap(shape[0], shape[1]);
+  }
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    const std::vector<std::int64_t>& other = parts[i]->shape;
+    const bool fits =
+        !shape.empty() && other.size() == shape.size() && std::equal(shape.begin() + 1, shape.end(), other.begin() + 1);
+    if (!fits) return {};
+    shape[0] += other[0];
+  }
+  return shape;
+}
+
+bool is_ignored(const ModelType& type, const std::string& name) {
+  return std::any_of(type.ignored.begin(), type.ignored.end(), [&](const std::string& pattern) {
+    return pretrained::number_in(pattern, name) || pretrained::number_in(pattern, type.prefix + name);
+  });
+}
+
+}  // namespace
+
+std::string SourceTensor::told() const {
+  std::string text;
+  for (const std::string& part : from) text += (text.empty() ? "" : " + ") + part;
+  return text;
+}
+
+SourceTensors renamed_tensors(const artifact::SafetensorsReader& reader, const core::NameMap& map) {
+  SourceTensors found;
+  for (const TensorBytes& bytes : reader.tensors()) {
+    found.tensors.push_back({map(bytes.name), {bytes.name}, false, bytes.dtype, bytes.shape});
+  }
+  return found;
+}
+
+SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, const ModelType& type,
+                                 const std::vector<std::string>& names) {
+  SourceTensors found;
+  std::set<std::string> used;
+  for (const std::string& name : names) {
+    for (const WeightRule& rule : type.weights) {
+      const std::optional<std::int64_t> number = pretrained::number_in(rule.name, name);
+      if (!number) continue;
+      SourceTensor tensor{name, {}, rule.transposed};
+      std::vector<const TensorBytes*> parts;
+      std::vector<std::string> absent;
+      for (const std::string& pattern : rule.from) {
+        const std::string wanted = pretrained::with_number(pattern, *number);
+        if (const TensorBytes* bytes = find(reader, type, wanted)) {
+          parts.push_back(bytes);
+          tensor.from.push_back(bytes->name);
+          used.insert(bytes->name);
+        } else {
+          absent.push_back(wanted);
+        }
+      }
+      if (parts.empty()) continue;
+      if (!absent.empty()) {
+        found.lacking.insert(found.lacking.end(), absent.begin(), absent.end());
+        continue;
+      }
+      tensor.dtype = parts.front()->dtype;
+      tensor.shape = joined_shape(parts, rule.transposed);
+      found.tensors.push_back(std::move(tensor));
+    }
+  }
+  for (const TensorBytes& bytes : reader.tensors()) {
+    if (!used.contains(bytes.name) && !is_ignored(type, bytes.name)) found.unused.push_back(bytes.name);
+  }
+  return found;
+}
+
+const ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader) {
+  const std::string folder = fs::path(path).parent_path().string();
+  const std::string config = pretrained::config_of_folder(folder.empty() ? "." : folder);
+  if (config.empty()) return nullptr;
+  const core::Result<std::string> text = core::read_file(config, kConfigBytesMax);
+  if (!text) return nullptr;
+  const core::Result<core::Node> read = core::parse_json(text.value());
+  const core::Node* name = read && read.value().is_mapping() ? read.value().find("model_type") : nullptr;
+  const ModelType* type =
+      name != nullptr && name->is_string() ? pretrained::find_model_type(name->as_string()) : nullptr;
+  if (type == nullptr) return nullptr;
+  for (const WeightRule& rule : type->weights) {
+    for (const std::string& pattern : rule.from) {
+      for (const TensorBytes& bytes : reader.tensors()) {
+        if (pretrained::number_in(pattern, bytes.name) || pretrained::number_in(pattern, type->prefix + bytes.name)) {
+          return type;
+        }
+      }
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace runner::checkpoint

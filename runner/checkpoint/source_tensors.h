@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/language/name_map.h"
+#include "runner/pretrained/model_type.h"
+
+namespace runner::checkpoint {
+
+/// A tensor for the model: one of the source, or several joined along their first dimension.
+struct SourceTensor {
+  std::string name;               ///< in the model
+  std::vector<std::string> from;  ///< in the source
+  bool transposed = false;
+  std::string dtype = {};                ///< of the first
+  std::vector<std::int64_t> shape = {};  ///< as the model has it; empty when the parts do not fit together
+
+  std::string told() const;  ///< its names in the source, for messages: `q.weight + k.weight`
+};
+
+/// What a source has for a model.
+struct SourceTensors {
+  std::vector<SourceTensor> tensors;
+  std::vector<std::string> lacking;  ///< names in the source of parts whose siblings are there
+  std::vector<std::string> unused;   ///< names in the source of what no rule takes
+};
+
+/// Each tensor under its name in the model, by `map`.
+SourceTensors renamed_tensors(const artifact::SafetensorsReader& reader, const core::NameMap& map);
+
+/// Those that Transformers has for these names of a model.
+SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, const pretrained::ModelType& type,
+                                 const std::vector<std::string>& names);
+
+/// The model type of the Transformers folder that the file or index at `path` lies in, when its tensors have that
+/// type's names. Null elsewhere, such as beside a checkpoint of roux.
+const pretrained::ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader);
+
+}  // namespace runner::checkpoint
