@@ -385,6 +385,7 @@ void causal_softmax(T* scores, float scale, const CausalRows& shape) {
     T* row = scores + r * shape.stride;
     float* const e = room_beside(row, room, shape.columns);
     const std::int64_t seen = shape.first + r + 1, end = fill_pack(row, seen, shape.columns, kNever<T>);
+    if (shape.window > 0 && seen > shape.window) std::fill_n(row, seen - shape.window, kNever<T>);
     const float share = 1.0F / exponentials(row, greatest(row, end), scale, end, e);
     ROUX_EACH(end) { put(row, get(e) * share); });
     hide_future(row, seen, shape.columns);

@@ -104,7 +104,7 @@ class Layer final : public block::BasicBlock {
     const std::optional<Dropout> dropout = training() && (dropout_.attention > 0 || dropout_.residual > 0)
                                                ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
                                                : std::nullopt;
-    if (fused_kernels() && part::fused_block_fits(x_BTC, attention_, mlp_)) {
+    if (fused_kernels() && part::fused_block_fits(x_BTC, attention_, mlp_, dropout && dropout_.attention > 0)) {
       return write(activations, fused(x_BTC, dropout));
     }
     const std::optional<Dropout> of_weights =

@@ -8,8 +8,8 @@
 #include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/shards.h"
 #include "runner/checkpoint/files.h"
-#include "runner/checkpoint/shards.h"
 #include "runner/checkpoint/state_section.h"
 #include "runner/core/platform/parallel.h"
 
@@ -44,8 +44,8 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
   for (const NamedTensor& named : tensors) {
     sizes.emplace_back(named.name, static_cast<std::int64_t>(named.tensor.nbytes()));
   }
-  const ShardPlan shards = plan_shards(sizes, shard_bytes_max);
-  for (const ShardPlan::File& shard : shards.files) {
+  const artifact::ShardPlan shards = artifact::plan_shards(sizes, shard_bytes_max);
+  for (const artifact::ShardPlan::File& shard : shards.files) {
     TensorFile& file = files_.emplace_back(shard.name, download_.get());
     for (const std::size_t i : shard.tensors) file.add(tensors[i].name, tensors[i].tensor);
   }

@@ -52,7 +52,8 @@ enum class What {
 /// By the name of the flag or argument; all else is left to the shell. `command` and its `group` are ""
 /// for a flag.
 What meaning_of(const std::string& command, const std::string& group, const std::string& name) {
-  const bool is_weights = command == "merge-weights" || (command == "diff" && group == "checkpoints");
+  const bool is_weights =
+      command == "merge-weights" || command == "export" || (command == "diff" && group == "checkpoints");
   if (name == "--metric" || name == "METRIC") return What::kMetrics;
   if (name == "--sort" || name == "--columns" || name == "--group-by" || name == "--filter" || name == "--parameters")
     return What::kNames;

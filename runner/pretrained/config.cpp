@@ -135,7 +135,7 @@ class Checker {
       return;
     }
     switch (field->use) {
-      case Field::Use::kNone: return;
+      case Field::Use::kNone: found_.set(name, value, location); return;
       case Field::Use::kOnly: return check_only(*field, value);
       case Field::Use::kRead: break;
     }

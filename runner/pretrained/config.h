@@ -19,7 +19,7 @@ std::string config_of_folder(const std::string& path);
 std::optional<core::Node> read_config(const std::string& path, core::Diagnostics& diagnostics);
 
 /// The same of one that is written in a recipe. The result holds every field that roux reads, as version 5 names them,
-/// with defaults filled in; checking it again changes nothing.
+/// with defaults filled in, and what is given of those without effect; checking it again changes nothing.
 std::optional<core::Node> check_config(const core::Node& config, core::Diagnostics& diagnostics);
 
 }  // namespace runner::pretrained

@@ -29,7 +29,8 @@ using torch::autograd::variable_list;
 enum Input : std::size_t { kQkv, kBias, kInputs };
 
 struct Kept {
-  at::Tensor q, k, v, probs;  // [B * H, T, D], [B * K, T, D] twice; of causal_attention()
+  at::Tensor q, k, v;  // [B * H, T, D], [B * K, T, D] twice
+  KeptAttention of_attention;
 };
 
 struct Angles {
@@ -50,7 +51,7 @@ at::Tensor forward(const at::Tensor& qkv, const at::Tensor& bias, const Angles& 
                                              data<T>(kept.v) + b * of_k, s.positions, s.heads, s.kv_heads, s.head});
     }
   });
-  return causal_attention<T>(kept.q, kept.k, kept.v, s, drop, kept.probs);
+  return causal_attention<T>(kept.q, kept.k, kept.v, s, drop, kept.of_attention);
 }
 
 class AttentionBackward final : public torch::autograd::Node {
@@ -87,7 +88,7 @@ class AttentionBackward final : public torch::autograd::Node {
   void backward(const at::Tensor& dmixed, variable_list& of_inputs) {
     const AttentionShape& s = shape_;
     at::Tensor dq, dk, dv;
-    causal_attention_backward<T>(kept_.q, kept_.k, kept_.v, kept_.probs, dmixed, s, drop_, dq, dk, dv);
+    causal_attention_backward<T>(kept_.q, kept_.k, kept_.v, kept_.of_attention, dmixed, s, drop_, dq, dk, dv);
     kept_ = Kept();
     const std::int64_t of_row = (s.heads + 2 * s.kv_heads) * s.head;
     const std::int64_t of_q = s.positions * s.heads * s.head, of_k = s.positions * s.kv_heads * s.head;
@@ -115,10 +116,14 @@ class AttentionBackward final : public torch::autograd::Node {
 
 }  // namespace
 
+AttentionShape attention_shape(std::int64_t batch, std::int64_t positions, const AttentionOptions& options) {
+  return {batch,         positions, options.heads, options.kv_heads, options.head, static_cast<float>(options.scale),
+          options.window};
+}
+
 at::Tensor fused_attention(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation,
                            std::int64_t positions, const AttentionOptions& options, const kernels::DropMask& drop) {
-  const AttentionShape shape{qkv.size(0) / positions, positions,    options.heads,
-                             options.kv_heads,        options.head, static_cast<float>(options.scale)};
+  const AttentionShape shape = attention_shape(qkv.size(0) / positions, positions, options);
   const bool bf16 = qkv.scalar_type() == at::kBFloat16;
   Angles angles;
   if (rotation != nullptr) angles = {rotation->cos(positions), rotation->sin(positions)};

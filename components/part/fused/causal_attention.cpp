@@ -5,9 +5,12 @@
 
 #include "components/part/fused/causal_attention.h"
 
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/bmm.h>
 
 #include <algorithm>
+#include <tuple>
 #include <type_traits>
 
 #include "components/kernels/product.h"
@@ -34,7 +37,7 @@ struct Size {
 };
 
 /// What one thread needs beside the tensors: the kernel's scratch, two matrices of a head in panels and two as they
-/// are, three of a block.
+/// are, and those of a block.
 template <typename T>
 class Workspace {
  public:
@@ -42,11 +45,15 @@ class Workspace {
       : kernel_(kernel),
         of_panels_(panels(kernel, s)),
         of_head_(s.positions * s.head),
-        of_block_(kBlockRows * s.positions),
+        of_block_(kBlockRows * columns(s)),
         memory_(new_tensor<float>({numbers(kernel, s)})) {}
 
   static std::int64_t numbers(const ProductKernel<T>& kernel, const AttentionShape& s) {
-    return kernel.scratch + 2 * panels(kernel, s) + 2 * s.positions * s.head + 3 * kBlockRows * s.positions;
+    return kernel.scratch + 2 * panels(kernel, s) + 2 * s.positions * s.head + blocks(s) * kBlockRows * columns(s);
+  }
+  /// Of a block's rows: all that one of them may look at.
+  static std::int64_t columns(const AttentionShape& s) {
+    return s.narrow() ? std::min(s.positions, s.window + kBlockRows) : s.positions;
   }
 
   /// b for all blocks of a head, [D, T] or [T, D].
@@ -63,12 +70,30 @@ class Workspace {
   void multiply(const Matrix<T>& a, const PackedMatrix& b, float* c, std::int64_t c_row, const Size& size) const {
     kernel_.multiply({a, {}, c, c_row, size.rows, size.columns, size.depth, false, b}, data<float>(memory_));
   }
-  void multiply(const Matrix<Bf16>& a, const PackedMatrix& b, Bf16* c, std::int64_t c_row, const Size& size) const {
-    kernel_.multiply_low({a, {}, c, c_row, size.rows, size.columns, size.depth, false, b}, data<float>(memory_));
+  /// Rounds at the end; `room` takes what is too deep to be summed up at once.
+  void multiply(const Matrix<Bf16>& a, const Matrix<Bf16>& b, Bf16* c, std::int64_t c_row, const Size& size,
+                const PackedMatrix& packed, float* room) const {
+    if (size.depth <= kernel_.low_depth_max) {
+      kernel_.multiply_low({a, b, c, c_row, size.rows, size.columns, size.depth, false, packed}, data<float>(memory_));
+      return;
+    }
+    kernel_.multiply({a, b, room, size.columns, size.rows, size.columns, size.depth, false, packed},
+                     data<float>(memory_));
+    for (std::int64_t r = 0; r < size.rows; ++r) {
+      transformer<Bf16>().lower(room + r * size.columns, c + r * c_row, size.columns);
+    }
+  }
+  void multiply(const Matrix<float>& a, const Matrix<float>& b, float* c, std::int64_t c_row, const Size& size,
+                const PackedMatrix& packed, float*) const {
+    kernel_.multiply({a, b, c, c_row, size.rows, size.columns, size.depth, false, packed}, data<float>(memory_));
   }
 
  private:
+  static std::int64_t blocks(const AttentionShape& s) { return s.keeps_weights() ? 3 : 4; }
+
+  /// A window begins anywhere, and a product may use a prefix of panels only.
   static std::int64_t panels(const ProductKernel<T>& kernel, const AttentionShape& s) {
+    if (s.narrow()) return 0;
     return std::max(kernel.packed_size(s.positions, s.head), kernel.packed_size(s.head, s.positions));
   }
 
@@ -114,21 +139,53 @@ const T* dropped(const T* block, float* room, const DropMask& drop, std::int64_t
   return to;
 }
 
+/// Where a block of rows looks: positions `begin` to `end`, or the whole past.
+struct Span {
+  std::int64_t begin, end;
+  std::int64_t size() const { return end - begin; }
+};
+
+Span span_of(const AttentionShape& s, std::int64_t first, std::int64_t rows) {
+  const std::int64_t begin = s.narrow() ? std::max<std::int64_t>(0, first - s.window + 1) : 0;
+  return {begin, first + rows};
+}
+
+/// A block's weights before dropout, in `block`: a row every `stride` elements. `keys`: packed, if they are.
+template <typename T>
+void weights_of_block(const Head<T>& in, T* block, std::int64_t first, std::int64_t rows, std::int64_t stride,
+                      const AttentionShape& s, const Workspace<T>& workspace, const PackedMatrix& keys) {
+  const std::int64_t width = s.head;
+  const Span seen = span_of(s, first, rows);
+  float* const scores = room_for(block, workspace.block(0));
+  const Matrix<T> queries{in.q + first * width, width, 1};
+  if (keys.panels == nullptr) {
+    workspace.multiply(queries, {in.k + seen.begin * width, 1, width}, scores, stride, {rows, seen.size(), width});
+  } else {
+    workspace.multiply(queries, keys, scores, stride, {rows, seen.size(), width});
+  }
+  transformer<float>().causal_softmax(
+      scores, s.scale,
+      {first - seen.begin, rows, s.narrow() ? seen.size() : stride, stride, s.narrow() ? s.window : 0});
+  finish(scores, block, rows * stride);
+}
+
 template <typename T>
 void attend_head(const Head<T>& in, T* probs, T* out, const AttentionShape& s, const DropMask& drop,
                  const Workspace<T>& workspace) {
-  const std::int64_t positions = s.positions, width = s.head;
-  const PackedMatrix keys = workspace.pack({in.k, 1, width}, positions, width, 0);
-  const PackedMatrix values = workspace.pack({in.v, width, 1}, width, positions, 1);
+  const std::int64_t positions = s.positions, width = s.head, stride = Workspace<T>::columns(s);
+  PackedMatrix keys, values;
+  if (!s.narrow()) {
+    keys = workspace.pack({in.k, 1, width}, positions, width, 0);
+    values = workspace.pack({in.v, width, 1}, width, positions, 1);
+  }
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
-    const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
-    T* const block = probs + first * positions;
-    float* const scores = room_for(block, workspace.block(0));
-    workspace.multiply({in.q + first * width, width, 1}, keys, scores, positions, {rows, seen, width});
-    transformer<float>().causal_softmax(scores, s.scale, {first, rows, positions, positions});
-    finish(scores, block, rows * positions);
-    const T* const weights = dropped(block, workspace.block(1), drop.from_row(first), rows, seen, positions);
-    workspace.multiply({weights, positions, 1}, values, out + first * s.features(), s.features(), {rows, width, seen});
+    const std::int64_t rows = std::min(kBlockRows, positions - first);
+    const Span seen = span_of(s, first, rows);
+    T* const block = probs != nullptr ? probs + first * positions : reinterpret_cast<T*>(workspace.block(3));
+    weights_of_block(in, block, first, rows, stride, s, workspace, keys);
+    const T* const weights = dropped(block, workspace.block(1), drop.from_row(first), rows, seen.size(), stride);
+    workspace.multiply({weights, stride, 1}, {in.v + seen.begin * width, width, 1}, out + first * s.features(),
+                       s.features(), {rows, width, seen.size()}, values, workspace.block(2));
   }
 }
 
@@ -142,30 +199,46 @@ template <typename T>
 void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, const HeadGradients<T>& to,
                           const AttentionShape& s, const DropMask& drop, const Workspace<T>& workspace) {
   const std::int64_t positions = s.positions, width = s.head, of_head = positions * width;
+  const std::int64_t stride = Workspace<T>::columns(s);
   float* const dk = room_for(to.dk, workspace.head(0));
   float* const dv = room_for(to.dv, workspace.head(1));
-  const PackedMatrix values = workspace.pack({in.v, 1, width}, positions, width, 0);
-  const PackedMatrix keys = workspace.pack({in.k, width, 1}, width, positions, 1);
+  PackedMatrix values, keys;
+  if (!s.narrow()) {
+    values = workspace.pack({in.v, 1, width}, positions, width, 0);
+    keys = workspace.pack({in.k, width, 1}, width, positions, 1);
+  }
   if (to.first) {
     std::fill_n(dk, of_head, 0.0F);
     std::fill_n(dv, of_head, 0.0F);
   }
   for (std::int64_t first = 0; first < positions; first += kBlockRows) {
-    const std::int64_t rows = std::min(kBlockRows, positions - first), seen = first + rows;
-    const T* const block = probs + first * positions;
+    const std::int64_t rows = std::min(kBlockRows, positions - first);
+    const Span seen = span_of(s, first, rows);
+    const std::int64_t from = seen.begin * width;
+    T* const recomputed = reinterpret_cast<T*>(probs == nullptr ? workspace.block(3) : nullptr);
+    if (probs == nullptr) weights_of_block(in, recomputed, first, rows, stride, s, workspace, {});
+    const T* const block = probs != nullptr ? probs + first * positions : recomputed;
     const T* const dout_block = dout + first * s.features();
     float* const dscores = workspace.block(1);
     const DropMask of_block = drop.from_row(first);
-    const T* const weights = dropped(block, workspace.block(2), of_block, rows, seen, positions);
-    workspace.multiply({weights, 1, positions}, {dout_block, s.features(), 1}, dv, width, {seen, width, rows}, true);
-    workspace.multiply({dout_block, s.features(), 1}, values, dscores, positions, {rows, seen, width});
-    if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen, positions);
-    transformer<float>().causal_softmax_backward(as_float(block, rows * positions, workspace.block(0)), dscores,
-                                                 s.scale, {first, rows, positions, positions});
+    const T* const weights = dropped(block, workspace.block(2), of_block, rows, seen.size(), stride);
+    workspace.multiply({weights, 1, stride}, {dout_block, s.features(), 1}, dv + from, width,
+                       {seen.size(), width, rows}, true);
+    if (s.narrow()) {
+      workspace.multiply({dout_block, s.features(), 1}, {in.v + from, 1, width}, dscores, stride,
+                         {rows, seen.size(), width});
+    } else {
+      workspace.multiply({dout_block, s.features(), 1}, values, dscores, stride, {rows, seen.size(), width});
+    }
+    if (drop.drops()) transformer<float>().drop(dscores, dscores, of_block, rows, seen.size(), stride);
+    transformer<float>().causal_softmax_backward(as_float(block, rows * stride, workspace.block(0)), dscores, s.scale,
+                                                 {first - seen.begin, rows, s.narrow() ? seen.size() : stride, stride});
     T* const low = as_type<T>(dscores, workspace.block(2));
-    finish(dscores, low, rows * positions);
-    workspace.multiply({low, positions, 1}, keys, to.dq + first * width, width, {rows, width, seen});
-    workspace.multiply({low, 1, positions}, {in.q + first * width, width, 1}, dk, width, {seen, width, rows}, true);
+    finish(dscores, low, rows * stride);
+    workspace.multiply({low, stride, 1}, {in.k + from, width, 1}, to.dq + first * width, width,
+                       {rows, width, seen.size()}, keys, workspace.block(0));
+    workspace.multiply({low, 1, stride}, {in.q + first * width, width, 1}, dk + from, width, {seen.size(), width, rows},
+                       true);
   }
   if (!to.last) return;
   finish(dk, to.dk, of_head);
@@ -174,7 +247,8 @@ void attend_head_backward(const Head<T>& in, const T* probs, const T* dout, cons
 
 template <typename T>
 bool covers(const ProductKernel<T>* kernel, const AttentionShape& s) {
-  return kernel != nullptr && (std::is_same_v<T, float> || s.positions <= kernel->low_depth_max);
+  // Of a sequence whose weights are kept bfloat16 sums are not cut, so that they keep their bits.
+  return kernel != nullptr && (std::is_same_v<T, float> || !s.keeps_weights() || s.positions <= kernel->low_depth_max);
 }
 
 /// [B * H, T, D] to [B * T, H * D] and back.
@@ -183,6 +257,11 @@ at::Tensor merge_heads(const at::Tensor& x, const AttentionShape& s) {
 }
 at::Tensor part_heads(const at::Tensor& x, const AttentionShape& s) {
   return x.view({s.batch, s.positions, s.heads, s.head}).transpose(1, 2).reshape({s.samples(), s.positions, s.head});
+}
+
+/// [B * H, T, D] to [B, H, T, D].
+at::Tensor by_sample(const at::Tensor& x, const AttentionShape& s) {
+  return x.view({s.batch, s.heads, s.positions, s.head});
 }
 
 /// `f(sample)` on all threads, for whole matrices of attention.
@@ -248,15 +327,51 @@ void attend_in_batches_backward(const at::Tensor& q, const at::Tensor& k, const 
   dk = sum_of_queries(at::bmm(dscores.transpose(1, 2), q), s);
 }
 
+/// By LibTorch's kernel, which keeps no weights either.
+at::Tensor attend_in_tiles(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
+                           KeptAttention& kept) {
+  std::tie(kept.out, kept.logsumexp) = at::_scaled_dot_product_flash_attention_for_cpu(
+      by_sample(q, s), by_sample(for_each_query(k, s), s), by_sample(for_each_query(v, s), s), 0.0, /*is_causal=*/true,
+      {}, static_cast<double>(s.scale));
+  return kept.out.transpose(1, 2).reshape({s.rows(), s.features()});
+}
+
+void attend_in_tiles_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KeptAttention& kept,
+                              const at::Tensor& dmixed, const AttentionShape& s, at::Tensor& dq, at::Tensor& dk,
+                              at::Tensor& dv) {
+  std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+      by_sample(part_heads(dmixed, s), s), by_sample(q, s), by_sample(for_each_query(k, s), s),
+      by_sample(for_each_query(v, s), s), kept.out, kept.logsumexp, 0.0, /*is_causal=*/true, {},
+      static_cast<double>(s.scale));
+  for (at::Tensor* gradient : {&dq, &dk, &dv}) {
+    *gradient = gradient->reshape({s.samples(), s.positions, s.head}).contiguous();
+  }
+  dk = sum_of_queries(dk, s);
+  dv = sum_of_queries(dv, s);
+}
+
+template <typename T>
+T* weights_of(const at::Tensor& weights, std::int64_t sample, const AttentionShape& s) {
+  return weights.defined() ? data<T>(weights) + sample * s.positions * s.positions : nullptr;
+}
+
 }  // namespace
+
+bool causal_attention_covers(const AttentionShape& s, bool bf16, bool drops) {
+  const bool own = bf16 ? covers(kernels::product_kernel<Bf16>(), s) : covers(kernels::product_kernel<float>(), s);
+  if (own) return !(s.narrow() && drops);
+  return !s.narrow() && (s.keeps_weights() || !drops);
+}
 
 template <typename T>
 at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const AttentionShape& s,
-                            const DropMask& drop, at::Tensor& probs) {
+                            const DropMask& drop, KeptAttention& kept) {
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) return attend_in_batches<T>(q, k, v, s, drop, probs);
-  const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
-  probs = new_tensor<T>({s.samples(), s.positions, s.positions});
+  if (!covers(kernel, s)) {
+    return s.keeps_weights() ? attend_in_batches<T>(q, k, v, s, drop, kept.weights) : attend_in_tiles(q, k, v, s, kept);
+  }
+  const std::int64_t of_head = s.positions * s.head;
+  if (s.keeps_weights()) kept.weights = new_tensor<T>({s.samples(), s.positions, s.positions});
   at::Tensor mixed = new_tensor<T>({s.rows(), s.features()});
   const at::Tensor measured = kernels::meta_workspace(s.samples(), Workspace<T>::numbers(*kernel, s));
   parallel_for_rows(s.samples(), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -265,19 +380,22 @@ at::Tensor causal_attention(const at::Tensor& q, const at::Tensor& k, const at::
       const std::int64_t of_keys = i / s.shared() * of_head;
       T* const out = data<T>(mixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       attend_head<T>({data<T>(q) + i * of_head, data<T>(k) + of_keys, data<T>(v) + of_keys},
-                     data<T>(probs) + i * square, out, s, drop.from_row(i * s.positions), workspace);
+                     weights_of<T>(kept.weights, i, s), out, s, drop.from_row(i * s.positions), workspace);
     }
   });
   return mixed;
 }
 
 template <typename T>
-void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& probs,
+void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const KeptAttention& kept,
                                const at::Tensor& dmixed, const AttentionShape& s, const DropMask& drop, at::Tensor& dq,
                                at::Tensor& dk, at::Tensor& dv) {
   const ProductKernel<T>* kernel = kernels::product_kernel<T>();
-  if (!covers(kernel, s)) return attend_in_batches_backward<T>(q, k, v, probs, dmixed, s, drop, dq, dk, dv);
-  const std::int64_t square = s.positions * s.positions, of_head = s.positions * s.head;
+  if (!covers(kernel, s)) {
+    if (!s.keeps_weights()) return attend_in_tiles_backward(q, k, v, kept, dmixed, s, dq, dk, dv);
+    return attend_in_batches_backward<T>(q, k, v, kept.weights, dmixed, s, drop, dq, dk, dv);
+  }
+  const std::int64_t of_head = s.positions * s.head;
   dq = new_tensor<T>({s.samples(), s.positions, s.head});
   for (at::Tensor* gradient : {&dk, &dv}) *gradient = new_tensor<T>({s.kv_samples(), s.positions, s.head});
   const at::Tensor measured = kernels::meta_workspace(s.kv_samples(), Workspace<T>::numbers(*kernel, s));
@@ -290,20 +408,21 @@ void causal_attention_backward(const at::Tensor& q, const at::Tensor& k, const a
       const T* of_out = data<T>(dmixed) + i / s.heads * s.positions * s.features() + i % s.heads * s.head;
       const HeadGradients<T> to{data<T>(dq) + i * of_head, data<T>(dk) + of_keys, data<T>(dv) + of_keys, first, last};
       attend_head_backward<T>({data<T>(q) + i * of_head, data<T>(k) + of_keys, data<T>(v) + of_keys},
-                              data<T>(probs) + i * square, of_out, to, s, drop.from_row(i * s.positions), workspace);
+                              weights_of<T>(kept.weights, i, s), of_out, to, s, drop.from_row(i * s.positions),
+                              workspace);
     }
   });
 }
 
 template at::Tensor causal_attention<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                            const AttentionShape&, const DropMask&, at::Tensor&);
+                                            const AttentionShape&, const DropMask&, KeptAttention&);
 template at::Tensor causal_attention<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                           const AttentionShape&, const DropMask&, at::Tensor&);
+                                           const AttentionShape&, const DropMask&, KeptAttention&);
 template void causal_attention_backward<float>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                               const at::Tensor&, const at::Tensor&, const AttentionShape&,
+                                               const KeptAttention&, const at::Tensor&, const AttentionShape&,
                                                const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
 template void causal_attention_backward<Bf16>(const at::Tensor&, const at::Tensor&, const at::Tensor&,
-                                              const at::Tensor&, const at::Tensor&, const AttentionShape&,
+                                              const KeptAttention&, const at::Tensor&, const AttentionShape&,
                                               const DropMask&, at::Tensor&, at::Tensor&, at::Tensor&);
 
 }  // namespace components::part

@@ -17,11 +17,9 @@
 namespace components::part {
 
 /// Whether the three cover this input under the present autocast: a float32 stream [B, T, C] and weights on the CPU,
-/// products in float32 or bfloat16, sequences whose attention weights may be kept, an activation of the kernels.
-bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp);
-
-/// The positions up to which they do: beyond, attention weights would take more memory than all else.
-inline constexpr std::int64_t kFusedPositionsMax = 1024;
+/// products in float32 or bfloat16, an activation of the kernels, and attention as causal_attention_covers() says;
+/// `drops`: whether it drops weights.
+bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp, bool drops);
 
 struct NormedLinear {
   at::Tensor out;     ///< [B * T, O] in the type of the products, without the linear layer's bias

@@ -194,14 +194,13 @@ class OutputMlpBackward final : public torch::autograd::Node {
 
 }  // namespace
 
-bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp) {
+bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp, bool drops) {
   const AttentionOptions& o = attention.options();
   const at::Tensor& weight = attention.qkv().weight().tensor();
   return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
-         supports_own_kernels(x_BTC) && x_BTC.is_contiguous() && x_BTC.numel() > 0 &&
-         x_BTC.size(1) <= kFusedPositionsMax && o.head % 2 == 0 && o.causal && !o.alibi &&
-         (o.window == 0 || o.window >= x_BTC.size(1)) && of_kernels(mlp.options().activation) &&
-         fused_kernels_fit_autocast();
+         supports_own_kernels(x_BTC) && x_BTC.is_contiguous() && x_BTC.numel() > 0 && o.head % 2 == 0 && o.causal &&
+         !o.alibi && of_kernels(mlp.options().activation) && fused_kernels_fit_autocast() &&
+         causal_attention_covers(attention_shape(x_BTC.size(0), x_BTC.size(1), o), lowers_to_bf16(), drops);
 }
 
 at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, const Linear& proj, const Norm& norm,

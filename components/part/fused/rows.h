@@ -11,6 +11,8 @@
 #include "components/kernels/transformer.h"
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/torch_bridge.h"
+#include "components/part/attention.h"
+#include "components/part/fused/causal_attention.h"
 #include "components/part/norm.h"
 #include "components/part/weight.h"
 
@@ -70,6 +72,8 @@ struct NormGradients {
 template <typename T>
 NormGradients norm_rows_backward(const NormGradient& of, const NormShape& shape, const NormStatistics& statistics,
                                  bool with_low, bool with_sum);
+
+AttentionShape attention_shape(std::int64_t batch, std::int64_t positions, const AttentionOptions& options);
 
 /// Whether any of these tensors, defined or not, wants a gradient now.
 bool any_requires_grad(std::initializer_list<at::Tensor> tensors);

@@ -76,6 +76,11 @@ constexpr Case kCases[] = {
     {"dropout of grouped attention",
      "{type: llama, n_layer: 1, n_head: 4, n_kv_head: 2, n_embd: 32, attention_dropout: 0.4}", 2, 50, 20},
     {"a window that holds the text", "{type: llama, n_layer: 1, n_head: 2, n_embd: 16, sliding_window: 9}", 2, 9, 20},
+    {"more positions than weights are kept of",
+     "{type: llama, n_layer: 1, n_head: 4, n_kv_head: 2, n_embd: 16, mlp_width: 16}", 1, 1030, 20},
+    {"as many, with dropout", "{type: gpt, n_layer: 1, n_head: 2, n_embd: 16, dropout: 0.2}", 1, 1030, 20},
+    {"a window over several blocks",
+     "{type: llama, n_layer: 1, n_head: 4, n_kv_head: 2, n_embd: 16, sliding_window: 70}", 2, 230, 20},
     {"a window shorter than the text", "{type: llama, n_layer: 2, n_head: 2, n_embd: 16, sliding_window: 4}", 2, 21,
      20},
 };

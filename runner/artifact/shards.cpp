@@ -1,12 +1,12 @@
-#include "runner/checkpoint/shards.h"
+#include "runner/artifact/shards.h"
 
 #include <cstdio>
 #include <map>
 
-#include "runner/checkpoint/files.h"
+#include "runner/artifact/tensor_set.h"
 #include "runner/core/node.h"
 
-namespace runner::checkpoint {
+namespace runner::artifact {
 namespace {
 
 using core::Node;
@@ -62,4 +62,4 @@ ShardPlan plan_shards(const std::vector<std::pair<std::string, std::int64_t>>& t
   return plan;
 }
 
-}  // namespace runner::checkpoint
+}  // namespace runner::artifact

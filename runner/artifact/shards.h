@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace runner::checkpoint {
+namespace runner::artifact {
 
 /// The tensors of each file of a model.
 struct ShardPlan {
@@ -25,4 +25,4 @@ struct ShardPlan {
 ///           checkpointing, kind save_model
 ShardPlan plan_shards(const std::vector<std::pair<std::string, std::int64_t>>& tensors, std::int64_t shard_bytes_max);
 
-}  // namespace runner::checkpoint
+}  // namespace runner::artifact

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+
+namespace runner::pretrained {
+
+/// Shape of a tensor of the trained model; empty when it has none of that name.
+using ShapeOf = std::function<std::vector<std::int64_t>(const std::string& name)>;
+
+/// The configuration of Transformers (as version 5 writes it) that computes what the model of a resolved recipe
+/// computes: the recorded one of a `transformers` model; `gpt` as gpt2; `llama` as llama, mistral or qwen2.
+/// Failure: Transformers has no such model; the hint names the key.
+core::Result<core::Node> config_of_recipe(const core::Node& resolved, const ShapeOf& shape_of);
+
+}  // namespace runner::pretrained
