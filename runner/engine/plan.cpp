@@ -23,6 +23,7 @@
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/save/save_plan.h"
+#include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -146,6 +147,7 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   train::configure_torch(recipe);  // memory depends on what is fused, and on the number of threads
   train::BuildOptions options;
   options.meta = true;
+  options.make_strategy = train::make_strategy;
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment->model,

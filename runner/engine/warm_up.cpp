@@ -10,6 +10,7 @@
 #include "runner/resolve/load.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/observe/evaluator.h"
+#include "runner/train/strategy/make_strategy.h"
 
 namespace runner::engine {
 namespace {
@@ -30,7 +31,7 @@ void warm_up() {
   core::Diagnostics diagnostics;
   const auto recipe = resolve::load_recipe_text(source, {}, registry::Registry::builtin(), diagnostics);
   RUNNER_ASSERT(recipe, "the recipe above is valid");
-  const auto experiment = train::build_experiment(*recipe, {}, diagnostics);
+  const auto experiment = train::build_experiment(*recipe, {.make_strategy = train::make_strategy}, diagnostics);
   RUNNER_ASSERT(experiment != nullptr, "the recipe above can be trained");
   train::EvalOptions options;
   options.micro_batch_size = 8;

@@ -25,6 +25,7 @@
 #include "runner/train/bad_step_policy.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/weight_average.h"
 #include "runner/train/observe/console.h"
 #include "runner/train/observe/evaluator.h"
@@ -38,7 +39,6 @@
 #include "runner/train/save/tensor_memory.h"
 #include "runner/train/step/batch_norm_update.h"
 #include "runner/train/step/stepper.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 namespace {

@@ -7,6 +7,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/step/stepper.h"
+#include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
 
 namespace runner::train {
@@ -31,7 +32,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
                                    core::Diagnostics& diagnostics) {
   configure_torch(recipe);
   prepare_device(recipe);
-  const auto experiment = build_experiment(recipe, {}, diagnostics);
+  const auto experiment = build_experiment(recipe, {.make_strategy = make_strategy}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   if (recipe.base_lr == 0.0) {
     diagnostics.error(recipe.location("optimizer.lr"),

@@ -50,6 +50,7 @@
 #include "runner/train/save/resume.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/save/tensor_memory.h"
+#include "runner/train/strategy/make_strategy.h"
 
 namespace runner::train {
 namespace {
@@ -251,10 +252,10 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   }
 }
 
-std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, int local_rank,
+std::unique_ptr<Experiment> build_or_explain(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics) {
   try {
-    return build_experiment(recipe, {.local_rank = local_rank}, diagnostics);
+    return build_experiment(recipe, options, diagnostics);
   } catch (const std::exception& error) {
     if (!is_out_of_memory(error)) throw;
     throw core::RunError("the model and the data do not fit into memory: " + plain_text(error),
@@ -288,9 +289,9 @@ class Training {
   }
 
   bool build() {
-    experiment_ = build_or_explain(recipe_, local_rank(), diagnostics_);
+    experiment_ = build_or_explain(
+        recipe_, {.make_strategy = make_strategy, .local_rank = local_rank(), .ranks = ranks_}, diagnostics_);
     if (experiment_ == nullptr) return false;
-    experiment_->ranks = ranks_;
     if (!experiment_->device.is_cpu()) experiment_->new_graph = request_.new_graph;
     // The weights are drawn: from here on each process has its own random numbers.
     if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));
@@ -372,7 +373,7 @@ class Training {
   bool fits_gpu() {
     if (request_.gpu_memory_bytes == 0 || device_of(recipe_).is_cpu()) return true;
     core::Diagnostics told_by_build;
-    const auto planned = build_experiment(recipe_, {.meta = true}, told_by_build);
+    const auto planned = build_experiment(recipe_, {.meta = true, .make_strategy = make_strategy}, told_by_build);
     if (planned != nullptr) {
       check_gpu_memory(*planned, estimate_memory(*planned), request_.gpu_memory_bytes, diagnostics_);
     }

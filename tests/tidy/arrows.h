@@ -77,7 +77,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/train/experiment", {"runner/train/data"}},
       {"runner/train/experiment/memory", {"runner/train/experiment"}},
       {"runner/train/strategy", {"runner/train/experiment"}},
-      {"runner/train/step", {"runner/train/data", "runner/train/experiment", "runner/train/strategy"}},
+      {"runner/train/step", {"runner/train/data", "runner/train/experiment"}},
       {"runner/train/observe", {"runner/train/data", "runner/train/experiment", "runner/train/step"}},
       {"runner/train/save", {"runner/train/experiment", "runner/train/step", "runner/train/observe"}},
       {"runner/train",

@@ -23,6 +23,7 @@
 #include "runner/train/experiment/backward_checks.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/cuda_graphs.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/schedule_check.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -94,13 +95,12 @@ bool holds_gradients(const components::model::Model& model, const Node& optimize
 
 // Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
 // minimum only; `plan`, which may be meant for another machine, only warns.
-bool fits_memory(const components::model::Model& model, const BuildOptions& options, const Recipe& recipe,
-                 Diagnostics& diagnostics) {
+bool fits_memory(const components::model::Model& model, bool with_gradients, const BuildOptions& options,
+                 const Recipe& recipe, Diagnostics& diagnostics) {
   double weights = 0;
   for (const auto& parameter : model.parameters()) {
     weights += static_cast<double>(parameter.tensor.numel()) * static_cast<double>(parameter.tensor.element_size());
   }
-  const bool with_gradients = options.for_training && holds_gradients(model, recipe.optimizer);
   const double needed = with_gradients ? 2 * weights : weights;
   const auto limit = static_cast<double>(core::memory_limit());
   const auto& allowed = recipe.training->max_memory;
@@ -132,7 +132,10 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   const auto& signature = experiment.train_data->signature();
   components::part::MetaWeights shapes;
   auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
-  if (on_meta == nullptr || !fits_memory(*on_meta, options, recipe, diagnostics)) return;
+  if (on_meta == nullptr) return;
+  const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
+  experiment.steps_in_backward = options.for_training && !with_gradients;
+  if (!fits_memory(*on_meta, with_gradients, options, recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
   } else {
@@ -259,9 +262,9 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
                  (was_written ? *total : block).location(), diagnostics);
 }
 
-/// The parameters as the optimizer sees them: in float32.
+/// The strategy's tensors as the optimizer sees them: in float32.
 components::NamedTensors weights_to_move(Experiment& experiment) {
-  components::NamedTensors parameters = experiment.model->parameters();
+  components::NamedTensors parameters = experiment.strategy->optimizer_tensors();
   const auto is_bf16 = [](const auto& parameter) { return parameter.tensor.scalar_type() == at::kBFloat16; };
   if (std::none_of(parameters.begin(), parameters.end(), is_bf16)) return parameters;
   const Recipe& recipe = experiment.recipe;
@@ -289,14 +292,16 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
                         "use a smaller start_step: three quarters of the training is usual for swa");
     }
   }
-  components::NamedTensors weights = experiment.model->parameters();
+  components::NamedTensors weights = experiment.strategy->optimizer_tensors();
   for (auto& buffer : experiment.model->buffers()) weights.push_back(std::move(buffer));
   experiment.weight_average = std::make_shared<WeightAverage>(std::move(averaging), weights);
 }
 
-void build_training(Experiment& experiment, Diagnostics& diagnostics) {
+void build_training(Experiment& experiment, const MakeStrategy& make_strategy, Diagnostics& diagnostics) {
+  RUNNER_ASSERT(make_strategy, "who trains says how gradients become steps");
   settle_lengths(experiment, diagnostics);
   build_schedule(experiment, diagnostics);
+  set_strategy(experiment, make_strategy(experiment));
   const Node& optimizer = experiment.recipe.optimizer;
   auto groups = components::optimizer::make_param_groups(optimizer, weights_to_move(experiment), diagnostics);
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
@@ -336,6 +341,7 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
                                              Diagnostics& diagnostics) {
   auto experiment = std::make_unique<Experiment>();
   experiment->recipe = recipe;
+  experiment->ranks = options.ranks;
   if (!options.meta) {
     experiment->device = device_of(recipe, options.local_rank);
     experiment->local_rank = options.local_rank;
@@ -347,9 +353,16 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
   build_model(*experiment, options, diagnostics);
   if (experiment->model == nullptr) return nullptr;
   build_judges(*experiment, diagnostics);
-  if (options.for_training) build_training(*experiment, diagnostics);
+  if (options.for_training) build_training(*experiment, options.make_strategy, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   return experiment;
+}
+
+void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy) {
+  std::vector<Unit> units;
+  for (const auto& block : experiment.model->blocks()) units.push_back({block->name(), block->parameters()});
+  strategy->attach(units);
+  experiment.strategy = std::move(strategy);
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {

@@ -31,13 +31,18 @@ namespace runner::train {
 
 class Bf16MasterWeights;
 class GradientStrategy;
-struct StrategyInputs;
 class WeightAverage;
+struct Experiment;
+
+/// Of an experiment with recipe, model and ranks, but without an optimizer; see strategy/make_strategy.h.
+using MakeStrategy = std::function<std::shared_ptr<GradientStrategy>(const Experiment&)>;
 
 struct BuildOptions {
-  bool meta = false;         ///< `plan`: nothing is allocated, data are read by their headers
-  bool for_training = true;  ///< also build optimizer, schedule and callbacks
-  int local_rank = 0;        ///< this process's among those of its machine
+  bool meta = false;                     ///< `plan`: nothing is allocated, data are read by their headers
+  bool for_training = true;              ///< also build optimizer, schedule and callbacks
+  MakeStrategy make_strategy = nullptr;  ///< `for_training` needs it
+  int local_rank = 0;                    ///< this process's among those of its machine
+  std::shared_ptr<distributed::ProcessGroup> ranks = nullptr;  ///< null: this process trains alone
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.
   std::vector<std::string> data_sets = {};
   /// A file of rows to predict, read as the training set is, but all of it; it becomes the set kNewRows. "": none.
@@ -81,8 +86,8 @@ struct Experiment {
   std::shared_ptr<distributed::ProcessGroup> ranks;  ///< null: this process trains alone
   int local_rank = 0;                                ///< rank on this host
   core::NewDeviceGraph new_graph = {};               ///< of `device`; null: it has none, or the process trains nothing
-  /// Replaces the recipe's strategy; see strategy/make_strategy.h.
-  std::function<std::unique_ptr<GradientStrategy>(const StrategyInputs&)> make_strategy;
+  bool steps_in_backward = false;                    ///< the optimizer's own word, known before it is made
+  std::shared_ptr<GradientStrategy> strategy;        ///< null where nothing is trained
 
   int rank() const;
   int world_size() const;                        ///< 1 where this process trains alone
@@ -96,6 +101,10 @@ struct Experiment {
 /// many as possible are reported at once.
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,
                                              core::Diagnostics& diagnostics);
+
+/// Gives the experiment its strategy, and the strategy the model. Before the optimizer is made, which takes its tensors
+/// from it; a later strategy must have the same ones.
+void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy);
 
 /// Floating-point operations of the forward pass for one sample of `data`: matrix products and convolutions only.
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data);

@@ -12,8 +12,8 @@
 #include "components/tensor/autocast.h"
 #include "runner/core/log.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/step/unit_hooks.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 

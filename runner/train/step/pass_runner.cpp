@@ -3,12 +3,12 @@
 #include "generated/section/compile.h"
 #include "runner/core/error.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/step_wait.h"
 #include "runner/train/step/captured_passes.h"
 #include "runner/train/step/plain_passes.h"
 #include "runner/train/step/queued_passes.h"
 #include "runner/train/step/second_passes.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 

@@ -6,9 +6,9 @@
 
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/grad_scaler.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/step/pass_hooks.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 

@@ -6,8 +6,8 @@
 
 #include "generated/section/faults.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/step/pass_hooks.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/step/pass_hooks.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 

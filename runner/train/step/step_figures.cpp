@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/step/step_result.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 

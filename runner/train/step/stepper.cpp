@@ -5,19 +5,20 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/weight_average.h"
 #include "runner/train/step/first_bad_tensor.h"
 #include "runner/train/step/pass_hooks.h"
 #include "runner/train/step/pass_runner.h"
-#include "runner/train/strategy/make_strategy.h"
 
 namespace runner::train {
 namespace {
 
-std::vector<Unit> units_of(const components::model::Model& model) {
-  std::vector<Unit> units;
-  for (const auto& block : model.blocks()) units.push_back({block->name(), block->parameters()});
-  return units;
+GradientStrategy& strategy_of(Experiment& experiment) {
+  RUNNER_ASSERT(experiment.strategy != nullptr, "what is trained was built with a strategy");
+  RUNNER_ASSERT(experiment.optimizer->steps_in_backward() == experiment.steps_in_backward,
+                "the strategy was made for this optimizer");
+  return *experiment.strategy;
 }
 
 }  // namespace
@@ -30,19 +31,24 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options, StepNote
       schedule_(options.schedule),
       scaler_(options.scaler),
       parameters_(experiment.model->parameters()),
-      strategy_(make_strategy({experiment, parameters_, options_, PassHooks::numbers(notes)})),
+      strategy_(strategy_of(experiment)),
+      use_(strategy_, {experiment, parameters_, options_, PassHooks::numbers(notes)}),
       window_start_(experiment),
       micro_batch_size_(options.loader.micro_batch_size) {
   if (options_.window_batches == 0) options_.window_batches = options_.accumulation_steps;
-  strategy_->attach(units_of(*experiment.model));
   hooks_ = std::make_unique<PassHooks>(
-      PassHooks::Parts{experiment, options_, window_, *strategy_, scaler_, progress_, std::move(notes)});
-  runner_ = make_pass_runner({experiment, parameters_, window_, *strategy_, scaler_, progress_, *hooks_});
+      PassHooks::Parts{experiment, options_, window_, strategy_, scaler_, progress_, std::move(notes)});
+  runner_ = make_pass_runner({experiment, parameters_, window_, strategy_, scaler_, progress_, *hooks_});
   window_start_.keep({.random = options_.rewinds || can_enqueue(), .buffers = options_.rewinds});
   apply_schedule();
 }
 
 Stepper::~Stepper() = default;
+
+Stepper::StrategyUse::StrategyUse(GradientStrategy& strategy, const StrategyInputs& inputs) : strategy_(strategy) {
+  strategy.begin(inputs);
+}
+Stepper::StrategyUse::~StrategyUse() { strategy_.end(); }
 
 bool Stepper::can_enqueue() const { return runner_->can_enqueue(); }
 
@@ -67,14 +73,14 @@ StepResult Stepper::open_window(bool want_grad_norm) {
   seek_behind_jumps();
   optimizer_began_ = false;
   runner_->drop();
-  if (loader_.position().sample == 0) strategy_->sync_rng_states();
+  if (loader_.position().sample == 0) strategy_.sync_rng_states();
   window_start_.note(loader_.position());
   const std::int64_t begin_ns = clock.monotonic_ns();
   window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
-  strategy_->begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
+  strategy_.begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
   return result;
 }
 
@@ -99,7 +105,7 @@ StepResult Stepper::step(bool want_grad_norm, const StepGuard& may_step) {
     return result;
   }
   runner_->update(optimizer_began_);
-  if (want_grad_norm && !result.grad_norm) result.grad_norm = strategy_->norm();
+  if (want_grad_norm && !result.grad_norm) result.grad_norm = strategy_.norm();
   end_step(result);
   return result;
 }
@@ -147,9 +153,9 @@ void Stepper::leave_overflow(const StepGuard& may_step, StepResult& result) {
 void Stepper::end_step(const StepResult& result) {
   if (scaler_.enabled()) scaler_.update(false);
   count_progress(result);
-  strategy_->end_step(progress_.step);
+  strategy_.end_step(progress_.step);
   if (experiment_.weight_average) {
-    if (experiment_.weight_average->averages()) strategy_->sync_weights();
+    if (experiment_.weight_average->averages()) strategy_.sync_weights();
     experiment_.weight_average->after_step(progress_.step);
   }
   close_window(true);
@@ -268,7 +274,7 @@ void Stepper::restore(const core::Node& state) {
   }
   schedule_.restore(integer("schedule.step"), integer("schedule.calls"));
   apply_schedule();
-  strategy_->on_weights_loaded();
+  strategy_.on_weights_loaded();
   runner_->reset();  // the optimizer's state is in other tensors now
 }
 

@@ -20,6 +20,7 @@ namespace runner::train {
 class GradientStrategy;
 class PassHooks;
 class PassRunner;
+struct StrategyInputs;
 
 /// A window that would begin at `from` begins at `to` instead: skips the samples that a rollback excluded.
 struct DataJump {
@@ -54,7 +55,7 @@ class Stepper {
   void return_to(const StepStart& start);
 
   /// How gradients become steps: consulted before anything reads the weights between two steps, and before a save.
-  GradientStrategy& strategy() { return *strategy_; }
+  GradientStrategy& strategy() { return strategy_; }
 
   /// Passes the result of an evaluation to the schedule; `metric` as in Scheduler::on_evaluation.
   void note_evaluation(const std::function<const double*(const std::string&)>& metric);
@@ -97,6 +98,18 @@ class Stepper {
   void restore(const core::Node& state);
 
  private:
+  /// From the strategy's begin() to its end().
+  class StrategyUse {
+   public:
+    StrategyUse(GradientStrategy& strategy, const StrategyInputs& inputs);
+    ~StrategyUse();
+    StrategyUse(const StrategyUse&) = delete;
+    StrategyUse& operator=(const StrategyUse&) = delete;
+
+   private:
+    GradientStrategy& strategy_;
+  };
+
   void seek_behind_jumps();
   /// Reads the micro-batches of the next step.
   StepResult open_window(bool want_grad_norm);
@@ -118,7 +131,8 @@ class Stepper {
   GradScaler scaler_;
   Progress progress_;
   std::vector<components::NamedTensor> parameters_;
-  std::unique_ptr<GradientStrategy> strategy_;
+  GradientStrategy& strategy_;  // the experiment's
+  StrategyUse use_;             // what follows may call it
   std::unique_ptr<PassHooks> hooks_;
   std::unique_ptr<PassRunner> runner_;
   WindowStart window_start_;

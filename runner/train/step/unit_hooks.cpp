@@ -7,7 +7,7 @@
 #include "components/model/model.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tensor/tensors.h"
-#include "runner/train/strategy/gradient_strategy.h"
+#include "runner/train/experiment/gradient_strategy.h"
 
 namespace runner::train {
 

@@ -1,7 +1,7 @@
 #include "runner/train/strategy/make_strategy.h"
 
+#include "generated/section/local_sgd.h"
 #include "runner/train/experiment/experiment.h"
-#include "runner/train/experiment/stepper_options.h"
 #include "runner/train/strategy/ddp.h"
 #include "runner/train/strategy/local_steps.h"
 #include "runner/train/strategy/single.h"
@@ -9,17 +9,16 @@
 
 namespace runner::train {
 
-std::unique_ptr<GradientStrategy> make_strategy(const StrategyInputs& inputs) {
-  const Experiment& experiment = inputs.experiment;
-  if (experiment.make_strategy) return experiment.make_strategy(inputs);
-  const bool in_backward = experiment.optimizer->steps_in_backward();
-  if (experiment.ranks != nullptr && inputs.options.ddp.local_steps > 0) {
-    if (in_backward) return std::make_unique<LocalSteps<StepInBackward>>(inputs);
-    return std::make_unique<LocalSteps<Ddp>>(inputs);
+std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
+  const bool in_backward = experiment.steps_in_backward;
+  const auto& local_sgd = experiment.recipe.local_sgd;
+  if (experiment.ranks != nullptr && local_sgd && local_sgd->local_sgd_steps.value_or(0) > 0) {
+    if (in_backward) return std::make_shared<LocalSteps<StepInBackward>>();
+    return std::make_shared<LocalSteps<Ddp>>();
   }
-  if (in_backward) return std::make_unique<StepInBackward>(inputs);
-  if (experiment.ranks != nullptr) return std::make_unique<Ddp>(inputs);
-  return std::make_unique<Single>(inputs);
+  if (in_backward) return std::make_shared<StepInBackward>();
+  if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
+  return std::make_shared<Single>();
 }
 
 }  // namespace runner::train

@@ -1,25 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
-
-#include "components/tensor/tensors.h"
-#include "runner/train/strategy/gradient_strategy.h"
 
 namespace runner::train {
 
 struct Experiment;
-struct StepperOptions;
+class GradientStrategy;
 
-/// The parts of a strategy. All of them outlive it.
-struct StrategyInputs {
-  Experiment& experiment;
-  const components::NamedTensors& parameters;
-  const StepperOptions& options;
-  std::size_t notes = 0;  ///< numbers that each rank sends with every step
-};
-
-/// The strategy for the recipe, the optimizer and the number of processes, or the experiment's own.
-std::unique_ptr<GradientStrategy> make_strategy(const StrategyInputs& inputs);
+/// The strategy for the recipe, its optimizer and the number of processes; nothing of it is built before its begin().
+std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment);
 
 }  // namespace runner::train

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/strategy/buffer_sync.h"
-#include "runner/train/strategy/make_strategy.h"
 #include "runner/train/strategy/rank_gradients.h"
 
 namespace runner::train {

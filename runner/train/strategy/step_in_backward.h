@@ -16,8 +16,8 @@ namespace runner::train {
 /// the first update costs another forward and backward pass: the graph of the first one is gone, with its activations.
 class StepInBackward : public GradientStrategy {
  public:
-  explicit StepInBackward(const StrategyInputs& inputs);
-
+  void begin(const StrategyInputs& inputs) override;
+  void end() override;
   void sync_rng_states() override;
   void begin_step(const StepPlan& plan) override;
   double weight() const override { return ranks_ != nullptr ? ranks_->gradients().weight() : 1.0; }
@@ -26,17 +26,17 @@ class StepInBackward : public GradientStrategy {
   RankNotes finish(const PassesEnd& end) override;
   bool unscale(const GradScaler&) override;
   std::optional<double> clip(bool wants_norm) override;
-  double norm() const override { return steps_.norm(); }
+  double norm() const override { return steps_->norm(); }
   bool needs_second_pass() const override { return true; }
   void update(const SecondPass& again, bool& began) override;
 
  private:
   void sync_buffers();
 
-  const Experiment& experiment_;
-  const StepperOptions& options_;
+  const Experiment* experiment_ = nullptr;
+  const StepperOptions* options_ = nullptr;
   std::unique_ptr<RankExchange> ranks_;  // null with one process; outlives what relays through it
-  BackwardSteps steps_;
+  std::optional<BackwardSteps> steps_;
   bool norm_first_ = false, measures_ = false;
   double unscale_ = 1.0, coefficient_ = 1.0;
   std::int64_t others_after_ = 0;

@@ -14,6 +14,7 @@
 #include "runner/train/strategy/rank_gradients.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/ranks_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
 #include "tests/support/torch/small_experiment_torch.h"
 #include "tests/support/torch/tensors_torch.h"
 
@@ -77,12 +78,9 @@ Setup setup_of(const json& input, int ranks) {
   return setup;
 }
 
-/// A group with another owner.
-std::shared_ptr<ProcessGroup> borrowed(ProcessGroup& group) { return {std::shared_ptr<ProcessGroup>(), &group}; }
-
 Report trajectory(const json& input, const json& expected, Experiment& experiment, ProcessGroup& group) {
   const auto rank = static_cast<std::size_t>(group.rank());
-  experiment.ranks = borrowed(group);
+  tests::join(experiment, group);
   StepperOptions options;
   options.accumulation_steps = input.at("accumulation_steps");
   options.window_batches = options.accumulation_steps * group.size();
@@ -107,7 +105,7 @@ Report trajectory(const json& input, const json& expected, Experiment& experimen
     note(report, "after the first step", after_first, expected.at("after_first_step"));
     note(report, "at the end", flat_weights(experiment), expected.at("final"));
   }
-  experiment.ranks.reset();
+  tests::leave(experiment);
   return report;
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("shards count as the file they were cut from", "[artifact][compare]") 
     write(index, R"({"weight_map": {"b": ")" + shard + R"("}})");
     CHECK(compare_checkpoints(dir / "a", index).failure().message ==
           index + " is not an index of shards: tensor \"b\" is listed in \"" + shard +
-              "\", which is not a safetensors file next to it");
+              "\", which is not a file of tensors next to it");
   }
 }
 

@@ -8,6 +8,7 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
 #include "runner/train/experiment/training_device.h"
+#include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
 #include "tests/support/torch/pretended_accelerator.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
@@ -40,7 +41,8 @@ Trained build_on(const std::string& device, const std::string& path, const std::
   train::prepare_device(recipe, local_rank);
   core::Diagnostics diagnostics;
   Trained trained;
-  trained.experiment = train::build_experiment(recipe, {.local_rank = local_rank}, diagnostics);
+  trained.experiment =
+      train::build_experiment(recipe, {.make_strategy = train::make_strategy, .local_rank = local_rank}, diagnostics);
   INFO(core::render(diagnostics, {}));
   REQUIRE(trained.experiment != nullptr);
   trained.experiment->new_graph = accelerator::new_graph;

@@ -11,6 +11,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/resolve/load.h"
 #include "runner/store/null_run_writer.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "tests/support/torch/ranks_torch.h"
 
 namespace tests {
@@ -42,7 +43,9 @@ Built build_recipe_file(const std::vector<std::string>& sets, const train::Build
   for (const std::string& set : sets) options.overrides.push_back({recipe::Override::Kind::kSet, set});
   const auto recipe = resolve::load_recipe("recipe.yaml", options, registry::Registry::builtin(), diagnostics);
   Built built;
-  if (recipe) built.experiment = train::build_experiment(*recipe, how, diagnostics);
+  train::BuildOptions build = how;
+  if (!build.make_strategy) build.make_strategy = train::make_strategy;
+  if (recipe) built.experiment = train::build_experiment(*recipe, build, diagnostics);
   built.messages = core::render(diagnostics, {});
   return built;
 }
@@ -71,19 +74,29 @@ train::LoopResult train_quietly(train::Experiment& experiment, store::RunWriter&
   return result;
 }
 
+void join(train::Experiment& experiment, distributed::ProcessGroup& group, const train::MakeStrategy& make) {
+  experiment.ranks = {std::shared_ptr<distributed::ProcessGroup>(), &group};
+  train::set_strategy(experiment, make(experiment));
+}
+
+void leave(train::Experiment& experiment) {
+  experiment.ranks.reset();
+  train::set_strategy(experiment, train::make_strategy(experiment));
+}
+
 void train_ranks(const std::vector<std::unique_ptr<train::Experiment>>& experiments, store::RunWriter& run,
-                 const std::string& checkpoint) {
+                 const std::string& checkpoint, const train::MakeStrategy& make) {
   const Handlers handlers;
   run_ranks({.size = static_cast<int>(experiments.size())}, [&](distributed::ProcessGroup& group) {
     train::Experiment& experiment = *experiments[static_cast<std::size_t>(group.rank())];
     components::use_device(experiment.device);
-    experiment.ranks = {std::shared_ptr<distributed::ProcessGroup>(), &group};
+    join(experiment, group, make);
     train::LoopRequest request;
     request.quiet = true;
     request.checkpoint = checkpoint;
     const auto follower = store::null_run_writer(run.run_dir(), run.run_id(), run.branch());
     train::run_loop(experiment, group.rank() == 0 ? run : *follower, request, core::system_clock());
-    experiment.ranks.reset();
+    leave(experiment);
   });
   run.finish(store::RunStatus::kFinished, "");
 }

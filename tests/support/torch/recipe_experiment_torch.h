@@ -7,6 +7,7 @@
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/loop.h"
+#include "runner/train/strategy/make_strategy.h"
 
 namespace tests {
 
@@ -29,7 +30,13 @@ runner::train::LoopResult train_quietly(runner::train::Experiment& experiment, r
 
 /// The same on several ranks, each a thread of this process that trains one of the experiments on its device.
 void train_ranks(const std::vector<std::unique_ptr<runner::train::Experiment>>& experiments,
-                 runner::store::RunWriter& run, const std::string& checkpoint = "");
+                 runner::store::RunWriter& run, const std::string& checkpoint = "",
+                 const runner::train::MakeStrategy& make = runner::train::make_strategy);
+
+/// Makes the experiment one of a rank, with a strategy for that; leave() undoes it before the group is gone.
+void join(runner::train::Experiment& experiment, runner::distributed::ProcessGroup& group,
+          const runner::train::MakeStrategy& make = runner::train::make_strategy);
+void leave(runner::train::Experiment& experiment);
 
 /// Whether the parameters of both are the same to the last bit.
 bool same_bits(const runner::train::Experiment& a, const runner::train::Experiment& b);

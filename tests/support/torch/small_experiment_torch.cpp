@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "components/tensor/tensors.h"
+#include "runner/train/experiment/gradient_strategy.h"
+#include "runner/train/strategy/make_strategy.h"
 #include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
 
@@ -56,6 +58,8 @@ std::unique_ptr<runner::train::Experiment> make_experiment(const Setup& setup) {
   const runner::core::Node optimizer = block("optimizer", setup.optimizer);
   experiment->optimizer = components::optimizer::build(
       optimizer, {components::optimizer::make_param_groups(optimizer, experiment->model->parameters(), diagnostics)});
+  experiment->steps_in_backward = experiment->optimizer->steps_in_backward();
+  runner::train::set_strategy(*experiment, runner::train::make_strategy(*experiment));
   experiment->scheduler = components::lr_scheduler::build(block("lr_scheduler", setup.scheduler), {});
   REQUIRE_FALSE(diagnostics.has_errors());
 

@@ -174,7 +174,12 @@ TEST_CASE("there is one gradient at a time", "[train][backward_steps]") {
   folder.write("corpus.txt", corpus());
   const auto experiment = experiment_of_recipe();
   const auto counting = std::make_shared<Counting>(experiment->model->parameters());
-  experiment->optimizer = counting;
+  const auto use = [&experiment](const std::shared_ptr<components::optimizer::Optimizer>& optimizer) {
+    experiment->optimizer = optimizer;
+    experiment->steps_in_backward = optimizer->steps_in_backward();
+    set_strategy(*experiment, make_strategy(*experiment));
+  };
+  use(counting);
   {
     Stepper stepper(*experiment, stepper_options(experiment->recipe));
     stepper.step(false);
@@ -183,7 +188,7 @@ TEST_CASE("there is one gradient at a time", "[train][backward_steps]") {
     CHECK(gradients_of(experiment->model->parameters()).empty());
   }
   // Its hooks went with it.
-  experiment->optimizer = experiment_of_recipe()->optimizer;
+  use(experiment_of_recipe()->optimizer);
   Stepper(*experiment, stepper_options(experiment->recipe)).step(false);
   CHECK(counting->steps == experiment->model->parameters().size());
 }

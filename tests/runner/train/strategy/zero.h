@@ -33,10 +33,11 @@ class Zero final : public train::Ddp {
     std::size_t gathered_in_forward = 0;  ///< units
   };
 
-  Zero(const train::StrategyInputs& inputs, Log& log) : Ddp(inputs), ranks_(*inputs.experiment.ranks), log_(log) {}
+  Zero(runner::distributed::ProcessGroup& ranks, Log& log) : ranks_(ranks), log_(log) {}
 
   /// A block becomes one piece of memory, to travel at once.
   void attach(const std::vector<train::Unit>& units) override {
+    Ddp::attach(units);
     const at::NoGradGuard no_grad;
     for (const auto& unit : units) {
       const bool mine = static_cast<int>(flat_.size()) % ranks_.size() == ranks_.rank();
@@ -55,7 +56,7 @@ class Zero final : public train::Ddp {
     }
   }
   bool wants_unit_hooks() const override { return true; }
-  bool steps(std::size_t parameter) const override { return log_.owned.contains(parameters_[parameter].name); }
+  bool steps(std::size_t parameter) const override { return log_.owned.contains((*parameters_)[parameter].name); }
 
   void begin_step(const train::StepPlan& plan) override {
     log_.hooks.clear();
@@ -76,7 +77,7 @@ class Zero final : public train::Ddp {
   }
   double norm() const override {
     double squares = 0;
-    for (const auto& parameter : parameters_) {
+    for (const auto& parameter : *parameters_) {
       if (!log_.owned.contains(parameter.name) || !parameter.tensor.grad().defined()) continue;
       squares += parameter.tensor.grad().square().sum().item<double>();
     }
@@ -102,11 +103,11 @@ class Zero final : public train::Ddp {
     explicit Shard(Zero& zero) : zero_(zero) {}
     void save_state(core::StateWriter& writer) const override {
       Held held;
-      zero_.experiment_.optimizer->save_state(held);
+      zero_.experiment_->optimizer->save_state(held);
       std::set<std::string> kinds;
       for (const auto& [name, tensor] : held.tensors) kinds.insert(name.substr(0, name.find('.') + 1));
       for (const std::string& kind : kinds) {
-        for (const auto& parameter : zero_.parameters_) {
+        for (const auto& parameter : *zero_.parameters_) {
           const auto own = held.tensors.find(kind + parameter.name);
           const bool here = own != held.tensors.end();
           writer.tensor(kind + parameter.name, here ? own->second : at::zeros(parameter.tensor.sizes()));
@@ -114,7 +115,7 @@ class Zero final : public train::Ddp {
       }
       for (auto& [name, value] : held.values) writer.value(name, std::move(value));
     }
-    void load_state(const core::StateReader& reader) override { zero_.experiment_.optimizer->load_state(reader); }
+    void load_state(const core::StateReader& reader) override { zero_.experiment_->optimizer->load_state(reader); }
 
    private:
     struct Held final : core::StateWriter {

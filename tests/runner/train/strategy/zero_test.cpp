@@ -49,12 +49,9 @@ Experiments two_experiments(std::vector<std::string> sets) {
 std::array<Zero::Log, 2> train_on_two(const Experiments& experiments, store::RunWriter& run,
                                       const std::string& checkpoint = "") {
   std::array<Zero::Log, 2> logs;
-  for (std::size_t rank = 0; rank < 2; ++rank) {
-    experiments[rank]->make_strategy = [&log = logs[rank]](const StrategyInputs& inputs) {
-      return std::make_unique<Zero>(inputs, log);
-    };
-  }
-  tests::train_ranks(experiments, run, checkpoint);
+  tests::train_ranks(experiments, run, checkpoint, [&logs](const Experiment& experiment) {
+    return std::make_shared<Zero>(*experiment.ranks, logs[static_cast<std::size_t>(experiment.rank())]);
+  });
   return logs;
 }
 

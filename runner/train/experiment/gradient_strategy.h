@@ -13,12 +13,22 @@
 
 namespace runner::train {
 
+struct Experiment;
 class GradScaler;
+struct StepperOptions;
 
 /// A block of the model, and the parameters that it owns.
 struct Unit {
   std::string name;
   components::NamedTensors parameters;
+};
+
+/// The parts of a training, from begin() to end().
+struct StrategyInputs {
+  Experiment& experiment;
+  const components::NamedTensors& parameters;  ///< of the model
+  const StepperOptions& options;
+  std::size_t notes = 0;  ///< numbers that each rank sends with every step
 };
 
 struct StepPlan {
@@ -73,11 +83,24 @@ class GradientStrategy {
  public:
   virtual ~GradientStrategy() = default;
 
-  // Before training.
+  // With the experiment, before its optimizer is made.
 
   /// Gets the model, block by block. From here on a parameter's storage may change between two steps: keep tensors, not
   /// addresses.
-  virtual void attach(const std::vector<Unit>& /*units*/) {}
+  virtual void attach(const std::vector<Unit>& units) { units_ = units; }
+  /// What the optimizer moves, and what is averaged with `weight_averaging`: tensors with gradients, by the names of
+  /// the parameters that they are or are part of. By default the parameters of the units, in order.
+  virtual components::NamedTensors optimizer_tensors() {
+    components::NamedTensors tensors;
+    for (const Unit& unit : units_) tensors.insert(tensors.end(), unit.parameters.begin(), unit.parameters.end());
+    return tensors;
+  }
+
+  // Before and after a training. Of one experiment there may be several, one after the other.
+
+  virtual void begin(const StrategyInputs& inputs) = 0;
+  /// Lets go of what begin() was given.
+  virtual void end() = 0;
   /// Whether the unit hooks below are called.
   virtual bool wants_unit_hooks() const { return false; }
 
@@ -132,6 +155,9 @@ class GradientStrategy {
   virtual void on_weights_loaded() {}
   /// The state of each rank in a checkpoint.
   virtual std::vector<RankState> rank_states() { return {}; }
+
+ private:
+  std::vector<Unit> units_;
 };
 
 }  // namespace runner::train
