@@ -14,6 +14,9 @@ The Python of tests/parity/setup runs it. A case is a folder of Transformers wit
       loss              [1], mean over the labels, which are the ids themselves: a position's logits foretell the next id
       grad/NAME         of the loss by each parameter, tied ones once
       after/NAME        the parameters after five steps of AdamW on the same batch; of unpadded only
+
+The biases of GPT-2's keys change nothing: softmax takes away what all scores of a position share. Their gradients are
+rounding, which AdamW makes steps of whole size, so the middle third of after/...c_attn.bias is no one's to foretell.
 """
 
 import json
@@ -33,10 +36,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 MODELS = HERE / "models"
 VOCABULARY, LENGTH, SHORTER = 32, 14, 9
 STEPS = 5
-TOLERANCE = 1e-6        # of a tensor's largest entry
-# AdamW divides a gradient by its own size. Where a gradient is nothing but rounding, as that of the bias of GPT-2's keys,
-# so is the step; entries with gradients below this part of the tensor's largest are not compared after the steps.
-GRADIENT_MIN = 1e-4
+TOLERANCE = 1e-6           # of a tensor's largest entry, of what is read
+COMPUTED_TOLERANCE = 1e-5  # and of what is computed: other instructions of a processor were seen to add up to 7.1e-6
 
 GPT2 = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_inner": 20, "n_positions": 16,
         "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "summary_first_dropout": 0.0}
@@ -218,11 +219,11 @@ def tensor_differences(ours, theirs):
             yield f"{key}: missing or of another shape"
             continue
         distance = (ours[key].double() - theirs[key].double()).abs()
-        if "/after/" in key:
-            gradient = theirs[key.replace("/after/", "/grad/")].abs()
-            distance = distance.where((gradient >= GRADIENT_MIN * gradient.max()) | (gradient == 0), 0.0)
+        if "/after/" in key and key.endswith(".c_attn.bias"):
+            distance[distance.numel() // 3:distance.numel() * 2 // 3] = 0.0
         largest = theirs[key].double().abs().max().item()
-        if not distance.max().item() <= TOLERANCE * largest:
+        tolerance = COMPUTED_TOLERANCE if key.startswith(("unpadded/", "padded/")) else TOLERANCE
+        if not distance.max().item() <= tolerance * largest:
             yield f"{key}: differs by {distance.max().item() / (largest or math.inf):.1e} of its largest entry"
 
 
@@ -244,6 +245,7 @@ def check():
 
 def main(words):
     logging.disable_progress_bar()
+    logging.set_verbosity_error()
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     if words == ["--check"]:
