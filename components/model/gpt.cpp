@@ -342,19 +342,20 @@ std::int64_t settle_size(const char* key, std::optional<std::int64_t> written, s
 }
 
 std::optional<Shape> settle_shape(const Config& config, const Inputs& inputs) {
-  const DataSignature& data = inputs.data;
-  if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
+  const BatchSpec& data = inputs.data;
+  const TensorSpec& input = data.at(kInput);
+  if (input.dtype != Dtype::kInt64 || input.shape.size() != 2) {
     inputs.diagnostics.error(inputs.block.location(),
-                             "gpt reads ids, int64 [batch, time], but the data is " + to_text(data.input),
+                             "gpt reads ids, int64 [batch, time], but the data is " + to_text(input),
                              "use data of text, or a model for features such as mlp");
     return std::nullopt;
   }
   Shape shape{config.n_layer, config.n_head, config.n_embd, 0, 0};
-  const std::string ids = std::to_string(data.vocab_size), length = std::to_string(data.max_seq_len);
-  shape.vocab_size = settle_size("vocab_size", config.vocab_size, data.vocab_size, "has " + ids + " distinct ids",
+  const std::string ids = std::to_string(input.vocab_size), length = std::to_string(input.max_length);
+  shape.vocab_size = settle_size("vocab_size", config.vocab_size, input.vocab_size, "has " + ids + " distinct ids",
                                  "set vocab_size to " + ids + " or leave it out", inputs);
   shape.n_positions =
-      settle_size("n_positions", config.n_positions, data.max_seq_len, "has sequences of max_seq_len " + length,
+      settle_size("n_positions", config.n_positions, input.max_length, "has sequences of max_seq_len " + length,
                   "set n_positions to " + length + " or leave it out", inputs);
   if (shape.vocab_size == 0 || shape.n_positions == 0) return std::nullopt;
   return shape;
