@@ -168,6 +168,7 @@ class ConfusionMatrix final : public Callback {
     std::int64_t classes = target != nullptr ? target->num_classes : 0;
     const std::vector<TensorSpec> outputs = model.outputs();
     const TensorSpec* output = find_spec(outputs, kOutput);
+    if (classes > 0 && output == nullptr) check_output_and_target(model, train_data, block, diagnostics);
     if (classes > 0 && output != nullptr) classes = std::max(classes, output->shape.back());
     if (classes == 0) {
       diagnostics.error(block.location(), "confusion_matrix counts classes, but the data has none",

@@ -17,12 +17,13 @@ using runner::core::Node;
 using runner::core::Result;
 
 constexpr const char *kInputIds = "input_ids", *kLabels = "labels";
+constexpr std::int64_t kTypes = 65'536;
 
 /// Which integers a list may hold.
 struct Range {
   std::int64_t end;  ///< all are below it, and not negative
   bool ignored;      ///< kPadTarget is one, too
-  const char* what;  ///< `an id is below vocab_size 50257`, without the number
+  std::string what;  ///< after the value that is none: `and an id is ...`
 };
 
 Result<std::vector<std::int32_t>> list_of(const Node& line, const char* key, const Range& range) {
@@ -43,7 +44,7 @@ Result<std::vector<std::int32_t>> list_of(const Node& line, const char* key, con
       list.push_back(static_cast<std::int32_t>(value));
       continue;
     }
-    if (value < 0 || value >= range.end) return wrong(range.what + std::to_string(range.end));
+    if (value < 0 || value >= range.end) return wrong(range.what);
     list.push_back(static_cast<std::int32_t>(value));
   }
   return list;
@@ -86,9 +87,11 @@ Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
   IdsLine line;
-  const Range ids{vocab_size, false, "and an id is 0 or more and below vocab_size "};
-  const Range labels{vocab_size, true, "and a label is -100, or 0 or more and below vocab_size "};
-  const Range bits{2, false, "and a mask holds 0 and 1: below "};
+  const std::string below = " below vocab_size " + std::to_string(vocab_size);
+  const Range ids{vocab_size, false, "and an id is 0 or more and" + below};
+  const Range labels{vocab_size, true, "and a label is -100, or 0 or more and" + below};
+  const Range types{kTypes, false, "and a token type is 0 or more and below " + std::to_string(kTypes)};
+  const Range bits{2, false, "and a mask holds 0 and 1"};
   struct Field {
     const char* key;
     const Range& range;
@@ -96,7 +99,7 @@ Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
   };
   for (const Field& field :
        {Field{kInputIds, ids, line.input}, Field{kLabels, labels, line.labels}, Field{kAttentionMask, bits, line.mask},
-        Field{kTokenTypes, ids, line.types}, Field{kDecoderInput, ids, line.decoder}}) {
+        Field{kTokenTypes, types, line.types}, Field{kDecoderInput, ids, line.decoder}}) {
     auto list = list_of(object, field.key, field.range);
     if (!list) return list.failure();
     field.list = std::move(list.value());

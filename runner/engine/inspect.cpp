@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "components/tensor/judged.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "generated/section/profiler.h"
@@ -331,6 +332,9 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
   PredictionFile file(request.output, request.format);
   auto loaded = load(recipe, request, diagnostics);
   if (!loaded || overwrites_data(*loaded->experiment, request, diagnostics)) return core::kExitUsage;
+  const auto outputs = loaded->experiment->model->outputs();
+  const components::Judged judged{outputs, loaded->data->signature(), recipe.model, diagnostics};
+  if (!judged.have({components::kOutput, components::kTarget})) return core::kExitUsage;
   BatchProfile profile(*loaded, request, peak_flops);
   const Predictor predictor(*loaded, request.input.empty(), request.format != "csv");
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
