@@ -17,11 +17,13 @@ using runner::core::Node;
 using runner::core::Result;
 
 constexpr const char *kInputIds = "input_ids", *kLabels = "labels";
+constexpr const char* kMoreIds = "if it is a right one, set a larger vocab_size, in data.train as well";
 constexpr std::int64_t kTypes = 65'536;
 
 /// Which integers a list may hold.
 struct Range {
   std::int64_t end;  ///< all are below it, and not negative
+  bool is_vocabulary;
   bool ignored;      ///< kPadTarget is one, too
   std::string what;  ///< after the value that is none: `and an id is ...`
 };
@@ -35,8 +37,8 @@ Result<std::vector<std::int32_t>> list_of(const Node& line, const char* key, con
   if (node->items().empty()) return Failure{name + " is empty", ""};
   list.reserve(node->items().size());
   for (const Node& item : node->items()) {
-    const auto wrong = [&](const std::string& why) {
-      return Failure{name + "[" + std::to_string(list.size()) + "] is " + to_json(item, -1) + ", " + why, ""};
+    const auto wrong = [&](const std::string& why, const std::string& hint = "") {
+      return Failure{name + "[" + std::to_string(list.size()) + "] is " + to_json(item, -1) + ", " + why, hint};
     };
     if (!item.is_integer()) return wrong("which is no integer");
     const std::int64_t value = item.as_integer();
@@ -44,7 +46,8 @@ Result<std::vector<std::int32_t>> list_of(const Node& line, const char* key, con
       list.push_back(static_cast<std::int32_t>(value));
       continue;
     }
-    if (value < 0 || value >= range.end) return wrong(range.what);
+    if (value < 0) return wrong(range.what);
+    if (value >= range.end) return wrong(range.what, range.is_vocabulary ? kMoreIds : "");
     list.push_back(static_cast<std::int32_t>(value));
   }
   return list;
@@ -88,10 +91,10 @@ Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
   if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
   IdsLine line;
   const std::string below = " below vocab_size " + std::to_string(vocab_size);
-  const Range ids{vocab_size, false, "and an id is 0 or more and" + below};
-  const Range labels{vocab_size, true, "and a label is -100, or 0 or more and" + below};
-  const Range types{kTypes, false, "and a token type is 0 or more and below " + std::to_string(kTypes)};
-  const Range bits{2, false, "and a mask holds 0 and 1"};
+  const Range ids{vocab_size, true, false, "and an id is 0 or more and" + below};
+  const Range labels{vocab_size, true, true, "and a label is -100, or 0 or more and" + below};
+  const Range types{kTypes, false, false, "and a token type is 0 or more and below " + std::to_string(kTypes)};
+  const Range bits{2, false, false, "and a mask holds 0 and 1"};
   struct Field {
     const char* key;
     const Range& range;

@@ -140,9 +140,12 @@ TEST_CASE("bad lines of ids are named by file and line", "[data][ids]") {
       {"a fraction", R"({"input_ids": [1, 1.5]})", "input_ids[1] is 1.5, which is no integer"},
       {"a negative id", R"({"input_ids": [1, -1]})",
        "input_ids[1] is -1, and an id is 0 or more and below vocab_size 10"},
-      {"a large id", R"({"input_ids": [1, 10]})", "input_ids[1] is 10, and an id is 0 or more and below vocab_size 10"},
+      {"a large id", R"({"input_ids": [1, 10]})",
+       "input_ids[1] is 10, and an id is 0 or more and below vocab_size 10\n  hint: if it is a right one, set a larger "
+       "vocab_size, in data.train as well"},
       {"a large label", R"({"input_ids": [1, 2], "labels": [1, 11]})",
-       "labels[1] is 11, and a label is -100, or 0 or more and below vocab_size 10"},
+       "labels[1] is 11, and a label is -100, or 0 or more and below vocab_size 10\n  hint: if it is a right one, set "
+       "a larger vocab_size, in data.train as well"},
       {"a short list", R"({"input_ids": [1, 2], "labels": [1]})", "labels has 1 value, and input_ids has 2"},
       {"a long mask", R"({"input_ids": [1], "attention_mask": [1, 1]})",
        "attention_mask has 2 values, and input_ids has 1"},
