@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/block/block.h"
@@ -35,6 +36,8 @@ class BasicBlock : public Block {
   const TensorSpec& input() const { return inputs_.front(); }
   const TensorSpec& output() const { return outputs_.front(); }
   bool training() const { return training_; }
+  /// Another activation that `forward` reads, such as an optional tensor of the batch.
+  void add_input(TensorSpec input) { inputs_.push_back(std::move(input)); }
   /// What this block declares: `part::Linear qkv_{declared(), ...}`.
   part::Declared& declared() { return declared_; }
   /// Declares a parameter under its full name and returns its position in the order of declaration.

@@ -55,8 +55,9 @@ class Context {
 
 /// Samples of a data set with the model's outputs.
 struct EvalBatch {
-  std::int64_t first;        ///< index of the first sample; consecutive
-  const TensorMap& tensors;  ///< kInput, kTarget and kOutput, without gradients, on the device of the training
+  std::int64_t first;  ///< index of the first sample; consecutive
+  /// Of the batch and of the model (kInput, kTarget, kOutput, ...), without gradients, on the device of the training.
+  const TensorMap& tensors;
   const loss::Loss& loss;
 };
 
@@ -85,7 +86,7 @@ class Callback : public runner::core::Stateful {
 struct Inputs {
   const runner::core::Node& block;
   runner::core::Diagnostics& diagnostics;
-  const DataSignature& data;
+  const BatchSpec& data;
   /// All metric names that this recipe can produce (`loss`, `val/loss`, `val/accuracy`, ...), to check `monitor`.
   const std::vector<std::string>& metric_names;
 };

@@ -164,8 +164,12 @@ class ConfusionMatrix final : public Callback {
 
   void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
                            runner::core::Diagnostics& diagnostics) const override {
-    std::int64_t classes = train_data.signature().num_classes;
-    if (classes > 0) classes = std::max(classes, model.blocks().back()->outputs().back().shape.back());
+    const TensorSpec* target = train_data.signature().find(kTarget);
+    std::int64_t classes = target != nullptr ? target->num_classes : 0;
+    const std::vector<TensorSpec> outputs = model.outputs();
+    const TensorSpec* output = find_spec(outputs, kOutput);
+    if (classes > 0 && output == nullptr) check_output_and_target(model, train_data, block, diagnostics);
+    if (classes > 0 && output != nullptr) classes = std::max(classes, output->shape.back());
     if (classes == 0) {
       diagnostics.error(block.location(), "confusion_matrix counts classes, but the data has none",
                         "remove it, or use the callback predictions");

@@ -57,17 +57,20 @@ double take(std::string_view& bytes) {
 
 void EvalSamples::add(const EvalBatch& batch) {
   if (worst_max_ == 0 && batch.first >= first_max_) return;
-  const at::Tensor output = batch.tensors.at(kOutput).cpu(), target = batch.tensors.at(kTarget).cpu();
-  for (std::int64_t i = 0; i < target.size(0); ++i) {
+  std::vector<std::string> names = batch.loss.reads();
+  names.insert(names.end(), {kOutput, kTarget});
+  const TensorMap tensors = on_cpu(batch.tensors, names);
+  const std::int64_t samples = tensors.at(kTarget).size(0);
+  for (std::int64_t i = 0; i < samples; ++i) {
     EvalSample sample;
     sample.index = batch.first + i;
     if (worst_max_ == 0 && sample.index >= first_max_) break;
-    const at::Tensor own_output = output.narrow(0, i, 1), own_target = target.narrow(0, i, 1);
-    const std::int64_t count = batch.loss.count(own_target);
-    const double sum = batch.loss.sum(own_output, own_target).item<double>();
+    const TensorMap own = sample_of(tensors, i);
+    const std::int64_t count = batch.loss.count(own);
+    const double sum = batch.loss.sum(own).item<double>();
     sample.loss = count > 0 ? sum / static_cast<double>(count) : 0.0;
     if (sample.index >= first_max_ && !is_among_worst(sample)) continue;
-    predict(own_output, own_target, sample);
+    predict(own.at(kOutput), own.at(kTarget), sample);
     keep(sample);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "components/tensor/judged.h"
 #include "runner/core/text/suggest.h"
 
 namespace components::callback {
@@ -67,6 +68,11 @@ bool check_data_sets(const std::vector<std::string>& data_sets, const std::strin
                              "no evaluated data set is called \"" + data_sets[i] + "\"", hint);
   }
   return all;
+}
+
+void check_output_and_target(const model::Model& model, const data::Dataset& train_data, const Node& block,
+                             runner::core::Diagnostics& diagnostics) {
+  Judged{model.outputs(), train_data.signature(), block, diagnostics}.have({kOutput, kTarget});
 }
 
 }  // namespace components::callback

@@ -35,4 +35,8 @@ class EvaluationSelector {
 /// the callback's. False when refused.
 bool check_data_sets(const std::vector<std::string>& data_sets, const std::string& name, const Inputs& inputs);
 
+/// Refuses, at the callback's block, a model without kOutput and data without kTarget.
+void check_output_and_target(const model::Model& model, const data::Dataset& train_data,
+                             const runner::core::Node& block, runner::core::Diagnostics& diagnostics);
+
 }  // namespace components::callback

@@ -129,6 +129,11 @@ class Predictions final : public Callback {
  public:
   explicit Predictions(const Config& config) : config_(config), selector_(config.every, config.data) {}
 
+  void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
+                           runner::core::Diagnostics& diagnostics) const override {
+    check_output_and_target(model, train_data, block, diagnostics);
+  }
+
   bool acts_on_step(const Context&) const override { return false; }
 
   void on_eval_begin(const std::string& name, const data::Dataset& data) override {

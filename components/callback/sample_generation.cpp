@@ -43,8 +43,15 @@ class SampleGeneration final : public Callback {
   SampleGeneration(const Config& config, std::int64_t max_seq_len) : config_(config), max_seq_len_(max_seq_len) {}
 
   // The signature distinguishes ids from values; only the data set knows whether its ids are text.
-  void check_compatibility(const model::Model&, const data::Dataset& train_data, const Node& block,
+  void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
                            runner::core::Diagnostics& diagnostics) const override {
+    for (const TensorSpec& port : model.inputs()) {
+      if (port.name == kInput || port.name == kAttentionMask) continue;
+      diagnostics.error(
+          block.location(),
+          "sample_generation has a text for the model to continue, but it reads \"" + port.name + "\" as well",
+          "remove it");
+    }
     if (!train_data.encode(config_.prompt).empty()) return;
     diagnostics.error(block.location(), "sample_generation continues text, but the ids of data.train are not text",
                       "remove it, or train on data such as {type: text}");
@@ -114,6 +121,7 @@ class SampleGeneration final : public Callback {
     TensorMap activations;
     const at::Device device = model.parameters().front().tensor.device();
     activations.set(kInput, ids_BT.slice(1, begin).contiguous().to(device));
+    activations.set(kAttentionMask, at::ones_like(activations.at(kInput), at::kBool));  // all are real
     model.forward(activations);
     at::Tensor logits_BV = activations.at(kOutput);
     if (logits_BV.dim() == 3) logits_BV = logits_BV.select(1, -1);
@@ -138,7 +146,8 @@ class SampleGeneration final : public Callback {
 }  // namespace
 
 std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
-  if (inputs.data.vocab_size == 0) {
+  const TensorSpec* input = inputs.data.find(kInput);
+  if (input == nullptr || input->vocab_size == 0) {
     inputs.diagnostics.error(inputs.block.location(),
                              "sample_generation continues text, but the training set is not text",
                              "remove it, or train on data such as {type: text}");
@@ -160,7 +169,7 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
       return nullptr;
     }
   }
-  return std::make_shared<SampleGeneration>(config, inputs.data.max_seq_len);
+  return std::make_shared<SampleGeneration>(config, input->max_length);
 }
 
 }  // namespace components::callback::sample_generation

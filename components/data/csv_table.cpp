@@ -32,8 +32,8 @@ struct RowRecords {
 
 class CsvTable final : public Rows {
  public:
-  CsvTable(const Config& config, TableEncoding encoding, DataSignature signature, Content content,
-           std::string description, RowRecords records)
+  CsvTable(const Config& config, TableEncoding encoding, BatchSpec signature, Content content, std::string description,
+           RowRecords records)
       : Rows(std::move(signature), std::move(content), std::move(description)),
         path_(config.path),
         encoding_(std::move(encoding)),
@@ -493,7 +493,7 @@ class Builder {
     return index;
   }
 
-  DataSignature signature() const {
+  BatchSpec signature() const {
     const std::int64_t in_features = encoding_.in_features();
     if (!encoding_.classification) {
       return Rows::regression_signature(in_features, static_cast<std::int64_t>(encoding_.targets.size()));

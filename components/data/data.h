@@ -30,15 +30,16 @@ struct Record {
 /// on more than the index (random noise, a forward-only source), that is its state.
 class Dataset : public runner::core::Stateful {
  public:
-  virtual const DataSignature& signature() const = 0;
+  virtual const BatchSpec& signature() const = 0;
   virtual std::int64_t size() const = 0;  ///< samples
-  /// Writes kInput [B, ...] and kTarget [B, ...] of these samples into `batch`. RunError names file and record when one
-  /// is bad. May be called from several threads.
+  /// Writes the tensors of signature() for these samples into `batch`, in its order. RunError names file and record
+  /// when one is bad. May be called from several threads.
   virtual void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const = 0;
   /// How an epoch is shuffled: 0 permutes all samples; otherwise (streaming) the size of blocks that are permuted, so
   /// that disk reads are sequential.
   virtual std::int64_t shuffle_block() const { return 0; }
-  /// Length of a sample, if lengths differ (`signature().padded`), for batches with little padding. 0 if all are equal.
+  /// Length of a sample, if lengths differ (`signature().padded()`), for batches with little padding. 0 if all are
+  /// equal.
   virtual std::int64_t length_of(std::int64_t) const { return 0; }
   /// Units of text or tokens in one sample, for tokens/s and max_tokens; 0 when samples are not token sequences of one
   /// length.
@@ -60,6 +61,8 @@ class Dataset : public runner::core::Stateful {
   virtual std::optional<Record> record_of(std::int64_t index) const;
   /// Records in the files; more than size() when the set leaves some out.
   virtual std::int64_t records() const { return size(); }
+  /// Positions of a sample that `predict` writes the model's outputs of, without padding; 0: it writes none.
+  virtual std::int64_t predicted_positions(std::int64_t /*index*/) const { return 0; }
   /// Names of the values in a target, in order; empty if they have none.
   virtual std::vector<std::string> target_names() const { return {}; }
   /// The fields of a sample that `Inputs::keep` asked for, as text, by the names for the output.

@@ -23,13 +23,14 @@ void gather(const std::vector<T>& rows, std::int64_t width, std::span<const std:
 
 // From the signature, as there are no rows yet under `header_only`.
 std::int64_t Rows::memory_bytes() const {
-  const double classes = signature_.num_classes > 0 ? sizeof(std::int64_t) : 0.0;
-  const double values = signature_.num_classes > 0 ? 0.0 : sizeof(float) * elements(signature_.target, 1, 1);
-  const double sample = sizeof(float) * elements(signature_.input, 1, 1) + classes + values;
+  double sample = 0;
+  for (const TensorSpec& port : signature_.tensors) {
+    sample += static_cast<double>(element_size(port.dtype)) * elements(port, 1);
+  }
   return static_cast<std::int64_t>(sample * static_cast<double>(content_.size));
 }
 
-Rows::Rows(DataSignature signature, Content content, std::string description)
+Rows::Rows(BatchSpec signature, Content content, std::string description)
     : signature_(std::move(signature)), content_(std::move(content)), description_(std::move(description)) {}
 
 void Rows::fetch(std::span<const std::int64_t> indices, TensorMap& batch) const {
@@ -37,16 +38,16 @@ void Rows::fetch(std::span<const std::int64_t> indices, TensorMap& batch) const 
     RUNNER_ASSERT(index >= 0 && index < content_.size, "the sampler keeps to the data set");
   }
   const auto samples = static_cast<std::int64_t>(indices.size());
-  const std::int64_t in_features = signature_.input.shape[1];
+  const std::int64_t in_features = signature_.at(kInput).shape[1];
   at::Tensor input_BF = at::empty({samples, in_features}, at::kFloat);
   gather(content_.inputs, in_features, indices, input_BF.mutable_data_ptr<float>());
   batch.set(kInput, std::move(input_BF));
-  if (signature_.num_classes > 0) {
+  if (signature_.at(kTarget).num_classes > 0) {
     at::Tensor target_B = at::empty({samples}, at::kLong);
     gather(content_.classes, 1, indices, target_B.mutable_data_ptr<std::int64_t>());
     batch.set(kTarget, std::move(target_B));
   } else {
-    const std::int64_t out_features = signature_.target.shape[1];
+    const std::int64_t out_features = signature_.at(kTarget).shape[1];
     at::Tensor target_BO = at::empty({samples, out_features}, at::kFloat);
     gather(content_.values, out_features, indices, target_BO.mutable_data_ptr<float>());
     batch.set(kTarget, std::move(target_BO));
@@ -55,7 +56,7 @@ void Rows::fetch(std::span<const std::int64_t> indices, TensorMap& batch) const 
 
 std::span<const float> Rows::inputs_of(std::int64_t index) const {
   RUNNER_ASSERT(index >= 0 && index < content_.size, "the sampler keeps to the data set");
-  const auto width = static_cast<std::size_t>(signature_.input.shape[1]);
+  const auto width = static_cast<std::size_t>(signature_.at(kInput).shape[1]);
   return std::span(content_.inputs).subspan(static_cast<std::size_t>(index) * width, width);
 }
 
@@ -70,18 +71,18 @@ std::vector<std::pair<std::string, runner::core::Node>> Rows::columns_of(std::in
   return columns;
 }
 
-DataSignature Rows::regression_signature(std::int64_t in_features, std::int64_t out_features) {
-  DataSignature signature;
-  signature.input = {kInput, Dtype::kFloat32, {kBatch, in_features}, false};
-  signature.target = {kTarget, Dtype::kFloat32, {kBatch, out_features}, false};
+BatchSpec Rows::regression_signature(std::int64_t in_features, std::int64_t out_features) {
+  BatchSpec signature;
+  signature.tensors = {{kInput, Dtype::kFloat32, {kBatch, in_features}, false},
+                       {kTarget, Dtype::kFloat32, {kBatch, out_features}, false}};
   return signature;
 }
 
-DataSignature Rows::classification_signature(std::int64_t in_features, std::int64_t num_classes) {
-  DataSignature signature;
-  signature.input = {kInput, Dtype::kFloat32, {kBatch, in_features}, false};
-  signature.target = {kTarget, Dtype::kInt64, {kBatch}, false};
-  signature.num_classes = num_classes;
+BatchSpec Rows::classification_signature(std::int64_t in_features, std::int64_t num_classes) {
+  BatchSpec signature;
+  signature.tensors = {{kInput, Dtype::kFloat32, {kBatch, in_features}, false},
+                       {kTarget, Dtype::kInt64, {kBatch}, false}};
+  signature.find(kTarget)->num_classes = num_classes;
   return signature;
 }
 

@@ -21,9 +21,9 @@ class Rows : public Dataset {
     std::vector<std::int64_t> classes;  ///< [N]
   };
 
-  Rows(DataSignature signature, Content content, std::string description);
+  Rows(BatchSpec signature, Content content, std::string description);
 
-  const DataSignature& signature() const override { return signature_; }
+  const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return content_.size; }
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override;
   std::string describe() const override { return description_; }
@@ -33,14 +33,14 @@ class Rows : public Dataset {
 
   /// `input` float32 [batch, in_features]; `target` float32 [batch, out_features], or int64 [batch] below
   /// `num_classes`.
-  static DataSignature regression_signature(std::int64_t in_features, std::int64_t out_features);
-  static DataSignature classification_signature(std::int64_t in_features, std::int64_t num_classes);
+  static BatchSpec regression_signature(std::int64_t in_features, std::int64_t out_features);
+  static BatchSpec classification_signature(std::int64_t in_features, std::int64_t num_classes);
 
  protected:
   std::span<const float> inputs_of(std::int64_t index) const;
 
  private:
-  DataSignature signature_;
+  BatchSpec signature_;
   Content content_;
   std::string description_;
 };

@@ -7,32 +7,39 @@
 namespace components::data {
 namespace {
 
-bool same_spec(const TensorSpec& port, const TensorSpec& train, const char* what, const Inputs& inputs) {
-  if (port == train) return true;
+bool same_spec(const TensorSpec& port, const TensorSpec& train, const Inputs& inputs) {
+  if (port.dtype == train.dtype && port.shape == train.shape) return true;
   inputs.diagnostics.error(
       inputs.block.location(),
-      std::string(what) + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
+      port.name + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
       "one model is trained on data.train and evaluated on data." + inputs.name + ": give both the same shape");
   return false;
 }
 
 }  // namespace
 
-bool fits_training_set(const DataSignature& signature, const Inputs& inputs) {
+bool fits_training_set(const BatchSpec& signature, const Inputs& inputs) {
   if (inputs.train == nullptr) return true;
-  const DataSignature& train = inputs.train->signature();
-  bool fits = same_spec(signature.input, train.input, "input", inputs);
-  fits = same_spec(signature.target, train.target, "target", inputs) && fits;
-  if (fits && signature.num_classes != train.num_classes) {
+  const BatchSpec& train = inputs.train->signature();
+  bool fits = true;
+  for (const TensorSpec& port : signature.tensors) {
+    const TensorSpec* of_train = train.find(port.name);
+    if (of_train != nullptr) fits = same_spec(port, *of_train, inputs) && fits;
+  }
+  const auto classes = [](const BatchSpec& data) {
+    const TensorSpec* target = data.find(kTarget);
+    return target != nullptr ? target->num_classes : 0;
+  };
+  if (fits && classes(signature) != classes(train)) {
     inputs.diagnostics.error(inputs.block.location(), "data." + inputs.name + " has " +
-                                                          counted_large(signature.num_classes, "class", "classes") +
-                                                          ", and data.train has " + with_commas(train.num_classes));
+                                                          counted_large(classes(signature), "class", "classes") +
+                                                          ", and data.train has " + with_commas(classes(train)));
     fits = false;
   }
-  if (fits && signature.max_seq_len > train.max_seq_len) {
-    const std::string length = std::to_string(train.max_seq_len);
+  if (fits && signature.max_length() > train.max_length()) {
+    const std::string length = std::to_string(train.max_length());
     inputs.diagnostics.error(location_of(inputs.block, "max_seq_len"),
-                             "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_seq_len) +
+                             "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_length()) +
                                  ", but the model is made for the " + length + " of data.train",
                              "use max_seq_len: " + length + " or less");
     fits = false;

@@ -40,9 +40,9 @@ std::vector<float> to_vector(const at::Tensor& tensor) {
   return {plain.const_data_ptr<float>(), plain.const_data_ptr<float>() + plain.numel()};
 }
 
-Rows::Content regression(const Config& config, const DataSignature& signature, Seeds seeds) {
-  const std::int64_t in_features = signature.input.shape[1];
-  const std::int64_t out_features = signature.target.shape[1];
+Rows::Content regression(const Config& config, const BatchSpec& signature, Seeds seeds) {
+  const std::int64_t in_features = signature.at(kInput).shape[1];
+  const std::int64_t out_features = signature.at(kTarget).shape[1];
   const at::Tensor teacher_FO =
       at::randn({in_features, out_features}, seeds.task, at::kFloat) / std::sqrt(static_cast<double>(in_features));
   const at::Tensor input_NF = at::randn({config.num_samples, in_features}, seeds.samples, at::kFloat);
@@ -78,7 +78,7 @@ Rows::Content linear(const Config& config, double slope, Seeds seeds) {
   return content;
 }
 
-DataSignature signature_of(const Config& config) {
+BatchSpec signature_of(const Config& config) {
   switch (config.task) {
     case Task::kRegression:
       return Rows::regression_signature(config.in_features.value_or(kInFeatures),
@@ -89,13 +89,13 @@ DataSignature signature_of(const Config& config) {
   return Rows::regression_signature(1, 1);
 }
 
-std::string describe(const Config& config, const DataSignature& signature) {
+std::string describe(const Config& config, const BatchSpec& signature) {
   const std::string samples = counted_large(config.num_samples, "sample", "samples");
   switch (config.task) {
     case Task::kRegression:
-      return samples + " of a linear teacher, " + counted_large(signature.input.shape[1], "input", "inputs") + ", " +
-             counted_large(signature.target.shape[1], "target", "targets");
-    case Task::kSpirals: return samples + " on " + std::to_string(signature.num_classes) + " spirals";
+      return samples + " of a linear teacher, " + counted_large(signature.at(kInput).shape[1], "input", "inputs") +
+             ", " + counted_large(signature.at(kTarget).shape[1], "target", "targets");
+    case Task::kSpirals: return samples + " on " + std::to_string(signature.at(kTarget).num_classes) + " spirals";
     case Task::kLinear: break;
   }
   return samples + " of a line";
@@ -105,11 +105,11 @@ std::string describe(const Config& config, const DataSignature& signature) {
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const c10::NoGradGuard no_grad;
-  const DataSignature signature = signature_of(config);
+  const BatchSpec signature = signature_of(config);
   if (!fits_training_set(signature, inputs)) return nullptr;
-  const std::int64_t outputs = signature.num_classes > 0 ? 2 : signature.target.shape[1];
+  const std::int64_t outputs = signature.at(kTarget).num_classes > 0 ? 2 : signature.at(kTarget).shape[1];
   const double bytes =
-      4.0 * static_cast<double>(config.num_samples) * static_cast<double>(signature.input.shape[1] + outputs);
+      4.0 * static_cast<double>(config.num_samples) * static_cast<double>(signature.at(kInput).shape[1] + outputs);
   if (!fits_in_memory(bytes, "num_samples", "use fewer samples or features", inputs)) return nullptr;
   Rows::Content content{config.num_samples, {}, {}, {}};
   if (!inputs.header_only) {
@@ -117,7 +117,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
     Seeds seeds = seeds_of(seed, inputs.name);
     switch (config.task) {
       case Task::kRegression: content = regression(config, signature, std::move(seeds)); break;
-      case Task::kSpirals: content = spirals(config, signature.num_classes, std::move(seeds)); break;
+      case Task::kSpirals: content = spirals(config, signature.at(kTarget).num_classes, std::move(seeds)); break;
       case Task::kLinear: content = linear(config, config.slope.value_or(kSlope), std::move(seeds)); break;
     }
   }

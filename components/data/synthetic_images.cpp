@@ -70,11 +70,11 @@ std::vector<float> draw_pattern(const Shape& shape, CounterRng draws) {
   return pattern;
 }
 
-DataSignature signature_of(const Config& config) {
-  DataSignature signature;
-  signature.input = {kInput, Dtype::kFloat32, {kBatch, config.channels, config.height, config.width}, false};
-  signature.target = {kTarget, Dtype::kInt64, {kBatch}, false};
-  signature.num_classes = config.num_classes;
+BatchSpec signature_of(const Config& config) {
+  BatchSpec signature;
+  signature.tensors = {{kInput, Dtype::kFloat32, {kBatch, config.channels, config.height, config.width}, false},
+                       {kTarget, Dtype::kInt64, {kBatch}, false}};
+  signature.find(kTarget)->num_classes = config.num_classes;
   return signature;
 }
 
@@ -88,7 +88,7 @@ class Images final : public Dataset {
         patterns_(std::move(patterns)),
         signature_(signature_of(config)) {}
 
-  const DataSignature& signature() const override { return signature_; }
+  const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return config_.num_samples; }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
@@ -143,7 +143,7 @@ class Images final : public Dataset {
   Shape shape_;
   std::string samples_of_;
   std::vector<std::vector<float>> patterns_;  // [C, H, W] for each class
-  DataSignature signature_;
+  BatchSpec signature_;
 };
 
 }  // namespace

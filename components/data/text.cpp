@@ -26,12 +26,14 @@ constexpr std::int64_t kBytes = 256;  ///< the vocabulary
 constexpr std::int64_t kShuffleBlockBytes = std::int64_t{256} << 10;
 constexpr std::int64_t kShuffleBlocksMin = 64;
 
-DataSignature signature_of(std::int64_t max_seq_len) {
-  DataSignature signature;
-  signature.input = {kInput, Dtype::kInt64, {kBatch, kTime}, false};
-  signature.target = {kTarget, Dtype::kInt64, {kBatch, kTime}, false};
-  signature.vocab_size = kBytes;
-  signature.max_seq_len = max_seq_len;
+BatchSpec signature_of(std::int64_t max_seq_len) {
+  BatchSpec signature;
+  signature.tensors = {{kInput, Dtype::kInt64, {kBatch, kTime}, false},
+                       {kTarget, Dtype::kInt64, {kBatch, kTime}, false}};
+  for (TensorSpec& port : signature.tensors) {
+    port.vocab_size = kBytes;
+    port.max_length = max_seq_len;
+  }
   return signature;
 }
 
@@ -42,13 +44,13 @@ class Text final : public Dataset {
     size_ = (stream_->size() - max_seq_len - 1) / stride + 1;
   }
 
-  const DataSignature& signature() const override { return signature_; }
+  const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return size_; }
-  std::int64_t tokens_per_sample() const override { return signature_.max_seq_len; }
+  std::int64_t tokens_per_sample() const override { return signature_.max_length(); }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
     const auto samples = static_cast<std::int64_t>(indices.size());
-    const std::int64_t length = signature_.max_seq_len;
+    const std::int64_t length = signature_.max_length();
     at::Tensor input_BT = at::empty({samples, length}, at::kLong);
     at::Tensor target_BT = at::empty({samples, length}, at::kLong);
     auto* input = input_BT.mutable_data_ptr<std::int64_t>();
@@ -78,7 +80,7 @@ class Text final : public Dataset {
   std::string describe() const override {
     return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) +
            ", " + counted_large(size_, "sample", "samples") + " of " +
-           counted_large(signature_.max_seq_len, "byte", "bytes");
+           counted_large(signature_.max_length(), "byte", "bytes");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
@@ -90,7 +92,7 @@ class Text final : public Dataset {
   std::vector<std::int64_t> encode(const std::string& text) const override { return bytes_of_text(text); }
 
  private:
-  DataSignature signature_;
+  BatchSpec signature_;
   std::unique_ptr<ByteStream> stream_;
   std::int64_t stride_;
   bool streaming_;

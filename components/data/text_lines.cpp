@@ -30,13 +30,16 @@ struct Line {
   std::size_t file = 0;
 };
 
-DataSignature signature_of(std::int64_t max_seq_len) {
-  DataSignature signature;
-  signature.input = {kInput, Dtype::kInt64, {kBatch, kTime}, false};
-  signature.target = {kTarget, Dtype::kInt64, {kBatch, kTime}, false};
-  signature.vocab_size = kBytes;
-  signature.max_seq_len = max_seq_len;
-  signature.padded = true;
+BatchSpec signature_of(std::int64_t max_seq_len) {
+  BatchSpec signature;
+  signature.tensors = {{kInput, Dtype::kInt64, {kBatch, kTime}, false},
+                       {kTarget, Dtype::kInt64, {kBatch, kTime}, false}};
+  for (TensorSpec& port : signature.tensors) {
+    port.vocab_size = kBytes;
+    port.max_length = max_seq_len;
+    port.padded = true;
+  }
+  signature.find(kTarget)->has_ignored = true;
   return signature;
 }
 
@@ -48,10 +51,10 @@ class TextLines final : public Dataset {
     for (const TextFile& file : files) paths_.push_back(file.path);
   }
 
-  const DataSignature& signature() const override { return signature_; }
+  const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return static_cast<std::int64_t>(lines_.size()); }
   std::int64_t length_of(std::int64_t index) const override {
-    return std::min(line(index).bytes, signature_.max_seq_len);
+    return std::min(line(index).bytes, signature_.max_length());
   }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
@@ -84,11 +87,11 @@ class TextLines final : public Dataset {
   }
 
   std::string describe() const override {
-    std::int64_t shortest = signature_.max_seq_len, longest = 0, cut = 0;
+    std::int64_t shortest = signature_.max_length(), longest = 0, cut = 0;
     for (std::int64_t i = 0; i < size(); ++i) {
       shortest = std::min(shortest, length_of(i));
       longest = std::max(longest, length_of(i));
-      cut += line(i).bytes > signature_.max_seq_len ? 1 : 0;
+      cut += line(i).bytes > signature_.max_length() ? 1 : 0;
     }
     return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(stream_->size()) +
            ", " + counted_large(size(), "line", "lines") + " of " + with_commas(shortest) + " to " +
@@ -113,7 +116,7 @@ class TextLines final : public Dataset {
     return lines_[static_cast<std::size_t>(index)];
   }
 
-  DataSignature signature_;
+  BatchSpec signature_;
   std::unique_ptr<ByteStream> stream_;
   std::vector<Line> lines_;
   std::vector<std::string> paths_;

@@ -20,12 +20,14 @@
 namespace components::data::tokens {
 namespace {
 
-DataSignature signature_of(const Config& config) {
-  DataSignature signature;
-  signature.input = {kInput, components::Dtype::kInt64, {kBatch, kTime}, false};
-  signature.target = {kTarget, components::Dtype::kInt64, {kBatch, kTime}, false};
-  signature.vocab_size = config.vocab_size;
-  signature.max_seq_len = config.max_seq_len;
+BatchSpec signature_of(const Config& config) {
+  BatchSpec signature;
+  signature.tensors = {{kInput, components::Dtype::kInt64, {kBatch, kTime}, false},
+                       {kTarget, components::Dtype::kInt64, {kBatch, kTime}, false}};
+  for (TensorSpec& port : signature.tensors) {
+    port.vocab_size = config.vocab_size;
+    port.max_length = config.max_seq_len;
+  }
   return signature;
 }
 
@@ -38,13 +40,13 @@ class Tokens final : public Dataset {
         size_((stream_->size() - config.max_seq_len - 1) / stride_ + 1),
         bytes_(bytes) {}
 
-  const DataSignature& signature() const override { return signature_; }
+  const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return size_; }
-  std::int64_t tokens_per_sample() const override { return signature_.max_seq_len; }
+  std::int64_t tokens_per_sample() const override { return signature_.max_length(); }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
     const auto samples = static_cast<std::int64_t>(indices.size());
-    const std::int64_t length = signature_.max_seq_len;
+    const std::int64_t length = signature_.max_length();
     std::vector<std::int64_t> starts;
     starts.reserve(indices.size());
     for (const std::int64_t index : indices) {
@@ -67,13 +69,13 @@ class Tokens final : public Dataset {
   std::string describe() const override {
     return counted_large(stream_->file_count(), "file", "files") + ", " + runner::core::format_bytes(bytes_) + ", " +
            counted_large(size_, "sample", "samples") + " of " +
-           counted_large(signature_.max_seq_len, "token", "tokens");
+           counted_large(signature_.max_length(), "token", "tokens");
   }
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
  private:
-  DataSignature signature_;
+  BatchSpec signature_;
   std::unique_ptr<TokenStream> stream_;
   std::int64_t stride_, size_, bytes_;
   mutable std::once_flag counted_;
@@ -117,12 +119,13 @@ bool are_of_type(const std::vector<TextFile>& files, const TokenStream::Layout& 
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  const DataSignature signature = signature_of(config);
+  const BatchSpec signature = signature_of(config);
   if (!fits_training_set(signature, inputs)) return nullptr;
-  if (inputs.train != nullptr && inputs.train->signature().vocab_size != signature.vocab_size) {
+  if (inputs.train != nullptr && inputs.train->signature().at(kInput).vocab_size != config.vocab_size) {
     inputs.diagnostics.error(location_of(inputs.block, "vocab_size"),
-                             "vocab_size of data." + inputs.name + " is " + std::to_string(signature.vocab_size) +
-                                 ", and that of data.train " + std::to_string(inputs.train->signature().vocab_size),
+                             "vocab_size of data." + inputs.name + " is " + std::to_string(config.vocab_size) +
+                                 ", and that of data.train " +
+                                 std::to_string(inputs.train->signature().at(kInput).vocab_size),
                              "set the same vocab_size for both: one model reads them");
     return nullptr;
   }

@@ -23,23 +23,8 @@ class CrossEntropy final : public Loss {
  public:
   explicit CrossEntropy(const Config& config) : config_(config) {}
 
-  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
-    const at::Tensor logits_NC = output.dim() == 2 ? output : output.reshape({-1, output.size(-1)});
-    const at::Tensor target_N = target.dim() == 1 ? target : target.reshape({-1});
-    // The log-softmax of bfloat16 logits would lose what the loss is about.
-    return at::cross_entropy_loss(logits_NC.to(at::kFloat), target_N, {}, at::Reduction::Sum, config_.ignore_index,
-                                  config_.label_smoothing);
-  }
-
-  at::Tensor sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
-                           double gradient) const override {
-    if (!fused_kernels() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
-      return Loss::sum_projected(hidden, weight_VC, target, gradient);
-    }
-    return projected_cross_entropy(hidden, weight_VC, low_VC_, target, config_.ignore_index, gradient);
-  }
-
-  std::int64_t count(const at::Tensor& target) const override {
+  std::int64_t count(const TensorMap& batch) const override {
+    const at::Tensor& target = batch.at(kTarget);
     if (!target.is_cpu()) return at::ne(target, config_.ignore_index).sum().item<std::int64_t>();
     const at::Tensor dense = target.contiguous();
     const std::int64_t* value = dense.const_data_ptr<std::int64_t>();
@@ -51,6 +36,26 @@ class CrossEntropy final : public Loss {
   bool count_is_static() const override { return false; }
   std::optional<std::int64_t> ignore_index() const override { return config_.ignore_index; }
 
+ protected:
+  at::Tensor sum_of(const TensorMap& tensors) const override {
+    const at::Tensor& output = tensors.at(kOutput);
+    const at::Tensor& target = tensors.at(kTarget);
+    const at::Tensor logits_NC = output.dim() == 2 ? output : output.reshape({-1, output.size(-1)});
+    const at::Tensor target_N = target.dim() == 1 ? target : target.reshape({-1});
+    // The log-softmax of bfloat16 logits would lose what the loss is about.
+    return at::cross_entropy_loss(logits_NC.to(at::kFloat), target_N, {}, at::Reduction::Sum, config_.ignore_index,
+                                  config_.label_smoothing);
+  }
+
+  at::Tensor sum_projected(const TensorMap& tensors, double gradient) const override {
+    const at::Tensor& hidden = tensors.at(kHidden);
+    const at::Tensor& weight_VC = tensors.at(kProjection);
+    if (!fused_kernels() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
+      return Loss::sum_projected(tensors, gradient);
+    }
+    return projected_cross_entropy(hidden, weight_VC, low_VC_, tensors.at(kTarget), config_.ignore_index, gradient);
+  }
+
  private:
   Config config_;
   mutable Bf16WeightCache low_VC_;  // the projection's copy; there is one projection
@@ -59,8 +64,9 @@ class CrossEntropy final : public Loss {
 }  // namespace
 
 std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
-  const TensorSpec& output = inputs.output;
-  const TensorSpec& target = inputs.data.target;
+  if (!inputs.have({kOutput, kTarget})) return nullptr;
+  const TensorSpec& output = *inputs.find(kOutput);
+  const TensorSpec& target = *inputs.find(kTarget);
   const runner::core::Location& location = inputs.block.location();
   if (target.dtype != Dtype::kInt64) {
     inputs.diagnostics.error(location,
@@ -83,7 +89,7 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
                                  : "use a model that returns logits for each position, such as gpt");
     return nullptr;
   }
-  const std::int64_t classes = inputs.data.num_classes > 0 ? inputs.data.num_classes : inputs.data.vocab_size;
+  const std::int64_t classes = target.num_classes > 0 ? target.num_classes : target.vocab_size;
   if (output.shape.back() < classes) {
     inputs.diagnostics.error(location,
                              "cross_entropy needs " + std::to_string(classes) +
@@ -91,11 +97,12 @@ std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
                              "give the model's last layer " + std::to_string(classes) + " outputs");
     return nullptr;
   }
-  if (inputs.data.padded && config.ignore_index != kPadTarget) {
+  if (target.has_ignored && config.ignore_index != kPadTarget) {
     const auto* written = inputs.block.find("ignore_index");
     inputs.diagnostics.error(written->location(),
                              "ignore_index is " + std::to_string(config.ignore_index) +
-                                 ", but the data marks the end of shorter samples with " + std::to_string(kPadTarget),
+                                 ", but the data marks targets that have no part in the loss with " +
+                                 std::to_string(kPadTarget),
                              "remove ignore_index");
     return nullptr;
   }

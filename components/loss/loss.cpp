@@ -6,9 +6,14 @@
 
 namespace components::loss {
 
-at::Tensor Loss::sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
-                               double /*gradient*/) const {
-  return sum(at::linear(hidden, weight_VC), target);
+at::Tensor Loss::sum(const TensorMap& tensors, double gradient) const {
+  return tensors.find(kProjection) == nullptr ? sum_of(tensors) : sum_projected(tensors, gradient);
+}
+
+at::Tensor Loss::sum_projected(const TensorMap& tensors, double /*gradient*/) const {
+  TensorMap whole = tensors;
+  whole.set(kOutput, at::linear(tensors.at(kHidden), tensors.at(kProjection)));
+  return sum_of(whole);
 }
 
 }  // namespace components::loss

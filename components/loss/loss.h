@@ -3,38 +3,47 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "components/tensor/judged.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
+namespace components {
+class TensorMap;
+}
+
 namespace components::loss {
 
 /// A loss as a sum and a count, so that the mean over a window of micro-batches is exact for any sizes.
 class Loss : public runner::core::Stateful {
  public:
-  /// Scalar, differentiable: the sum over the elements that `count` counts. float32 whatever the output's type.
-  virtual at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const = 0;
-  /// The same of `hidden W^T` [..., V], for a loss that does not need all logits at once. `gradient`: the future
-  /// gradient of the result.
-  virtual at::Tensor sum_projected(const at::Tensor& hidden, const at::Tensor& weight_VC, const at::Tensor& target,
-                                   double gradient) const;
-  /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`.
-  virtual std::int64_t count(const at::Tensor& target) const = 0;
+  /// Names of the tensors that it reads: outputs of the model and tensors of the batch.
+  virtual std::vector<std::string> reads() const { return {kOutput, kTarget}; }
+  /// Scalar, differentiable: the sum over the elements that `count` counts, float32 whatever the outputs' type. In the
+  /// place of kOutput the model may have left kHidden and kProjection. `gradient`: the future gradient of the result.
+  at::Tensor sum(const TensorMap& tensors, double gradient = 1.0) const;
+  /// Elements that the mean is taken over: targets that are not ignored; all elements for `mse`. Reads tensors of the
+  /// batch alone: it is called before the forward pass, too.
+  virtual std::int64_t count(const TensorMap& batch) const = 0;
   /// True when `count` needs no look at the values (no ignored targets possible).
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }
+
+ protected:
+  /// sum() of what reads() names.
+  virtual at::Tensor sum_of(const TensorMap& tensors) const = 0;
+  /// sum() where kOutput is `kHidden kProjection^T`, for a loss that does not need all logits at once.
+  virtual at::Tensor sum_projected(const TensorMap& tensors, double gradient) const;
 };
 
-struct Inputs {
-  const TensorSpec& output;  ///< of the model
-  const DataSignature& data;
-  const runner::core::Node& block;
-  runner::core::Diagnostics& diagnostics;
-};
+/// Arguments to make a loss: `outputs` of the model, `data`, `block` in the recipe, `diagnostics`; find() and need().
+using Inputs = Judged;
 
 /// Null when output and target do not fit (`diagnostics` says so).
 std::shared_ptr<Loss> build(const runner::core::Node& block, const Inputs& inputs);

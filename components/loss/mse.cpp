@@ -12,18 +12,21 @@ namespace {
 
 class Mse final : public Loss {
  public:
-  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
-    return at::mse_loss(output.to(at::kFloat), target, at::Reduction::Sum);
-  }
-  std::int64_t count(const at::Tensor& target) const override { return target.numel(); }
+  std::int64_t count(const TensorMap& batch) const override { return batch.at(kTarget).numel(); }
   bool count_is_static() const override { return true; }
+
+ protected:
+  at::Tensor sum_of(const TensorMap& tensors) const override {
+    return at::mse_loss(tensors.at(kOutput).to(at::kFloat), tensors.at(kTarget), at::Reduction::Sum);
+  }
 };
 
 }  // namespace
 
 std::shared_ptr<Loss> make(const Config&, const Inputs& inputs) {
-  const TensorSpec& output = inputs.output;
-  const TensorSpec& target = inputs.data.target;
+  if (!inputs.have({kOutput, kTarget})) return nullptr;
+  const TensorSpec& output = *inputs.find(kOutput);
+  const TensorSpec& target = *inputs.find(kTarget);
   if (target.dtype != Dtype::kFloat32) {
     inputs.diagnostics.error(inputs.block.location(),
                              "mse needs values as target, but the target is " + to_text(target),

@@ -24,8 +24,9 @@ class Accuracy final : public Metric {
   const std::string& name() const override { return name_; }
   void reset() override { right_ = seen_ = 0; }
 
-  void update(const at::Tensor& output, const at::Tensor& target, double, std::int64_t) override {
-    const at::Tensor guess = at::argmax(output, -1);
+  void update(const TensorMap& tensors, double, std::int64_t) override {
+    const at::Tensor& target = tensors.at(kTarget);
+    const at::Tensor guess = at::argmax(tensors.at(kOutput), -1);
     at::Tensor counted = at::ge(target, 0);
     if (ignore_index_) counted = counted.logical_and(at::ne(target, *ignore_index_));
     right_ += at::eq(guess, target).logical_and(counted).sum().item<std::int64_t>();
@@ -52,12 +53,14 @@ class Accuracy final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  const TensorSpec& target = inputs.data.target;
-  if (target.dtype != Dtype::kInt64 || inputs.output.shape.size() != target.shape.size() + 1) {
+  if (!inputs.have({kOutput, kTarget})) return nullptr;
+  const TensorSpec& output = *inputs.find(kOutput);
+  const TensorSpec& target = *inputs.find(kTarget);
+  if (target.dtype != Dtype::kInt64 || output.shape.size() != target.shape.size() + 1) {
     inputs.diagnostics.error(
         inputs.block.location(),
         "accuracy needs classes or ids as target and an output for each class, but there are target " +
-            to_text(target) + " and output " + to_text(inputs.output),
+            to_text(target) + " and output " + to_text(output),
         "use the metric mse for values");
     return nullptr;
   }

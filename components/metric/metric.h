@@ -7,11 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "components/tensor/judged.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
-#include "runner/core/tensor_fwd.h"
+
+namespace components {
+class TensorMap;
+}
 
 namespace components::metric {
 
@@ -20,8 +24,10 @@ class Metric : public runner::core::Stateful {
  public:
   virtual const std::string& name() const = 0;  ///< `accuracy`; reported as `<set>/accuracy`
   virtual void reset() = 0;
+  /// Names of the tensors that update() reads: outputs of the model and tensors of the batch.
+  virtual std::vector<std::string> reads() const { return {kOutput, kTarget}; }
   /// Without gradients. `loss_sum` and `count` are the loss's own for this batch.
-  virtual void update(const at::Tensor& output, const at::Tensor& target, double loss_sum, std::int64_t count) = 0;
+  virtual void update(const TensorMap& tensors, double loss_sum, std::int64_t count) = 0;
   virtual double value() const = 0;  ///< NaN before the first update
   /// The accumulated state as numbers that add up over parts of a data set: those of several processes are summed, and
   /// restored with set_sums().
@@ -30,14 +36,12 @@ class Metric : public runner::core::Stateful {
   virtual bool higher_is_better() const = 0;
 };
 
-struct Inputs {
-  const TensorSpec& output;
-  const DataSignature& data;
-  const runner::core::Node& block;
-  runner::core::Diagnostics& diagnostics;
+/// Arguments to make a metric: `outputs` of the model, `data`, `block` in the recipe, `diagnostics`; find() and need().
+struct Inputs : Judged {
   std::optional<std::int64_t> ignore_index = {};  ///< ignored by the loss and by metrics
 };
 
+/// Null when outputs and data do not fit (`diagnostics` says so).
 std::shared_ptr<Metric> build(const runner::core::Node& block, const Inputs& inputs);
 
 }  // namespace components::metric

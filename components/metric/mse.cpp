@@ -20,8 +20,9 @@ class Mse final : public Metric {
     count_ = 0;
   }
 
-  void update(const at::Tensor& output, const at::Tensor& target, double, std::int64_t) override {
-    sum_ += at::mse_loss(output.to(at::kFloat), target, at::Reduction::Sum).item<double>();
+  void update(const TensorMap& tensors, double, std::int64_t) override {
+    const at::Tensor& target = tensors.at(kTarget);
+    sum_ += at::mse_loss(tensors.at(kOutput).to(at::kFloat), target, at::Reduction::Sum).item<double>();
     count_ += target.numel();
   }
 
@@ -45,11 +46,13 @@ class Mse final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  const TensorSpec& target = inputs.data.target;
-  if (target.dtype != Dtype::kFloat32 || inputs.output.shape != target.shape) {
+  if (!inputs.have({kOutput, kTarget})) return nullptr;
+  const TensorSpec& output = *inputs.find(kOutput);
+  const TensorSpec& target = *inputs.find(kTarget);
+  if (target.dtype != Dtype::kFloat32 || output.shape != target.shape) {
     inputs.diagnostics.error(inputs.block.location(),
                              "mse needs values as target and an output of the same shape, but there are target " +
-                                 to_text(target) + " and output " + to_text(inputs.output),
+                                 to_text(target) + " and output " + to_text(output),
                              "use accuracy or perplexity for classes and ids");
     return nullptr;
   }

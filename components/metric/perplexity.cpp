@@ -2,6 +2,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "components/metric/metric.h"
 #include "generated/metric/perplexity.h"  // Config; declares make()
@@ -12,12 +13,13 @@ namespace {
 class Perplexity final : public Metric {
  public:
   const std::string& name() const override { return name_; }
+  std::vector<std::string> reads() const override { return {}; }  // the loss has read them
   void reset() override {
     loss_sum_ = 0.0;
     count_ = 0;
   }
 
-  void update(const at::Tensor&, const at::Tensor&, double loss_sum, std::int64_t count) override {
+  void update(const TensorMap&, double loss_sum, std::int64_t count) override {
     loss_sum_ += loss_sum;
     count_ += count;
   }
@@ -42,7 +44,8 @@ class Perplexity final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
-  const TensorSpec& target = inputs.data.target;
+  if (!inputs.have({kTarget})) return nullptr;
+  const TensorSpec& target = *inputs.find(kTarget);
   if (target.dtype != Dtype::kInt64) {
     inputs.diagnostics.error(inputs.block.location(),
                              "perplexity needs classes or ids as target, but the target is " + to_text(target),

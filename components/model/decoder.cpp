@@ -82,11 +82,25 @@ part::NormOptions norm_of(const DecoderOptions& options) {
   return norm;
 }
 
+/// The mask, where it changes what a real position sees: no position looks at later ones, so that padding at the end
+/// does not. Elsewhere than on the CPU the mask is not read, and taken.
+at::Tensor needed_mask(const at::Tensor& mask_BT) {
+  if (mask_BT.is_meta()) return {};
+  if (!mask_BT.is_cpu()) return mask_BT;
+  const at::Tensor dense = mask_BT.to(at::kBool).contiguous();
+  const auto* const real = dense.const_data_ptr<bool>();
+  const std::int64_t positions = dense.size(1);
+  for (std::int64_t i = 0; i + 1 < dense.numel(); ++i) {
+    if (!real[i] && real[i + 1] && (i + 1) % positions != 0) return mask_BT;
+  }
+  return {};
+}
+
 /// One pre-norm block.
 class Layer final : public block::BasicBlock {
  public:
   Layer(const std::string& name, std::int64_t layer, const TensorSpec& stream, const DecoderOptions& options,
-        std::shared_ptr<const part::Rotation> rotation, part::WeightMaker& weights)
+        std::shared_ptr<const part::Rotation> rotation, const TensorSpec* mask, part::WeightMaker& weights)
       : BasicBlock(name, stream, stream, weights),
         dropout_(options.dropout),
         rotation_(std::move(rotation)),
@@ -97,20 +111,25 @@ class Layer final : public block::BasicBlock {
         ln_2_(declared(), name + ".ln_2", norm_of(options)),
         mlp_(declared(), name + ".mlp",
              {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
-              part::normal(options.deviation), part::normal(options.residual_deviation)}) {}
+              part::normal(options.deviation), part::normal(options.residual_deviation)}) {
+    if (mask != nullptr) add_input(*mask);
+  }
 
   void forward(TensorMap& activations) const override {
     const at::Tensor& x_BTC = read(activations);
     const std::optional<Dropout> dropout = training() && (dropout_.attention > 0 || dropout_.residual > 0)
                                                ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
                                                : std::nullopt;
-    if (fused_kernels() && part::fused_block_fits(x_BTC, attention_, mlp_, dropout && dropout_.attention > 0)) {
+    const at::Tensor mask_BT = inputs().size() > 1 ? needed_mask(activations.at(kAttentionMask)) : at::Tensor();
+    const bool fits =
+        !mask_BT.defined() && part::fused_block_fits(x_BTC, attention_, mlp_, dropout && dropout_.attention > 0);
+    if (fused_kernels() && fits) {
       return write(activations, fused(x_BTC, dropout));
     }
     const std::optional<Dropout> of_weights =
         dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
-    at::Tensor attended =
-        attention_.forward(ln_1_.forward(x_BTC), rotation_.get(), {{}, of_weights, dropout_.attention, kOfAttention});
+    at::Tensor attended = attention_.forward(ln_1_.forward(x_BTC), rotation_.get(),
+                                             {mask_BT, of_weights, dropout_.attention, kOfAttention});
     const at::Tensor y_BTC = x_BTC + drop(std::move(attended), dropout, dropout_.residual, kOfProjection);
     write(activations, y_BTC + drop(mlp_.forward(ln_2_.forward(y_BTC)), dropout, dropout_.residual, kOfMlp));
   }
@@ -219,21 +238,20 @@ std::int64_t settle_size(const char* model, const char* key, std::optional<std::
 std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
                                                  const char* positions_key, std::optional<std::int64_t> positions,
                                                  const Inputs& inputs) {
-  const DataSignature& data = inputs.data;
-  if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
-    inputs.diagnostics.error(
-        inputs.block.location(),
-        std::string(model) + " reads ids, int64 [batch, time], but the data is " + to_text(data.input),
-        "use data of text, or a model for features such as mlp");
+  const TensorSpec& input = inputs.data.at(kInput);
+  if (input.dtype != Dtype::kInt64 || input.shape.size() != 2) {
+    inputs.diagnostics.error(inputs.block.location(),
+                             std::string(model) + " reads ids, int64 [batch, time], but the data is " + to_text(input),
+                             "use data of text, or a model for features such as mlp");
     return std::nullopt;
   }
-  const std::string ids = std::to_string(data.vocab_size), length = std::to_string(data.max_seq_len);
+  const std::string ids = std::to_string(input.vocab_size), length = std::to_string(input.max_length);
   const std::string key = positions_key;
   DecoderSizes sizes{};
-  sizes.vocab_size = settle_size(model, "vocab_size", vocab_size, data.vocab_size, "has " + ids + " distinct ids",
+  sizes.vocab_size = settle_size(model, "vocab_size", vocab_size, input.vocab_size, "has " + ids + " distinct ids",
                                  "set vocab_size to " + ids + " or leave it out", inputs);
   sizes.positions =
-      settle_size(model, positions_key, positions, data.max_seq_len, "has sequences of max_seq_len " + length,
+      settle_size(model, positions_key, positions, input.max_length, "has sequences of max_seq_len " + length,
                   "set " + key + " to " + length + " or leave it out", inputs);
   if (sizes.vocab_size == 0 || sizes.positions == 0) return std::nullopt;
   return sizes;
@@ -247,12 +265,14 @@ std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs&
   if (options.rotary) {
     rotation = std::make_shared<const part::Rotation>(*options.rotary, options.positions, inputs.weights.meta());
   }
+  const TensorSpec* mask = inputs.data.find(kAttentionMask);
   std::vector<std::unique_ptr<block::Block>> blocks;
   auto embed = std::make_unique<Embed>(ids, stream, options, inputs.weights);
   const Embed& tokens = *embed;
   blocks.push_back(std::move(embed));
   for (std::int64_t i = 0; i < options.layers; ++i) {
-    blocks.push_back(std::make_unique<Layer>("h." + std::to_string(i), i, stream, options, rotation, inputs.weights));
+    blocks.push_back(
+        std::make_unique<Layer>("h." + std::to_string(i), i, stream, options, rotation, mask, inputs.weights));
   }
   blocks.push_back(std::make_unique<Head>(stream, logits, options, tokens, inputs.weights));
   return std::make_shared<Model>(std::move(blocks));

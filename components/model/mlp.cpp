@@ -70,7 +70,7 @@ class Layer final : public block::BasicBlock {
 
 /// Features of the input, or nothing and an error when the data have another shape.
 std::optional<std::int64_t> features(const Inputs& inputs) {
-  const TensorSpec& input = inputs.data.input;
+  const TensorSpec& input = inputs.data.at(kInput);
   if (input.dtype == Dtype::kFloat32 && input.shape.size() == 2 && input.shape[1] > 0) return input.shape[1];
   inputs.diagnostics.error(
       inputs.block.location(), "mlp reads features, float32 [batch, n], but the data is " + to_text(input),
@@ -82,13 +82,11 @@ std::optional<std::int64_t> features(const Inputs& inputs) {
 /// Width of the output: from the recipe, else from the target.
 std::optional<std::int64_t> output_width(const Config& config, const Inputs& inputs) {
   if (config.out_features) return *config.out_features;
-  const DataSignature& data = inputs.data;
-  if (data.num_classes > 0) return data.num_classes;
-  if (data.target.dtype == Dtype::kFloat32 && data.target.shape.size() == 2 && data.target.shape[1] > 0) {
-    return data.target.shape[1];
-  }
+  const TensorSpec& target = inputs.data.at(kTarget);
+  if (target.num_classes > 0) return target.num_classes;
+  if (target.dtype == Dtype::kFloat32 && target.shape.size() == 2 && target.shape[1] > 0) return target.shape[1];
   inputs.diagnostics.error(inputs.block.location(),
-                           "mlp cannot derive its output width from a target of " + to_text(data.target),
+                           "mlp cannot derive its output width from a target of " + to_text(target),
                            "set out_features");
   return std::nullopt;
 }

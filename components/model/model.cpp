@@ -49,6 +49,35 @@ void Model::with_hooks(const block::Block& block, TensorMap& activations, const 
   }
 }
 
+std::vector<TensorSpec> Model::inputs() const {
+  std::vector<TensorSpec> inputs;
+  std::vector<std::string> known;
+  for (const auto& block : blocks_) {
+    for (const TensorSpec& port : block->inputs()) {
+      if (contains(known, port.name)) continue;
+      known.push_back(port.name);
+      inputs.push_back(port);
+    }
+    for (const TensorSpec& port : block->outputs()) add_once(known, port.name);
+  }
+  return inputs;
+}
+
+std::vector<TensorSpec> Model::outputs() const {
+  std::vector<TensorSpec> outputs;
+  const auto forget = [&outputs](const TensorSpec& port) {
+    std::erase_if(outputs, [&port](const TensorSpec& output) { return output.name == port.name; });
+  };
+  for (const auto& block : blocks_) {
+    for (const TensorSpec& port : block->inputs()) forget(port);
+    for (const TensorSpec& port : block->outputs()) {
+      forget(port);
+      outputs.push_back(port);
+    }
+  }
+  return outputs;
+}
+
 void Model::forward(TensorMap& activations) const {
   forward_all_but_last(activations);
   forward_block(*blocks_.back(), activations);

@@ -35,7 +35,8 @@ struct RecomputedBlocks {
   bool save_matmuls = false;  ///< save the outputs of matrix products, convolutions and fused attention
 };
 
-/// An ordered list of named blocks. `forward` needs `kInput` in the map and leaves `kOutput` there.
+/// An ordered list of named blocks. `forward` needs inputs() in the map and leaves outputs() there, kOutput among them
+/// unless loss, metrics and callbacks read others.
 class Model {
  public:
   explicit Model(std::vector<std::unique_ptr<block::Block>> blocks);
@@ -44,6 +45,10 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const std::vector<std::unique_ptr<block::Block>>& blocks() const { return blocks_; }
+  /// What its blocks read and none before them writes: tensors of the batch. Each once, in order.
+  std::vector<TensorSpec> inputs() const;
+  /// What its blocks write and none after them reads or replaces, in order.
+  std::vector<TensorSpec> outputs() const;
   void forward(TensorMap& activations) const;
   /// One of the blocks, with the hooks around it.
   void forward_block(const block::Block& block, TensorMap& activations) const;
@@ -81,10 +86,11 @@ class Model {
   std::vector<Recomputed> recomputed_;
 };
 
-/// Arguments to make a model. Its weights come from `weights`: `plan` builds every model on the meta device first,
-/// where nothing is allocated.
+/// Arguments to make a model. A block reads what `data` always holds and, where `data.find()` has it, an optional
+/// tensor such as kAttentionMask, and names both in its inputs(). The weights come from `weights`: `plan` builds every
+/// model on the meta device first, where nothing is allocated.
 struct Inputs {
-  const DataSignature& data;
+  const BatchSpec& data;
   part::WeightMaker& weights;
   const runner::core::Node& block;         ///< the model's block in the recipe, for locations in messages
   runner::core::Diagnostics& diagnostics;  ///< shapes that do not fit, a vocabulary that is too small

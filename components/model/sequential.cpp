@@ -54,14 +54,12 @@ class Owned final : public block::Block, public layer::NondeterministicOnGpu {
 }  // namespace
 
 std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
-  TensorSpec port = inputs.data.input;
-  port.name = kInput;
   const layer::Inputs first{.name = "",
                             .path = "",
                             .from = "the data",
-                            .input = port,
+                            .input = inputs.data.at(kInput),
                             .output_name = kOutput,
-                            .vocab_size = inputs.data.vocab_size,
+                            .vocab_size = inputs.data.at(kInput).vocab_size,
                             .weights = inputs.weights,
                             .block = inputs.block,
                             .diagnostics = inputs.diagnostics};

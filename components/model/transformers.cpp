@@ -7,13 +7,14 @@
 #include "components/model/decoder.h"
 #include "components/part/activation.h"
 #include "generated/model/transformers.h"  // Config; declares make()
+#include "runner/pretrained/config.h"
 
 namespace components::model::transformers {
 namespace {
 
 using runner::core::Node;
 
-/// A configuration that runner/pretrained has checked and completed: what is read is there and of its type.
+/// A configuration that runner/pretrained has completed: what is read is there and of its type.
 class Fields {
  public:
   explicit Fields(const Node& config) : config_(config) {}
@@ -128,23 +129,23 @@ DecoderOptions llama(const Fields& fields, const std::string& type, std::int64_t
 
 /// What the data hold beside what the configuration allows; false, and an error, when it is too much.
 bool data_fit(const std::string& type, const DecoderOptions& options, const Inputs& inputs) {
-  const DataSignature& data = inputs.data;
+  const TensorSpec& input = inputs.data.at(kInput);
   const auto refuse = [&](const std::string& what, const std::string& hint) {
     inputs.diagnostics.error(inputs.block.location(), what, hint);
     return false;
   };
-  if (data.input.dtype != Dtype::kInt64 || data.input.shape.size() != 2) {
-    return refuse(type + " reads ids, int64 [batch, time], but the data is " + to_text(data.input),
+  if (input.dtype != Dtype::kInt64 || input.shape.size() != 2) {
+    return refuse(type + " reads ids, int64 [batch, time], but the data is " + to_text(input),
                   "use data of text, or a model for features such as mlp");
   }
-  if (data.vocab_size > options.vocab_size) {
+  if (input.vocab_size > options.vocab_size) {
     return refuse("the model has a vocabulary of " + std::to_string(options.vocab_size) + ", but the data has " +
-                      std::to_string(data.vocab_size) + " distinct ids",
+                      std::to_string(input.vocab_size) + " distinct ids",
                   "make the ids with the model's own tokenizer");
   }
-  if (data.max_seq_len <= options.positions) return true;
+  if (input.max_length <= options.positions) return true;
   const std::string what = "the model was made for sequences of up to " + std::to_string(options.positions) +
-                           ", but the data has sequences of max_seq_len " + std::to_string(data.max_seq_len);
+                           ", but the data has sequences of max_seq_len " + std::to_string(input.max_length);
   const std::string hint = "set max_seq_len of the data to " + std::to_string(options.positions);
   if (options.learned_positions) return refuse(what, hint);
   // Rotary positions have no end; how well a model knows those beyond is its matter.
@@ -157,7 +158,9 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
 }  // namespace
 
 std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
-  const Fields fields(config.config);
+  const std::optional<Node> checked = runner::pretrained::check_config(config.config, inputs.diagnostics);
+  if (!checked) return nullptr;
+  const Fields fields(*checked);
   const std::string type = fields.text("model_type");
   const bool is_gpt2 = type == "gpt2";
   const std::int64_t trained = fields.integer(is_gpt2 ? "n_positions" : "max_position_embeddings");

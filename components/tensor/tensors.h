@@ -3,11 +3,14 @@
 // What holds tensors. The headers of the kinds declare these types only, so that their users need no LibTorch.
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "components/tensor/tensor_spec.h"
 
 namespace components {
 
@@ -29,5 +32,13 @@ class TensorMap {
  private:
   std::vector<NamedTensor> items_;
 };
+
+/// LibTorch's name of a type.
+at::ScalarType scalar_type(Dtype dtype);
+
+/// Copies on the CPU of the tensors of these names, all of which `tensors` has; each once.
+TensorMap on_cpu(const TensorMap& tensors, const std::vector<std::string>& names);
+/// Sample `i` of each tensor, as a batch of one.
+TensorMap sample_of(const TensorMap& batch, std::int64_t i);
 
 }  // namespace components

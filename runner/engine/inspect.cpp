@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "components/tensor/judged.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "generated/section/profiler.h"
@@ -40,8 +41,8 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
   const Node* type = recipe.root.at_path("data." + set + ".type");
   const std::string kind = type != nullptr ? type->scalar_text() : "";
   for (const std::string& name : request.keep) {
-    constexpr auto kOwn = std::to_array<std::string_view>(
-        {"row", "line", "file", "index", "prediction", "probability", "probabilities", "target", "loss", "tokens"});
+    constexpr auto kOwn = std::to_array<std::string_view>({"row", "line", "file", "index", "prediction", "probability",
+                                                           "probabilities", "target", "loss", "tokens", "logits"});
     if (std::find(kOwn.begin(), kOwn.end(), name) == kOwn.end()) continue;
     diagnostics.error({}, "--keep " + name + ": the output has a column of that name already",
                       "rename the column in the file");
@@ -164,9 +165,15 @@ std::optional<Node> number_of(const std::string& text) {
 /// Rows of `predict`.
 class Predictor {
  public:
-  Predictor(const Loaded& loaded, bool has_target)
-      : data_(*loaded.data), loss_(*loaded.experiment->loss), has_target_(has_target), targets_(data_.target_names()) {
-    const std::int64_t classes = data_.signature().num_classes;
+  /// `lists`: whether a row may hold lists of different lengths.
+  Predictor(const Loaded& loaded, bool has_target, bool lists)
+      : data_(*loaded.data),
+        loss_(*loaded.experiment->loss),
+        has_target_(has_target),
+        lists_(lists),
+        targets_(data_.target_names()) {
+    const components::TensorSpec* target = data_.signature().find(components::kTarget);
+    const std::int64_t classes = target != nullptr ? target->num_classes : 0;
     std::vector<Node> numbers;
     for (std::int64_t i = 0; i < classes; ++i) {
       names_.push_back(data_.class_name(i));
@@ -177,8 +184,16 @@ class Predictor {
     if (numbers.size() == labels_.size()) labels_ = std::move(numbers);
   }
 
-  /// `output` and `target` of one sample.
-  Node row(std::int64_t index, const at::Tensor& output, const at::Tensor& target) const {
+  /// Names of the tensors of a batch that row() takes.
+  std::vector<std::string> reads() const {
+    std::vector<std::string> names = loss_.reads();
+    names.insert(names.end(), {components::kOutput, components::kTarget});
+    return names;
+  }
+
+  /// `tensors`: what the loss reads, the output and the target, of one sample as a batch of one.
+  Node row(std::int64_t index, const components::TensorMap& tensors) const {
+    const at::Tensor output = tensors.at(components::kOutput)[0], target = tensors.at(components::kTarget)[0];
     Node row = Node::mapping();
     if (const auto record = data_.record_of(index)) {
       if (!record->file.empty()) row.set("file", Node::string(record->file));
@@ -197,15 +212,16 @@ class Predictor {
       row.set("prediction", values_of(output));
       if (has_target_) row.set("target", values_of(target));
     } else {
-      row.set("tokens", Node::integer(loss_.count(target.unsqueeze(0))));
+      row.set("tokens", Node::integer(loss_.count(tensors)));
+      const std::int64_t own = lists_ ? data_.predicted_positions(index) : 0;
+      if (own > 0) row.set("logits", rows_of(output.narrow(0, 0, own)));
     }
     for (const auto& [name, text] : kept) {
       if (is_target(name)) row.set(name, text.empty() ? Node::null() : number_of(text).value_or(Node::string(text)));
     }
     if (!has_target_) return row;
-    const double sum = loss_.sum(output.unsqueeze(0), target.unsqueeze(0)).item<double>();
-    row.set("loss",
-            Node::floating(sum / static_cast<double>(std::max<std::int64_t>(1, loss_.count(target.unsqueeze(0))))));
+    const double sum = loss_.sum(tensors).item<double>();
+    row.set("loss", Node::floating(sum / static_cast<double>(std::max<std::int64_t>(1, loss_.count(tensors)))));
     return row;
   }
 
@@ -242,9 +258,22 @@ class Predictor {
     return Node::sequence(std::move(items));
   }
 
+  /// One list for each position.
+  static Node rows_of(const at::Tensor& values) {
+    const at::Tensor flat = values.to(at::kDouble).contiguous();
+    const double* next = flat.const_data_ptr<double>();
+    std::vector<Node> rows;
+    for (std::int64_t i = 0; i < flat.size(0); ++i) {
+      std::vector<Node> row;
+      for (std::int64_t j = 0; j < flat.numel() / flat.size(0); ++j) row.push_back(Node::floating(*next++));
+      rows.push_back(Node::sequence(std::move(row)));
+    }
+    return Node::sequence(std::move(rows));
+  }
+
   const components::data::Dataset& data_;
   const components::loss::Loss& loss_;
-  bool has_target_;
+  bool has_target_, lists_;
   std::vector<std::string> targets_, names_;
   std::vector<Node> labels_;
 };
@@ -303,14 +332,16 @@ int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request
   PredictionFile file(request.output, request.format);
   auto loaded = load(recipe, request, diagnostics);
   if (!loaded || overwrites_data(*loaded->experiment, request, diagnostics)) return core::kExitUsage;
+  const auto outputs = loaded->experiment->model->outputs();
+  const components::Judged judged{outputs, loaded->data->signature(), recipe.model, diagnostics};
+  if (!judged.have({components::kOutput, components::kTarget})) return core::kExitUsage;
   BatchProfile profile(*loaded, request, peak_flops);
-  const Predictor predictor(*loaded, request.input.empty());
+  const Predictor predictor(*loaded, request.input.empty(), request.format != "csv");
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
-                   const at::Tensor output = batch.at(components::kOutput).cpu();
-                   const at::Tensor target = batch.at(components::kTarget).cpu();
-                   for (std::int64_t i = 0; i < target.size(0); ++i) {
-                     file.add(predictor.row(first + i, output[i], target[i]));
+                   const components::TensorMap read = on_cpu(batch, predictor.reads());
+                   for (std::int64_t i = 0; i < read.at(components::kTarget).size(0); ++i) {
+                     file.add(predictor.row(first + i, sample_of(read, i)));
                    }
                  });
   profile.finish();

@@ -32,7 +32,7 @@ namespace {
 using core::Node;
 
 void plan_model(const train::Experiment& experiment, Plan& plan) {
-  const std::int64_t time = experiment.train_data->signature().max_seq_len;
+  const std::int64_t time = experiment.train_data->signature().max_length();
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;
     row.name = block->name();

@@ -17,7 +17,7 @@
 #include "runner/registry/validate.h"
 #include "tests/support/torch/tensors_torch.h"
 
-using components::DataSignature;
+using components::BatchSpec;
 using components::Dtype;
 using components::kBatch;
 using components::kTime;
@@ -29,7 +29,7 @@ namespace {
 
 /// The situations a component may be made for: data, and what the model returns.
 struct Situation {
-  DataSignature data;
+  BatchSpec data;
   TensorSpec output;
 };
 
@@ -43,13 +43,13 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   using namespace components;
   part::DrawnWeights weights;
   if (kind == "model") return model::build(block, {s.data, weights, block, diagnostics}) != nullptr;
-  if (kind == "loss") return loss::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
-  if (kind == "metric") return metric::build(block, {s.output, s.data, block, diagnostics}) != nullptr;
+  if (kind == "loss") return loss::build(block, {{s.output}, s.data, block, diagnostics}) != nullptr;
+  if (kind == "metric") return metric::build(block, {{{s.output}, s.data, block, diagnostics}, {}}) != nullptr;
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
   if (kind == "optimizer")
     return optimizer::build(block, {optimizer::make_param_groups(block, {}, diagnostics)}) != nullptr;
-  for (const TensorSpec& port : {s.data.input, TensorSpec{"x", Dtype::kFloat32, {kBatch, kTime, 8}},
+  for (const TensorSpec& port : {s.data.at(components::kInput), TensorSpec{"x", Dtype::kFloat32, {kBatch, kTime, 8}},
                                  TensorSpec{"x", Dtype::kFloat32, {kBatch, 6, 8, 8}}}) {
     const layer::Inputs inputs{"layers.0", "layers[0]", "the data", port, "x", 16, weights, block, diagnostics};
     if (layer::build(block, inputs) != nullptr) return true;

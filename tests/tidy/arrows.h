@@ -35,7 +35,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"cuda", {"core"}},
       {"kernels", {}},
       {"distributed", {"core"}},
-      {"components", {"core", "kernels"}},
+      {"components", {"core", "kernels", "pretrained"}},
       {"checkpoint", {"core", "store", "artifact", "pretrained", "components"}},
       {"train", {"core", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed"}},
       {"engine",

@@ -17,10 +17,11 @@ using components::model::Model;
 using components::model::RecomputedBlocks;
 using sections::activation_checkpointing::Mode;
 
-/// The output of a block that reads ids is as large as what recomputing it would save.
+/// The output of a block that reads ids alone is as large as what recomputing it would save. A mask or ids beside
+/// activations change nothing.
 bool reads_ids(const Block& block) {
-  return std::any_of(block.inputs().begin(), block.inputs().end(),
-                     [](const components::TensorSpec& port) { return port.dtype == components::Dtype::kInt64; });
+  return std::none_of(block.inputs().begin(), block.inputs().end(),
+                      [](const components::TensorSpec& port) { return components::is_floating(port.dtype); });
 }
 
 /// Cut into segments; a run of neighbours ends where a block cannot join, and at the last block.

@@ -29,7 +29,7 @@ void check_cuda_graphs(const Experiment& experiment, core::Diagnostics& diagnost
     refuse("some weights are bfloat16: the CPU numbers the draws that round them",
            "use precision: bf16-mixed, or remove cuda_graphs");
   }
-  if (experiment.train_data->signature().padded) {
+  if (experiment.train_data->signature().padded()) {
     refuse("the samples of data.train differ in length, and so do the shapes of the micro-batches",
            "remove cuda_graphs");
   }

@@ -27,6 +27,7 @@
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/schedule_check.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/tensor_names.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/experiment/weight_average.h"
 
@@ -151,17 +152,16 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
 }
 
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
-  auto signature = experiment.train_data->signature();
-  for (const auto& set : experiment.eval_data) signature.padded = signature.padded || set.data->signature().padded;
-  const auto& outputs = experiment.model->blocks().back()->outputs();
-  RUNNER_ASSERT(!outputs.empty(), "the last block of a model has an output");
+  const components::BatchSpec signature = joint_signature(experiment);
+  const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
   const Node& loss = experiment.recipe.loss;
-  experiment.loss = components::loss::build(loss, {outputs.front(), signature, loss, diagnostics});
+  experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics});
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   for (const Node& block : experiment.recipe.eval->metrics) {
-    auto metric = components::metric::build(block, {outputs.front(), signature, block, diagnostics, ignored});
+    auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored});
     if (metric != nullptr) experiment.metrics.push_back(std::move(metric));
   }
+  check_tensor_names(experiment, diagnostics);
   for (const char* name : {"loss", "grad_norm", "lr"}) experiment.metric_names.emplace_back(name);
   for (const auto& set : experiment.eval_data) {
     experiment.metric_names.push_back(set.name + "/loss");
@@ -177,7 +177,7 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
   const std::int64_t micro = rank_micro_batch(recipe);
   const std::int64_t window = window_batches(recipe);
   const std::int64_t size = loader.num_samples.value_or(experiment.train_data->size());
-  if (loader.group_by_length && !experiment.train_data->signature().padded) {
+  if (loader.group_by_length && !experiment.train_data->signature().padded()) {
     diagnostics.error(recipe.location("loader.group_by_length"),
                       "group_by_length is true, but all samples of data.train have the same length", "leave it out");
   }
@@ -366,7 +366,7 @@ void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> stra
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {
-  return experiment.model->forward_flops(std::max<std::int64_t>(1, data.signature().max_seq_len));
+  return experiment.model->forward_flops(std::max<std::int64_t>(1, data.signature().max_length()));
 }
 
 }  // namespace runner::train

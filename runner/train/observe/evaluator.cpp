@@ -139,14 +139,12 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   for (const auto& metric : experiment.metrics) metric->reset();
   for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
   const auto judge = [&](std::int64_t first, const components::TensorMap& batch) {
-    const at::Tensor& output = batch.at(components::kOutput);
-    const at::Tensor& target = batch.at(components::kTarget);
-    const double sum = experiment.loss->sum(output, target).item<double>();
-    const std::int64_t count = experiment.loss->count(target);
+    const double sum = experiment.loss->sum(batch).item<double>();
+    const std::int64_t count = experiment.loss->count(batch);
     loss_sum += sum;
     loss_count += count;
-    result.samples += target.size(0);
-    for (const auto& metric : experiment.metrics) metric->update(output, target, sum, count);
+    result.samples += batch.items().front().tensor.size(0);
+    for (const auto& metric : experiment.metrics) metric->update(batch, sum, count);
     for (const BuiltCallback& one : experiment.callbacks) {
       one.callback->on_eval_batch({first, batch, *experiment.loss});
     }

@@ -42,7 +42,7 @@ struct EvalResult {
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
                                    const components::data::Dataset& data, const EvalOptions& options);
 
-/// The same pass over the batches of this process for `predict`: `consume(first sample, batch with kOutput)`. False
+/// The same pass over the batches of this process for `predict`: `consume(first sample, batch with outputs)`. False
 /// when interrupted.
 bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume);

@@ -16,11 +16,13 @@ namespace {
 
 /// Whether every sample has the same weight in the loss, regardless of its targets.
 bool counts_are_known(const Experiment& experiment) {
-  const components::DataSignature& data = experiment.train_data->signature();
-  if (data.padded) return false;
+  const components::BatchSpec& data = experiment.train_data->signature();
+  if (data.padded()) return false;
   const std::optional<std::int64_t> ignored = experiment.loss->ignore_index();
   if (!ignored) return experiment.loss->count_is_static();
-  const std::int64_t classes = std::max(data.vocab_size, data.num_classes);
+  const components::TensorSpec* target = data.find(components::kTarget);
+  if (target == nullptr || target->has_ignored) return false;
+  const std::int64_t classes = std::max(target->vocab_size, target->num_classes);
   return *ignored < 0 || (classes > 0 && *ignored >= classes);
 }
 
@@ -102,7 +104,7 @@ void AccumulationWindow::settle() {
     MicroBatch& micro = mine_[mine++];
     micro.others_before = std::exchange(others_after_, 0) - 1;
     micro.samples = pieces_[i];
-    micro.count = experiment_.loss->count(micro.tensors.at(components::kTarget));
+    micro.count = experiment_.loss->count(micro.tensors);
   }
   mine_.resize(mine);
 }

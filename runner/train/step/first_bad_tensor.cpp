@@ -32,8 +32,8 @@ std::string first_bad_tensor(const Experiment& experiment, const std::vector<Mic
                              const components::NamedTensors& parameters, const components::AutocastOptions& autocast) {
   if (batches.empty()) return first_bad_gradient(parameters);  // another process had all the samples
   for (const MicroBatch& micro : batches) {
-    for (const char* name : {components::kInput, components::kTarget}) {
-      if (!all_finite(micro.tensors.at(name))) return std::string("the batch's ") + name;
+    for (const components::NamedTensor& item : micro.tensors.items()) {
+      if (!all_finite(item.tensor)) return "the batch's " + item.name;
     }
   }
   if (auto bad = first_bad_parameter(parameters); !bad.empty()) return bad;

@@ -64,11 +64,7 @@ at::Tensor PassHooks::sum_of_losses(components::TensorMap activations, double we
   } else {
     experiment.model->forward_for_loss(activations);
   }
-  const at::Tensor* hidden = activations.find(components::kHidden);
-  const at::Tensor& target = activations.at(components::kTarget);
-  if (hidden == nullptr) return experiment.loss->sum(activations.at(components::kOutput), target);
-  return experiment.loss->sum_projected(*hidden, activations.at(components::kProjection), target,
-                                        weight * parts_.scaler.scale());
+  return experiment.loss->sum(activations, weight * parts_.scaler.scale());
 }
 
 void PassHooks::backward(const MicroBatch& micro, const at::Tensor& sum) {

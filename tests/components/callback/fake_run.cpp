@@ -41,7 +41,7 @@ void FakeRun::log_image(const std::string& name, const std::string& caption, con
                     std::to_string(image.height()));
 }
 
-BuiltCallback build_callback(const std::string& text, const components::DataSignature& data,
+BuiltCallback build_callback(const std::string& text, const components::BatchSpec& data,
                              const std::vector<std::string>& metrics) {
   const Node node = block("callback", text);
   runner::core::Diagnostics diagnostics;

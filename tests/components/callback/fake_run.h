@@ -61,7 +61,7 @@ struct BuiltCallback {
   std::shared_ptr<components::callback::Callback> callback;
   std::string messages;
 };
-BuiltCallback build_callback(const std::string& text, const components::DataSignature& data = {},
+BuiltCallback build_callback(const std::string& text, const components::BatchSpec& data = {},
                              const std::vector<std::string>& metrics = {"loss", "val/loss", "val/accuracy"});
 
 /// What a callback that is built without a problem refuses of a model and its data.

@@ -31,7 +31,7 @@ std::shared_ptr<components::loss::Loss> loss_for(const std::string& text, const 
                                                  const components::TensorSpec& output) {
   const Node block = tests::block("loss", text);
   runner::core::Diagnostics diagnostics;
-  auto loss = components::loss::build(block, {output, data.signature(), block, diagnostics});
+  auto loss = components::loss::build(block, {{output}, data.signature(), block, diagnostics});
   REQUIRE(loss != nullptr);
   return loss;
 }

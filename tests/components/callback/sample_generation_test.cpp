@@ -131,8 +131,9 @@ TEST_CASE("ids that are not text are refused before the first step", "[callback]
 
 TEST_CASE("samples need text, and an interval of steps or epochs", "[callback][sample_generation]") {
   const auto messages = [](const std::string& text, std::int64_t vocab_size) {
-    components::DataSignature data;
-    data.vocab_size = vocab_size;
+    components::BatchSpec data;
+    data.tensors = {{components::kInput, components::Dtype::kInt64, {components::kBatch, components::kTime}, false}};
+    data.tensors[0].vocab_size = vocab_size;
     return build_callback(text, data).messages;
   };
   CHECK(messages("{type: sample_generation}", 0) ==

@@ -123,7 +123,7 @@ TEST_CASE("quoted fields hold delimiters, quotes and line breaks", "[data][csv_t
   const tests::Folder folder;
   folder.write("t.csv", "name,x\n\"a,b\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\n\"a,b\",4\n");
   const auto data = good_data("{type: csv_table, path: t.csv, target: name}");
-  CHECK(data->signature().num_classes == 3);
+  CHECK(data->signature().at(components::kTarget).num_classes == 3);
   CHECK(fetched(*data, {0, 1, 2, 3}, "target") == Values{0, 1, 2, 0});
 }
 

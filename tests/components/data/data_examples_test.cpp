@@ -11,9 +11,10 @@ using runner::core::Node;
 
 TEST_CASE("every example of a data set and of a callback builds", "[examples][data][callback]") {
   const auto& registry = runner::registry::Registry::builtin();
-  components::DataSignature text;
-  text.vocab_size = 256;
-  text.max_seq_len = 8;
+  components::BatchSpec text;
+  text.tensors = {{components::kInput, components::Dtype::kInt64, {components::kBatch, components::kTime}, false}};
+  text.tensors[0].vocab_size = 256;
+  text.tensors[0].max_length = 8;
   const std::vector<std::string> metrics{"loss", "val/loss"};
   for (const std::string kind : {"data", "callback"}) {
     for (const std::string& name : registry.names(kind)) {

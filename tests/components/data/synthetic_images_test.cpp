@@ -13,8 +13,8 @@ TEST_CASE("made-up images are the same every time, and others in another set", "
   const std::string recipe = "{type: synthetic_images, num_samples: 30}";
   const auto train = good_data(recipe);
   CHECK(train->size() == 30);
-  CHECK(train->signature().num_classes == 10);
-  CHECK(train->signature().input.shape == std::vector<std::int64_t>{components::kBatch, 3, 32, 32});
+  CHECK(train->signature().at(components::kTarget).num_classes == 10);
+  CHECK(train->signature().at(components::kInput).shape == std::vector<std::int64_t>{components::kBatch, 3, 32, 32});
   CHECK(train->describe() == "30 images of 3 x 32 x 32 in 10 classes");
   CHECK(fetched(*train, {3, 12, 29}, "target") == Values{3, 2, 9});
   const Values image = fetched(*train, {7}, "input");

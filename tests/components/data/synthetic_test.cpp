@@ -47,8 +47,8 @@ TEST_CASE("regression has one teacher for all its sets, and other samples in eac
 
 TEST_CASE("regression has the shapes that were asked for", "[data][synthetic]") {
   const auto data = good_data("{type: synthetic, num_samples: 5, in_features: 3, out_features: 2, noise: 0.5}");
-  CHECK(data->signature().input.shape == std::vector<std::int64_t>{components::kBatch, 3});
-  CHECK(data->signature().target.shape == std::vector<std::int64_t>{components::kBatch, 2});
+  CHECK(data->signature().at(components::kInput).shape == std::vector<std::int64_t>{components::kBatch, 3});
+  CHECK(data->signature().at(components::kTarget).shape == std::vector<std::int64_t>{components::kBatch, 2});
   CHECK(fetched(*data, all(*data), "input").size() == 15);
   CHECK(fetched(*data, all(*data), "target").size() == 10);
   CHECK(data->describe() == "5 samples of a linear teacher, 3 inputs, 2 targets");
@@ -56,7 +56,7 @@ TEST_CASE("regression has the shapes that were asked for", "[data][synthetic]") 
 
 TEST_CASE("the points of a spiral lie on their arm", "[data][synthetic]") {
   const auto data = good_data("{type: synthetic, task: spirals, num_samples: 30, num_classes: 3}");
-  CHECK(data->signature().num_classes == 3);
+  CHECK(data->signature().at(components::kTarget).num_classes == 3);
   const Values points = fetched(*data, all(*data), "input");
   const Values arms = fetched(*data, all(*data), "target");
   for (std::size_t i = 0; i < 30; ++i) {

@@ -26,7 +26,7 @@ TEST_CASE("a line is a sample that ends with its end", "[data][text_lines]") {
   CHECK(data->size() == 3);
   CHECK(data->describe() == "2 files, 13 B, 3 lines of 2 to 5 bytes");
   CHECK(data->tokens_per_sample() == 0);
-  CHECK(data->signature().padded);
+  CHECK(data->signature().padded());
   CHECK(data->length_of(0) == 3);
   CHECK(data->length_of(2) == 5);
   CHECK(fetched(*data, {0}, "input") == Values{'a', 'b', 'c'});
@@ -43,20 +43,20 @@ TEST_CASE("padding has no part in the loss", "[data][text_lines]") {
   runner::core::Diagnostics diagnostics;
   const components::TensorSpec logits{
       components::kOutput, components::Dtype::kFloat32, {components::kBatch, components::kTime, 256}};
-  const auto loss = components::loss::build(block, {logits, data->signature(), block, diagnostics});
+  const auto loss = components::loss::build(block, {{logits}, data->signature(), block, diagnostics});
   REQUIRE(loss != nullptr);
   components::TensorMap batch;
   data->fetch(std::vector<std::int64_t>{0, 1, 2}, batch);
-  const at::Tensor& target = batch.at(components::kTarget);
-  CHECK(target.size(1) == 5);
-  CHECK(loss->count(target) == 3 + 1 + 5);
+  CHECK(batch.at(components::kTarget).size(1) == 5);
+  CHECK(loss->count(batch) == 3 + 1 + 5);
   // Equal logits: each position that counts costs the logarithm of 256.
-  CHECK(loss->sum(at::zeros({3, 5, 256}), target).item<double>() == Approx(9 * std::log(256.0)).epsilon(1e-6));
+  batch.set(components::kOutput, at::zeros({3, 5, 256}));
+  CHECK(loss->sum(batch).item<double>() == Approx(9 * std::log(256.0)).epsilon(1e-6));
 
   const auto other = tests::block("loss", "{type: cross_entropy, ignore_index: 0}");
-  CHECK(components::loss::build(other, {logits, data->signature(), other, diagnostics}) == nullptr);
+  CHECK(components::loss::build(other, {{logits}, data->signature(), other, diagnostics}) == nullptr);
   CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) ==
-        "loss.yaml:1:37: error: ignore_index is 0, but the data marks the end of shorter samples with -100\n"
+        "loss.yaml:1:37: error: ignore_index is 0, but the data marks targets that have no part in the loss with -100\n"
         "  hint: remove ignore_index\n");
 }
 

@@ -24,8 +24,8 @@ TEST_CASE("text gives windows and the same windows one byte later", "[data][text
       CHECK(data->describe() == "2 files, 8 B, 2 samples of 3 bytes");
       CHECK(fetched(*data, {0, 1}, "input") == Values{'a', 'b', 'c', 'd', 'e', 'f'});
       CHECK(fetched(*data, {1, 0}, "target") == Values{'e', 'f', 'g', 'b', 'c', 'd'});
-      CHECK(data->signature().vocab_size == 256);
-      CHECK(data->signature().max_seq_len == 3);
+      CHECK(data->signature().at(components::kInput).vocab_size == 256);
+      CHECK(data->signature().max_length() == 3);
     }
   }
 }

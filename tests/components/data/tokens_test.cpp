@@ -46,8 +46,8 @@ TEST_CASE("token files give windows and the same windows one token later", "[dat
   CHECK(data->files() == std::vector<std::string>{"a.bin", "b.bin"});
   CHECK(fetched(*data, {0, 1}, "input") == Values{1, 2, 300, 50256, 65535, 6});
   CHECK(fetched(*data, {1, 0}, "target") == Values{65535, 6, 7, 2, 300, 50256});
-  CHECK(data->signature().vocab_size == 65536);
-  CHECK(data->signature().max_seq_len == 3);
+  CHECK(data->signature().at(components::kInput).vocab_size == 65536);
+  CHECK(data->signature().max_length() == 3);
 }
 
 TEST_CASE("tokens of 32 bits, behind a header, are read the same", "[data][tokens]") {

@@ -20,7 +20,7 @@
 #include "tests/support/paths.h"
 #include "tests/support/torch/tensors_torch.h"
 
-using components::DataSignature;
+using components::BatchSpec;
 using components::NamedTensor;
 using components::model::Model;
 using tests::make_model;

@@ -8,19 +8,19 @@
 #include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
 
-using components::DataSignature;
+using components::BatchSpec;
 using tests::make_model;
 
 TEST_CASE("layers infer their sizes from what arrives", "[layer][sequential]") {
   struct Case {
     const char* name;
     const char* layers;
-    DataSignature data;
+    BatchSpec data;
     at::Tensor input;
     const char* output;
   };
-  DataSignature images = tests::class_data(4, 3);
-  images.input.shape = {components::kBatch, 5, 6};
+  BatchSpec images = tests::class_data(4, 3);
+  images.find(components::kInput)->shape = {components::kBatch, 5, 6};
   const Case cases[] = {
       {"features",
        "[{type: linear, out_features: 8}, relu, {type: layer_norm}, {type: linear, in_features: 8, out_features: 3}]",
@@ -54,7 +54,7 @@ TEST_CASE("a layer that does not fit is reported at its location", "[layer][sequ
   struct Case {
     const char* name;
     const char* recipe;
-    DataSignature data;
+    BatchSpec data;
     const char* message;
   };
   const Case cases[] = {

@@ -17,6 +17,7 @@ using components::loss::build;
 using tests::block;
 using tests::floats;
 using tests::ids;
+using tests::judged;
 using tests::golden::Json;
 
 namespace {
@@ -26,10 +27,10 @@ struct Built {
   std::string messages;
 };
 
-Built try_build(const std::string& recipe, const TensorSpec& output, const components::DataSignature& data) {
+Built try_build(const std::string& recipe, const TensorSpec& output, const components::BatchSpec& data) {
   const auto node = block("loss", recipe);
   runner::core::Diagnostics diagnostics;
-  Built built{build(node, {output, data, node, diagnostics}), ""};
+  Built built{build(node, {{output}, data, node, diagnostics}), ""};
   built.messages = runner::core::render(diagnostics, {.color = false, .excerpts = false});
   return built;
 }
@@ -64,10 +65,11 @@ TEST_CASE("cross entropy is a sum over the targets that count", "[loss][cross_en
       const TensorSpec output = sequence ? TensorSpec{"output", Dtype::kFloat32, {kBatch, kTime, 3}} : kClasses3;
       const auto loss = try_build(c.recipe, output, data).loss;
       REQUIRE(loss != nullptr);
-      const at::Tensor target = ids(c.target);
-      CHECK(loss->sum(floats(c.logits), target).item<double>() == Approx(c.sum));
-      CHECK(loss->count(target) == c.count);
-      CHECK(loss->sum(floats(c.logits).to(at::kBFloat16), target).scalar_type() == at::kFloat);
+      components::TensorMap tensors = judged(floats(c.logits), ids(c.target));
+      CHECK(loss->sum(tensors).item<double>() == Approx(c.sum));
+      CHECK(loss->count(tensors) == c.count);
+      tensors.set(components::kOutput, floats(c.logits).to(at::kBFloat16));
+      CHECK(loss->sum(tensors).scalar_type() == at::kFloat);
     }
   }
 }
@@ -77,8 +79,8 @@ TEST_CASE("mse is a sum over all elements", "[loss][mse]") {
   const auto loss = try_build("mse", {"output", Dtype::kFloat32, {kBatch, 2}}, data).loss;
   REQUIRE(loss != nullptr);
   CHECK(loss->count_is_static());
-  CHECK(loss->count(at::zeros({3, 2})) == 6);
-  CHECK(loss->sum(at::ones({3, 2}) * 3.0, at::ones({3, 2})).item<double>() == Approx(24.0));
+  CHECK(loss->count(judged({}, at::zeros({3, 2}))) == 6);
+  CHECK(loss->sum(judged(at::ones({3, 2}) * 3.0, at::ones({3, 2}))).item<double>() == Approx(24.0));
 }
 
 TEST_CASE("a loss that does not fit model and data says what is there", "[loss]") {
@@ -86,7 +88,7 @@ TEST_CASE("a loss that does not fit model and data says what is there", "[loss]"
     const char* name;
     const char* recipe;
     TensorSpec output;
-    components::DataSignature data;
+    components::BatchSpec data;
     const char* message;
   };
   const Case cases[] = {

@@ -12,15 +12,16 @@ using components::kBatch;
 using components::TensorSpec;
 using tests::floats;
 using tests::ids;
+using tests::judged;
 
 namespace {
 
 std::shared_ptr<components::metric::Metric> make(const std::string& name, const TensorSpec& output,
-                                                 const components::DataSignature& data,
+                                                 const components::BatchSpec& data,
                                                  std::optional<std::int64_t> ignored = {}) {
   const auto node = tests::block("metric", name);
   runner::core::Diagnostics diagnostics;
-  auto metric = components::metric::build(node, {output, data, node, diagnostics, ignored});
+  auto metric = components::metric::build(node, {{{output}, data, node, diagnostics}, ignored});
   INFO(runner::core::render(diagnostics));
   REQUIRE(metric != nullptr);
   return metric;
@@ -31,9 +32,9 @@ std::shared_ptr<components::metric::Metric> make(const std::string& name, const 
 TEST_CASE("accuracy counts hits among the targets that count", "[metric]") {
   const auto metric = make("accuracy", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3));
   CHECK(std::isnan(metric->value()));
-  metric->update(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}}), ids({1, 1, -100}), 0.0, 0);
+  metric->update(judged(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}}), ids({1, 1, -100})), 0.0, 0);
   CHECK(metric->value() == 0.5);
-  metric->update(floats({{0, 0, 1}}), ids({2}), 0.0, 0);
+  metric->update(judged(floats({{0, 0, 1}}), ids({2})), 0.0, 0);
   CHECK(metric->value() == Approx(2.0 / 3.0));
   metric->reset();
   CHECK(std::isnan(metric->value()));
@@ -42,30 +43,30 @@ TEST_CASE("accuracy counts hits among the targets that count", "[metric]") {
 
 TEST_CASE("accuracy leaves out the target that the loss ignores", "[metric]") {
   const auto metric = make("accuracy", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3), 1);
-  metric->update(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}, {9, 0, 0}}), ids({1, 1, 2, 2}), 0.0, 0);
+  metric->update(judged(floats({{0, 2, 1}, {3, 2, 1}, {0, 0, 9}, {9, 0, 0}}), ids({1, 1, 2, 2})), 0.0, 0);
   CHECK(metric->value() == 0.5);
 }
 
 TEST_CASE("perplexity is exp of the mean loss over all batches", "[metric]") {
   const auto metric = make("perplexity", {"output", Dtype::kFloat32, {kBatch, 3}}, tests::class_data(4, 3));
   CHECK(std::isnan(metric->value()));
-  metric->update({}, {}, 6.0, 2);
-  metric->update({}, {}, 1.0, 5);
+  metric->update({}, 6.0, 2);
+  metric->update({}, 1.0, 5);
   CHECK(metric->value() == Approx(std::exp(1.0)));
   CHECK_FALSE(metric->higher_is_better());
 }
 
 TEST_CASE("mse is the mean over all elements of all batches", "[metric]") {
   const auto metric = make("mse", {"output", Dtype::kFloat32, {kBatch, 2}}, tests::value_data(4, 2));
-  metric->update(floats({{1, 2}}), floats({{1, 4}}), 0.0, 0);
-  metric->update(floats({{0, 0}, {0, 0}}), floats({{1, 1}, {1, 1}}), 0.0, 0);
+  metric->update(judged(floats({{1, 2}}), floats({{1, 4}})), 0.0, 0);
+  metric->update(judged(floats({{0, 0}, {0, 0}}), floats({{1, 1}, {1, 1}})), 0.0, 0);
   CHECK(metric->value() == Approx(8.0 / 6.0));
 }
 
 TEST_CASE("a metric that does not fit says what is there", "[metric]") {
   struct Case {
     const char* name;
-    components::DataSignature data;
+    components::BatchSpec data;
     const char* message;
   };
   const TensorSpec output{"output", Dtype::kFloat32, {kBatch, 1}};
@@ -85,7 +86,7 @@ TEST_CASE("a metric that does not fit says what is there", "[metric]") {
     DYNAMIC_SECTION(c.name) {
       const auto node = tests::block("metric", c.name);
       runner::core::Diagnostics diagnostics;
-      CHECK(components::metric::build(node, {output, c.data, node, diagnostics}) == nullptr);
+      CHECK(components::metric::build(node, {{{output}, c.data, node, diagnostics}, {}}) == nullptr);
       CHECK(runner::core::render(diagnostics, {.color = false, .excerpts = false}) == c.message);
     }
   }

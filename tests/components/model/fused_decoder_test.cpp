@@ -102,7 +102,7 @@ struct Task {
     }
     const auto node = tests::block("loss", "cross_entropy");
     runner::core::Diagnostics diagnostics;
-    loss = components::loss::build(node, {model->blocks().back()->outputs().front(), data, node, diagnostics});
+    loss = components::loss::build(node, {model->outputs(), data, node, diagnostics});
     x = at::randint(c.vocabulary, {c.samples, c.positions}, at::kLong);
     y = at::randint(c.vocabulary, {c.samples, c.positions}, at::kLong);
     if (c.positions > 2) y.narrow(1, 0, 2).fill_(-100);
@@ -123,7 +123,8 @@ struct Task {
       const components::Autocast autocast({bf16 ? AutocastOptions::Type::kBf16 : AutocastOptions::Type::kNone});
       model->forward_for_loss(tensors);
       defined_loss = definition(tensors.at(components::kHidden), tensors.at(components::kProjection));
-      sum = loss->sum_projected(tensors.at(components::kHidden), tensors.at(components::kProjection), y, foreseen);
+      tensors.set(components::kTarget, y);
+      sum = loss->sum(tensors, foreseen);
     }
     torch::autograd::backward({sum}, {at::scalar_tensor(gradient, sum.options().requires_grad(false))});
     return sum.item<double>();

@@ -13,7 +13,7 @@
 #include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
 
-using components::DataSignature;
+using components::BatchSpec;
 using components::NamedTensor;
 using tests::make_model;
 
@@ -30,7 +30,7 @@ std::string names(const components::model::Model& model) {
   return all;
 }
 
-std::string messages_of(const std::string& recipe, const DataSignature& data) {
+std::string messages_of(const std::string& recipe, const BatchSpec& data) {
   const auto node = tests::block("model", recipe);
   runner::core::Diagnostics diagnostics;
   components::part::MetaWeights weights;
@@ -123,7 +123,7 @@ TEST_CASE("a position sees only those before it", "[model][gpt]") {
 TEST_CASE("dropout acts while training only", "[model]") {
   struct Case {
     const char* recipe;
-    DataSignature data;
+    BatchSpec data;
     at::Tensor input;
   };
   const Case cases[] = {
@@ -151,11 +151,11 @@ TEST_CASE("gpt runs under bfloat16 autocast near its float32 result", "[model][g
     const at::Tensor x = at::randint(64, {2, 16}, at::kLong), y = at::randint(64, {2, 16}, at::kLong);
     const auto node = tests::block("loss", "cross_entropy");
     runner::core::Diagnostics diagnostics;
-    const auto loss = components::loss::build(node, {model->blocks().back()->outputs()[0], data, node, diagnostics});
-    const double full = loss->sum(tests::forward(*model, x), y).item<double>();
+    const auto loss = components::loss::build(node, {model->outputs(), data, node, diagnostics});
+    const double full = loss->sum(tests::judged(tests::forward(*model, x), y)).item<double>();
     at::autocast::set_autocast_enabled(at::kCPU, true);
     at::autocast::set_autocast_dtype(at::kCPU, at::kBFloat16);
-    const at::Tensor half = loss->sum(tests::forward(*model, x), y);
+    const at::Tensor half = loss->sum(tests::judged(tests::forward(*model, x), y));
     at::autocast::clear_cache();
     at::autocast::set_autocast_enabled(at::kCPU, false);
     CHECK(half.scalar_type() == at::kFloat);
@@ -195,11 +195,11 @@ TEST_CASE("a model that does not fit the data says what is there", "[model]") {
   struct Case {
     const char* name;
     const char* recipe;
-    DataSignature data;
+    BatchSpec data;
     const char* message;
   };
-  DataSignature endless = tests::text_data(256, 0), images = tests::class_data(4, 3);
-  images.input.shape = {components::kBatch, 28, 28};
+  BatchSpec endless = tests::text_data(256, 0), images = tests::class_data(4, 3);
+  images.find(components::kInput)->shape = {components::kBatch, 28, 28};
   const Case cases[] = {
       {"mlp on ids", "{type: mlp, hidden: [8], out_features: 2}", tests::text_data(256, 8),
        "model.yaml:1:1: error: mlp reads features, float32 [batch, n], but the data is int64 [batch, time]\n"

@@ -126,8 +126,10 @@ void check_state(const json& input, const json& expected) {
 /// A loss whose gradient is the input: the sum of what the model returns.
 class Sum final : public components::loss::Loss {
  public:
-  at::Tensor sum(const at::Tensor& output, const at::Tensor&) const override { return output.sum(); }
-  std::int64_t count(const at::Tensor&) const override { return 1; }
+  at::Tensor sum_of(const components::TensorMap& tensors) const override {
+    return tensors.at(components::kOutput).sum();
+  }
+  std::int64_t count(const components::TensorMap&) const override { return 1; }
   bool count_is_static() const override { return true; }
 };
 

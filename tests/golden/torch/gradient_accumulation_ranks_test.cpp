@@ -133,10 +133,9 @@ Report gradients(const json& input, const json& expected, Experiment& experiment
     std::iota(indices.begin(), indices.end(), batch * batch_size);
     components::TensorMap tensors;
     experiment.train_data->fetch(indices, tensors);
-    const at::Tensor target = tensors.at(components::kTarget);
     experiment.model->forward(tensors);
-    const at::Tensor sum = experiment.loss->sum(tensors.at(components::kOutput), target);
-    torch::autograd::backward({sum * (weight / static_cast<double>(experiment.loss->count(target)))}, {});
+    const at::Tensor sum = experiment.loss->sum(tensors);
+    torch::autograd::backward({sum * (weight / static_cast<double>(experiment.loss->count(tensors)))}, {});
   };
   Report report;
   std::size_t window = 0;

@@ -26,17 +26,18 @@ namespace {
 constexpr tests::golden::Tolerance kTolerance{1e-5, 0.0, true};
 constexpr tests::golden::Tolerance kAfterSteps{1e-4, 0.0, true};
 
-std::shared_ptr<Loss> make_loss(const std::string& text, const Model& model, const components::DataSignature& data) {
+std::shared_ptr<Loss> make_loss(const std::string& text, const Model& model, const components::BatchSpec& data) {
   const auto node = tests::block("loss", text);
   runner::core::Diagnostics diagnostics;
-  auto loss = components::loss::build(node, {model.blocks().back()->outputs().front(), data, node, diagnostics});
+  auto loss = components::loss::build(node, {model.outputs(), data, node, diagnostics});
   INFO(runner::core::render(diagnostics));
   REQUIRE(loss != nullptr);
   return loss;
 }
 
 at::Tensor mean_loss(const Loss& loss, const at::Tensor& logits, const at::Tensor& labels) {
-  return loss.sum(logits, labels) / static_cast<double>(loss.count(labels));
+  const components::TensorMap tensors = tests::judged(logits, labels);
+  return loss.sum(tensors) / static_cast<double>(loss.count(tensors));
 }
 
 void check_gradients(const Case& golden, const Model& model, const Json& by_name) {

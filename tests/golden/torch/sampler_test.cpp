@@ -29,7 +29,7 @@ using Batches = std::vector<std::vector<std::int64_t>>;
 class Numbered final : public components::data::Dataset {
  public:
   explicit Numbered(std::int64_t size) : size_(size) {}
-  const components::DataSignature& signature() const override { return signature_; }
+  const components::BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return size_; }
   void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override {
     batch.set(components::kInput, at::tensor(std::vector<std::int64_t>(indices.begin(), indices.end())));
@@ -37,7 +37,7 @@ class Numbered final : public components::data::Dataset {
   std::string describe() const override { return "numbers"; }
 
  private:
-  components::DataSignature signature_;
+  components::BatchSpec signature_;
   std::int64_t size_;
 };
 

@@ -16,7 +16,7 @@ class CountingDataset final : public components::data::Dataset {
   using Seen = std::function<void(int number, components::TensorMap& batch)>;
 
   CountingDataset(std::shared_ptr<Dataset> inner, Seen seen) : inner_(std::move(inner)), seen_(std::move(seen)) {}
-  const components::DataSignature& signature() const override { return inner_->signature(); }
+  const components::BatchSpec& signature() const override { return inner_->signature(); }
   std::int64_t size() const override { return inner_->size(); }
   std::string describe() const override { return inner_->describe(); }
   void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override {

@@ -34,8 +34,9 @@ at::Tensor gather(const std::vector<std::vector<float>>& rows, std::span<const s
 }  // namespace
 
 Rows::Rows(std::vector<std::vector<float>> x, std::vector<std::vector<float>> y) : x_(std::move(x)), y_(std::move(y)) {
-  signature_.input = {components::kInput, components::Dtype::kFloat32, {components::kBatch, width(x_)}, false};
-  signature_.target = {components::kTarget, components::Dtype::kFloat32, {components::kBatch, width(y_)}, false};
+  using namespace components;
+  signature_.tensors = {{kInput, Dtype::kFloat32, {kBatch, width(x_)}, false},
+                        {kTarget, Dtype::kFloat32, {kBatch, width(y_)}, false}};
 }
 
 void Rows::fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const {
@@ -53,8 +54,7 @@ std::unique_ptr<runner::train::Experiment> make_experiment(const Setup& setup) {
   experiment->model = components::model::build(model, {signature, weights, model, diagnostics});
   REQUIRE(experiment->model != nullptr);
   const runner::core::Node loss = block("loss", setup.loss);
-  experiment->loss = components::loss::build(
-      loss, {experiment->model->blocks().back()->outputs().front(), signature, loss, diagnostics});
+  experiment->loss = components::loss::build(loss, {experiment->model->outputs(), signature, loss, diagnostics});
   const runner::core::Node optimizer = block("optimizer", setup.optimizer);
   experiment->optimizer = components::optimizer::build(
       optimizer, {components::optimizer::make_param_groups(optimizer, experiment->model->parameters(), diagnostics)});

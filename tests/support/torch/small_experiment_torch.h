@@ -15,14 +15,14 @@ namespace tests {
 class Rows final : public components::data::Dataset {
  public:
   Rows(std::vector<std::vector<float>> x, std::vector<std::vector<float>> y);
-  const components::DataSignature& signature() const override { return signature_; }
+  const components::BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return static_cast<std::int64_t>(x_.size()); }
   void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override;
   std::string describe() const override { return "rows"; }
 
  private:
   std::vector<std::vector<float>> x_, y_;
-  components::DataSignature signature_;
+  components::BatchSpec signature_;
 };
 
 /// What a small experiment is made of; the texts are blocks of a recipe.

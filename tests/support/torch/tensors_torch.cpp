@@ -42,7 +42,7 @@ std::vector<double> to_numbers(const at::Tensor& tensor) {
   return {first, first + dense.numel()};
 }
 
-std::shared_ptr<components::model::Model> make_model(const std::string& text, const components::DataSignature& data,
+std::shared_ptr<components::model::Model> make_model(const std::string& text, const components::BatchSpec& data,
                                                      bool meta) {
   const runner::core::Node node = block("model", text);
   runner::core::Diagnostics diagnostics;
@@ -75,41 +75,47 @@ at::Tensor forward(const components::model::Model& model, const at::Tensor& inpu
   return activations.at(components::kOutput);
 }
 
+components::TensorMap judged(const at::Tensor& output, const at::Tensor& target) {
+  components::TensorMap tensors;
+  tensors.set(components::kOutput, output);
+  tensors.set(components::kTarget, target);
+  return tensors;
+}
+
 void clear_gradients(const components::model::Model& model) {
   for (components::NamedTensor& parameter : model.parameters()) parameter.tensor.mutable_grad().reset();
 }
 
-components::DataSignature text_data(std::int64_t vocab_size, std::int64_t max_seq_len) {
+components::BatchSpec text_data(std::int64_t vocab_size, std::int64_t max_seq_len) {
   using namespace components;
-  DataSignature data;
-  data.input = {kInput, Dtype::kInt64, {kBatch, kTime}, false};
-  data.target = {kTarget, Dtype::kInt64, {kBatch, kTime}, false};
-  data.vocab_size = vocab_size;
-  data.max_seq_len = max_seq_len;
+  BatchSpec data;
+  data.tensors = {{kInput, Dtype::kInt64, {kBatch, kTime}, false}, {kTarget, Dtype::kInt64, {kBatch, kTime}, false}};
+  for (TensorSpec& port : data.tensors) {
+    port.vocab_size = vocab_size;
+    port.max_length = max_seq_len;
+  }
   return data;
 }
 
-components::DataSignature class_data(std::int64_t features, std::int64_t classes) {
+components::BatchSpec class_data(std::int64_t features, std::int64_t classes) {
   using namespace components;
-  DataSignature data;
-  data.input = {kInput, Dtype::kFloat32, {kBatch, features}, false};
-  data.target = {kTarget, Dtype::kInt64, {kBatch}, false};
-  data.num_classes = classes;
+  BatchSpec data;
+  data.tensors = {{kInput, Dtype::kFloat32, {kBatch, features}, false}, {kTarget, Dtype::kInt64, {kBatch}, false}};
+  data.find(kTarget)->num_classes = classes;
   return data;
 }
 
-components::DataSignature image_data(std::int64_t channels, std::int64_t height, std::int64_t width,
-                                     std::int64_t classes) {
-  components::DataSignature data = class_data(1, classes);
-  data.input.shape = {components::kBatch, channels, height, width};
+components::BatchSpec image_data(std::int64_t channels, std::int64_t height, std::int64_t width, std::int64_t classes) {
+  components::BatchSpec data = class_data(1, classes);
+  data.find(components::kInput)->shape = {components::kBatch, channels, height, width};
   return data;
 }
 
-components::DataSignature value_data(std::int64_t features, std::int64_t targets) {
+components::BatchSpec value_data(std::int64_t features, std::int64_t targets) {
   using namespace components;
-  DataSignature data;
-  data.input = {kInput, Dtype::kFloat32, {kBatch, features}, false};
-  data.target = {kTarget, Dtype::kFloat32, {kBatch, targets}, false};
+  BatchSpec data;
+  data.tensors = {{kInput, Dtype::kFloat32, {kBatch, features}, false},
+                  {kTarget, Dtype::kFloat32, {kBatch, targets}, false}};
   return data;
 }
 

@@ -32,7 +32,6 @@
 namespace runner::train {
 namespace {
 
-using components::Dtype;
 using components::TensorSpec;
 using components::block::Block;
 using components::model::Model;
@@ -104,29 +103,27 @@ double bytes_of(const components::NamedTensors& tensors) {
   return bytes;
 }
 
-double batch_bytes(const components::DataSignature& data, std::int64_t samples) {
+double batch_bytes(const components::BatchSpec& data, std::int64_t samples) {
   double bytes = 0;
-  for (const TensorSpec* port : {&data.input, &data.target}) {
-    bytes += elements(*port, samples, data.max_seq_len) * (port->dtype == Dtype::kInt64 ? 8.0 : 4.0);
+  for (const TensorSpec& port : data.tensors) {
+    bytes += elements(port, samples) * static_cast<double>(element_size(port.dtype));
   }
   return bytes;
 }
 
 /// A tensor on the meta device as a batch has it.
-at::Tensor on_meta(const TensorSpec& port, std::int64_t samples, std::int64_t positions) {
+at::Tensor on_meta(const TensorSpec& port, std::int64_t samples) {
+  const std::int64_t positions = std::max<std::int64_t>(1, port.max_length);
   std::vector<std::int64_t> shape;
   for (const std::int64_t size : port.shape) {
     shape.push_back(size == components::kBatch ? samples : size == components::kTime ? positions : size);
   }
-  return at::empty(shape,
-                   at::TensorOptions().device(at::kMeta).dtype(port.dtype == Dtype::kInt64 ? at::kLong : at::kFloat));
+  return at::empty(shape, at::TensorOptions().device(at::kMeta).dtype(scalar_type(port.dtype)));
 }
 
-components::TensorMap batch_on_meta(const components::DataSignature& data, std::int64_t samples) {
-  const std::int64_t positions = std::max<std::int64_t>(1, data.max_seq_len);
+components::TensorMap batch_on_meta(const components::BatchSpec& data, std::int64_t samples) {
   components::TensorMap batch;
-  batch.set(components::kInput, on_meta(data.input, samples, positions));
-  batch.set(components::kTarget, on_meta(data.target, samples, positions));
+  for (const TensorSpec& port : data.tensors) batch.set(port.name, on_meta(port, samples));
   return batch;
 }
 
@@ -245,10 +242,7 @@ class Rehearsal {
     pass_ = "in the forward pass of ";
     options_.autocast.by_block ? model_.forward(activations) : model_.forward_for_loss(activations);
     ledger_.enter("in the loss");
-    const at::Tensor* hidden = activations.find(components::kHidden);
-    const at::Tensor& target = activations.at(components::kTarget);
-    if (hidden == nullptr) return experiment_.loss->sum(activations.at(components::kOutput), target);
-    return experiment_.loss->sum_projected(*hidden, activations.at(components::kProjection), target, 1.0);
+    return experiment_.loss->sum(activations);
   }
 
   /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.
@@ -306,7 +300,7 @@ class Rehearsal {
       const components::Autocast autocast(options_.autocast);
       model_.forward(activations);
     }
-    experiment_.loss->sum(activations.at(components::kOutput), activations.at(components::kTarget));
+    experiment_.loss->sum(activations);
     activations.clear();
   }
 

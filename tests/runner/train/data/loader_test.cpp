@@ -22,7 +22,7 @@ using Samples = std::vector<std::int64_t>;
 class Watched final : public components::data::Dataset {
  public:
   explicit Watched(std::int64_t size) : size_(size) {}
-  const components::DataSignature& signature() const override { return signature_; }
+  const components::BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return size_; }
   void fetch(std::span<const std::int64_t> indices, components::TensorMap& batch) const override {
     const std::int64_t number = begun++;
@@ -53,7 +53,7 @@ class Watched final : public components::data::Dataset {
     }
   }
 
-  components::DataSignature signature_;
+  components::BatchSpec signature_;
   std::int64_t size_;
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;

@@ -72,10 +72,10 @@ double summary_figure(const LoopResult& result, const char* name) {
 class Rootless final : public components::loss::Loss {
  public:
   explicit Rootless(std::shared_ptr<Loss> inner) : inner_(std::move(inner)) {}
-  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
-    return inner_->sum(output, target) + (output.sum() * 0.0).sqrt();
+  at::Tensor sum_of(const components::TensorMap& tensors) const override {
+    return inner_->sum(tensors) + (tensors.at(components::kOutput).sum() * 0.0).sqrt();
   }
-  std::int64_t count(const at::Tensor& target) const override { return inner_->count(target); }
+  std::int64_t count(const components::TensorMap& batch) const override { return inner_->count(batch); }
   bool count_is_static() const override { return inner_->count_is_static(); }
 
  private:

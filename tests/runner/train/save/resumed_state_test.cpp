@@ -43,12 +43,12 @@ class DrawnLoss final : public components::loss::Loss {
   explicit DrawnLoss(std::shared_ptr<Loss> inner)
       : inner_(std::move(inner)), generator_(at::detail::createCPUGenerator(5)) {}
 
-  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
+  at::Tensor sum_of(const components::TensorMap& tensors) const override {
     ++calls_;
     const at::Tensor weight = at::rand({}, generator_, at::TensorOptions()) + 0.01 * static_cast<double>(calls_);
-    return inner_->sum(output, target) * weight;
+    return inner_->sum(tensors) * weight;
   }
-  std::int64_t count(const at::Tensor& target) const override { return inner_->count(target); }
+  std::int64_t count(const components::TensorMap& batch) const override { return inner_->count(batch); }
   bool count_is_static() const override { return inner_->count_is_static(); }
 
   void save_state(core::StateWriter& writer) const override {

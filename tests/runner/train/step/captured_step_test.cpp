@@ -46,12 +46,12 @@ class OtherLoss final : public components::loss::Loss {
  public:
   OtherLoss(std::shared_ptr<Loss> inner, std::function<void(const at::Tensor&)> also)
       : inner_(std::move(inner)), also_(std::move(also)) {}
-  at::Tensor sum(const at::Tensor& output, const at::Tensor& target) const override {
-    at::Tensor sum = inner_->sum(output, target);
+  at::Tensor sum_of(const components::TensorMap& tensors) const override {
+    at::Tensor sum = inner_->sum(tensors);
     also_(sum.detach());
     return sum;
   }
-  std::int64_t count(const at::Tensor& target) const override { return inner_->count(target); }
+  std::int64_t count(const components::TensorMap& batch) const override { return inner_->count(batch); }
   bool count_is_static() const override { return inner_->count_is_static(); }
   std::optional<std::int64_t> ignore_index() const override { return inner_->ignore_index(); }
 

@@ -1,0 +1,367 @@
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "components/data/block_location.h"
+#include "components/data/csv_file.h"
+#include "components/data/data.h"
+#include "components/data/ids_line.h"
+#include "components/data/in_memory.h"
+#include "components/data/same_task.h"
+#include "components/data/text_files.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/tensors.h"
+#include "generated/data/ids.h"
+#include "runner/core/error.h"
+#include "runner/core/text/text.h"
+#include "runner/core/units.h"
+
+// B: samples of the batch   T: ids of the longest one   D: its decoder ids   M: D where there are any, else T
+
+namespace components::data::ids {
+namespace {
+
+constexpr std::int64_t kVocabularyMax = 16'777'216;  ///< of the key `vocab_size`
+
+/// A sample: where its lists begin among all values, one after the other.
+struct Line {
+  std::int64_t at = 0;
+  std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
+  std::int64_t number = 0;               ///< in its file, from 1
+  std::size_t file = 0;
+  bool masked = false;  ///< has a mask with zeros
+};
+
+/// All that the files hold, and what of it is the set's.
+struct Content {
+  std::vector<std::int32_t> values;  ///< of each line: input, target, types, decoder, mask; those that there are
+  std::vector<Line> lines;
+  bool has_types = false, has_decoder = false;
+  std::int64_t id_max = 0, type_max = 0;  ///< of all lines, whatever the split
+  std::int64_t whole = 0;                 ///< lines before the split
+  std::int64_t cut = 0, bytes = 0;
+
+  const std::int32_t* input(const Line& line) const { return values.data() + line.at; }
+  const std::int32_t* target(const Line& line) const { return input(line) + line.length; }
+  const std::int32_t* types(const Line& line) const { return target(line) + line.outputs; }
+  const std::int32_t* decoder(const Line& line) const { return types(line) + (has_types ? line.length : 0); }
+  const std::int32_t* mask(const Line& line) const { return decoder(line) + (has_decoder ? line.outputs : 0); }
+};
+
+struct Range {
+  std::int64_t least = std::numeric_limits<std::int64_t>::max(), most = 0;
+  void add(std::int64_t value) {
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  bool varies() const { return least < most; }
+};
+
+Range lengths(const std::vector<Line>& lines, std::int64_t Line::*length) {
+  Range range;
+  for (const Line& line : lines) range.add(line.*length);
+  return range;
+}
+
+/// A tensor [B, width] filled with `fill`; `copy(line, to)` writes the beginning of a row.
+template <typename T, typename Copy>
+at::Tensor padded(const std::vector<const Line*>& lines, std::int64_t width, at::ScalarType type, T fill, Copy copy) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(lines.size()), width}, type);
+  T* row = tensor.mutable_data_ptr<T>();
+  for (const Line* line : lines) {
+    T* const end = copy(*line, row);
+    std::fill(end, row + width, fill);
+    row += width;
+  }
+  return tensor;
+}
+
+class Ids final : public Dataset {
+ public:
+  Ids(BatchSpec signature, Content content, const std::vector<TextFile>& files)
+      : signature_(std::move(signature)), content_(std::move(content)) {
+    for (const TextFile& file : files) paths_.push_back(file.path);
+  }
+
+  const BatchSpec& signature() const override { return signature_; }
+  std::int64_t size() const override { return static_cast<std::int64_t>(content_.lines.size()); }
+  std::int64_t length_of(std::int64_t index) const override {
+    return signature_.padded() ? std::max(line(index).length, line(index).outputs) : 0;
+  }
+  std::int64_t tokens_per_sample() const override { return signature_.padded() ? 0 : content_.lines.front().outputs; }
+  std::int64_t predicted_positions(std::int64_t index) const override { return line(index).outputs; }
+
+  void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
+    std::vector<const Line*> lines;
+    std::int64_t length = 0, outputs = 0;
+    for (const std::int64_t index : indices) {
+      lines.push_back(&line(index));
+      length = std::max(length, lines.back()->length);
+      outputs = std::max(outputs, lines.back()->outputs);
+    }
+    const auto copied = [&](std::int64_t width, std::int64_t fill,
+                            const std::int32_t* (Content::*of)(const Line&) const, std::int64_t Line::*count) {
+      return padded<std::int64_t>(lines, width, at::kLong, fill, [&](const Line& one, std::int64_t* to) {
+        return std::copy_n((content_.*of)(one), one.*count, to);
+      });
+    };
+    batch.set(kInput, copied(length, 0, &Content::input, &Line::length));
+    batch.set(kTarget, copied(outputs, kPadTarget, &Content::target, &Line::outputs));
+    if (signature_.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask(lines, length));
+    if (content_.has_types) batch.set(kTokenTypes, copied(length, 0, &Content::types, &Line::length));
+    if (content_.has_decoder) batch.set(kDecoderInput, copied(outputs, 0, &Content::decoder, &Line::outputs));
+  }
+
+  double unigram_entropy() const override {
+    std::call_once(counted_, [this] {
+      std::vector<std::int64_t> counts(static_cast<std::size_t>(signature_.at(kInput).vocab_size));
+      for (const Line& one : content_.lines) {
+        for (std::int64_t i = 0; i < one.length; ++i) ++counts[static_cast<std::size_t>(content_.input(one)[i])];
+      }
+      entropy_ = entropy_of(counts);
+    });
+    return entropy_;
+  }
+
+  std::string describe() const override {
+    const Range range = lengths(content_.lines, &Line::length);
+    return counted_large(static_cast<std::int64_t>(paths_.size()), "file", "files") + ", " +
+           runner::core::format_bytes(content_.bytes) + ", " + counted_large(size(), "line", "lines") + " of " +
+           (range.varies() ? with_commas(range.least) + " to " : "") + counted_large(range.most, "id", "ids") +
+           (content_.cut > 0 ? " (" + with_commas(content_.cut) + " cut)" : "");
+  }
+
+  std::vector<std::string> files() const override { return paths_; }
+
+  std::optional<Record> record_of(std::int64_t index) const override {
+    return Record{"line", line(index).number, paths_.size() > 1 ? paths_[line(index).file] : ""};
+  }
+
+  std::int64_t memory_bytes() const override {
+    return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
+                                     content_.lines.size() * sizeof(Line));
+  }
+
+ private:
+  const Line& line(std::int64_t index) const {
+    RUNNER_ASSERT(index >= 0 && index < size(), "the sampler keeps to the data set");
+    return content_.lines[static_cast<std::size_t>(index)];
+  }
+
+  at::Tensor mask(const std::vector<const Line*>& lines, std::int64_t length) const {
+    return padded<bool>(lines, length, at::kBool, false, [&](const Line& one, bool* to) {
+      if (!one.masked) return std::fill_n(to, one.length, true);
+      return std::transform(content_.mask(one), content_.mask(one) + one.length, to,
+                            [](std::int32_t bit) { return bit != 0; });
+    });
+  }
+
+  BatchSpec signature_;
+  Content content_;
+  std::vector<std::string> paths_;
+  mutable std::once_flag counted_;
+  mutable double entropy_ = 0;
+};
+
+/// Reads files line by line, in two passes: which lines a split takes is known when all are counted.
+class Reader {
+ public:
+  Reader(const Config& config, const Inputs& inputs, const std::vector<TextFile>& files)
+      : config_(config), inputs_(inputs), files_(files) {}
+
+  /// Nothing when an error was reported. `vocab_size`: what ids are below.
+  std::optional<Content> read(const PercentRange& share, std::int64_t vocab_size) {
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+      if (!each_line(file, [this](std::int64_t, const std::string&, RecordErrors&) { ++content_.whole; })) return {};
+    }
+    const std::int64_t begin = PercentRange::boundary(content_.whole, share.from);
+    const std::int64_t end = PercentRange::boundary(content_.whole, share.to);
+    std::int64_t place = 0;
+    const auto take = [&](std::size_t file, std::int64_t number, const std::string& text, RecordErrors& errors) {
+      const bool is_mine = place >= begin && place < end;
+      ++place;
+      auto line = parse_ids_line(text, vocab_size);
+      if (!line) return errors.add(number, line.failure().message, line.failure().hint);
+      add({.number = number, .file = file}, line.value(), is_mine, errors);
+    };
+    bool good = true;
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+      good = each_line(file, [&](std::int64_t number, const std::string& text,
+                                 RecordErrors& errors) { take(file, number, text, errors); }) &&
+             good;
+    }
+    if (!good || !check_length()) return {};
+    if (content_.lines.empty()) {
+      inputs_.diagnostics.error(
+          location_of(inputs_.block, config_.split ? "split" : "path"),
+          "data." + inputs_.name + " has no usable line, of " + counted_large(content_.whole, "line", "lines") +
+              " that are not empty",
+          config_.too_long == TooLong::kDrop ? "use too_long: cut, or more lines" : "use more lines");
+      return {};
+    }
+    return std::move(content_);
+  }
+
+ private:
+  /// Calls `use` for each line that is not blank; false when something was wrong.
+  template <typename Use>
+  bool each_line(std::size_t file, Use use) {
+    const std::string& path = files_[file].path;
+    RecordErrors errors(inputs_.diagnostics, location_of(inputs_.block, "path"), path);
+    std::ifstream stream(path, std::ios::binary);
+    std::string text;
+    for (std::int64_t number = 1; std::getline(stream, text); ++number) {
+      if (text.find_first_not_of(" \t\r") != std::string::npos) use(number, text, errors);
+    }
+    if (!stream.eof()) errors.add(0, "cannot read it");
+    return !errors.any();
+  }
+
+  void add(Line line, IdsLine& ids, bool is_mine, RecordErrors& errors) {
+    if (!has_all(line, ids, errors)) return;
+    for (const auto* list : {&ids.input, &ids.labels, &ids.decoder}) {
+      for (const std::int32_t id : *list) content_.id_max = std::max<std::int64_t>(content_.id_max, id);
+    }
+    for (const std::int32_t type : ids.types) content_.type_max = std::max<std::int64_t>(content_.type_max, type);
+    if (!is_mine || !shorten(ids)) return;
+    line.at = static_cast<std::int64_t>(content_.values.size());
+    line.length = static_cast<std::int64_t>(ids.input.size());
+    const std::vector<std::int32_t> target = ids.target();
+    line.outputs = static_cast<std::int64_t>(target.size());
+    line.masked = std::find(ids.mask.begin(), ids.mask.end(), 0) != ids.mask.end();
+    if (!line.masked) ids.mask.clear();
+    const std::vector<std::int32_t>* const lists[] = {&ids.input, &target, &ids.types, &ids.decoder, &ids.mask};
+    for (const std::vector<std::int32_t>* list : lists) {
+      content_.values.insert(content_.values.end(), list->begin(), list->end());
+    }
+    content_.lines.push_back(line);
+  }
+
+  /// Each line has the lists that the first one has, as all of a batch need them.
+  bool has_all(const Line& line, const IdsLine& ids, RecordErrors& errors) {
+    const bool has_types = !ids.types.empty(), has_decoder = !ids.decoder.empty();
+    if (!std::exchange(began_, true)) {
+      content_.has_types = has_types;
+      content_.has_decoder = has_decoder;
+    }
+    const auto differs = [&](const char* key, bool has) {
+      errors.add(line.number,
+                 std::string(key) + (has ? " is here, but not in" : " is missing, but is in") +
+                     " the first line of data." + inputs_.name,
+                 std::string("give all lines ") + key + ", or none");
+    };
+    if (has_types != content_.has_types) differs(kTokenTypes, has_types);
+    if (has_decoder != content_.has_decoder) differs(kDecoderInput, has_decoder);
+    return has_types == content_.has_types && has_decoder == content_.has_decoder;
+  }
+
+  /// False when a line is too long to be used.
+  bool shorten(IdsLine& ids) {
+    if (!config_.max_seq_len || ids.longest() <= *config_.max_seq_len) return true;
+    ++too_long_;
+    longest_ = std::max(longest_, ids.longest());
+    if (config_.too_long != TooLong::kCut) return false;
+    ids.cut(*config_.max_seq_len);
+    ++content_.cut;
+    return true;
+  }
+
+  bool check_length() {
+    if (config_.too_long != TooLong::kError || too_long_ == 0) return true;
+    inputs_.diagnostics.error(location_of(inputs_.block, "too_long"),
+                              counted_large(too_long_, "line", "lines") + " of data." + inputs_.name + " " +
+                                  (too_long_ == 1 ? "is" : "are") + " longer than max_seq_len " +
+                                  std::to_string(*config_.max_seq_len) + ", the longest has " +
+                                  counted_large(longest_, "id", "ids"),
+                              "raise max_seq_len, or use too_long: cut");
+    return false;
+  }
+
+  const Config& config_;
+  const Inputs& inputs_;
+  const std::vector<TextFile>& files_;
+  Content content_;
+  bool began_ = false;
+  std::int64_t too_long_ = 0, longest_ = 0;
+};
+
+BatchSpec signature_of(const Config& config, const Inputs& inputs, const Content& content, std::int64_t vocab_size) {
+  const Range inputs_range = lengths(content.lines, &Line::length), outputs = lengths(content.lines, &Line::outputs);
+  const BatchSpec* train = inputs.train != nullptr ? &inputs.train->signature() : nullptr;
+  const bool masks =
+      std::any_of(content.lines.begin(), content.lines.end(), [](const Line& line) { return line.masked; });
+  const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
+    TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
+    port.vocab_size = vocabulary;
+    port.max_length = std::max(range.most, config.max_seq_len.value_or(0));
+    port.padded = range.varies();
+    return port;
+  };
+  BatchSpec signature;
+  signature.tensors = {spec(kInput, vocab_size, inputs_range), spec(kTarget, vocab_size, outputs)};
+  signature.find(kTarget)->has_ignored = true;
+  if (masks || inputs_range.varies() || config.attention_mask == AttentionMask::kAlways ||
+      (train != nullptr && train->find(kAttentionMask) != nullptr)) {
+    TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
+    mask.dtype = Dtype::kBool;
+    signature.tensors.push_back(mask);
+  }
+  const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;
+  const std::int64_t type_count = types != nullptr ? types->vocab_size : content.type_max + 1;
+  if (content.has_types) signature.tensors.push_back(spec(kTokenTypes, type_count, inputs_range));
+  if (content.has_decoder) signature.tensors.push_back(spec(kDecoderInput, vocab_size, outputs));
+  return signature;
+}
+
+/// What ids are below, as far as it is known before the files are read.
+std::optional<std::int64_t> vocabulary(const Config& config, const Inputs& inputs) {
+  const TensorSpec* of_train = inputs.train != nullptr ? inputs.train->signature().find(kInput) : nullptr;
+  if (of_train == nullptr || of_train->vocab_size == 0) return config.vocab_size.value_or(0);
+  if (config.vocab_size && *config.vocab_size != of_train->vocab_size) {
+    inputs.diagnostics.error(location_of(inputs.block, "vocab_size"),
+                             "vocab_size of data." + inputs.name + " is " + std::to_string(*config.vocab_size) +
+                                 ", and that of data.train " + std::to_string(of_train->vocab_size),
+                             "leave it out: one model reads both");
+    return std::nullopt;
+  }
+  return of_train->vocab_size;
+}
+
+/// Types of tokens that the training set does not have would be beyond the model's table.
+bool fits_types(const Content& content, const Inputs& inputs) {
+  const TensorSpec* types = inputs.train != nullptr ? inputs.train->signature().find(kTokenTypes) : nullptr;
+  if (types == nullptr || content.type_max < types->vocab_size) return true;
+  inputs.diagnostics.error(location_of(inputs.block, "path"),
+                           "data." + inputs.name + " has the token type " + std::to_string(content.type_max) +
+                               ", and the largest of data.train is " + std::to_string(types->vocab_size - 1));
+  return false;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  const std::optional<std::int64_t> known = vocabulary(config, inputs);
+  if (!known) return nullptr;
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  if (files.empty()) return nullptr;
+  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", files, inputs);
+  if (!share) return nullptr;
+  // An id takes two bytes of a file at least, and 4 here, in input and target.
+  const std::int64_t bytes = total_bytes(files);
+  if (!fits_in_memory(4.0 * static_cast<double>(bytes), "path", "use fewer or smaller files, or token files", inputs)) {
+    return nullptr;
+  }
+  std::optional<Content> content = Reader(config, inputs, files).read(*share, *known > 0 ? *known : kVocabularyMax);
+  if (!content || !fits_types(*content, inputs)) return nullptr;
+  content->bytes = bytes;
+  BatchSpec signature = signature_of(config, inputs, *content, *known > 0 ? *known : content->id_max + 1);
+  if (!fits_training_set(signature, inputs)) return nullptr;
+  return std::make_shared<Ids>(std::move(signature), std::move(*content), files);
+}
+
+}  // namespace components::data::ids

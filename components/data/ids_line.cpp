@@ -1,0 +1,124 @@
+#include "components/data/ids_line.h"
+
+#include <algorithm>
+#include <string>
+
+#include "components/tensor/tensor_spec.h"
+#include "runner/core/json.h"
+#include "runner/core/node.h"
+#include "runner/core/text/text.h"
+
+namespace components::data {
+namespace {
+
+using runner::core::counted_large;
+using runner::core::Failure;
+using runner::core::Node;
+using runner::core::Result;
+
+constexpr const char *kInputIds = "input_ids", *kLabels = "labels";
+constexpr const char* kMoreIds = "if it is a right one, set a larger vocab_size, in data.train as well";
+constexpr std::int64_t kTypes = 65'536;
+
+/// Which integers a list may hold.
+struct Range {
+  std::int64_t end;  ///< all are below it, and not negative
+  bool is_vocabulary;
+  bool ignored;      ///< kPadTarget is one, too
+  std::string what;  ///< after the value that is none: `and an id is ...`
+};
+
+Result<std::vector<std::int32_t>> list_of(const Node& line, const char* key, const Range& range) {
+  std::vector<std::int32_t> list;
+  const Node* node = line.find(key);
+  if (node == nullptr || node->is_null()) return list;
+  const std::string name = key;
+  if (!node->is_sequence()) return Failure{name + " is not a list of integers", ""};
+  if (node->items().empty()) return Failure{name + " is empty", ""};
+  list.reserve(node->items().size());
+  for (const Node& item : node->items()) {
+    const auto wrong = [&](const std::string& why, const std::string& hint = "") {
+      return Failure{name + "[" + std::to_string(list.size()) + "] is " + to_json(item, -1) + ", " + why, hint};
+    };
+    if (!item.is_integer()) return wrong("which is no integer");
+    const std::int64_t value = item.as_integer();
+    if (range.ignored && value == kPadTarget) {
+      list.push_back(static_cast<std::int32_t>(value));
+      continue;
+    }
+    if (value < 0) return wrong(range.what);
+    if (value >= range.end) return wrong(range.what, range.is_vocabulary ? kMoreIds : "");
+    list.push_back(static_cast<std::int32_t>(value));
+  }
+  return list;
+}
+
+/// `labels has 3 values, and input_ids 4`; no text where they fit.
+std::string length_problem(const char* key, const std::vector<std::int32_t>& list, const char* other,
+                           const std::vector<std::int32_t>& as_long_as) {
+  if (list.empty() || list.size() == as_long_as.size()) return "";
+  return std::string(key) + " has " + counted_large(static_cast<std::int64_t>(list.size()), "value", "values") +
+         ", and " + other + " has " + std::to_string(as_long_as.size());
+}
+
+}  // namespace
+
+std::int64_t IdsLine::longest() const { return static_cast<std::int64_t>(std::max(input.size(), decoder.size())); }
+
+void IdsLine::cut(std::int64_t length) {
+  for (auto* list : {&input, &labels, &mask, &types, &decoder}) {
+    list->resize(std::min(list->size(), static_cast<std::size_t>(length)));
+  }
+}
+
+std::vector<std::int32_t> IdsLine::target() const {
+  if (!decoder.empty() && !labels.empty()) return labels;
+  std::vector<std::int32_t> target = !labels.empty() ? labels : !decoder.empty() ? decoder : input;
+  if (labels.empty() && decoder.empty()) {
+    for (std::size_t i = 0; i < mask.size(); ++i) {
+      if (mask[i] == 0) target[i] = static_cast<std::int32_t>(kPadTarget);
+    }
+  }
+  std::rotate(target.begin(), target.begin() + 1, target.end());
+  target.back() = static_cast<std::int32_t>(kPadTarget);
+  return target;
+}
+
+Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
+  const Result<Node> parsed = runner::core::parse_json(text);
+  if (!parsed) return Failure{"not valid JSON: " + parsed.failure().message, ""};
+  const Node& object = parsed.value();
+  if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
+  IdsLine line;
+  const std::string below = " below vocab_size " + std::to_string(vocab_size);
+  const Range ids{vocab_size, true, false, "and an id is 0 or more and" + below};
+  const Range labels{vocab_size, true, true, "and a label is -100, or 0 or more and" + below};
+  const Range types{kTypes, false, false, "and a token type is 0 or more and below " + std::to_string(kTypes)};
+  const Range bits{2, false, false, "and a mask holds 0 and 1"};
+  struct Field {
+    const char* key;
+    const Range& range;
+    std::vector<std::int32_t>& list;
+  };
+  for (const Field& field :
+       {Field{kInputIds, ids, line.input}, Field{kLabels, labels, line.labels}, Field{kAttentionMask, bits, line.mask},
+        Field{kTokenTypes, types, line.types}, Field{kDecoderInput, ids, line.decoder}}) {
+    auto list = list_of(object, field.key, field.range);
+    if (!list) return list.failure();
+    field.list = std::move(list.value());
+  }
+  if (line.input.empty()) return Failure{"input_ids is missing", ""};
+  const bool decodes = !line.decoder.empty();
+  for (const std::string& problem : {length_problem(kAttentionMask, line.mask, kInputIds, line.input),
+                                     length_problem(kTokenTypes, line.types, kInputIds, line.input),
+                                     length_problem(kLabels, line.labels, decodes ? kDecoderInput : kInputIds,
+                                                    decodes ? line.decoder : line.input)}) {
+    if (!problem.empty()) return Failure{problem, ""};
+  }
+  if (!line.mask.empty() && std::find(line.mask.begin(), line.mask.end(), 1) == line.mask.end()) {
+    return Failure{"attention_mask has no 1", ""};
+  }
+  return line;
+}
+
+}  // namespace components::data

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace components::data {
+
+/// A line of a JSONL file of ids.
+///
+/// N: ids   M: decoder ids where there are any, else N
+struct IdsLine {
+  std::vector<std::int32_t> input;    ///< [N]
+  std::vector<std::int32_t> labels;   ///< [M], not shifted; empty: not given
+  std::vector<std::int32_t> mask;     ///< [N] of 0 and 1; empty: all 1
+  std::vector<std::int32_t> types;    ///< [N]; empty: not given
+  std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
+
+  std::int64_t longest() const;  ///< of input and decoder
+  /// Leaves the first `length` positions.
+  void cut(std::int64_t length);
+  /// What each position is to predict, [M]; kPadTarget: nothing.
+  std::vector<std::int32_t> target() const;
+};
+
+/// Refused, with the reason: what is no JSON object of lists of integers whose lengths fit; ids that are negative or
+/// not below `vocab_size`.
+runner::core::Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size);
+
+}  // namespace components::data

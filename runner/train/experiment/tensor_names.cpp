@@ -1,0 +1,104 @@
+#include "runner/train/experiment/tensor_names.h"
+
+#include <string>
+#include <vector>
+
+#include "components/tensor/judged.h"
+#include "generated/section/eval.h"
+#include "runner/registry/config_parse.h"
+#include "runner/train/experiment/experiment.h"
+
+namespace runner::train {
+namespace {
+
+using components::BatchSpec;
+using components::TensorSpec;
+using core::Diagnostics;
+using core::Node;
+
+/// Who reads tensors of a batch, and which.
+struct Reader {
+  const Node& block;
+  std::vector<std::string> names;
+};
+
+std::vector<std::string> list_names(const std::vector<TensorSpec>& specs) {
+  std::vector<std::string> names;
+  for (const TensorSpec& spec : specs) names.push_back(spec.name);
+  return names;
+}
+
+void check_set(const Reader& reader, const std::vector<TensorSpec>& outputs, const std::string& set,
+               const BatchSpec& given, Diagnostics& diagnostics) {
+  for (const std::string& name : reader.names) {
+    if (find_spec(outputs, name) != nullptr || given.find(name) != nullptr) continue;
+    diagnostics.error(reader.block.location(),
+                      registry::type_of(reader.block) + " reads \"" + name + "\", which data." + set + " does not give",
+                      "it gives " + components::names_of(given.tensors) +
+                          ": add the tensor to the data set, or use what reads these");
+  }
+}
+
+/// A model is made for the tensors of data.train. Would it read more, if data.train had what another set has?
+void check_left_out(const Experiment& experiment, const NamedDataset& set, Diagnostics& diagnostics) {
+  const BatchSpec& of_train = experiment.train_data->signature();
+  BatchSpec both = of_train;
+  for (const TensorSpec& port : set.data->signature().tensors) {
+    if (of_train.find(port.name) == nullptr) both.tensors.push_back(port);
+  }
+  if (both.tensors.size() == of_train.tensors.size()) return;
+  const Node& block = experiment.recipe.model;
+  Diagnostics told_before;
+  components::part::MetaWeights shapes;
+  const auto model = components::model::build(block, {both, shapes, block, told_before});
+  if (model == nullptr) return;
+  for (const TensorSpec& port : model->inputs()) {
+    if (of_train.find(port.name) != nullptr || both.find(port.name) == nullptr) continue;
+    diagnostics.error(experiment.recipe.location("data." + set.name),
+                      "data." + set.name + " gives \"" + port.name + "\", which model " + registry::type_of(block) +
+                          " reads, and data.train does not give it",
+                      "let data.train give it, too, so that the model is made to read it");
+  }
+}
+
+}  // namespace
+
+BatchSpec joint_signature(const Experiment& experiment) {
+  BatchSpec joint = experiment.train_data->signature();
+  for (const NamedDataset& set : experiment.eval_data) {
+    for (TensorSpec& port : joint.tensors) {
+      const TensorSpec* other = set.data->signature().find(port.name);
+      if (other == nullptr) continue;
+      port.padded = port.padded || other->padded;
+      port.has_ignored = port.has_ignored || other->has_ignored;
+    }
+  }
+  return joint;
+}
+
+void check_tensor_names(const Experiment& experiment, Diagnostics& diagnostics) {
+  const resolve::Recipe& recipe = experiment.recipe;
+  const std::vector<TensorSpec> outputs = experiment.model->outputs();
+  std::vector<Reader> readers = {{recipe.model, list_names(experiment.model->inputs())}};
+  if (experiment.loss != nullptr) readers.push_back({recipe.loss, experiment.loss->reads()});
+  // A metric that could not be built has said why.
+  const std::vector<Node>& metrics = recipe.eval->metrics;
+  for (std::size_t i = 0; i < metrics.size() && metrics.size() == experiment.metrics.size(); ++i) {
+    readers.push_back({metrics[i], experiment.metrics[i]->reads()});
+  }
+  const auto check = [&](const std::string& set, const BatchSpec& given) {
+    for (const Reader& reader : readers) {
+      const bool is_model = &reader == &readers.front();
+      check_set(reader, is_model ? std::vector<TensorSpec>{} : outputs, set, given, diagnostics);
+    }
+  };
+  const int errors = diagnostics.error_count();
+  check("train", experiment.train_data->signature());
+  if (diagnostics.error_count() > errors) return;  // the other sets would repeat it
+  for (const NamedDataset& set : experiment.eval_data) {
+    check(set.name, set.data->signature());
+    check_left_out(experiment, set, diagnostics);
+  }
+}
+
+}  // namespace runner::train

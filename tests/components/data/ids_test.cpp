@@ -1,0 +1,179 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "components/tensor/tensor_spec.h"
+#include "components/tensor/tensors.h"
+#include "tests/components/data/building.h"
+#include "tests/support/folder.h"
+
+using components::kAttentionMask;
+using components::kDecoderInput;
+using components::kInput;
+using components::kTarget;
+using components::kTokenTypes;
+using tests::build_data;
+using tests::fetched;
+using tests::good_data;
+using Values = std::vector<double>;
+
+namespace {
+
+constexpr double kPad = components::kPadTarget;
+
+std::vector<std::string> names_of(const components::data::Dataset& data) {
+  components::TensorMap batch;
+  data.fetch(std::vector<std::int64_t>{0}, batch);
+  std::vector<std::string> names;
+  for (const auto& item : batch.items()) names.push_back(item.name);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("a line of ids is a sample, with the next ids as target", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", R"({"input_ids": [5, 6, 7]})"
+                          "\n\n"
+                          R"({"input_ids": [8, 2], "text": "other keys are skipped"})"
+                          "\n");
+  folder.write("b.jsonl", R"({"input_ids": [1, 2, 3, 4], "labels": [-100, -100, 3, 9]})");  // no end
+  const auto data = good_data("{type: ids, path: '*.jsonl'}");
+  CHECK(data->size() == 3);
+  CHECK(data->describe() == "2 files, 139 B, 3 lines of 2 to 4 ids");
+  CHECK(data->signature().at(kInput).vocab_size == 10);  // a label counts
+  CHECK(data->signature().max_length() == 4);
+  CHECK(data->signature().padded());
+  CHECK(data->length_of(1) == 2);
+  CHECK(data->tokens_per_sample() == 0);
+  CHECK(data->predicted_positions(1) == 2);
+  CHECK(data->record_of(1)->number == 3);
+  CHECK(data->record_of(2)->file == "b.jsonl");
+  CHECK(fetched(*data, {0, 1, 2}, kInput) == Values{5, 6, 7, 0, 8, 2, 0, 0, 1, 2, 3, 4});
+  CHECK(fetched(*data, {0, 1, 2}, kTarget) == Values{6, 7, kPad, kPad, 2, kPad, kPad, kPad, kPad, 3, 9, kPad});
+  CHECK(fetched(*data, {0, 1, 2}, kAttentionMask) == Values{1, 1, 1, 0, 1, 1, 0, 0, 1, 1, 1, 1});
+  CHECK(names_of(*data) == std::vector<std::string>{kInput, kTarget, kAttentionMask});
+}
+
+TEST_CASE("a mask is there where something is masked, or is asked for", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("even.jsonl", "{\"input_ids\": [1, 2], \"attention_mask\": [1, 1]}\n{\"input_ids\": [3, 4]}\n");
+  folder.write("masked.jsonl", "{\"input_ids\": [1, 2, 3], \"attention_mask\": [0, 1, 1]}\n");
+  const auto even = good_data("{type: ids, path: even.jsonl}");
+  CHECK(names_of(*even) == std::vector<std::string>{kInput, kTarget});
+  CHECK_FALSE(even->signature().padded());
+  CHECK(even->tokens_per_sample() == 2);
+  CHECK(even->length_of(0) == 0);
+  CHECK(even->unigram_entropy() == Approx(std::log(4.0)));
+  const auto asked = good_data("{type: ids, path: even.jsonl, attention_mask: always}");
+  CHECK(fetched(*asked, {0, 1}, kAttentionMask) == Values{1, 1, 1, 1});
+  const auto masked = good_data("{type: ids, path: masked.jsonl, vocab_size: 5}");
+  CHECK(fetched(*masked, {0}, kAttentionMask) == Values{0, 1, 1});
+  CHECK(fetched(*masked, {0}, kTarget) == Values{2, 3, kPad});
+  const auto val = good_data("{type: ids, path: even.jsonl}", {"val", masked.get()});  // the model may read it
+  CHECK(fetched(*val, {0}, kAttentionMask) == Values{1, 1});
+}
+
+TEST_CASE("ids that a mask leaves out are no target", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", "{\"input_ids\": [1, 2, 3, 4], \"attention_mask\": [1, 1, 0, 0]}\n");
+  CHECK(fetched(*good_data("{type: ids, path: a.jsonl}"), {0}, kTarget) == Values{2, kPad, kPad, kPad});
+}
+
+TEST_CASE("token types and decoder ids are tensors of the batch", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write(
+      "a.jsonl",
+      "{\"input_ids\": [1, 2], \"token_type_ids\": [0, 1], \"decoder_input_ids\": [0, 7, 8], \"labels\": [7, 8, 9]}\n"
+      "{\"input_ids\": [3], \"token_type_ids\": [2], \"decoder_input_ids\": [0, 5]}\n");
+  const auto data = good_data("{type: ids, path: a.jsonl}");
+  CHECK(names_of(*data) == std::vector<std::string>{kInput, kTarget, kAttentionMask, kTokenTypes, kDecoderInput});
+  CHECK(data->signature().at(kTokenTypes).vocab_size == 3);
+  CHECK(data->signature().at(kDecoderInput).max_length == 3);
+  CHECK(data->signature().max_length() == 2);
+  CHECK(fetched(*data, {0, 1}, kInput) == Values{1, 2, 3, 0});
+  CHECK(fetched(*data, {0, 1}, kTokenTypes) == Values{0, 1, 2, 0});
+  CHECK(fetched(*data, {0, 1}, kDecoderInput) == Values{0, 7, 8, 0, 5, 0});
+  CHECK(fetched(*data, {0, 1}, kTarget) == Values{7, 8, 9, 5, kPad, kPad});
+  CHECK(data->predicted_positions(1) == 2);
+}
+
+TEST_CASE("ids beyond max_seq_len are cut, dropped or refused", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", "{\"input_ids\": [1, 2, 3, 4]}\n{\"input_ids\": [5, 6]}\n");
+  const auto with = [](const std::string& policy) {
+    return "{type: ids, path: a.jsonl, max_seq_len: 3, too_long: " + policy + "}";
+  };
+  const auto cut = good_data(with("cut"));
+  CHECK(cut->describe() == "1 file, 50 B, 2 lines of 2 to 3 ids (1 cut)");
+  CHECK(fetched(*cut, {0}, kInput) == Values{1, 2, 3});
+  CHECK(fetched(*cut, {0}, kTarget) == Values{2, 3, kPad});  // as if the line ended there
+  CHECK(good_data(with("drop"))->size() == 1);
+  CHECK(build_data(with("error")).messages ==
+        "data.yaml:1:54: error: 1 line of data.train is longer than max_seq_len 3, the longest has 4 ids\n"
+        "  hint: raise max_seq_len, or use too_long: cut\n");
+}
+
+TEST_CASE("parts of a file of ids share its vocabulary", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", "{\"input_ids\": [1]}\n{\"input_ids\": [2]}\n{\"input_ids\": [3]}\n{\"input_ids\": [9]}\n");
+  const auto train = good_data("{type: ids, path: a.jsonl, split: ':50%'}");
+  const auto val = good_data("{type: ids, path: a.jsonl, split: '50%:'}", {"val", train.get()});
+  CHECK(train->size() == 2);
+  CHECK(train->signature().at(kInput).vocab_size == 10);
+  CHECK(fetched(*val, {0, 1}, kInput) == Values{3, 9});
+  CHECK(val->record_of(0)->number == 3);
+}
+
+TEST_CASE("bad lines of ids are named by file and line", "[data][ids]") {
+  struct Case {
+    const char* name;
+    std::string line;
+    std::string message;
+  };
+  const Case cases[] = {
+      {"no object", "[1, 2]", "not an object with input_ids"},
+      {"no ids", R"({"labels": [1]})", "input_ids is missing"},
+      {"a text", R"({"input_ids": "1 2"})", "input_ids is not a list of integers"},
+      {"nothing", R"({"input_ids": []})", "input_ids is empty"},
+      {"a fraction", R"({"input_ids": [1, 1.5]})", "input_ids[1] is 1.5, which is no integer"},
+      {"a negative id", R"({"input_ids": [1, -1]})",
+       "input_ids[1] is -1, and an id is 0 or more and below vocab_size 10"},
+      {"a large id", R"({"input_ids": [1, 10]})",
+       "input_ids[1] is 10, and an id is 0 or more and below vocab_size 10\n  hint: if it is a right one, set a larger "
+       "vocab_size, in data.train as well"},
+      {"a large label", R"({"input_ids": [1, 2], "labels": [1, 11]})",
+       "labels[1] is 11, and a label is -100, or 0 or more and below vocab_size 10\n  hint: if it is a right one, set "
+       "a larger vocab_size, in data.train as well"},
+      {"a short list", R"({"input_ids": [1, 2], "labels": [1]})", "labels has 1 value, and input_ids has 2"},
+      {"a long mask", R"({"input_ids": [1], "attention_mask": [1, 1]})",
+       "attention_mask has 2 values, and input_ids has 1"},
+      {"labels beside a decoder", R"({"input_ids": [1], "decoder_input_ids": [1, 2], "labels": [1]})",
+       "labels has 1 value, and decoder_input_ids has 2"},
+      {"a mask of 2", R"({"input_ids": [1], "attention_mask": [2]})",
+       "attention_mask[0] is 2, and a mask holds 0 and 1"},
+      {"all masked", R"({"input_ids": [1], "attention_mask": [0]})", "attention_mask has no 1"},
+  };
+  const tests::Folder folder;
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      folder.write("a.jsonl", "{\"input_ids\": [1, 2]}\n\n" + c.line + "\n");
+      CHECK(build_data("{type: ids, path: a.jsonl, vocab_size: 10}").messages ==
+            "data.yaml:1:19: error: a.jsonl:3: " + c.message + "\n");
+    }
+  }
+  folder.write("a.jsonl", "{\"input_ids\": [1, 2]\n");
+  CHECK(build_data("{type: ids, path: a.jsonl}")
+            .messages.starts_with("data.yaml:1:19: error: a.jsonl:1: not valid JSON: "));
+  folder.write("a.jsonl", "{\"input_ids\": [1]}\n{\"input_ids\": [1], \"token_type_ids\": [0]}\n");
+  CHECK(build_data("{type: ids, path: a.jsonl}").messages ==
+        "data.yaml:1:19: error: a.jsonl:2: token_type_ids is here, but not in the first line of data.train\n"
+        "  hint: give all lines token_type_ids, or none\n");
+  folder.write("a.jsonl", "");
+  CHECK(build_data("{type: ids, path: a.jsonl}").messages == "data.yaml:1:19: error: \"a.jsonl\" is empty\n");
+  folder.write("a.jsonl", "\n \n");
+  CHECK(build_data("{type: ids, path: a.jsonl}").messages ==
+        "data.yaml:1:19: error: data.train has no usable line, of 0 lines that are not empty\n"
+        "  hint: use more lines\n");
+}
