@@ -4,7 +4,7 @@
 usage: check.py FOLDER IDS.jsonl LOGITS.safetensors
 
 Each record of the ids file, {"input_ids": [...]}, goes through the model alone, in float32. LOGITS.safetensors holds
-`logits`, [records, positions, ids], or a tensor for each record in the order of the numbers in their names, [positions,
+`logits`, [records, positions, ids], or else a tensor for each record in the order of the numbers in their names, [positions,
 ids] or [1, positions, ids]; positions beyond a record's ids are not looked at. Run by the Python of tests/parity/setup;
 exits 1 when one differs by more than 1e-5 of the record's largest logit.
 """
@@ -31,7 +31,7 @@ def numbers_first(name):
 def logits_of(path):
     tensors = load_file(path)
     together = tensors.get("logits")
-    if together is not None and len(tensors) == 1:
+    if together is not None:
         return list(together if together.dim() == 3 else together[None])
     return [tensors[name][0] if tensors[name].dim() == 3 else tensors[name] for name in sorted(tensors, key=numbers_first)]
 
