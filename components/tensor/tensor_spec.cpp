@@ -72,7 +72,7 @@ TensorSpec* BatchSpec::find(std::string_view name) {
 
 const TensorSpec& BatchSpec::at(std::string_view name) const {
   const TensorSpec* spec = find(name);
-  RUNNER_ASSERT(spec != nullptr, "names are checked where data, model and loss are put together");
+  RUNNER_ASSERT(spec != nullptr, "names are checked when model and loss are built");
   return *spec;
 }
 

@@ -221,7 +221,7 @@ TEST_CASE("the first bad tensor may be any of the batch", "[train][tensor_names]
   CHECK(first_bad_tensor(*experiment, batches, experiment->model->parameters(), {}) == "the batch's second_target");
 }
 
-TEST_CASE("a tensor that nobody gives is an error at who reads it", "[train][tensor_names]") {
+TEST_CASE("a tensor that is not given is an error at what reads it", "[train][tensor_names]") {
   const auto experiment = experiment_of_two();
   experiment->train_data = tests::experiment_of(kRecipe)->train_data;  // input and target alone
   CHECK(name_errors(*experiment) ==
