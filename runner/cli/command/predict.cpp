@@ -27,9 +27,7 @@ void add_predict(Command app, Session& session) {
       "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl\n\n"
       "`row` is the row in the file, from 1 after the header. Without --format, a file named .csv is CSV; all else is\n"
       "JSON lines.");
-  command.callback([&session, flags] {
-    session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::predict); };
-  });
+  command.callback([&session, flags] { session.command = [&session, flags] { predict(session, *flags); }; });
 }
 
 }  // namespace runner::cli
