@@ -35,6 +35,7 @@ class Block : public runner::core::Stateful {
   /// A last block whose output is `hidden W^T` may leave `kHidden` and `kProjection` instead of `kOutput`, for a loss
   /// that does not need the whole output at once.
   virtual void forward_hidden(TensorMap& activations) const { forward(activations); }
+  virtual bool gives_hidden() const { return false; }  ///< whether it leaves those two
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;

@@ -190,6 +190,7 @@ class Head final : public block::BasicBlock {
     write(activations, at::linear(ln_f_.forward(read(activations)), weight_VC_));
   }
 
+  bool gives_hidden() const override { return true; }
   void forward_hidden(TensorMap& activations) const override {
     activations.set(kHidden, ln_f_.forward(read(activations)));
     activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_) : weight_VC_);

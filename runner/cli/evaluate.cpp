@@ -1,11 +1,20 @@
 #include "runner/cli/evaluate.h"
 
+#include <cstdio>
 #include <filesystem>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/local_device.h"
+#include "runner/cli/prediction_file.h"
+#include "runner/cli/returned_tensors.h"
 #include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/text/text.h"
+#include "runner/core/units.h"
 #include "runner/recipe/document.h"
 #include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
@@ -97,27 +106,127 @@ bool is_clear(Session& session, const EvalFlags& flags) {
   return true;
 }
 
-}  // namespace
+/// What both commands hand to the engine.
+struct Prepared {
+  resolve::Recipe recipe;
+  engine::EvalRequest request;
+  engine::Engine* engine;
+};
 
-void evaluate(Session& session, EvalFlags& flags,
-              int (engine::Engine::*work)(const resolve::Recipe&, const engine::EvalRequest&, core::Diagnostics&)) {
-  if (!is_clear(session, flags)) return;
-  if (!is_recipe(flags.recipe.path) && !use_run(session, flags)) return;
+/// Nothing when the session failed.
+std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
+  if (!is_clear(session, flags)) return std::nullopt;
+  if (!is_recipe(flags.recipe.path) && !use_run(session, flags)) return std::nullopt;
   auto recipe = session.load(flags.recipe);
-  if (!recipe) return;
+  if (!recipe) return std::nullopt;
   const auto device = local_device(session, *recipe);
-  if (!device) return;
+  if (!device) return std::nullopt;
   recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);
-  if (engine == nullptr) return;
+  if (engine == nullptr) return std::nullopt;
   engine::EvalRequest request = flags.request;
   if (request.data.empty()) request.data = "val";
-  request.json = flags.format == "json";
-  request.format = flags.format;
-  if (request.format.empty()) request.format = request.output.ends_with(".csv") ? "csv" : "jsonl";
   request.gpu_names = device->gpu_names;
+  return Prepared{*std::move(recipe), std::move(request), engine};
+}
+
+/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` if only a part was read.
+std::string samples_text(const engine::SamplesRead& read) {
+  if (read.samples >= read.of_set) return std::to_string(read.samples) + " samples";
+  return std::to_string(read.samples) + " of " + std::to_string(read.of_set) + " samples: eval.max_batches is " +
+         std::to_string(read.max_batches.value_or(0));
+}
+
+void print(const engine::Evaluation& found, bool json) {
+  if (json) {
+    core::Node line = core::Node::mapping();
+    line.set("checkpoint", core::Node::string(found.checkpoint));
+    line.set("data", core::Node::string(found.set));
+    line.set("samples", core::Node::integer(found.read.samples));
+    for (const auto& [name, value] : found.metrics) line.set(name, core::Node::floating(value));
+    std::printf("%s\n", core::to_json(line, -1).c_str());
+    return;
+  }
+  std::printf("%s on %s (%s)\n", found.checkpoint.c_str(), found.set.c_str(), samples_text(found.read).c_str());
+  for (const auto& [name, value] : found.metrics) std::printf("  %-14s %.6g\n", name.c_str(), value);
+}
+
+/// Says that a set is a part of its file: it may have been meant as the whole.
+void note_part(const engine::PredictedSet& made, const engine::EvalRequest& request) {
+  if (!request.input.empty() || made.records <= made.read.of_set) return;
+  core::log_info("data." + request.data + " is " + core::with_commas(made.read.of_set) + " of the " +
+                 core::with_commas(made.records) + " rows of " + core::joined(made.files) +
+                 " (split or missing: drop); --input predicts all rows of a file");
+}
+
+}  // namespace
+
+namespace {
+
+/// The format that was asked for, by flag or name; "": none.
+std::string tensor_format(const EvalFlags& flags, const std::string& output) {
+  if (!flags.format.empty()) return flags.format;
+  for (const char* format : {"safetensors", "jsonl", "json", "csv"}) {
+    if (output.ends_with(std::string(".") + format)) return format;
+  }
+  return "";
+}
+
+void return_tensors(Session& session, const EvalFlags& flags, const Prepared& prepared) {
+  const engine::EvalRequest& request = prepared.request;
+  const std::string format = tensor_format(flags, request.output);
+  if (format == "csv") {
+    return session.fail("--return gives tensors, which CSV has no form for", "write jsonl, json or safetensors");
+  }
+  if (format == "safetensors" && request.output.empty()) {
+    return session.fail("--format safetensors needs a file", "add --output FILE.safetensors");
+  }
+  ReturnedTensors file(request.output, format);
   core::Diagnostics diagnostics;
-  session.exit_code = (engine->*work)(*recipe, request, diagnostics);
+  const auto made = prepared.engine->predict(prepared.recipe, request, file, diagnostics);
+  if (made) {
+    file.finish();
+    const std::string what = core::counted_large(file.rows(), "tensor", "tensors");
+    if (!request.output.empty()) core::log_info("wrote " + what + " to " + request.output);
+    if (file.rows() < made->read.of_set) core::log_warning("predicted " + samples_text(made->read));
+  }
+  session.exit_code = made ? core::kExitDone : core::kExitUsage;
+  session.show(diagnostics);
+}
+
+}  // namespace
+
+void evaluate(Session& session, EvalFlags& flags) {
+  const auto prepared = prepare(session, flags);
+  if (!prepared) return;
+  core::Diagnostics diagnostics;
+  const auto found = prepared->engine->evaluate(prepared->recipe, prepared->request, diagnostics);
+  if (found) print(*found, flags.format == "json");
+  session.exit_code = found ? core::kExitDone : core::kExitUsage;
+  session.show(diagnostics);
+}
+
+void predict(Session& session, EvalFlags& flags) {
+  const auto prepared = prepare(session, flags);
+  if (!prepared) return;
+  const engine::EvalRequest& request = prepared->request;
+  if (!request.returns.empty()) return return_tensors(session, flags, *prepared);
+  if (flags.format == "safetensors") {
+    return session.fail("--format safetensors holds tensors, and predict writes rows",
+                        "add --return logits, or leave --format out");
+  }
+  const std::string by_name = request.output.ends_with(".csv") ? "csv" : "jsonl";
+  PredictionFile file(request.output, flags.format.empty() ? by_name : flags.format);
+  core::Diagnostics diagnostics;
+  const auto made = prepared->engine->predict(prepared->recipe, request, file, diagnostics);
+  if (made) {
+    file.finish();
+    const std::string what = core::counted_large(file.rows(), "row", "rows");
+    if (!request.output.empty()) core::log_info("wrote " + what + " to " + request.output);
+    note_part(*made, request);
+    if (file.rows() < made->read.of_set) core::log_warning("predicted " + samples_text(made->read));
+  }
+  session.exit_code = made ? core::kExitDone : core::kExitUsage;
   session.show(diagnostics);
 }
 

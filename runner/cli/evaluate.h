@@ -17,8 +17,10 @@ struct EvalFlags {
 /// A subcommand that applies a checkpoint to a data set: RECIPE (or a run), --checkpoint, --data, --run.
 Command add_eval_command(Command app, const char* name, const char* title, EvalFlags& flags);
 
-/// Runs `work` (evaluate or predict) of the engine.
-void evaluate(Session& session, EvalFlags& flags,
-              int (engine::Engine::*work)(const resolve::Recipe&, const engine::EvalRequest&, core::Diagnostics&));
+/// `roux eval`: loss and metrics of one data set, as text or one JSON line.
+void evaluate(Session& session, EvalFlags& flags);
+
+/// `roux predict`: a row for each sample.
+void predict(Session& session, EvalFlags& flags);
 
 }  // namespace runner::cli

@@ -54,11 +54,13 @@ class LibTorchEngine final : public Engine {
                                      core::Diagnostics& diagnostics) override {
     return guarded([&] { return train::find_lr(recipe, request, diagnostics); });
   }
-  int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
+  std::optional<Evaluation> evaluate(const resolve::Recipe& recipe, const EvalRequest& request,
+                                     core::Diagnostics& diagnostics) override {
     return guarded([&] { return evaluate_checkpoint(recipe, request, peak_flops(recipe, request), diagnostics); });
   }
-  int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return predict_checkpoint(recipe, request, peak_flops(recipe, request), diagnostics); });
+  std::optional<PredictedSet> predict(const resolve::Recipe& recipe, const EvalRequest& request, PredictionSink& sink,
+                                      core::Diagnostics& diagnostics) override {
+    return guarded([&] { return predict_checkpoint(recipe, request, peak_flops(recipe, request), sink, diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });

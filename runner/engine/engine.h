@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/core/diagnostics.h"
@@ -83,17 +84,84 @@ using train::LrRangeRequest;
 using train::LrRangeTest;
 
 struct EvalRequest {
-  std::string checkpoint;  ///< `best`, `last`, `step-000500` (in the newest run of the recipe's run_name) or a path
-  std::string run;         ///< run; "" is the newest one with checkpoints
+  /// `best`, `last`, `step-000500` (in the newest run of the recipe's run_name), or a path: of a checkpoint, or of
+  /// weights that are no checkpoint of roux, such as a folder of Transformers or a safetensors file.
+  std::string checkpoint;
+  std::string run;  ///< run; "" is the newest one with checkpoints
   std::string data = "val";
-  std::string command = "eval";             ///< the word for hints
-  std::string input = {};                   ///< predict: a file of new rows instead of `data`; "": none
-  std::vector<std::string> keep = {};       ///< predict: columns to copy to the output
-  std::string output = {};                  ///< predict: file; "" is standard output
-  std::string format = {};                  ///< predict: `jsonl`, `json` or `csv`
-  bool json = false;                        ///< eval
-  std::string profile;                      ///< folder for a profile of some batches; "" for none
+  std::string command = "eval";        ///< the word for hints
+  std::string input = {};              ///< predict: a file of new rows instead of `data`; "": none
+  std::vector<std::string> keep = {};  ///< predict: columns to copy to the output
+  std::string output = {};             ///< predict: a file that is written to, refused if it is one of the data
+  std::string returns = {};  ///< predict: `logits`, `probabilities`, `embeddings`, `labels`, `loss`; "": the usual rows
+  std::string profile;       ///< folder for a profile of some batches; "" for none
   std::vector<std::string> gpu_names = {};  ///< of the GPUs that this process sees, as core::gpu_peak() knows them
+};
+
+/// Which part of a data set was read.
+struct SamplesRead {
+  std::int64_t samples = 0;                 ///< that were read
+  std::int64_t of_set = 0;                  ///< that the set has
+  std::optional<std::int64_t> max_batches;  ///< `eval.max_batches`; nothing: all of it was to be read
+};
+
+/// The result of `evaluate`.
+struct Evaluation {
+  std::string set;
+  std::string checkpoint;  ///< its folder
+  std::int64_t step = 0;   ///< of the checkpoint
+  SamplesRead read;
+  double seconds = 0;                                   ///< without loading
+  std::vector<std::pair<std::string, double>> metrics;  ///< `loss` first, then those of the recipe, in its order
+};
+
+/// What all predictions of a set have in common.
+struct PredictionNames {
+  std::vector<std::string> classes;  ///< of Prediction::probabilities; empty: the set has no classes
+  std::vector<std::string> targets;  ///< of Prediction::values, where there are as many; may be empty
+  bool has_target = true;  ///< false: rows without a known target, which is among the kept fields if it is there
+};
+
+/// The prediction for one sample.
+struct Prediction {
+  /// kTokens: a text, of which only the loss is told; kTensor: what EvalRequest::returns asks for.
+  enum class Kind { kClass, kValues, kTokens, kTensor };
+
+  std::int64_t index = 0;  ///< in the set
+  std::string unit;        ///< `row` or `line`: what `number` counts; "": the sample is no record of a file
+  std::int64_t number = 0;
+  std::string file;                                       ///< of the record; "" where the set has one file
+  std::vector<std::pair<std::string, std::string>> kept;  ///< EvalRequest::keep, as text
+  Kind kind = Kind::kValues;
+  // kClass
+  std::optional<std::int64_t> predicted;  ///< a class; nothing where the probabilities are NaN
+  std::int64_t target = 0;                ///< with PredictionNames::has_target
+  double probability = 0;                 ///< of `predicted`
+  std::vector<double> probabilities;      ///< by class
+  // kValues
+  std::vector<double> values, targets;  ///< `targets`: with PredictionNames::has_target
+  // kTensor: `values` in this shape; a scalar has none
+  std::vector<std::int64_t> shape = {};
+  bool whole = false;  ///< the values are integers
+  // kTokens
+  std::int64_t tokens = 0;
+  std::optional<double> loss;  ///< mean over the sample's values or tokens; with PredictionNames::has_target
+};
+
+/// Gets the predictions of a set, in its order, while they are made.
+class PredictionSink {
+ public:
+  virtual ~PredictionSink() = default;
+  /// Once, before the first.
+  virtual void begin(const PredictionNames& names) = 0;
+  virtual void add(const Prediction& prediction) = 0;
+};
+
+/// The result of `predict`, without the predictions.
+struct PredictedSet {
+  SamplesRead read;
+  std::int64_t records = 0;  ///< of its files; more than `read.of_set` where the set leaves some out
+  std::vector<std::string> files;
 };
 
 struct Versions {
@@ -128,8 +196,13 @@ class Engine {
   /// Runs the learning-rate range test; touches no run. Nothing when `diagnostics` got errors.
   virtual std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                              core::Diagnostics& diagnostics) = 0;
-  virtual int evaluate(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
-  virtual int predict(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) = 0;
+  /// Loss and metrics of one data set under a checkpoint's weights. Nothing when `diagnostics` got errors.
+  virtual std::optional<Evaluation> evaluate(const resolve::Recipe& recipe, const EvalRequest& request,
+                                             core::Diagnostics& diagnostics) = 0;
+  /// Hands the predictions of a data set, or of the request's file, to `sink`; passes on what it throws. Nothing when
+  /// `diagnostics` got errors, and then `sink` got nothing either.
+  virtual std::optional<PredictedSet> predict(const resolve::Recipe& recipe, const EvalRequest& request,
+                                              PredictionSink& sink, core::Diagnostics& diagnostics) = 0;
   /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.

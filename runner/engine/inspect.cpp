@@ -1,27 +1,29 @@
 #include "runner/engine/inspect.h"
 
+#include <ATen/ops/argmax.h>
 #include <ATen/ops/softmax.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "components/tensor/judged.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
+#include "generated/section/init_from.h"
 #include "generated/section/profiler.h"
+#include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint.h"
-#include "runner/core/error.h"
+#include "runner/checkpoint/init_from.h"
 #include "runner/core/log.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
-#include "runner/engine/prediction_file.h"
 #include "runner/engine/run_record.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -41,8 +43,8 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
   const Node* type = recipe.root.at_path("data." + set + ".type");
   const std::string kind = type != nullptr ? type->scalar_text() : "";
   for (const std::string& name : request.keep) {
-    constexpr auto kOwn = std::to_array<std::string_view>({"row", "line", "file", "index", "prediction", "probability",
-                                                           "probabilities", "target", "loss", "tokens", "logits"});
+    constexpr auto kOwn = std::to_array<std::string_view>(
+        {"row", "line", "file", "index", "prediction", "probability", "probabilities", "target", "loss", "tokens"});
     if (std::find(kOwn.begin(), kOwn.end(), name) == kOwn.end()) continue;
     diagnostics.error({}, "--keep " + name + ": the output has a column of that name already",
                       "rename the column in the file");
@@ -62,9 +64,36 @@ bool has_columns(const resolve::Recipe& recipe, const EvalRequest& request, core
 struct Loaded {
   std::unique_ptr<train::Experiment> experiment;
   const components::data::Dataset* data = nullptr;
-  std::string checkpoint;
+  FoundCheckpoint checkpoint;
   train::EvalOptions options;
 };
+
+/// Whether it is a path of weights that no run of roux saved.
+bool names_foreign_weights(const std::string& checkpoint) {
+  std::error_code failed;
+  if (!std::filesystem::exists(checkpoint, failed)) return false;
+  if (std::filesystem::is_regular_file(checkpoint, failed)) {
+    const auto folder = std::filesystem::path(checkpoint).parent_path().string();
+    return !artifact::read_manifest(folder.empty() ? "." : folder);
+  }
+  return !artifact::read_manifest(checkpoint) && artifact::find_tensor_set(checkpoint).ok();
+}
+
+/// As `init_from` reads them, all of them.
+bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const components::model::Model& model,
+                  core::Diagnostics& diagnostics) {
+  sections::init_from::Config config;
+  config.path = path;
+  Node written = Node::mapping();
+  written.set("path", Node::string(path));
+  written.set("rename", Node::mapping());
+  for (const char* key : {"include", "exclude"}) written.set(key, Node::sequence());
+  const auto weights = checkpoint::plan_init_from(config, written, model, recipe.output_dir, diagnostics);
+  if (!weights) return false;
+  checkpoint::load_init_weights(*weights, model);
+  core::log_info("weights: " + weights->text());
+  return true;
+}
 
 std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   std::vector<std::string> names;
@@ -78,10 +107,15 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   }
   if (!has_columns(recipe, request, diagnostics)) return std::nullopt;
   Loaded loaded;
-  const FoundCheckpoint checkpoint = find_checkpoint(recipe, request);
-  loaded.checkpoint = checkpoint.path;
-  if (!fits_recorded_recipe(recipe, checkpoint, request, diagnostics)) return std::nullopt;
-  if (!fits_recorded_table(recipe, checkpoint, diagnostics)) return std::nullopt;
+  const bool foreign = names_foreign_weights(request.checkpoint);
+  if (foreign) {
+    loaded.checkpoint.path = request.checkpoint;
+  } else {
+    loaded.checkpoint = find_checkpoint(recipe, request);
+  }
+  const FoundCheckpoint& checkpoint = loaded.checkpoint;
+  if (!foreign && !fits_recorded_recipe(recipe, checkpoint, request, diagnostics)) return std::nullopt;
+  if (!foreign && !fits_recorded_table(recipe, checkpoint, diagnostics)) return std::nullopt;
   train::configure_torch(recipe);
   train::prepare_device(recipe);
   train::BuildOptions options;
@@ -91,12 +125,16 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   options.keep = request.keep;
   loaded.experiment = train::build_experiment(recipe, options, diagnostics);
   if (loaded.experiment == nullptr) {
-    note_folder(recipe, checkpoint, diagnostics);
+    if (!foreign) note_folder(recipe, checkpoint, diagnostics);
     return std::nullopt;
   }
-  if (!fits_recorded_files(*loaded.experiment, checkpoint, diagnostics)) return std::nullopt;
+  if (!foreign && !fits_recorded_files(*loaded.experiment, checkpoint, diagnostics)) return std::nullopt;
   loaded.data = loaded.experiment->find_data(request.input.empty() ? request.data : train::kNewRows);
-  checkpoint::load_weights(loaded.checkpoint, *loaded.experiment->model);
+  if (foreign) {
+    if (!load_foreign(request.checkpoint, recipe, *loaded.experiment->model, diagnostics)) return std::nullopt;
+  } else {
+    checkpoint::load_weights(checkpoint.path, *loaded.experiment->model);
+  }
   const auto stepper = train::stepper_options(recipe);
   const auto& eval = *recipe.eval;
   loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
@@ -143,139 +181,104 @@ class BatchProfile {
   train::Progress progress_;
 };
 
-/// `160 samples`, or `16 of 160 samples: eval.max_batches is 1` if only a part was evaluated.
-std::string samples_text(const Loaded& loaded, std::int64_t samples) {
-  const std::int64_t all = loaded.data->size();
-  if (samples >= all) return std::to_string(samples) + " samples";
-  return std::to_string(samples) + " of " + std::to_string(all) + " samples: eval.max_batches is " +
-         std::to_string(loaded.options.max_batches.value_or(0));
+SamplesRead samples_read(const Loaded& loaded, std::int64_t samples) {
+  return {samples, loaded.data->size(), loaded.options.max_batches};
 }
 
-/// A number where the text is one as it would be written: 3 and 0.5, but not 007.
-std::optional<Node> number_of(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || core::number_text(value) != text) return std::nullopt;
-  std::int64_t whole = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), whole);
-  if (read.ec == std::errc() && read.ptr == end) return Node::integer(whole);
-  return Node::floating(value);
-}
-
-/// Rows of `predict`.
+/// Makes records of a model's outputs.
 class Predictor {
  public:
-  /// `lists`: whether a row may hold lists of different lengths.
-  Predictor(const Loaded& loaded, bool has_target, bool lists)
+  Predictor(const Loaded& loaded, const EvalRequest& request)
       : data_(*loaded.data),
         loss_(*loaded.experiment->loss),
-        has_target_(has_target),
-        lists_(lists),
-        targets_(data_.target_names()) {
+        returns_(request.returns),
+        names_{{}, data_.target_names(), request.input.empty()} {
     const components::TensorSpec* target = data_.signature().find(components::kTarget);
     const std::int64_t classes = target != nullptr ? target->num_classes : 0;
-    std::vector<Node> numbers;
-    for (std::int64_t i = 0; i < classes; ++i) {
-      names_.push_back(data_.class_name(i));
-      if (const auto number = number_of(names_.back())) numbers.push_back(*number);
-      labels_.push_back(Node::string(names_.back()));
-    }
-    // One type for all of them: "3" is text where another class is "none".
-    if (numbers.size() == labels_.size()) labels_ = std::move(numbers);
+    for (std::int64_t i = 0; i < classes; ++i) names_.classes.push_back(data_.class_name(i));
   }
 
-  /// Names of the tensors of a batch that row() takes.
+  const PredictionNames& names() const { return names_; }
+
+  /// Names of the tensors of a batch that record() takes.
   std::vector<std::string> reads() const {
     std::vector<std::string> names = loss_.reads();
     names.insert(names.end(), {components::kOutput, components::kTarget});
+    if (returns_ == "embeddings") names.emplace_back(components::kHidden);
     return names;
   }
 
   /// `tensors`: what the loss reads, the output and the target, of one sample as a batch of one.
-  Node row(std::int64_t index, const components::TensorMap& tensors) const {
+  Prediction record(std::int64_t index, const components::TensorMap& tensors) const {
     const at::Tensor output = tensors.at(components::kOutput)[0], target = tensors.at(components::kTarget)[0];
-    Node row = Node::mapping();
-    if (const auto record = data_.record_of(index)) {
-      if (!record->file.empty()) row.set("file", Node::string(record->file));
-      row.set(record->unit, Node::integer(record->number));
-    } else {
-      row.set("index", Node::integer(index));
+    Prediction made;
+    made.index = index;
+    if (!returns_.empty()) {
+      add_tensor(made, tensors);
+      return made;
     }
-    const auto kept = data_.kept_of(index);
-    // The target of new rows is kept as text and comes after the prediction.
-    for (const auto& [name, text] : kept) {
-      if (!is_target(name)) row.set(name, Node::string(text));
+    if (auto record = data_.record_of(index)) {
+      made.unit = record->unit;
+      made.number = record->number;
+      made.file = std::move(record->file);
     }
-    if (!labels_.empty() && output.dim() == 1) {
-      add_class(row, output, target);
+    made.kept = data_.kept_of(index);
+    if (!names_.classes.empty() && output.dim() == 1) {
+      add_class(made, output, target);
     } else if (output.dim() <= 1) {
-      row.set("prediction", values_of(output));
-      if (has_target_) row.set("target", values_of(target));
+      made.kind = Prediction::Kind::kValues;
+      made.values = numbers(output);
+      if (names_.has_target) made.targets = numbers(target);
     } else {
-      row.set("tokens", Node::integer(loss_.count(tensors)));
-      const std::int64_t own = lists_ ? data_.predicted_positions(index) : 0;
-      if (own > 0) row.set("logits", rows_of(output.narrow(0, 0, own)));
+      made.kind = Prediction::Kind::kTokens;
+      made.tokens = loss_.count(tensors);
     }
-    for (const auto& [name, text] : kept) {
-      if (is_target(name)) row.set(name, text.empty() ? Node::null() : number_of(text).value_or(Node::string(text)));
-    }
-    if (!has_target_) return row;
-    const double sum = loss_.sum(tensors).item<double>();
-    row.set("loss", Node::floating(sum / static_cast<double>(std::max<std::int64_t>(1, loss_.count(tensors)))));
-    return row;
+    if (names_.has_target) made.loss = mean_loss(tensors);
+    return made;
   }
 
  private:
-  bool is_target(const std::string& name) const { return !has_target_ && name.starts_with("target"); }
-
-  void add_class(Node& row, const at::Tensor& output, const at::Tensor& target) const {
-    const at::Tensor probabilities = at::softmax(output.to(at::kFloat), 0).to(at::kDouble).contiguous();
-    const double* all = probabilities.const_data_ptr<double>();
-    const auto best = static_cast<std::size_t>(std::max_element(all, all + probabilities.numel()) - all);
-    const bool is_known = !std::isnan(all[best]);  // a softmax is NaN in all or none
-    const Node label = best < labels_.size() ? labels_[best] : Node::integer(static_cast<std::int64_t>(best));
-    row.set("prediction", is_known ? label : Node::null());
-    row.set("probability", Node::floating(all[best]));
-    if (has_target_) row.set("target", labels_.at(static_cast<std::size_t>(target.item<std::int64_t>())));
-    Node of_classes = Node::mapping();
-    for (std::size_t i = 0; i < names_.size(); ++i) of_classes.set(names_[i], Node::floating(all[i]));
-    row.set("probabilities", std::move(of_classes));
+  void add_class(Prediction& made, const at::Tensor& output, const at::Tensor& target) const {
+    made.kind = Prediction::Kind::kClass;
+    made.probabilities = numbers(at::softmax(output.to(at::kFloat), 0));
+    const auto best = std::max_element(made.probabilities.begin(), made.probabilities.end());
+    made.probability = *best;
+    if (!std::isnan(*best)) made.predicted = best - made.probabilities.begin();  // a softmax is NaN in all or none
+    if (names_.has_target) made.target = target.item<std::int64_t>();
   }
 
-  /// A number; by name where there are several with names, else a list.
-  Node values_of(const at::Tensor& values) const {
+  /// Over the values or tokens that count; by a loss that counts none, 0.
+  double mean_loss(const components::TensorMap& tensors) const {
+    return loss_.sum(tensors).item<double>() / static_cast<double>(std::max<std::int64_t>(1, loss_.count(tensors)));
+  }
+
+  /// What `--return` asks for: of a text its own positions, without the padding.
+  void add_tensor(Prediction& made, const components::TensorMap& tensors) const {
+    made.kind = Prediction::Kind::kTensor;
+    if (returns_ == "loss") {
+      made.values = {mean_loss(tensors)};
+      return;
+    }
+    at::Tensor values = tensors.at(returns_ == "embeddings" ? components::kHidden : components::kOutput)[0];
+    const std::int64_t own = data_.predicted_positions(made.index);
+    if (own > 0 && values.dim() > 1) values = values.narrow(0, 0, own);
+    if (returns_ == "probabilities") values = at::softmax(values.to(at::kFloat), -1);
+    if (returns_ == "labels") values = at::argmax(values, -1);
+    made.shape = values.sizes().vec();
+    made.whole = returns_ == "labels";
+    made.values = numbers(values);
+  }
+
+  static std::vector<double> numbers(const at::Tensor& values) {
     const at::Tensor flat = values.to(at::kDouble).contiguous();
     const double* all = flat.const_data_ptr<double>();
-    const auto count = static_cast<std::size_t>(flat.numel());
-    if (count == 1 && targets_.size() == 1) return Node::floating(all[0]);
-    if (count == targets_.size()) {
-      Node named = Node::mapping();
-      for (std::size_t i = 0; i < count; ++i) named.set(targets_[i], Node::floating(all[i]));
-      return named;
-    }
-    std::vector<Node> items;
-    for (std::size_t i = 0; i < count; ++i) items.push_back(Node::floating(all[i]));
-    return Node::sequence(std::move(items));
-  }
-
-  /// One list for each position.
-  static Node rows_of(const at::Tensor& values) {
-    const at::Tensor flat = values.to(at::kDouble).contiguous();
-    const double* next = flat.const_data_ptr<double>();
-    std::vector<Node> rows;
-    for (std::int64_t i = 0; i < flat.size(0); ++i) {
-      std::vector<Node> row;
-      for (std::int64_t j = 0; j < flat.numel() / flat.size(0); ++j) row.push_back(Node::floating(*next++));
-      rows.push_back(Node::sequence(std::move(row)));
-    }
-    return Node::sequence(std::move(rows));
+    return {all, all + flat.numel()};
   }
 
   const components::data::Dataset& data_;
   const components::loss::Loss& loss_;
-  bool has_target_, lists_;
-  std::vector<std::string> targets_, names_;
-  std::vector<Node> labels_;
+  std::string returns_;
+  PredictionNames names_;
 };
 
 /// The file may not be one that the command reads: it would be gone.
@@ -294,63 +297,51 @@ bool overwrites_data(const train::Experiment& experiment, const EvalRequest& req
   return false;
 }
 
-/// Says that a set is a part of its file: it may have been meant as the whole.
-void note_part(const Loaded& loaded, const EvalRequest& request) {
-  const std::int64_t size = loaded.data->size(), records = loaded.data->records();
-  if (!request.input.empty() || records <= size) return;
-  const std::vector<std::string> files = loaded.data->files();
-  core::log_info("data." + request.data + " is " + core::with_commas(size) + " of the " + core::with_commas(records) +
-                 " rows of " + core::joined(files) + " (split or missing: drop); --input predicts all rows of a file");
+/// Whether the model's last block has something before its projection.
+bool gives_embeddings(const train::Experiment& experiment, core::Diagnostics& diagnostics) {
+  if (experiment.model->gives_hidden()) return true;
+  diagnostics.error(experiment.recipe.model.location(), "--return embeddings: this model has none before its output",
+                    "use --return logits");
+  return false;
 }
 
 }  // namespace
 
-int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
-                        core::Diagnostics& diagnostics) {
+std::optional<Evaluation> evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
+                                              double peak_flops, core::Diagnostics& diagnostics) {
   auto loaded = load(recipe, request, diagnostics);
-  if (!loaded) return core::kExitUsage;
+  if (!loaded) return std::nullopt;
   BatchProfile profile(*loaded, request, peak_flops);
-  const auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
+  auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
   profile.finish();
-  if (request.json) {
-    Node line = Node::mapping();
-    line.set("checkpoint", Node::string(loaded->checkpoint));
-    line.set("data", Node::string(request.data));
-    line.set("samples", Node::integer(result.samples));
-    for (const auto& [name, value] : result.values) line.set(name, Node::floating(value));
-    std::printf("%s\n", core::to_json(line, -1).c_str());
-    return core::kExitDone;
-  }
-  std::printf("%s on %s (%s)\n", loaded->checkpoint.c_str(), request.data.c_str(),
-              samples_text(*loaded, result.samples).c_str());
-  for (const auto& [name, value] : result.values) std::printf("  %-14s %.6g\n", name.c_str(), value);
-  return core::kExitDone;
+  return Evaluation{
+      request.data,   loaded->checkpoint.path, loaded->checkpoint.step, samples_read(*loaded, result.samples),
+      result.seconds, std::move(result.values)};
 }
 
-int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
-                       core::Diagnostics& diagnostics) {
-  PredictionFile file(request.output, request.format);
+std::optional<PredictedSet> predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
+                                               double peak_flops, PredictionSink& sink,
+                                               core::Diagnostics& diagnostics) {
   auto loaded = load(recipe, request, diagnostics);
-  if (!loaded || overwrites_data(*loaded->experiment, request, diagnostics)) return core::kExitUsage;
+  if (!loaded || overwrites_data(*loaded->experiment, request, diagnostics)) return std::nullopt;
   const auto outputs = loaded->experiment->model->outputs();
   const components::Judged judged{outputs, loaded->data->signature(), recipe.model, diagnostics};
-  if (!judged.have({components::kOutput, components::kTarget})) return core::kExitUsage;
+  if (!judged.have({components::kOutput, components::kTarget})) return std::nullopt;
+  loaded->options.with_hidden = request.returns == "embeddings";
+  if (loaded->options.with_hidden && !gives_embeddings(*loaded->experiment, diagnostics)) return std::nullopt;
   BatchProfile profile(*loaded, request, peak_flops);
-  const Predictor predictor(*loaded, request.input.empty(), request.format != "csv");
+  const Predictor predictor(*loaded, request);
+  sink.begin(predictor.names());
+  std::int64_t samples = 0;
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
                  [&](std::int64_t first, const components::TensorMap& batch) {
                    const components::TensorMap read = on_cpu(batch, predictor.reads());
-                   for (std::int64_t i = 0; i < read.at(components::kTarget).size(0); ++i) {
-                     file.add(predictor.row(first + i, sample_of(read, i)));
+                   for (std::int64_t i = 0; i < read.at(components::kTarget).size(0); ++i, ++samples) {
+                     sink.add(predictor.record(first + i, sample_of(read, i)));
                    }
                  });
   profile.finish();
-  file.finish();
-  const std::string what = core::counted_large(file.rows(), "row", "rows");
-  if (!request.output.empty()) core::log_info("wrote " + what + " to " + request.output);
-  note_part(*loaded, request);
-  if (file.rows() < loaded->data->size()) core::log_warning("predicted " + samples_text(*loaded, file.rows()));
-  return core::kExitDone;
+  return PredictedSet{samples_read(*loaded, samples), loaded->data->records(), loaded->data->files()};
 }
 
 }  // namespace runner::engine

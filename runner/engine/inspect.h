@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "runner/core/diagnostics.h"
 #include "runner/engine/engine.h"
 
@@ -7,12 +9,12 @@ namespace runner::engine {
 
 // `peak_flops`: of this machine for the recipe's precision, in FLOP/s; 0 when not measured.
 
-/// `roux eval`: loss and metrics of one named data set under a checkpoint's weights, as text or one JSON line.
-int evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
-                        core::Diagnostics& diagnostics);
+/// Engine::evaluate().
+std::optional<Evaluation> evaluate_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
+                                              double peak_flops, core::Diagnostics& diagnostics);
 
-/// `roux predict`: a row per sample: its class with probabilities, its values, or the mean loss of a text.
-int predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request, double peak_flops,
-                       core::Diagnostics& diagnostics);
+/// Engine::predict().
+std::optional<PredictedSet> predict_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
+                                               double peak_flops, PredictionSink& sink, core::Diagnostics& diagnostics);
 
 }  // namespace runner::engine

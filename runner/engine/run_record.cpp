@@ -43,7 +43,7 @@ std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, con
 
 FoundCheckpoint named_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
   std::error_code ignored;
-  if (fs::exists(request.checkpoint, ignored)) return {request.checkpoint, "", "", "", ""};
+  if (fs::exists(request.checkpoint, ignored)) return {request.checkpoint, "", "", "", "", 0};
   for (store::RunSummary& run : candidate_runs(recipe, request)) {
     store::read_resolved(run);
     const artifact::RunCheckpoints checkpoints = artifact::checkpoints_of(run.run_dir, run.id, run.resolved);
@@ -52,7 +52,7 @@ FoundCheckpoint named_checkpoint(const resolve::Recipe& recipe, const EvalReques
     std::vector<std::string> skipped;
     const auto found = artifact::find_checkpoint(checkpoints, request.checkpoint, skipped);
     for (const std::string& line : skipped) core::log_warning("skipped " + line);
-    return {found.value(), run.run_dir, run.id, "", ""};
+    return {found.value(), run.run_dir, run.id, "", "", 0};
   }
   throw core::RunError("no run of run_name " + recipe.run_name + " in " + recipe.output_dir + " has a checkpoint",
                        "train it first with `roux run`, or give the path of a checkpoint folder", core::kExitUsage);
@@ -171,6 +171,7 @@ Files training_files(const artifact::Provenance& provenance) {
 FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
   FoundCheckpoint checkpoint = named_checkpoint(recipe, request);
   const artifact::Manifest manifest = artifact::verify_checkpoint(checkpoint.path).value();
+  checkpoint.step = manifest.fields.step;
   if (checkpoint.run_dir.empty()) find_run_of(checkpoint, manifest, recipe);
   if (checkpoint.run_dir.empty()) return checkpoint;
   const std::int64_t branch = manifest.fields.branch;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "runner/core/diagnostics.h"
@@ -13,6 +14,7 @@ struct FoundCheckpoint {
   std::string path;
   std::string run_dir, run_id;     ///< "": no run of it is known
   std::string recipe, provenance;  ///< recorded files of its branch; "": there are none
+  std::int64_t step = 0;
 };
 
 /// The checkpoint that the request names, verified. RunError when there is none.

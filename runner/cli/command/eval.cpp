@@ -18,9 +18,7 @@ void add_eval(Command app, Session& session) {
       "  roux eval last --checkpoint best\n"
       "  roux eval recipe.yaml --data test --format json\n"
       "  roux eval recipe.yaml --profile traces --set profiler.schedule.wait=0");
-  command.callback([&session, flags] {
-    session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::evaluate); };
-  });
+  command.callback([&session, flags] { session.command = [&session, flags] { evaluate(session, *flags); }; });
 }
 
 }  // namespace runner::cli

@@ -18,18 +18,26 @@ void add_predict(Command app, Session& session) {
       .type_name("COLUMN")
       .allow_extra_args(false);
   flags->format.clear();
-  add_format(command, flags->format, {"jsonl", "json", "csv"});
+  add_format(command, flags->format, {"jsonl", "json", "csv", "safetensors"});
+  accept_only(
+      command
+          .add_option("--return", flags->request.returns,
+                      "Instead of rows, of each sample: logits, probabilities, embeddings (what the output is a "
+                      "projection of), labels (the most probable) or loss, as index, shape and values")
+          .type_name("WHAT"),
+      {"logits", "probabilities", "embeddings", "labels", "loss"});
   add_output(command, flags->request.output, "File to write; standard output by default");
   command.footer(
       "\nExamples:\n"
       "  roux predict last --input new.csv --keep id --output predictions.csv\n"
       "  roux predict recipe.yaml --checkpoint best --input new.csv --format csv\n"
-      "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl\n\n"
+      "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl\n"
+      "  roux predict recipe.yaml --checkpoint models/llama --data val --return logits --output logits.safetensors\n\n"
       "`row` is the row in the file, from 1 after the header. Without --format, a file named .csv is CSV; all else is\n"
-      "JSON lines.");
-  command.callback([&session, flags] {
-    session.command = [&session, flags] { evaluate(session, *flags, &engine::Engine::predict); };
-  });
+      "JSON lines. With --return, a file named .safetensors holds one tensor for each sample, named by its number; "
+      "what\n"
+      "would be more than 1 MB of JSON is written so, unless --format asks for lines.");
+  command.callback([&session, flags] { session.command = [&session, flags] { predict(session, *flags); }; });
 }
 
 }  // namespace runner::cli

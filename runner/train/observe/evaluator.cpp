@@ -83,7 +83,11 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
     read = experiment.upload(read);
     {
       const components::Autocast autocast(options.autocast);
-      experiment.model->forward(read);
+      if (options.with_hidden) experiment.model->forward_for_loss(read);
+      const at::Tensor* hidden = read.find(components::kHidden);
+      const at::Tensor kept = hidden != nullptr ? *hidden : at::Tensor();
+      if (!options.with_hidden || read.find(components::kOutput) == nullptr) experiment.model->forward(read);
+      if (kept.defined()) read.set(components::kHidden, kept);
     }
     consume(first, read);
   };

@@ -22,6 +22,7 @@ struct EvalOptions {
   components::AutocastOptions autocast;
   int num_workers = 0;  ///< Loader::Options
   std::int64_t prefetch_factor = 2;
+  bool with_hidden = false;           ///< leave kHidden beside the outputs, where the model has it
   bool rank_0_reads = false;          ///< the batches of all ranks, and sends them
   std::function<bool()> interrupted;  ///< asked before each batch; true ends the evaluation
   std::function<void()> begin_batch;  ///< called before each batch of this process

@@ -1,0 +1,197 @@
+#include "runner/cli/prediction_file.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+
+#include "runner/core/error.h"
+#include "runner/core/text/text.h"
+
+namespace runner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::Node;
+
+constexpr const char* kJson = "json";
+constexpr const char* kCsv = "csv";
+
+std::string csv_text(const Node& value) {
+  if (value.is_null()) return "";
+  if (value.is_string()) return value.as_string();
+  return value.is_number() && !value.is_integer() ? core::number_text(value.as_double()) : core::to_json(value, -1);
+}
+
+/// A number where the text is one as it would be written: 3 and 0.5, but not 007.
+std::optional<Node> number_of(const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || core::number_text(value) != text) return std::nullopt;
+  std::int64_t whole = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), whole);
+  if (read.ec == std::errc() && read.ptr == end) return Node::integer(whole);
+  return Node::floating(value);
+}
+
+}  // namespace
+
+PredictionFile::PredictionFile(const std::string& path, const std::string& format)
+    : path_(path), written_path_(path), format_(format), owned_(nullptr, std::fclose), file_(stdout) {
+  if (path.empty()) return;
+  std::error_code ignored;
+  const fs::file_status status = fs::symlink_status(path, ignored);
+  if (fs::is_directory(fs::status(path, ignored))) {
+    throw core::RunError("cannot write " + path + ": it is a folder", "name a file in it", core::kExitUsage);
+  }
+  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
+  // A link keeps its target, which may not exist yet, and a pipe or device is written as it is.
+  if (!fs::exists(status) || fs::is_regular_file(status)) written_path_ += ".part-" + std::to_string(getpid());
+  owned_.reset(std::fopen(written_path_.c_str(), "w"));
+  if (owned_ == nullptr) fail(std::strerror(errno));
+  file_ = owned_.get();
+}
+
+PredictionFile::~PredictionFile() {
+  if (file_ == nullptr || written_path_ == path_) return;
+  owned_.reset();
+  std::error_code ignored;
+  fs::remove(written_path_, ignored);
+}
+
+void PredictionFile::fail(const std::string& why) const {
+  throw core::RunError("cannot write " + (path_.empty() ? "to standard output" : path_) + ": " + why,
+                       path_.empty() ? "" : "check that its folder exists, is writable and has space");
+}
+
+void PredictionFile::put(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail("write failed");
+}
+
+std::vector<std::pair<std::string, std::string>> PredictionFile::columns(const Node& row) {
+  std::vector<std::pair<std::string, std::string>> columns;
+  for (const Node::Entry& entry : row.entries()) {
+    // One of `probabilities` is a probability.
+    const std::string name = entry.key == "probabilities" ? "probability" : entry.key;
+    for (const Node::Entry& item : entry.value.entries()) {
+      columns.emplace_back(name + "_" + item.key, csv_text(item.value));
+    }
+    for (std::size_t i = 0; entry.value.is_sequence() && i < entry.value.items().size(); ++i) {
+      columns.emplace_back(name + "_" + std::to_string(i + 1), csv_text(entry.value.items()[i]));
+    }
+    if (!entry.value.is_mapping() && !entry.value.is_sequence()) columns.emplace_back(name, csv_text(entry.value));
+  }
+  return columns;
+}
+
+void PredictionFile::begin(const engine::PredictionNames& names) {
+  names_ = names;
+  std::vector<Node> numbers;
+  for (const std::string& name : names.classes) {
+    if (const auto number = number_of(name)) numbers.push_back(*number);
+    labels_.push_back(Node::string(name));
+  }
+  // One type for all of them: "3" is text where another class is "none".
+  if (numbers.size() == labels_.size()) labels_ = std::move(numbers);
+}
+
+bool PredictionFile::is_target(const std::string& name) const {
+  return !names_.has_target && name.starts_with("target");
+}
+
+Node PredictionFile::row_of(const engine::Prediction& prediction) const {
+  Node row = Node::mapping();
+  if (!prediction.unit.empty()) {
+    if (!prediction.file.empty()) row.set("file", Node::string(prediction.file));
+    row.set(prediction.unit, Node::integer(prediction.number));
+  } else {
+    row.set("index", Node::integer(prediction.index));
+  }
+  // The target of new rows is kept as text and comes after the prediction.
+  for (const auto& [name, text] : prediction.kept) {
+    if (!is_target(name)) row.set(name, Node::string(text));
+  }
+  switch (prediction.kind) {
+    case engine::Prediction::Kind::kClass: add_class(row, prediction); break;
+    case engine::Prediction::Kind::kValues:
+      row.set("prediction", values_of(prediction.values));
+      if (names_.has_target) row.set("target", values_of(prediction.targets));
+      break;
+    case engine::Prediction::Kind::kTokens: row.set("tokens", Node::integer(prediction.tokens)); break;
+    case engine::Prediction::Kind::kTensor: break;  // ReturnedTensors writes those
+  }
+  for (const auto& [name, text] : prediction.kept) {
+    if (is_target(name)) row.set(name, text.empty() ? Node::null() : number_of(text).value_or(Node::string(text)));
+  }
+  if (prediction.loss) row.set("loss", Node::floating(*prediction.loss));
+  return row;
+}
+
+void PredictionFile::add_class(Node& row, const engine::Prediction& prediction) const {
+  Node label = Node::null();
+  if (prediction.predicted) {
+    const auto best = static_cast<std::size_t>(*prediction.predicted);
+    label = best < labels_.size() ? labels_[best] : Node::integer(*prediction.predicted);
+  }
+  row.set("prediction", std::move(label));
+  row.set("probability", Node::floating(prediction.probability));
+  if (names_.has_target) row.set("target", labels_.at(static_cast<std::size_t>(prediction.target)));
+  Node of_classes = Node::mapping();
+  for (std::size_t i = 0; i < names_.classes.size(); ++i) {
+    of_classes.set(names_.classes[i], Node::floating(prediction.probabilities.at(i)));
+  }
+  row.set("probabilities", std::move(of_classes));
+}
+
+/// A number; by name where there are several with names, else a list.
+Node PredictionFile::values_of(const std::vector<double>& values) const {
+  if (values.size() == 1 && names_.targets.size() == 1) return Node::floating(values[0]);
+  if (values.size() == names_.targets.size()) {
+    Node named = Node::mapping();
+    for (std::size_t i = 0; i < values.size(); ++i) named.set(names_.targets[i], Node::floating(values[i]));
+    return named;
+  }
+  std::vector<Node> items;
+  for (const double value : values) items.push_back(Node::floating(value));
+  return Node::sequence(std::move(items));
+}
+
+void PredictionFile::add(const engine::Prediction& prediction) {
+  const Node row = row_of(prediction);
+  ++rows_;
+  if (format_ != kCsv) {
+    const char* before = format_ != kJson ? "" : rows_ == 1 ? "[\n" : ",\n";
+    return put(before + core::to_json(row, -1) + (format_ == kJson ? "" : "\n"));
+  }
+  std::string titles, fields;
+  for (const auto& [name, text] : columns(row)) {
+    if (!titles.empty()) {
+      titles += ",";
+      fields += ",";
+    }
+    titles += core::csv_field(name);
+    fields += core::csv_field(text);
+  }
+  put((rows_ == 1 ? titles + "\n" : "") + fields + "\n");
+}
+
+void PredictionFile::finish() {
+  if (format_ == kJson) put(rows_ == 0 ? "[]\n" : "\n]\n");
+  if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail("write failed");
+  if (owned_ == nullptr) return;
+  std::FILE* closing = owned_.release();
+  file_ = nullptr;
+  bool good = std::fclose(closing) == 0;
+  if (good && written_path_ != path_) good = std::rename(written_path_.c_str(), path_.c_str()) == 0;
+  if (good) return;
+  const std::string why = std::strerror(errno);
+  if (written_path_ != path_) std::remove(written_path_.c_str());
+  fail(why);
+}
+
+}  // namespace runner::cli
