@@ -40,7 +40,8 @@ class Embed final : public block::BasicBlock {
       : BasicBlock("embed", ids, stream, weights),
         tied_(options.tied),
         dropout_(options.dropout.embedding),
-        wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation)) {
+        wte_(declared(), "wte", options.vocab_size, options.width, part::normal(options.deviation),
+             options.padding_id) {
     if (options.learned_positions) {
       wpe_.emplace(declared(), "wpe", options.positions, options.width, part::normal(options.deviation));
     }

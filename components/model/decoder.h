@@ -33,7 +33,8 @@ struct DecoderOptions {
   bool gated = false, mlp_bias = true;
   bool learned_positions = false;
   std::optional<part::RotaryOptions> rotary;
-  bool tied = true;  ///< the head has the token embedding's weight
+  std::int64_t padding_id = -1;  ///< whose vector gets no gradient from the input, as Transformers has it; -1: none
+  bool tied = true;              ///< the head has the token embedding's weight
   DecoderDropout dropout;
   double deviation = 0.02;
   double residual_deviation = 0.02;  ///< of the projections that add to the stream

@@ -178,6 +178,15 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
     return nullptr;
   }
   options.activation = *activation;
+  if (const Node* padding = is_gpt2 ? nullptr : fields.find("pad_token_id")) {
+    options.padding_id = padding->as_integer() + (padding->as_integer() < 0 ? options.vocab_size : 0);
+    if (options.padding_id < 0 || options.padding_id >= options.vocab_size) {
+      inputs.diagnostics.error(padding->location(), "pad_token_id is " + padding->scalar_text() +
+                                                        ", but the vocabulary has " +
+                                                        std::to_string(options.vocab_size) + " ids");
+      return nullptr;
+    }
+  }
   if (config.dropout) {
     options.dropout.attention = *config.dropout;
     if (is_gpt2) options.dropout.embedding = options.dropout.residual = *config.dropout;

@@ -7,13 +7,14 @@
 namespace components::part {
 
 Embedding::Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width,
-                     const Init& init) {
+                     const Init& init, std::int64_t padding)
+    : padding_(padding) {
   const std::int64_t shape[] = {rows, width};
   weight_ = Weight(declared.parameter(name + ".weight", shape, init));
 }
 
 at::Tensor Embedding::forward(const at::Tensor& ids, bool sparse) const {
-  return at::embedding(weight(), ids, /*padding_idx=*/-1, /*scale_grad_by_freq=*/false, sparse);
+  return at::embedding(weight(), ids, padding_, /*scale_grad_by_freq=*/false, sparse);
 }
 
 at::Tensor Embedding::first(std::int64_t count) const {

@@ -11,7 +11,9 @@ namespace components::part {
 /// A table of vectors, `NAME.weight` [rows, width].
 class Embedding {
  public:
-  Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width, const Init& init);
+  /// `padding`: a row that gets no gradient from here, torch's padding_idx; -1: none.
+  Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width, const Init& init,
+            std::int64_t padding = -1);
 
   /// Vectors [..., width] of ids [...]. `sparse`: the gradient is a sparse tensor, for a table whose other use gives a
   /// dense one; only the CPU adds those in a fixed order.
@@ -22,6 +24,7 @@ class Embedding {
 
  private:
   Weight weight_;
+  std::int64_t padding_;
 };
 
 }  // namespace components::part

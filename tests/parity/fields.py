@@ -1,57 +1,75 @@
-#!/usr/bin/env python3
-"""Compares the tables of components/model/names with the configuration classes of the installed Transformers.
+"""Compares components/model/names/*.json with the configuration classes of the installed Transformers.
 
 usage: fields.py
 
-Every field that a configuration writes or that its class declares is named under "fields" of its table or matches one of
-the patterns under "metadata", and a field that roux reads has the default of its class. What the tables name beyond
-that, from older versions, is fine. Run by the Python of tests/parity/setup; exits 1 with a line for each difference.
+Every field of a class has to stand in its table, and nothing else but what files of older versions hold. What roux
+reads has to have the default of the class, and takes null where the class does.
 """
 
 import dataclasses
-import fnmatch
+import inspect
 import json
 import pathlib
 import sys
 
-from transformers import CONFIG_MAPPING, __version__
+from transformers import CONFIG_MAPPING, GenerationConfig
 
-TABLES = pathlib.Path(__file__).resolve().parents[2] / "components/model/names"
-ROPE = {"rope_parameters", "rope_scaling", "rope_theta"}  # version 5 moved them about
-TYPE = "model_type"                                       # chooses the table
+NAMES = pathlib.Path(__file__).resolve().parents[2] / "components" / "model" / "names"
+
+# What the classes of versions 4.30 to 4.57 have beside.
+VERSION_4 = {
+    "add_cross_attention", "cross_attention_hidden_size", "decoder_start_token_id", "finetuning_task", "is_decoder",
+    "prefix", "pruned_heads", "sep_token_id", "task_specific_params", "tf_legacy_loss", "tie_encoder_decoder",
+    "tokenizer_class", "torch_dtype", "torchscript", "use_bfloat16", "_attn_implementation_autoset", "_commit_hash",
+}
+# What version 5 takes from a file without a field of the class.
+KEYWORDS = {
+    "attn_implementation", "auto_map", "experts_implementation", "is_causal", "name_or_path", "num_labels",
+    "per_layer_config", "quantization_config", "tie_last_hidden_states",
+}
+# What published files hold that no class knows.
+STRAY = {"_model_name_or_path", "gradient_checkpointing", "transformers.js_config", "unk_token_id"}
+ROPE = {"original_max_position_embeddings", "partial_rotary_factor", "rope_scaling", "rope_theta"}
+OWN = {
+    "gpt2": {"n_ctx", "output_past", "predict_special_tokens"},
+    "llama": ROPE | {"is_llama_config", "layer_types", "max_sequence_length", "rope_interleaved"},
+    "mistral": ROPE | {"layer_types"},
+    "qwen2": ROPE | {"head_dim", "use_mrope"},
+}
 
 
-def declared_default(field):
-    """The default of a field of a dataclass; MISSING when it has none."""
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
+def check(model_type):
+    table = json.loads((NAMES / f"{model_type}.json").read_text())
+    fields, kind = table["fields"], CONFIG_MAPPING[model_type]
+    parameters = set(inspect.signature(kind.__init__).parameters) - {"self", "args", "kwargs"}
+    needed = set(kind().to_dict()) | parameters
+    allowed = needed | VERSION_4 | KEYWORDS | STRAY | OWN[model_type]
+    allowed |= set(GenerationConfig._get_default_generation_params())
+    metadata = [name for name in table["metadata"] if "*" not in name]  # the others are patterns
+    stated = set(fields) | set(metadata)
+    errors = [f"{name} is missing" for name in sorted(allowed - stated)]
+    errors += [f"{name} is superfluous" for name in sorted(stated - allowed)]
+    errors += [f"{name} stands in fields and in metadata" for name in sorted(set(fields) & set(metadata))]
 
-
-def differences(table):
-    kind = CONFIG_MAPPING[table["model_type"]]
-    declared = {field.name: declared_default(field) for field in dataclasses.fields(kind)}
-    named = table["fields"]
-    for name in sorted((declared.keys() | kind().to_dict().keys()) - named.keys() - {TYPE}):
-        if not any(fnmatch.fnmatchcase(name, pattern) for pattern in table["metadata"]):
-            yield f"{name} is missing, {declared.get(name, kind().to_dict().get(name))!r} by default"
-    for name, field in named.items():
-        if field["use"] != "read" or name in ROPE or name not in declared:
+    declared = {field.name: field for field in dataclasses.fields(kind)}
+    for name, field in fields.items():
+        if name not in declared:
             continue
-        default = declared[name]
-        # True equals 1 in Python, so the kinds count too; 0 and 0.0 are one number.
-        same = field["default"] == default and isinstance(field["default"], bool) == isinstance(default, bool)
-        if not same:
-            yield f"{name} has the default {field['default']!r}, in Transformers {default!r}"
+        default, nullable = declared[name].default, "None" in str(declared[name].type)
+        if field["use"] == "only" and field["value"] != default:
+            errors.append(f"{name}: the only value {field['value']} is not the default {default}")
+        if field["use"] == "read":
+            if field["default"] != default:
+                errors.append(f"{name}: default {field['default']}, in the class {default}")
+            if ("null" in field["type"]) != nullable:
+                errors.append(f"{name}: null {'is' if nullable else 'is not'} a value of the class")
+    return [f"{model_type}: {error}" for error in errors]
 
 
 def main():
-    paths = sorted(TABLES.glob("*.json"))
-    wrong = [f"{path.name}: {text}" for path in paths for text in differences(json.loads(path.read_text()))]
-    for text in wrong:
-        print(text)
-    print(f"{len(paths)} tables, Transformers {__version__}, {len(wrong)} differences")
-    return 1 if wrong or not paths else 0
+    errors = [error for path in sorted(NAMES.glob("*.json")) for error in check(path.stem)]
+    print("\n".join(errors) or "done")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

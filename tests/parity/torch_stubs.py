@@ -1,11 +1,10 @@
-#!/usr/bin/env python3
-"""Makes libraries that stand in for CUDA's, so that Python can import the torch wheel on a machine without them.
+"""Makes the pinned torch wheel importable where CUDA's libraries are not installed.
 
-usage: torch_stubs.py DEPS OUT
+usage: torch_stubs.py DEPS FOLDER
 
-DEPS holds the wheel of torch. Its Python part links libtorch_cuda.so, which wants about ten libraries of CUDA, 3.5 GB
-together. On the CPU nothing of them is called: it is enough that they exist in LD_LIBRARY_PATH with the names and the
-versions that the loader looks for. Each becomes one of some kilobytes in OUT. Needs gcc, nm and readelf.
+Python's torch loads libtorch_cuda.so, and that the libraries of CUDA (3.5 GB). On a processor it is enough that they
+exist and define the names, with the versions, that are asked for: each becomes a library of some kilobytes in FOLDER,
+which then comes first in LD_LIBRARY_PATH.
 """
 
 import collections
@@ -13,82 +12,85 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
-LINKS_CUDA = ["libtorch_cuda.so", "libtorch_python.so", "libtorch_nvshmem.so", "libc10_cuda.so", "libtorch.so"]
-# What the system or DEPS has.
-PRESENT = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|cudart|cupti)\.so|ld-linux")
+# Of the system, or in the wheels beside torch.
+INSTALLED = re.compile(r"lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s|gomp|cudart|cupti)\.so|ld-linux")
 OF_CUDA = re.compile(r"nccl|nvshmem|cu[A-Za-z]")
 
 
-def lines_of(*command):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                          check=True).stdout.splitlines()
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, check=True).stdout
 
 
-def symbols_of(kind, path):
-    """(name, version), the version empty where there is none."""
-    for line in filter(None, lines_of("nm", "-D", kind, path)):
+def defined(library):
+    """The names that a library defines, without versions."""
+    return {line.split()[-1].split("@")[0] for line in run("nm", "-D", "--defined-only", library).splitlines() if line}
+
+
+def wanted(library):
+    """Pairs of a name and its version, or ""."""
+    for line in run("nm", "-D", "--undefined-only", library).splitlines():
         name, _, version = line.split()[-1].partition("@")
         yield name, version.lstrip("@")
 
 
-def needed_by(path):
-    return re.findall(r"NEEDED.*\[(.*?)\]", "\n".join(lines_of("readelf", "-dW", path)))
+def wanted_versions(library):
+    """Of each library that it needs."""
+    result = collections.defaultdict(set)
+    needed = None
+    for line in run("readelf", "-VW", library).splitlines():
+        if found := re.search(r"File: (\S+)", line):
+            needed = found[1]
+        if needed and (found := re.search(r"Name: (\S+)", line)):
+            result[needed].add(found[1])
+    return result
 
 
-def versions_needed_by(path):
-    """(library, version) of each version of a symbol that the loader will check."""
-    library = None
-    for line in lines_of("readelf", "-VW", path):
-        file, name = re.search(r"File: (\S+)", line), re.search(r"Name: (\S+)", line)
-        library = file[1] if file else library
-        if name and library:
-            yield library, name[1]
+def compile_stub(path, names, versions):
+    """names: pairs of a name and its version."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, script = pathlib.Path(folder, "stub.c"), pathlib.Path(folder, "stub.map")
+        functions = "".join(f"int {name}(void) {{ return 1; }}\n" for name, _ in sorted(names))
+        source.write_text(functions or "int nothing;\n")
+        command = ["gcc", "-shared", "-fPIC", "-w", "-fno-builtin", "-o", path, source, f"-Wl,-soname,{path.name}"]
+        if versions:
+            nodes = []
+            for version in sorted(versions):
+                listed = "".join(f"{name}; " for name, of in sorted(names) if of == version)
+                nodes.append(f"{version} {{ {'global: ' + listed if listed else ''}}};\n")
+            script.write_text("".join(nodes))
+            command.append(f"-Wl,--version-script,{script}")
+        run(*command)
 
 
-def compile_stub(path, symbols, versions):
-    """symbols: pairs of name and version."""
-    source, script = path.with_suffix(".c"), path.with_suffix(".map")
-    source.write_text("".join(f"int {name}(void) {{ return 1; }}\n" for name, _ in sorted(symbols)) or "int nothing;\n")
-    nodes = []
-    for version in sorted(versions):
-        names = "".join(f" {name};" for name, of in sorted(symbols) if of == version)
-        nodes.append(f"{version} {{ {'global:' + names if names else ''} }};\n")
-    script.write_text("".join(nodes))
-    options = [f"-Wl,--version-script={script}"] if versions else []
-    subprocess.run(["gcc", "-shared", "-fPIC", "-w", "-fno-builtin", "-o", path, source, f"-Wl,-soname,{path.name}",
-                    *options], check=True)
-    source.unlink()
-    script.unlink()
+def main(deps, folder):
+    deps, folder = pathlib.Path(deps), pathlib.Path(folder)
+    shipped = {path.name: path for path in (deps / "torch" / "lib").glob("*.so*")}
+    beside = list((deps / "nvidia" / "cu13" / "lib").iterdir())
+    known = set().union(*(defined(path) for path in [*shipped.values(), *beside]))
 
-
-def main(deps, out):
-    folder = pathlib.Path(deps) / "torch/lib"
-    shipped = {path.name for path in folder.iterdir()}
-    users = [folder / name for name in LINKS_CUDA if name in shipped]
-    libraries = sorted(folder.glob("*.so")) + sorted(pathlib.Path(deps).glob("nvidia/*/lib/*.so*"))
-    provided = {name for path in libraries for name, _ in symbols_of("--defined-only", path)}
-
-    missing = sorted({name for path in users for name in needed_by(path)
-                      if name not in shipped and not PRESENT.match(name)})
-    versions = collections.defaultdict(set)
-    for path in users:
-        for library, version in versions_needed_by(path):
-            versions[library].add(version)
-    symbols = collections.defaultdict(set)
-    for name, version in {symbol for path in users for symbol in symbols_of("--undefined-only", path)}:
-        owner = next((library for library in missing if version and version in versions[library]), None)
+    versions, names, unversioned = collections.defaultdict(set), collections.defaultdict(set), set()
+    missing, asked = set(), set()
+    for path in shipped.values():
+        needed = re.findall(r"NEEDED.*\[(.*?)\]", run("readelf", "-dW", path))
+        missing |= {name for name in needed if name not in shipped and not INSTALLED.match(name)}
+        for name, some in wanted_versions(path).items():
+            versions[name] |= some
+        asked |= set(wanted(path))
+    for name, version in asked:
+        owner = next((library for library in sorted(missing) if version in versions[library]), None)
         if owner:
-            symbols[owner].add((name, version))
-        elif not version and name not in provided and OF_CUDA.match(name):
-            symbols[missing[0]].add((name, ""))  # without a version any library will do
+            names[owner].add((name, version))
+        elif not version and name not in known and OF_CUDA.match(name):
+            unversioned.add((name, version))
+    missing = sorted(missing)
+    names[missing[0]] |= unversioned  # any will do
 
-    pathlib.Path(out).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for library in missing:
-        compile_stub(pathlib.Path(out) / library, symbols[library], versions[library])
+        compile_stub(folder / library, names[library], versions[library])
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: torch_stubs.py DEPS OUT")
-    main(*sys.argv[1:])
+    main(*sys.argv[1:3])
