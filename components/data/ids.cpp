@@ -34,7 +34,8 @@ struct Line {
   std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
   std::int64_t number = 0;               ///< in its file, from 1
   std::size_t file = 0;
-  bool masked = false;  ///< has a mask with zeros
+  bool masked = false;     ///< has a mask with zeros
+  bool scattered = false;  ///< with zeros in front of ones
 };
 
 /// All that the files hold, and what of it is the set's.
@@ -234,6 +235,8 @@ class Reader {
     const std::vector<std::int32_t> target = ids.target();
     line.outputs = static_cast<std::int64_t>(target.size());
     line.masked = std::find(ids.mask.begin(), ids.mask.end(), 0) != ids.mask.end();
+    const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
+    line.scattered = std::find(first, ids.mask.end(), 1) != ids.mask.end();
     if (!line.masked) ids.mask.clear();
     const std::vector<std::int32_t>* const lists[] = {&ids.input, &target, &ids.types, &ids.decoder, &ids.mask};
     for (const std::vector<std::int32_t>* list : lists) {
@@ -309,6 +312,8 @@ BatchSpec signature_of(const Config& config, const Inputs& inputs, const Content
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
+    mask.scattered =
+        std::any_of(content.lines.begin(), content.lines.end(), [](const Line& line) { return line.scattered; });
     signature.tensors.push_back(mask);
   }
   const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;

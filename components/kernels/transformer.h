@@ -143,8 +143,8 @@ struct JoinHeads {
   std::int64_t positions, heads, kv_heads, width;
 };
 
-/// Rows of a matrix of attention, from position `first` on: row r looks at columns 0 to first + r, with a `window` at the
-/// last so many of them. One every `stride` elements, of which the first `columns` are written.
+/// Rows of a matrix of attention, from position `first` on: row r looks at columns 0 to first + r, with a `window` at
+/// the last `window` of them. One every `stride` elements, of which the first `columns` are written.
 struct CausalRows {
   std::int64_t first, rows, columns, stride;
   std::int64_t window = 0;

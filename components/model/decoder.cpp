@@ -83,8 +83,8 @@ part::NormOptions norm_of(const DecoderOptions& options) {
   return norm;
 }
 
-/// The mask, where it changes what a real position sees: no position looks at later ones, so that padding at the end
-/// does not. Elsewhere than on the CPU the mask is not read, and taken.
+/// The mask, where it changes what a real position of this batch sees. Elsewhere than on the CPU it is not read, and
+/// taken.
 at::Tensor needed_mask(const at::Tensor& mask_BT) {
   if (mask_BT.is_meta()) return {};
   if (!mask_BT.is_cpu()) return mask_BT;
@@ -267,7 +267,9 @@ std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs&
   if (options.rotary) {
     rotation = std::make_shared<const part::Rotation>(*options.rotary, options.positions, inputs.weights.meta());
   }
+  // No position looks at later ones: padding at the end changes nothing.
   const TensorSpec* mask = inputs.data.find(kAttentionMask);
+  if (mask != nullptr && !mask->scattered) mask = nullptr;
   std::vector<std::unique_ptr<block::Block>> blocks;
   auto embed = std::make_unique<Embed>(ids, stream, options, inputs.weights);
   const Embed& tokens = *embed;

@@ -17,14 +17,14 @@ struct AttentionOptions {
   std::int64_t head = 0;      ///< features of one
   double scale = 1.0;         ///< of the scores, usually 1 / sqrt(head)
   bool causal = true;         ///< a position looks at itself and those before it
-  std::int64_t window = 0;    ///< > 0: of those, at so many at most, itself included
+  std::int64_t window = 0;    ///< > 0: of those, at the last `window`, itself among them
   bool alibi = false;         ///< scores fall with distance (Press et al. 2021)
 };
 
 /// What one pass adds to it.
 struct AttentionPass {
-  /// [B, S] bool, false where nobody looks; undefined: nothing is padded. A position that would see nothing looks at
-  /// itself.
+  /// [B, S] bool, false at padding, which is not looked at; undefined: nothing is padded. A position that would see
+  /// nothing looks at itself.
   const at::Tensor& mask;
   const std::optional<Dropout>& dropout;  ///< of the weights; nothing: none
   double rate = 0.0;                      ///< that dropout's

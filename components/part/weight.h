@@ -63,7 +63,7 @@ class Weight {
 
   const at::Tensor& tensor() const { return *tensor_; }
   bool defined() const;
-  /// The copy for products in bfloat16, made anew when the tensor has changed.
+  /// The copy for products in bfloat16, made again when the tensor has changed.
   Bf16WeightCache& low() const { return *low_; }
 
  private:

@@ -31,6 +31,7 @@ struct TensorSpec {
   std::int64_t num_classes = 0;  ///< > 0: holds classes below it
   std::int64_t max_length = 0;   ///< > 0: the most positions along kTime
   bool padded = false;           ///< samples have different lengths; the end of a shorter one is filled
+  bool scattered = false;        ///< of a mask: it is false in front of true ones, not only at the end
   bool has_ignored = false;      ///< some values are kPadTarget: they have no part in the loss
 
   bool operator==(const TensorSpec&) const = default;

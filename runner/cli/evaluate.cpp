@@ -8,8 +8,8 @@
 
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/local_device.h"
-#include "runner/cli/prediction_file.h"
-#include "runner/cli/returned_tensors.h"
+#include "runner/cli/prediction/prediction_file.h"
+#include "runner/cli/prediction/returned_tensors.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"

@@ -9,21 +9,13 @@ function(add_pretrained_tables folder)
   endforeach()
   list(LENGTH tables count)
   set(base "${CMAKE_BINARY_DIR}/generated/base")
-  file(CONFIGURE OUTPUT "${base}/pretrained_tables.h" CONTENT [[
-#pragma once
-
-#include <cstddef>
-
-namespace runner::pretrained {
-inline constexpr std::size_t kTableCount = @count@;
-}
-]] @ONLY)
   file(CONFIGURE OUTPUT "${base}/pretrained_tables.cpp" CONTENT [[
 #include "runner/pretrained/tables.h"
 
 namespace runner::pretrained {
-const std::array<std::string_view, kTableCount> kTables = {
+const std::string_view kTables[] = {
 @texts@};
+const std::size_t kTableCount = @count@;
 }
 ]] @ONLY)
   set(ROUX_PRETRAINED_TABLES "${base}/pretrained_tables.cpp" PARENT_SCOPE)

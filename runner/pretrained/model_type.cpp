@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <span>
 
 #include "runner/core/error.h"
 #include "runner/core/json.h"
@@ -65,7 +66,7 @@ ModelType read_table(std::string_view json) {
 const std::map<std::string, ModelType, std::less<>>& types() {
   static const auto* const all = [] {
     auto* const found = new std::map<std::string, ModelType, std::less<>>;
-    for (const std::string_view json : kTables) {
+    for (const std::string_view json : std::span(kTables, kTableCount)) {
       ModelType type = read_table(json);
       std::string name = type.name;
       found->emplace(std::move(name), std::move(type));

@@ -33,7 +33,7 @@ struct ModelType {
   std::string name, architecture;
   std::string prefix;  ///< of the base model's names, which files saved without the head lack
   std::vector<WeightRule> weights;
-  std::vector<std::string> ignored;  ///< tensors of a file that are computed anew
+  std::vector<std::string> ignored;  ///< tensors of a file that are not taken: roux computes them
   std::vector<Field> fields;
   std::vector<std::string> metadata;  ///< fields that say nothing of the model; `*` stands for any text
 

@@ -1,13 +1,12 @@
 #pragma once
 
-#include <array>
+#include <cstddef>
 #include <string_view>
-
-#include "generated/base/pretrained_tables.h"
 
 namespace runner::pretrained {
 
 /// The texts of components/model/names/*.json; runner/cmake/pretrained.cmake writes them.
-extern const std::array<std::string_view, kTableCount> kTables;
+extern const std::string_view kTables[];
+extern const std::size_t kTableCount;
 
 }  // namespace runner::pretrained

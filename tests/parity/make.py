@@ -132,7 +132,7 @@ def check_frequencies(found, committed):
 
 
 def draw_weights(model, seed):
-    """Weights that are far from those of a model which nobody trained: every term shows in the results."""
+    """Weights that are far from those of an untrained model: every term shows in the results."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():

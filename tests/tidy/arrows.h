@@ -65,7 +65,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/sweep", {"runner/sweep/spec", "runner/sweep/study", "runner/sweep/analysis", "runner/sweep/trial"}},
       {"runner/review/compare", {"runner/review"}},
       {"runner/review/sweep", {"runner/review"}},
-      {"runner/cli", {"runner/cli/parser"}},
+      {"runner/cli", {"runner/cli/parser", "runner/cli/prediction"}},
       {"runner/cli/group", {"runner/cli"}},
       {"runner/cli/explain", {"runner/cli"}},
       {"runner/cli/proof", {"runner/cli"}},

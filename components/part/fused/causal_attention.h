@@ -10,7 +10,7 @@ namespace components::part {
 struct AttentionShape {
   std::int64_t batch, positions, heads, kv_heads, head;  ///< head: features of one
   float scale;                                           ///< of the scores
-  std::int64_t window = 0;                               ///< > 0: a position looks at the last so many only
+  std::int64_t window = 0;                               ///< > 0: a position looks at the last `window` only
   std::int64_t samples() const { return batch * heads; }
   std::int64_t kv_samples() const { return batch * kv_heads; }
   std::int64_t shared() const { return heads / kv_heads; }  ///< heads of queries that look at the same keys

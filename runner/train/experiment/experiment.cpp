@@ -130,7 +130,7 @@ bool fits_memory(const components::model::Model& model, bool with_gradients, con
 void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
   const Recipe& recipe = experiment.recipe;
   const Node& block = recipe.model;
-  const auto& signature = experiment.train_data->signature();
+  const components::BatchSpec signature = joint_signature(experiment);
   components::part::MetaWeights shapes;
   auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
   if (on_meta == nullptr) return;

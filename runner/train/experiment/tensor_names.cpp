@@ -71,6 +71,7 @@ BatchSpec joint_signature(const Experiment& experiment) {
       if (other == nullptr) continue;
       port.padded = port.padded || other->padded;
       port.has_ignored = port.has_ignored || other->has_ignored;
+      port.scattered = port.scattered || other->scattered;
     }
   }
   return joint;

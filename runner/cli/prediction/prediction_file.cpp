@@ -1,4 +1,4 @@
-#include "runner/cli/prediction_file.h"
+#include "runner/cli/prediction/prediction_file.h"
 
 #include <unistd.h>
 

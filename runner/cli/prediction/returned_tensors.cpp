@@ -1,4 +1,4 @@
-#include "runner/cli/returned_tensors.h"
+#include "runner/cli/prediction/returned_tensors.h"
 
 #include <unistd.h>
 

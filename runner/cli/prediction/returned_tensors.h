@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/cli/prediction_file.h"
+#include "runner/cli/prediction/prediction_file.h"
 #include "runner/engine/engine.h"
 
 namespace runner::cli {
