@@ -85,6 +85,7 @@ class Checker {
     found_ = Node::mapping(config_.location());
     found_.set("model_type", Node::string(type_->name, config_.find("model_type")->location()));
     for (const Node::Entry& entry : config_.entries()) take(entry);
+    gather_rope();
     if (diagnostics_.error_count() == before) complete();
     if (diagnostics_.error_count() == before) check_together();
     if (diagnostics_.error_count() > before) return std::nullopt;
@@ -184,7 +185,6 @@ class Checker {
 
   /// The names of version 5, and every field that is read.
   void complete() {
-    gather_rope();
     for (const Field& field : type_->fields) {
       if (field.use != Field::Use::kRead || found_.find(field.name) != nullptr) continue;
       if (field.name == "rope_theta" || field.name == "rope_scaling" || field.name == "rope_parameters") continue;

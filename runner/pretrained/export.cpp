@@ -129,12 +129,23 @@ std::string sorted_json(std::map<std::string, Node> fields) {
   return core::to_json(sorted) + "\n";
 }
 
+Node as_float(const Node& value) { return value.is_integer() ? Node::floating(value.as_double()) : value; }
+
 std::string config_text(const Node& config, const ModelType& type, const std::string& dtype) {
   std::map<std::string, Node> fields;
   for (const Node::Entry& entry : config.entries()) {
     // A null there is not the same as nothing for every class.
     if (entry.key == "head_dim" && entry.value.is_null()) continue;
-    fields[entry.key] = entry.value;
+    const Field* field = type.field(entry.key);
+    const bool is_float =
+        field != nullptr && std::find(field->types.begin(), field->types.end(), "number") != field->types.end();
+    fields[entry.key] = is_float ? as_float(entry.value) : entry.value;
+  }
+  // The classes take no integer there.
+  if (const auto rope = fields.find("rope_parameters"); rope != fields.end()) {
+    for (Node::Entry& entry : rope->second.entries()) {
+      if (entry.key != "original_max_position_embeddings") entry.value = as_float(entry.value);
+    }
   }
   fields["architectures"] = Node::sequence({Node::string(type.architecture)});
   fields["dtype"] = Node::string(dtype_name(dtype));

@@ -65,6 +65,15 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
     recipe.set("model", std::move(block), source->location());
   }
   Node* const model = transformers_block(recipe);
+  std::error_code failed;
+  if (source != nullptr && of_folder.empty() && is_missing(recipe, "model") &&
+      (fs::is_directory(source->as_string(), failed) || !fs::exists(source->as_string(), failed))) {
+    const bool there = fs::is_directory(source->as_string(), failed);
+    diagnostics.error(source->location(),
+                      "init_from gives the model if it is a folder with " + std::string(pretrained::kConfigFile) +
+                          ", and " + source->as_string() + (there ? " has none" : " is not there"),
+                      "correct the path, or write the model");
+  }
   if (model == nullptr) return;
   const Node* const config = model->find("config");
   std::optional<Node> checked;

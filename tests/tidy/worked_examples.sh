@@ -20,7 +20,7 @@ find tests -name '*_test.cpp' -delete
 # A code block whose first line names a file is that file, which is new.
 awk '/^```[a-z]+ [^ ]+\/[^ ]+$/ { file = $2; print file; next } /^```$/ { file = "" } file { print >file }' \
   docs/writing-a-component.md >"$work/files"
-[ "$(wc -l <"$work/files")" = 18 ] || {
+[ "$(wc -l <"$work/files")" = 21 ] || {
   echo "docs/writing-a-component.md names other files:"
   cat "$work/files"
   exit 1
@@ -41,11 +41,11 @@ build_type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$build/CMakeCache.txt")
 } >"$work/build.log" 2>&1 || { grep -A12 -m3 -E '^FAILED:|error:' "$work/build.log"; exit 1; }
 
 bin=build/dev/bin
-for component in optimizer/signum lr_scheduler/staircase model/quadratic sampler/halton tracker/tsv; do
+for component in optimizer/signum lr_scheduler/staircase model/quadratic model/masked_encoder sampler/halton tracker/tsv; do
   "$bin/roux" list "${component%/*}" | grep "^${component#*/} "
   "$bin/roux" explain "$component" >/dev/null
 done
-"$bin/tests_torch" '[signum],[staircase],[quadratic]'
+"$bin/tests_torch" '[signum],[staircase],[quadratic],[masked_encoder]'
 "$bin/tests_fast" '[halton],[tsv]'
 "$bin/cli_driver" tests/cli/kinds.cli
 /usr/bin/python3 tests/verify/readback_tsv.py "$copy" "$copy/$bin/roux"
