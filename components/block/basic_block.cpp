@@ -31,6 +31,10 @@ std::size_t BasicBlock::add_parameter(std::string full_name, std::initializer_li
   return add_parameter(std::move(full_name), std::span(shape.begin(), shape.size()), init);
 }
 
+std::size_t BasicBlock::parameter_count() const { return declared_.parameters().size(); }
+
+std::size_t BasicBlock::buffer_count() const { return declared_.buffers().size(); }
+
 const at::Tensor& BasicBlock::parameter(std::size_t position) const { return declared_.parameters()[position].tensor; }
 
 std::size_t BasicBlock::add_buffer(std::string full_name, std::initializer_list<std::int64_t> shape, double value) {

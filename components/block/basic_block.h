@@ -45,11 +45,11 @@ class BasicBlock : public Block {
   std::size_t add_parameter(std::string full_name, std::initializer_list<std::int64_t> shape, const part::Init& init);
   /// A parameter by that position: `forward` needs no look-up by name.
   const at::Tensor& parameter(std::size_t position) const;
-  std::size_t parameter_count() const { return declared_.parameters().size(); }
+  std::size_t parameter_count() const;
   /// The same for buffers, which are saved with the parameters but not trained. `value`: of all elements at first.
   std::size_t add_buffer(std::string full_name, std::initializer_list<std::int64_t> shape, double value);
   const at::Tensor& buffer(std::size_t position) const;
-  std::size_t buffer_count() const { return declared_.buffers().size(); }
+  std::size_t buffer_count() const;
   /// Names of this block's input and output activations.
   const at::Tensor& read(const TensorMap& activations) const;
   void write(TensorMap& activations, at::Tensor tensor) const;

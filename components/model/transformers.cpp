@@ -139,8 +139,8 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
                   "use data of text, or a model for features such as mlp");
   }
   if (input.vocab_size > options.vocab_size) {
-    return refuse("the model has a vocabulary of " + std::to_string(options.vocab_size) + ", but the data has " +
-                      std::to_string(input.vocab_size) + " distinct ids",
+    return refuse("the model has a vocabulary of " + std::to_string(options.vocab_size) +
+                      ", but the data has ids up to " + std::to_string(input.vocab_size - 1),
                   "make the ids with the model's own tokenizer");
   }
   if (input.max_length <= options.positions) return true;

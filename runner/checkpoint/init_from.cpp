@@ -226,6 +226,9 @@ class Matcher {
         take_one(target, *at->second);
       }
       if (found) continue;
+      const bool partial =
+          std::find(source_.partial.begin(), source_.partial.end(), target.tensor->name) != source_.partial.end();
+      if (partial) continue;  // its parts are named
       // A base model's file has no head, and its user knows.
       const bool drawn = (excluded && type_ != nullptr) || (type_ != nullptr && target.tensor->name == kHead);
       (drawn ? weights_.left_out : weights_.missing).push_back(target.tensor->name);
@@ -245,7 +248,10 @@ class Matcher {
                         artifact::shape_text(tensor.sizes().vec()) + " in the model");
       return;
     }
-    if (dtype != source.dtype && !(artifact::is_floating(dtype) && artifact::is_floating(source.dtype))) {
+    // Numbers of 8 bits mean nothing without their scales.
+    const bool converts =
+        artifact::is_floating(dtype) && artifact::is_floating(source.dtype) && !source.dtype.starts_with("F8");
+    if (dtype != source.dtype && !converts) {
       others_.push_back(told + " is " + source.dtype + " there and " + dtype + " in the model");
       return;
     }

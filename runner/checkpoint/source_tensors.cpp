@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <set>
 
+#include "runner/artifact/io/element.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/pretrained/config.h"
@@ -87,9 +88,13 @@ SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, cons
       if (parts.empty()) continue;
       if (!absent.empty()) {
         found.lacking.insert(found.lacking.end(), absent.begin(), absent.end());
+        found.partial.push_back(name);
         continue;
       }
-      tensor.dtype = parts.front()->dtype;
+      // The one that does not fit, if there is one.
+      const auto odd = std::find_if(parts.begin(), parts.end(),
+                                    [](const TensorBytes* part) { return !artifact::is_floating(part->dtype); });
+      tensor.dtype = (odd != parts.end() ? *odd : parts.front())->dtype;
       tensor.shape = joined_shape(parts, rule.transposed);
       found.tensors.push_back(std::move(tensor));
     }

@@ -16,7 +16,7 @@ struct SourceTensor {
   std::string name;               ///< in the model
   std::vector<std::string> from;  ///< in the source
   bool transposed = false;
-  std::string dtype = {};                ///< of the first
+  std::string dtype = {};                ///< of the first, or of one that is no floating-point type
   std::vector<std::int64_t> shape = {};  ///< as the model has it; empty when the parts do not fit together
 
   std::string told() const;  ///< its names in the source, for messages: `q.weight + k.weight`
@@ -26,6 +26,7 @@ struct SourceTensor {
 struct SourceTensors {
   std::vector<SourceTensor> tensors;
   std::vector<std::string> lacking;  ///< names in the source of parts whose siblings are there
+  std::vector<std::string> partial;  ///< names in the model of what those would make
   std::vector<std::string> unused;   ///< names in the source of what no rule takes
 };
 

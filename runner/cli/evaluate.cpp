@@ -33,7 +33,8 @@ Command add_eval_command(Command app, const char* name, const char* title, EvalF
   flags.request.data.clear();
   flags.request.checkpoint = "last";
   command
-      .add_option("--checkpoint", flags.request.checkpoint, "Checkpoint: last (default), best, step-000500, a folder")
+      .add_option("--checkpoint", flags.request.checkpoint,
+                  "Checkpoint: last (default), best, step-000500, a folder; or weights: a Transformers folder, a file")
       .type_name("CHECKPOINT");
   command.add_option("--data", flags.request.data, "Data set of the recipe; val by default").type_name("SET");
   command

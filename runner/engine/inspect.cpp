@@ -76,7 +76,7 @@ bool names_foreign_weights(const std::string& checkpoint) {
     const auto folder = std::filesystem::path(checkpoint).parent_path().string();
     return !artifact::read_manifest(folder.empty() ? "." : folder);
   }
-  return !artifact::read_manifest(checkpoint) && artifact::find_tensor_set(checkpoint).ok();
+  return !artifact::read_manifest(checkpoint) && !std::filesystem::exists(checkpoint + "/trainer.json", failed);
 }
 
 /// As `init_from` reads them, all of them.
@@ -90,6 +90,12 @@ bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const 
   for (const char* key : {"include", "exclude"}) written.set(key, Node::sequence());
   const auto weights = checkpoint::plan_init_from(config, written, model, recipe.output_dir, diagnostics);
   if (!weights) return false;
+  if (!weights->left_out.empty()) {
+    diagnostics.error(
+        {}, weights->source + " lacks " + core::joined(weights->left_out) + ", without which nothing can be said",
+        "name weights that hold all of the model");
+    return false;
+  }
   checkpoint::load_init_weights(*weights, model);
   core::log_info("weights: " + weights->text());
   return true;

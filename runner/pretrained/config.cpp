@@ -117,7 +117,9 @@ class Checker {
   }
 
   void take(const Node::Entry& entry) {
-    const auto& [name, location, value] = entry;
+    const std::string& name = entry.key;
+    const core::Location& location = entry.key_location;
+    const Node& value = entry.value;
     if (name == "model_type") return;
     const Field* field = type_->field(name);
     if (field == nullptr) {

@@ -170,7 +170,9 @@ std::string source_folder(const Node& resolved) {
   std::error_code failed;
   const fs::path source(path->as_string());
   const fs::path folder = fs::is_directory(source, failed) ? source : source.parent_path();
-  return config_of_folder(folder.string()).empty() ? "" : folder.string();
+  const Node* type = resolved.at_path("model.type");
+  const bool pretrained = type != nullptr && type->is_string() && type->as_string() == "transformers";
+  return pretrained || !config_of_folder(folder.string()).empty() ? folder.string() : "";
 }
 
 class Writer {

@@ -21,7 +21,7 @@ struct Exported {
   std::int64_t tensors = 0, bytes = 0;
   std::vector<std::string> files;   ///< their names, sorted
   std::vector<std::string> copied;  ///< of those, taken over from the folder of `init_from`
-  std::string source;               ///< that folder; "" when there is none, or none any more
+  std::string source;               ///< that folder; "" when there is none
 };
 
 /// Writes a trained model as Transformers' save_pretrained does: weights under its names, `config.json`,

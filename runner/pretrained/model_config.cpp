@@ -11,6 +11,8 @@
 namespace runner::pretrained {
 namespace {
 
+constexpr std::int64_t kUsualPositions = 2048;  // where nothing depends on it
+
 using core::Failure;
 using core::Node;
 using core::Result;
@@ -28,11 +30,11 @@ bool is_true(const Node& model, const char* key) {
 
 std::string text(const Node& model, const char* key) { return get(model, key)->as_string(); }
 
-/// Longest sequence: of the model, or of the data that it was made for.
+/// Longest sequence: of the model, or of the data that it was made for; 0 where the recipe has neither.
 std::int64_t positions_of(const Node& resolved, const Node& model) {
   if (const Node* written = get(model, "n_positions")) return written->as_integer();
   const Node* of_data = resolved.at_path("data.train.max_seq_len");
-  return of_data != nullptr && of_data->is_integer() ? of_data->as_integer() : 2048;
+  return of_data != nullptr && of_data->is_integer() ? of_data->as_integer() : 0;
 }
 
 /// Checked, so that what is written can be read again.
@@ -76,7 +78,8 @@ Result<Node> of_gpt(const Node& model, const ShapeOf& shape_of) {
   return checked(config);
 }
 
-Node rope_of(const Node& model) {
+/// `positions`: what a scaling counts from that says nothing of it.
+Node rope_of(const Node& model, std::int64_t positions) {
   Node rope = Node::mapping();
   const Node* scaling = get(model, "rope_scaling");
   rope.set("rope_type", scaling != nullptr ? *scaling->find("rope_type") : Node::string("default"));
@@ -87,7 +90,10 @@ Node rope_of(const Node& model) {
     if (const Node* value = get(*scaling, key)) rope.set(key, *value);
   };
   take("factor");
-  if (type != "linear" && type != "dynamic") take("original_max_position_embeddings");
+  if (type != "linear" && type != "dynamic") {
+    rope.set("original_max_position_embeddings", Node::integer(positions));
+    take("original_max_position_embeddings");
+  }
   if (type == "llama3") {
     take("low_freq_factor");
     take("high_freq_factor");
@@ -113,6 +119,12 @@ Result<Node> of_llama(const Node& resolved, const Node& model, const ShapeOf& sh
   const std::string type = biases == "qkv" ? "qwen2" : window != nullptr ? "mistral" : "llama";
   const std::int64_t positions = positions_of(resolved, model);
   const Node* scaling = get(model, "rope_scaling");
+  const bool counts = scaling != nullptr && text(*scaling, "rope_type") != "linear";
+  const bool given = counts && get(*scaling, "original_max_position_embeddings") != nullptr;
+  if (positions == 0 && counts && !given) {
+    return Failure{"the recipe does not say how long its texts are, which this model's rope_scaling counts from",
+                   "train it with n_positions, or with original_max_position_embeddings"};
+  }
   if (scaling != nullptr && text(*scaling, "rope_type") == "dynamic") {
     const Node* original = get(*scaling, "original_max_position_embeddings");
     if (original != nullptr && original->as_integer() != positions) {
@@ -134,12 +146,12 @@ Result<Node> of_llama(const Node& resolved, const Node& model, const ShapeOf& sh
   config.set("num_key_value_heads", shared != nullptr ? *shared : Node::integer(heads));
   config.set("head_dim", head != nullptr ? *head : Node::integer(width / heads));
   config.set("hidden_act", *get(model, "activation"));
-  config.set("max_position_embeddings", Node::integer(positions));
+  config.set("max_position_embeddings", Node::integer(positions > 0 ? positions : kUsualPositions));
   config.set("rms_norm_eps", *get(model, "norm_eps"));
   config.set("initializer_range", *get(model, "initializer_range"));
   config.set("tie_word_embeddings", *get(model, "tie_embeddings"));
   config.set("attention_dropout", *get(model, "attention_dropout"));
-  config.set("rope_parameters", rope_of(model));
+  config.set("rope_parameters", rope_of(model, positions));
   if (type == "llama") {
     config.set("attention_bias", Node::boolean(biases == "all"));
     config.set("mlp_bias", Node::boolean(mlp_bias));

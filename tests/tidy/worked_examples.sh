@@ -41,7 +41,8 @@ build_type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$build/CMakeCache.txt")
 } >"$work/build.log" 2>&1 || { grep -A12 -m3 -E '^FAILED:|error:' "$work/build.log"; exit 1; }
 
 bin=build/dev/bin
-for component in optimizer/signum lr_scheduler/staircase model/quadratic model/masked_encoder sampler/halton tracker/tsv; do
+for component in optimizer/signum lr_scheduler/staircase model/quadratic model/masked_encoder \
+                 sampler/halton tracker/tsv; do
   "$bin/roux" list "${component%/*}" | grep "^${component#*/} "
   "$bin/roux" explain "$component" >/dev/null
 done

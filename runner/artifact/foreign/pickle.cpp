@@ -160,7 +160,7 @@ std::size_t Machine::pop_mark() {
 }
 
 void Machine::push_text(Kind kind, std::string_view text) {
-  charge(sizeof text);
+  charge(sizeof(std::string_view));
   texts_.push_back(text);
   push({kind, static_cast<std::int64_t>(texts_.size()) - 1});
 }

@@ -65,8 +65,9 @@ void run_export(const ExportFlags& flags, Session& session) {
               core::format_bytes(done.bytes).c_str());
   std::printf("  %s\n", core::escape_for_terminal(core::joined(done.files)).c_str());
   if (done.copied.empty()) {
-    std::printf("  no tokenizer: %s\n", done.source.empty() ? "the model was not begun from a Transformers folder"
-                                                            : ("none in " + done.source).c_str());
+    std::printf("  no tokenizer: %s\n", done.source.empty()
+                                            ? "the model was not begun from a Transformers folder"
+                                            : ("none in " + core::escape_for_terminal(done.source)).c_str());
   }
 }
 
