@@ -128,7 +128,7 @@ struct Prediction {
   enum class Kind { kClass, kValues, kTokens, kTensor };
 
   std::int64_t index = 0;  ///< in the set
-  std::string unit;        ///< `row` or `line`: what `number` counts; "": the sample is no record of a file
+  std::string unit;        ///< `row` or `line`: what `number` counts; "" if the sample is not a record of a file
   std::int64_t number = 0;
   std::string file;                                       ///< of the record; "" where the set has one file
   std::vector<std::pair<std::string, std::string>> kept;  ///< EvalRequest::keep, as text

@@ -131,7 +131,7 @@ class Checker {
       for (const Field& known : type_->fields) names.push_back(known.name);
       const std::string near = core::closest(name, names);
       diagnostics_.error(location,
-                         core::quote(name) + " is no field of " + type_->name +
+                         core::quote(name) + " is not a field of " + type_->name +
                              " in Transformers 5.24: what it does to "
                              "the model is unknown",
                          near.empty() ? "remove it if it does nothing" : "did you mean \"" + near + "\"?");
