@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runner/pretrained/model_config.h"
 #include "runner/resolve/rules/rules.h"
 #include "runner/resolve/rules/settled_tree.h"
 
@@ -52,6 +53,26 @@ constexpr Rule kRules[] = {
     {"tracker_places", tracker_places},
 };
 
+/// `checkpoint.export`: whether there will be something to write, and Transformers has such a model. Reads all of the
+/// model's keys, so it comes last.
+void check_export(const core::Node& recipe, core::Diagnostics& diagnostics) {
+  const core::Node* wanted = recipe.at_path("checkpoint.export");
+  if (wanted == nullptr || wanted->is_null()) return;
+  const auto is_true = [&recipe](const char* path) {
+    const core::Node* value = recipe.at_path(path);
+    return value != nullptr && value->is_bool() && value->as_bool();
+  };
+  if (!is_true("checkpoint.save_at_end") && !is_true("checkpoint.save_best")) {
+    diagnostics.error(wanted->location(), "checkpoint.export needs a checkpoint, and save_at_end is false",
+                      "remove save_at_end: false, or add save_best: true");
+  }
+  // No shape decides whether there is such a model.
+  const auto config = pretrained::config_of_recipe(recipe, [](const std::string&) {
+    return std::vector<std::int64_t>{1, 1};
+  });
+  if (!config) diagnostics.error(wanted->location(), config.failure().message, config.failure().hint);
+}
+
 }  // namespace
 
 std::vector<std::string> rule_names() {
@@ -64,6 +85,7 @@ void settle(core::Node& recipe, core::Diagnostics& diagnostics, SettleContext co
   if (!recipe.is_mapping()) return;
   SettledTree tree(recipe, diagnostics, std::move(context));
   for (const Rule& rule : kRules) rule.apply(tree);
+  if (!diagnostics.has_errors()) check_export(recipe, diagnostics);
 }
 
 void settle_by_device(core::Node& recipe, core::Diagnostics& diagnostics) {

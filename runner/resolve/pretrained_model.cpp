@@ -56,8 +56,10 @@ std::optional<Node> read_named(const Node& named, Diagnostics& diagnostics) {
 
 void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (!recipe.is_mapping()) return;
-  const Node* const source = source_of(recipe);
-  const std::string of_folder = source != nullptr ? pretrained::config_of_folder(source->as_string()) : "";
+  // A copy: what is set below moves the recipe's nodes.
+  const Node* const written = source_of(recipe);
+  const std::optional<Node> source = written != nullptr ? std::make_optional(*written) : std::nullopt;
+  const std::string of_folder = source ? pretrained::config_of_folder(source->as_string()) : "";
   if (!of_folder.empty() && is_missing(recipe, "model")) {
     Node block = Node::mapping(source->location());
     block.set("type", Node::string(kModel, source->location()));
@@ -66,7 +68,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   }
   Node* const model = transformers_block(recipe);
   std::error_code failed;
-  if (source != nullptr && of_folder.empty() && is_missing(recipe, "model") &&
+  if (source && of_folder.empty() && is_missing(recipe, "model") &&
       (fs::is_directory(source->as_string(), failed) || !fs::exists(source->as_string(), failed))) {
     const bool there = fs::is_directory(source->as_string(), failed);
     diagnostics.error(source->location(),
