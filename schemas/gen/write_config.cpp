@@ -106,6 +106,9 @@ std::string comment_of(const Property& property) {
   return comment.empty() ? "" : "  ///< " + comment;
 }
 
+/// The member of a key. A word of C++ is no name: `export` is read into `export_`.
+std::string member(const Property& property) { return property.name + (is_cpp_keyword(property.name) ? "_" : ""); }
+
 std::string members(const std::vector<Property>& properties) {
   std::string text;
   for (const Property& property : properties) {
@@ -114,12 +117,12 @@ std::string members(const std::vector<Property>& properties) {
     if (property.type == Type::kSection) {
       text += type + " " + property.name + (is_nullable(property) ? "{nullptr}" : "");
     } else if (is_nullable(property)) {
-      text += "std::optional<" + type + "> " + property.name;
+      text += "std::optional<" + type + "> " + member(property);
     } else {
       const std::string value =
           property.default_value ? initialiser(property, *property.default_value, property.name) : "";
       // `auto` makes no member, so an enum that shares its key's name is written out by its type.
-      text += type + " " + property.name + (value.empty() ? "{}" : value[0] == '{' ? value : " = " + value);
+      text += type + " " + member(property) + (value.empty() ? "{}" : value[0] == '{' ? value : " = " + value);
     }
     text += ";" + comment_of(property) + "\n";
   }
@@ -178,9 +181,10 @@ std::string read_statements(const std::vector<Property>& properties) {
       return read + "(" + node + ")";
     };
     if (property.default_value) {
-      text += "  if (const Node* value = given(block, \"" + key + "\")) config." + key + " = " + call("*value") + ";\n";
+      text += "  if (const Node* value = given(block, \"" + key + "\")) config." + member(property) + " = " +
+              call("*value") + ";\n";
     } else {
-      text += "  config." + key + " = " + call("required(block, \"" + key + "\")") + ";\n";
+      text += "  config." + member(property) + " = " + call("required(block, \"" + key + "\")") + ";\n";
     }
   }
   return text;
@@ -227,15 +231,6 @@ void check_names(const Fragment& fragment, const Kind* kind, runner::core::Diagn
       if (camel_case(word).empty() || !enumerators.insert(enumerator(word)).second)
         error(property, "the word \"" + word + "\" of " + name + " makes no enumerator of its own");
   });
-  const std::function<void(const std::vector<Property>&)> check_keys = [&](const std::vector<Property>& properties) {
-    for (const Property& property : properties) {
-      if (is_cpp_keyword(property.name)) error(property, "the key \"" + property.name + "\" is a word of C++");
-      const Property* value = &property;
-      while (value->element) value = value->element.get();
-      check_keys(value->properties);
-    }
-  };
-  check_keys(fragment.properties);
   if (is_cpp_keyword(fragment.name)) {
     runner::core::Location location{
         std::make_shared<runner::core::Source>(runner::core::Source{fragment.kind + "/" + fragment.name, "", {}}), 0, 0,
