@@ -1,6 +1,7 @@
 #include "components/model/model.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <string>
@@ -158,6 +159,12 @@ std::vector<NamedTensor> Model::parameters() const {
   return all;
 }
 
+std::vector<NamedTensor> Model::trained_parameters() const {
+  std::vector<NamedTensor> trained = parameters();
+  std::erase_if(trained, [](const NamedTensor& parameter) { return !parameter.tensor.requires_grad(); });
+  return trained;
+}
+
 std::vector<NamedTensor> Model::buffers() const {
   std::vector<NamedTensor> all;
   for (const auto& block : blocks_) append(all, block->buffers());
@@ -191,6 +198,30 @@ void Model::decay_running_stats(std::int64_t batches) {
 double Model::forward_flops(std::int64_t positions) const {
   double flops = 0.0;
   for (const auto& block : blocks_) flops += block->forward_flops(positions);
+  return flops;
+}
+
+double Model::training_flops(std::int64_t positions) const {
+  const std::vector<NamedTensor> all = parameters();
+  double flops = 0.0;
+  bool input_has_gradient = false;
+  for (const auto& block : blocks_) {
+    std::vector<NamedTensor> used = block->parameters();
+    for (const block::Tie& tie : block->ties()) {
+      std::copy_if(all.begin(), all.end(), std::back_inserter(used),
+                   [&tie](const NamedTensor& parameter) { return parameter.name == tie.owner; });
+    }
+    double elements = 0.0, trained = 0.0;
+    for (const NamedTensor& parameter : used) {
+      const auto size = static_cast<double>(parameter.tensor.numel());
+      elements += size;
+      if (parameter.tensor.requires_grad()) trained += size;
+    }
+    // By convention the first block counts as if its input had a gradient, too.
+    input_has_gradient = input_has_gradient || trained > 0.0;
+    const double of_weights = elements > 0.0 ? trained / elements : (input_has_gradient ? 1.0 : 0.0);
+    flops += block->forward_flops(positions) * (1.0 + (input_has_gradient ? 1.0 : 0.0) + of_weights);
+  }
   return flops;
 }
 

@@ -62,6 +62,7 @@ class Model {
   std::vector<RecomputedBlocks> recomputed() const;
 
   std::vector<NamedTensor> parameters() const;
+  std::vector<NamedTensor> trained_parameters() const;  ///< those that are not frozen
   std::vector<NamedTensor> buffers() const;
   std::vector<NamedTensor> constants() const;  ///< Block::constants
   std::vector<block::Tie> ties() const;
@@ -69,6 +70,8 @@ class Model {
   void set_running_stats_momentum(std::optional<double> momentum);
   void decay_running_stats(std::int64_t batches);
   double forward_flops(std::int64_t positions) const;
+  /// The same of a forward and a backward pass: three times as much, less what no trained parameter asks for.
+  double training_flops(std::int64_t positions) const;
   std::int64_t parameter_count() const;  ///< tied ones once
 
  private:
@@ -96,6 +99,16 @@ struct Inputs {
   const runner::core::Node& block;         ///< the model's block in the recipe, for locations in messages
   runner::core::Diagnostics& diagnostics;  ///< shapes that do not fit, a vocabulary that is too small
 };
+
+/// Freezes what `training.freeze` names and, with `training.train_only`, what that does not name: such a parameter gets
+/// no gradient. A pattern may name a parameter as the model does, by the name of a tie, or as Transformers does for the
+/// model type of `block`; there a pattern or several have to name all that is joined in one parameter.
+///
+/// training   that section of the recipe; with neither key nothing changes
+/// block      the recipe's model
+/// Errors     at the pattern: it names no parameter, or a part of one; or nothing is left to train
+void freeze_parameters(const Model& model, const runner::core::Node& training, const runner::core::Node& block,
+                       runner::core::Diagnostics& diagnostics);
 
 /// Null when `diagnostics` got an error.
 /// Defined by the generated table: reads `type:`, parses the Config and calls that component's make().

@@ -65,8 +65,9 @@ void refuse_foreign_keys(const Node& block, const Node& group, runner::core::Dia
 
 class Cutter {
  public:
-  Cutter(const std::vector<NamedTensor>& parameters, runner::core::Diagnostics& diagnostics)
-      : parameters_(parameters), diagnostics_(diagnostics) {
+  Cutter(const std::vector<NamedTensor>& parameters, const std::vector<std::string>& frozen,
+         runner::core::Diagnostics& diagnostics)
+      : parameters_(parameters), frozen_(frozen), diagnostics_(diagnostics) {
     for (const NamedTensor& parameter : parameters) {
       names_.push_back(parameter.name);
       // A one-dimensional `weight` is a norm's scale; its siblings belong to the same norm.
@@ -84,9 +85,17 @@ class Cutter {
       chosen[i] = runner::core::matches_wildcard(pattern.as_string(), names_[i]);
       any = any || chosen[i];
     }
-    if (!any)
+    if (!any && !names_frozen(pattern)) {
       diagnostics_.error(pattern.location(), "no parameter is called \"" + pattern.as_string() + "\"", hint(pattern));
+    }
     return chosen;
+  }
+
+  /// Whether a pattern names a frozen parameter.
+  bool names_frozen(const Node& pattern) const {
+    return std::any_of(frozen_.begin(), frozen_.end(), [&pattern](const std::string& name) {
+      return runner::core::matches_wildcard(pattern.as_string(), name);
+    });
   }
 
   /// The same for `no_decay`, where some words are rules. A rule may choose nothing.
@@ -110,6 +119,7 @@ class Cutter {
   }
 
   const std::vector<NamedTensor>& parameters_;
+  const std::vector<std::string>& frozen_;
   runner::core::Diagnostics& diagnostics_;
   std::vector<std::string> names_;
   std::set<std::string> norms_;  // prefixes with their dot
@@ -118,8 +128,9 @@ class Cutter {
 }  // namespace
 
 std::vector<ParamGroup> make_param_groups(const Node& block, const std::vector<NamedTensor>& parameters,
-                                          runner::core::Diagnostics& diagnostics) {
-  Cutter cutter(parameters, diagnostics);
+                                          runner::core::Diagnostics& diagnostics,
+                                          const std::vector<std::string>& frozen) {
+  Cutter cutter(parameters, frozen, diagnostics);
   // Written groups first as seen by a parameter (the first match wins), but listed after the two that have no pattern.
   std::vector<ParamGroup> groups{{"default", {}, {}, {}, {}}, {"no_decay", {}, {}, 0.0, {}}};
   std::vector<std::size_t> group_of(parameters.size(), 0);
@@ -130,6 +141,13 @@ std::vector<ParamGroup> make_param_groups(const Node& block, const std::vector<N
     for (const Node* pattern : texts(item.find("pattern"))) {
       name += (name.empty() ? "" : ", ") + pattern->as_string();
       const std::vector<bool> chosen = cutter.named(*pattern);
+      if (cutter.names_frozen(*pattern) && std::find(chosen.begin(), chosen.end(), true) == chosen.end()) {
+        diagnostics.warning(pattern->location(),
+                            "\"" + pattern->as_string() +
+                                "\" names only parameters that training.freeze or "
+                                "train_only freezes",
+                            "leave it out, or train what it names");
+      }
       for (std::size_t i = 0; i < parameters.size(); ++i) {
         if (chosen[i] && group_of[i] == 0) group_of[i] = groups.size();
       }

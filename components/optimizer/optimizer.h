@@ -81,10 +81,11 @@ struct Inputs {
 /// Splits the parameters into groups by the recipe's `param_groups` (patterns with `*`, first match wins) and
 /// `no_decay`: patterns, or the words `1d` (fewer than two dimensions), `bias`, and `norm` (scale and offset of a
 /// norm). What `no_decay` names goes into a group of its own with weight decay 0, unless its written group has a decay.
-/// A pattern without a match is an error at its location, with the nearest parameter name. Never empty; omits groups
-/// without parameters.
+/// A pattern without a match is an error at its location, with the nearest parameter name; one that matches only names
+/// in `frozen`, which are in no group, is none. Never empty; omits groups without parameters.
 std::vector<ParamGroup> make_param_groups(const runner::core::Node& block, const std::vector<NamedTensor>& parameters,
-                                          runner::core::Diagnostics& diagnostics);
+                                          runner::core::Diagnostics& diagnostics,
+                                          const std::vector<std::string>& frozen = {});
 
 std::shared_ptr<Optimizer> build(const runner::core::Node& block, const Inputs& inputs);
 

@@ -22,7 +22,7 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
   std::int64_t bytes = kOverheadBytes + kGeneratorBytes;
   for (const NamedTensor& named : model.parameters()) {
     const auto tensor_bytes = static_cast<std::int64_t>(named.tensor.nbytes()) + kOverheadBytesPerTensor;
-    bytes += (1 + optimizer_tensors_per_parameter) * tensor_bytes;
+    bytes += (named.tensor.requires_grad() ? 1 + optimizer_tensors_per_parameter : 1) * tensor_bytes;
   }
   for (const NamedTensor& named : model.buffers()) {
     bytes += static_cast<std::int64_t>(named.tensor.nbytes()) + kOverheadBytesPerTensor;

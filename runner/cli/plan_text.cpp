@@ -27,6 +27,12 @@ __attribute__((format(printf, 1, 2))) std::string format(const char* pattern, ..
 
 std::string count(std::int64_t n) { return core::format_count(static_cast<double>(n)); }
 
+/// `12.5 %`; never 0 for a part that is there.
+std::string share(std::int64_t part, std::int64_t whole) {
+  const double percent = 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return percent < 0.01 ? "< 0.01 %" : format(percent < 1 ? "%.2f %%" : "%.1f %%", percent);
+}
+
 std::string data_text(const engine::Plan& plan) {
   std::string text = "data\n";
   for (const auto& data : plan.data) {
@@ -40,10 +46,20 @@ std::string data_text(const engine::Plan& plan) {
 std::string model_text(const engine::Plan& plan) {
   std::size_t width = plan.init_from.empty() ? 5 : 9;
   for (const auto& block : plan.blocks) width = std::max(width, block.name.size());
-  std::string text = format("model: %s parameters\n", count(plan.parameters).c_str());
+  const bool all = plan.trained_parameters == plan.parameters;
+  std::string text = format("model: %s parameters", count(plan.parameters).c_str());
+  if (!all)
+    text += format(", %s of them trained (%s)", count(plan.trained_parameters).c_str(),
+                   share(plan.trained_parameters, plan.parameters).c_str());
+  text += "\n";
   for (const auto& block : plan.blocks) {
-    text += format("  %-*s  %10s  %s\n", static_cast<int>(width), block.name.c_str(), count(block.parameters).c_str(),
-                   block.output.c_str());
+    const std::string trained = all || block.parameters == 0        ? ""
+                                : block.trained == 0                ? "frozen"
+                                : block.trained == block.parameters ? "trained"
+                                                                    : share(block.trained, block.parameters);
+    text += format("  %-*s  %10s  ", static_cast<int>(width), block.name.c_str(), count(block.parameters).c_str());
+    if (!all) text += format("%-7s  ", trained.c_str());
+    text += block.output + "\n";
   }
   if (!plan.init_from.empty())
     text += format("  %-*s  %s\n", static_cast<int>(width), "init_from", plan.init_from.c_str());
@@ -143,6 +159,7 @@ std::string plan_json(const engine::Plan& plan) {
     row.set("name", Node::string(block.name));
     row.set("output", Node::string(block.output));
     row.set("parameters", Node::integer(block.parameters));
+    row.set("trained_parameters", Node::integer(block.trained));
     blocks.push_back(std::move(row));
   }
   for (const auto& set : plan.data) {
@@ -158,6 +175,7 @@ std::string plan_json(const engine::Plan& plan) {
   root.set("blocks", Node::sequence(std::move(blocks)));
   const std::pair<const char*, std::int64_t> figures[] = {
       {"parameters", plan.parameters},
+      {"trained_parameters", plan.trained_parameters},
       {"steps", plan.steps},
       {"steps_per_epoch", plan.steps_per_epoch},
       {"samples", plan.samples},

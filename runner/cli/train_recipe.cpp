@@ -10,6 +10,7 @@
 #include "generated/section/launch.h"
 #include "runner/artifact/git_state.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/export_checkpoint.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
@@ -120,7 +121,9 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.code = code->state();
   }
   Tracking tracking(session, recipe);
-  request.on_opened = [&tracking](const std::string& run_dir) {
+  std::string opened;  // folder of the run
+  request.on_opened = [&tracking, &opened](const std::string& run_dir) {
+    opened = run_dir;
     launch::report_run(run_dir);
     tracking.begin(run_dir);
   };
@@ -136,6 +139,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     end_training(session, status);
     throw core::RunError(error.what(), error.hint(), status);
   }
+  if (session.exit_code == core::kExitDone && !opened.empty()) export_trained(recipe, opened);
   end_training(session, session.exit_code);
   tracking.finish();
   const bool speaks = !request.rank || request.rank->rank == 0;

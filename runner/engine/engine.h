@@ -22,7 +22,7 @@ namespace runner::engine {
 
 struct BlockPlan {
   std::string name, output;
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0, trained = 0;
 };
 
 struct DataPlan {
@@ -60,7 +60,7 @@ struct PlanRequest {
 struct Plan {
   std::vector<BlockPlan> blocks;
   std::vector<DataPlan> data;
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0, trained_parameters = 0;
   std::int64_t steps = 0, samples = 0, tokens = 0;
   std::int64_t steps_per_epoch = 0;
   double epochs = 0;

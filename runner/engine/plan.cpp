@@ -32,17 +32,19 @@ namespace {
 using core::Node;
 
 void plan_model(const train::Experiment& experiment, Plan& plan) {
-  const std::int64_t time = experiment.train_data->signature().max_length();
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;
     row.name = block->name();
     row.output = core::joined(block->outputs(), ", ", [](const auto& output) { return components::to_text(output); });
-    for (const auto& parameter : block->parameters()) row.parameters += parameter.tensor.numel();
+    for (const auto& parameter : block->parameters()) {
+      row.parameters += parameter.tensor.numel();
+      if (parameter.tensor.requires_grad()) row.trained += parameter.tensor.numel();
+    }
+    plan.trained_parameters += row.trained;
     plan.blocks.push_back(std::move(row));
   }
   plan.parameters = experiment.model->parameter_count();
-  plan.flops_per_step = 3.0 * experiment.model->forward_flops(std::max<std::int64_t>(1, time)) *
-                        static_cast<double>(plan.global_batch_size);
+  plan.flops_per_step = train::training_flops(experiment) * static_cast<double>(plan.global_batch_size);
 }
 
 void plan_memory(const train::Experiment& experiment, std::int64_t gpu_memory_bytes, Plan& plan,

@@ -48,10 +48,10 @@ constexpr std::array kTokenizerFiles = {"tokenizer.json",
                                         "vocab.txt",
                                         "chat_template.jinja"};
 
-/// The tensors as Transformers has them. Those that had to be turned lie in `turned`.
+/// The tensors as Transformers has them. Those that are not in a file lie in `made`.
 struct Tensors {
   std::vector<TensorBytes> all;
-  std::vector<std::unique_ptr<std::vector<char>>> turned;
+  std::vector<std::unique_ptr<std::vector<char>>> made;
 };
 
 void transpose(const char* from, char* to, std::int64_t rows, std::int64_t columns, std::int64_t item) {
@@ -83,7 +83,7 @@ void take(const TensorBytes& bytes, const WeightRule& rule, std::int64_t number,
                       {bytes.shape[1], bytes.shape[0]},
                       turned->data(),
                       bytes.bytes});
-    to.turned.push_back(std::move(turned));
+    to.made.push_back(std::move(turned));
     return;
   }
   const std::int64_t of_row = bytes.shape[0] > 0 ? bytes.bytes / bytes.shape[0] : 0;
@@ -94,6 +94,22 @@ void take(const TensorBytes& bytes, const WeightRule& rule, std::int64_t number,
     shape[0] = rows[i];
     to.all.push_back({with_number(rule.from[i], number), bytes.dtype, std::move(shape), first, rows[i] * of_row});
     first += rows[i] * of_row;
+  }
+}
+
+/// Biases that Transformers always has and this model does not: as many zeros as the weight beside one has outputs.
+void add_zeros(const artifact::SafetensorsReader& reader, const ModelType& type, Tensors& to) {
+  for (const WeightRule& rule : type.weights) {
+    if (!rule.else_zeros) continue;
+    const std::string weight = rule.name.substr(0, rule.name.rfind('.')) + ".weight";
+    for (const TensorBytes& bytes : reader.tensors()) {
+      const std::optional<std::int64_t> number = number_in(weight, bytes.name);
+      if (!number || reader.find(with_number(rule.name, *number)) != nullptr) continue;
+      const std::int64_t size = bytes.shape[0] * artifact::safetensors_item_bytes(bytes.dtype);
+      to.made.push_back(std::make_unique<std::vector<char>>(static_cast<std::size_t>(size)));
+      to.all.push_back(
+          {with_number(rule.from.front(), *number), bytes.dtype, {bytes.shape[0]}, to.made.back()->data(), size});
+    }
   }
 }
 
@@ -112,6 +128,7 @@ Tensors rename(const artifact::SafetensorsReader& reader, const ModelType& type,
       throw RunError("Transformers' " + type.name + " has no tensor for " + bytes.name, "", core::kExitUsage);
     }
   }
+  add_zeros(reader, type, renamed);
   return renamed;
 }
 

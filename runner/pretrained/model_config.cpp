@@ -64,9 +64,6 @@ Result<Node> of_gpt(const Node& model, const ShapeOf& shape_of) {
     return Failure{"Transformers' gpt2 has learned positions only, and this model has rotary ones",
                    "model: {type: llama} is the model with rotary positions that Transformers has"};
   }
-  if (!is_true(model, "bias")) {
-    return Failure{"Transformers' gpt2 has biases, and this model has none (bias: false)", "train it with bias: true"};
-  }
   Node config = Node::mapping();
   config.set("model_type", Node::string("gpt2"));
   config.set("vocab_size", Node::integer(shape_of("wte.weight")[0]));

@@ -53,9 +53,12 @@ ModelType read_table(std::string_view json) {
   type.architecture = table.find("architecture")->as_string();
   type.prefix = table.find("prefix")->as_string();
   for (const Node& rule : table.find("weights")->items()) {
-    const Node* transposed = rule.find("transposed");
+    const auto is_true = [&rule](const char* key) {
+      const Node* value = rule.find(key);
+      return value != nullptr && value->as_bool();
+    };
     type.weights.push_back(
-        {rule.find("name")->as_string(), texts(rule.find("from")), transposed != nullptr && transposed->as_bool()});
+        {rule.find("name")->as_string(), texts(rule.find("from")), is_true("transposed"), is_true("else_zeros")});
   }
   type.ignored = texts(table.find("ignored"));
   type.metadata = texts(table.find("metadata"));
@@ -86,6 +89,13 @@ const Field* ModelType::field(std::string_view wanted) const {
 const ModelType* find_model_type(std::string_view name) {
   const auto at = types().find(name);
   return at != types().end() ? &at->second : nullptr;
+}
+
+const ModelType* model_type_of(const Node& model) {
+  const auto text = [](const Node* node) { return node != nullptr && node->is_string() ? node->as_string() : ""; };
+  const std::string type = text(model.find("type"));
+  if (type == "transformers") return find_model_type(text(model.at_path("config.model_type")));
+  return find_model_type(type == "gpt" ? "gpt2" : type);
 }
 
 std::vector<std::string> model_types() {

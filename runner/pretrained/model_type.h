@@ -26,6 +26,7 @@ struct WeightRule {
   std::string name;
   std::vector<std::string> from;
   bool transposed = false;  ///< stored as inputs by outputs
+  bool else_zeros = false;  ///< a bias that Transformers always has: zeros for a model without it
 };
 
 /// What roux knows of a `model_type`: components/model/names/<model_type>.json.
@@ -42,6 +43,9 @@ struct ModelType {
 
 /// Null for a type that roux does not know.
 const ModelType* find_model_type(std::string_view name);
+/// Of a recipe's model: that of a `transformers` model's configuration; `gpt` has the names of gpt2 and `llama` those
+/// of llama. Null for another model.
+const ModelType* model_type_of(const core::Node& model);
 /// Those it knows, sorted.
 std::vector<std::string> model_types();
 

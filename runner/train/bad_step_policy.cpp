@@ -151,8 +151,8 @@ bool BadStepPolicy::switch_to_sync_saves(Saver& saver) const {
 
 void BadStepPolicy::shrink_or_refuse(const std::exception& error, std::int64_t& size, const std::string& what) {
   std::int64_t fixed = experiment_.optimizer->state_bytes();
-  for (const auto& parameter : stepper_.parameters()) {
-    fixed += 2 * static_cast<std::int64_t>(parameter.tensor.nbytes());
+  for (const auto& parameter : experiment_.model->parameters()) {
+    fixed += (parameter.tensor.requires_grad() ? 2 : 1) * static_cast<std::int64_t>(parameter.tensor.nbytes());
   }
   const std::string with = what + " does not fit into memory with micro-batches of " +
                            counted(size, "sample", "samples") + ": " + plain_text(error);

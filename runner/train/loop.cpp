@@ -282,8 +282,7 @@ class Loop final : public Context, public core::Stateful {
       core::log_info("profile of " + std::to_string(files.steps) + (files.steps == 1 ? " step: " : " steps: ") +
                      files.trace + "; `roux profile show " + run_.run_id() + "` shows it");
     };
-    return {run_.run_dir() + "/profile", 3.0 * forward_flops(experiment_, *experiment_.train_data), request_.peak_flops,
-            written};
+    return {run_.run_dir() + "/profile", training_flops(experiment_), request_.peak_flops, written};
   }
 
   double seconds_trained() const {

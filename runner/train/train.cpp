@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "components/ops/kernel_policy.h"
+#include "components/tensor/tensors.h"
 #include "generated/section/capture.h"
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
@@ -415,6 +416,18 @@ class Training {
       run_->event("init_from", 0, init_->to_node());
       core::log_info("initial weights: " + init_->text());
     }
+    tell_frozen();
+  }
+
+  void tell_frozen() const {
+    std::int64_t trained = 0;
+    for (const auto& parameter : experiment_->model->trained_parameters()) trained += parameter.tensor.numel();
+    const std::int64_t all = experiment_->model->parameter_count();
+    if (trained == all) return;
+    if (!init_ && !start_.resume)
+      core::log_warning("frozen parameters keep their random values: there is no init_from");
+    core::log_info("training " + core::format_count(static_cast<double>(trained)) + " of " +
+                   core::format_count(static_cast<double>(all)) + " parameters; the others are frozen");
   }
 
   resolve::Recipe recipe_;  ///< with its device and its backend, once they are settled

@@ -63,6 +63,12 @@ TEST_CASE("two processes end bit-identical however they are killed", "[ranks][pr
   prove("csv_table.yaml", {.more = {"--set", "launch.num_processes=2"}});
 }
 
+TEST_CASE("frozen parameters end bit-identical however two processes are killed", "[ranks][prove][processes]") {
+  prove("gpt.yaml", {.more = {"--set", "launch.num_processes=2", "--set", "training.freeze=[wte.*, h.0.*]", "--set",
+                              "weight_averaging={type: ema}", "--set", "activation_checkpointing.mode=full"},
+                     .kills = 5});
+}
+
 TEST_CASE("streamed text ends bit-identical however it is killed", "[ranks][prove]") { prove("text_stream.yaml"); }
 
 TEST_CASE("the steps to be killed at can be named, and a recipe that the clock decides about is refused",

@@ -1,53 +1,24 @@
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "runner/artifact/io/io.h"
-#include "runner/artifact/tensor_set.h"
 #include "runner/cli/commands.h"
-#include "runner/core/clock.h"
+#include "runner/cli/export_checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/pretrained/export.h"
-#include "runner/review/checkpoint/checkpoints.h"
-#include "runner/store/run_reader.h"
 
 namespace runner::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 struct ExportFlags {
   std::string checkpoint, folder, shard_size = "5GB";
   bool force = false;
 };
-
-pretrained::Exported export_checkpoint(const ExportFlags& flags, std::int64_t shard_bytes_max,
-                                       const std::string& runs_dir) {
-  std::vector<std::string> skipped;
-  const std::string checkpoint =
-      artifact::find_checkpoint(flags.checkpoint, review::run_finder(runs_dir), skipped).value();
-  for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::escape_for_terminal(line).c_str());
-  const std::string tensors = artifact::find_tensor_set(checkpoint).value();
-  artifact::verify_tensor_set(tensors).value();
-  const fs::path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
-  const auto summary = store::find_run(runs_dir, run.string(), core::system_clock());
-  if (!summary) {
-    throw core::RunError(checkpoint + " lies in no run, and only the run's recipe says what model it is",
-                         "name a run, such as RUN:best", core::kExitUsage);
-  }
-  pretrained::ExportRequest request;
-  request.tensors = tensors;
-  request.resolved = summary.value().resolved;
-  request.folder = flags.folder;
-  request.shard_bytes_max = shard_bytes_max;
-  request.force = flags.force;
-  return pretrained::export_model(request);
-}
 
 void run_export(const ExportFlags& flags, Session& session) {
   const core::Result<std::int64_t> shard = core::parse_bytes(flags.shard_size);
@@ -55,7 +26,9 @@ void run_export(const ExportFlags& flags, Session& session) {
     return session.fail("--max-shard-size is " + core::escape_for_terminal(flags.shard_size) + ", not a size",
                         "write it as 500MB or 5GB");
   }
-  const auto exported = artifact::attempt([&] { return export_checkpoint(flags, shard.value(), session.runs_dir()); });
+  const auto exported = artifact::attempt([&] {
+    return export_checkpoint({flags.checkpoint, session.runs_dir(), flags.folder, shard.value(), flags.force});
+  });
   if (!exported) {
     return session.fail(exported.failure().message, exported.failure().hint, exported.failure().exit_code);
   }

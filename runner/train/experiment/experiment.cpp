@@ -90,7 +90,7 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
 /// False where the optimizer frees each gradient as it arrives. `model` may be on the meta device.
 bool holds_gradients(const components::model::Model& model, const Node& optimizer) {
   Diagnostics told_later;
-  auto groups = components::optimizer::make_param_groups(optimizer, model.parameters(), told_later);
+  auto groups = components::optimizer::make_param_groups(optimizer, model.trained_parameters(), told_later);
   return !components::optimizer::build(optimizer, {std::move(groups)})->steps_in_backward();
 }
 
@@ -98,11 +98,12 @@ bool holds_gradients(const components::model::Model& model, const Node& optimize
 // minimum only; `plan`, which may be meant for another machine, only warns.
 bool fits_memory(const components::model::Model& model, bool with_gradients, const BuildOptions& options,
                  const Recipe& recipe, Diagnostics& diagnostics) {
-  double weights = 0;
+  double needed = 0;
   for (const auto& parameter : model.parameters()) {
-    weights += static_cast<double>(parameter.tensor.numel()) * static_cast<double>(parameter.tensor.element_size());
+    const auto elements = static_cast<double>(parameter.tensor.numel());
+    const double copies = with_gradients && parameter.tensor.requires_grad() ? 2 : 1;
+    needed += copies * elements * static_cast<double>(parameter.tensor.element_size());
   }
-  const double needed = with_gradients ? 2 * weights : weights;
   const auto limit = static_cast<double>(core::memory_limit());
   const auto& allowed = recipe.training->max_memory;
   if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
@@ -134,6 +135,7 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   components::part::MetaWeights shapes;
   auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
   if (on_meta == nullptr) return;
+  components::model::freeze_parameters(*on_meta, recipe.at("training"), block, diagnostics);
   const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
   experiment.steps_in_backward = options.for_training && !with_gradients;
   if (!fits_memory(*on_meta, with_gradients, options, recipe, diagnostics)) return;
@@ -143,6 +145,8 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     at::manual_seed(static_cast<std::uint64_t>(recipe.seed));
     components::part::DrawnWeights drawn;
     experiment.model = components::model::build(block, {signature, drawn, block, diagnostics});
+    Diagnostics told_before;
+    components::model::freeze_parameters(*experiment.model, recipe.at("training"), block, told_before);
   }
   apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);
   apply_activation_checkpointing(recipe, *experiment.model, diagnostics);
@@ -262,6 +266,14 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
                  (was_written ? *total : block).location(), diagnostics);
 }
 
+std::vector<std::string> frozen_names(const components::model::Model& model) {
+  std::vector<std::string> names;
+  for (const auto& parameter : model.parameters()) {
+    if (!parameter.tensor.requires_grad()) names.push_back(parameter.name);
+  }
+  return names;
+}
+
 /// The strategy's tensors as the optimizer sees them: in float32.
 components::NamedTensors weights_to_move(Experiment& experiment) {
   components::NamedTensors parameters = experiment.strategy->optimizer_tensors();
@@ -303,7 +315,8 @@ void build_training(Experiment& experiment, const MakeStrategy& make_strategy, D
   build_schedule(experiment, diagnostics);
   set_strategy(experiment, make_strategy(experiment));
   const Node& optimizer = experiment.recipe.optimizer;
-  auto groups = components::optimizer::make_param_groups(optimizer, weights_to_move(experiment), diagnostics);
+  auto groups = components::optimizer::make_param_groups(optimizer, weights_to_move(experiment), diagnostics,
+                                                         frozen_names(*experiment.model));
   if (!diagnostics.has_errors()) experiment.optimizer = components::optimizer::build(optimizer, {std::move(groups)});
   if (experiment.scheduler != nullptr && experiment.optimizer != nullptr &&
       experiment.scheduler->schedules_momentum() && !experiment.optimizer->has_momentum()) {
@@ -360,13 +373,22 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
 
 void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy) {
   std::vector<Unit> units;
-  for (const auto& block : experiment.model->blocks()) units.push_back({block->name(), block->parameters()});
+  for (const auto& block : experiment.model->blocks()) {
+    components::NamedTensors trained = block->parameters();
+    std::erase_if(trained, [](const auto& parameter) { return !parameter.tensor.requires_grad(); });
+    units.push_back({block->name(), std::move(trained)});
+  }
   strategy->attach(units);
   experiment.strategy = std::move(strategy);
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {
   return experiment.model->forward_flops(std::max<std::int64_t>(1, data.signature().max_length()));
+}
+
+double training_flops(const Experiment& experiment) {
+  const auto positions = std::max<std::int64_t>(1, experiment.train_data->signature().max_length());
+  return experiment.model->training_flops(positions);
 }
 
 }  // namespace runner::train

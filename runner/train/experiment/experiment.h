@@ -108,5 +108,7 @@ void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> stra
 
 /// Floating-point operations of the forward pass for one sample of `data`: matrix products and convolutions only.
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data);
+/// The same of a forward and a backward pass for one sample of the training set.
+double training_flops(const Experiment& experiment);
 
 }  // namespace runner::train

@@ -21,8 +21,7 @@ std::int64_t peak_memory_bytes() {
 
 StepMetrics::StepMetrics(store::RunWriter& run, const Experiment& experiment, double peak_flops)
     : run_(run), peak_flops_(peak_flops), by_tokens_(experiment.train_data->tokens_per_sample() > 0) {
-  // Three passes over the matrix products: forward, and two backward (for inputs and for weights).
-  flops_per_sample_ = 3.0 * forward_flops(experiment, *experiment.train_data);
+  flops_per_sample_ = training_flops(experiment);
   for (const char* name : {"loss", "lr", "grad_norm", by_tokens_ ? "tokens_per_s" : "samples_per_s", "flops_per_s",
                            "data_wait", "peak_memory_bytes", "mfu"}) {
     ids_.push_back(run.metric(name));

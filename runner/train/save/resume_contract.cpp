@@ -192,6 +192,13 @@ class Judge {
     return true;
   }
 
+  /// The optimizer has state for what it trains, and only for that.
+  bool trained(Difference& difference) {
+    difference.effect = Effect::kImpossible;
+    difference.why = "the optimizer's saved state is of other parameters";
+    return true;
+  }
+
   bool device(Difference& difference) {
     difference.why = "another device changes the summation order and draws other random numbers";
     return !same_kind_of_device();
@@ -344,6 +351,8 @@ const std::vector<Judge::Rule> Judge::kRules = {
     {"model", &Judge::model},
     {"data", &Judge::data},
     {"optimizer", &Judge::optimizer},
+    {"training.freeze", &Judge::trained},
+    {"training.train_only", &Judge::trained},
     {"lr_scheduler", &Judge::schedule},
     {"weight_averaging", &Judge::average},
     {"precision.mode", &Judge::model},

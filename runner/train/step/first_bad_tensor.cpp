@@ -36,7 +36,7 @@ std::string first_bad_tensor(const Experiment& experiment, const std::vector<Mic
       if (!all_finite(item.tensor)) return "the batch's " + item.name;
     }
   }
-  if (auto bad = first_bad_parameter(parameters); !bad.empty()) return bad;
+  if (auto bad = first_bad_parameter(experiment.model->parameters()); !bad.empty()) return bad;
   const components::Autocast cast(autocast);
   const at::NoGradGuard no_grad;
   for (const MicroBatch& micro : batches) {

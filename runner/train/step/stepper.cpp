@@ -30,7 +30,7 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options, StepNote
       window_(experiment, loader_, options_),
       schedule_(options.schedule),
       scaler_(options.scaler),
-      parameters_(experiment.model->parameters()),
+      parameters_(experiment.model->trained_parameters()),
       strategy_(strategy_of(experiment)),
       use_(strategy_, {experiment, parameters_, options_, PassHooks::numbers(notes)}),
       window_start_(experiment),

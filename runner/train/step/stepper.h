@@ -89,7 +89,7 @@ class Stepper {
   const Progress& progress() const { return progress_; }
   Progress& progress() { return progress_; }
   const Loader& loader() const { return loader_; }
-  const std::vector<components::NamedTensor>& parameters() const { return parameters_; }
+  const std::vector<components::NamedTensor>& parameters() const { return parameters_; }  ///< those that are trained
   const ScheduleClock& schedule() const { return schedule_; }
   GradScaler& scaler() { return scaler_; }
 

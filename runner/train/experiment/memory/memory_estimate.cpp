@@ -145,13 +145,13 @@ class Rehearsal {
         frees_gradients_(experiment.optimizer->steps_in_backward()),
         self_(std::make_shared<Rehearsal*>(this)) {
     watch_blocks();
-    for (const auto& parameter : model_.parameters()) {
+    for (const auto& parameter : model_.trained_parameters()) {
       torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, std::make_unique<GradientHook>(*this));
     }
   }
   ~Rehearsal() {
     *self_ = nullptr;
-    for (const auto& parameter : model_.parameters()) {
+    for (const auto& parameter : model_.trained_parameters()) {
       torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, nullptr);
       at::Tensor(parameter.tensor).mutable_grad().reset();
     }
@@ -168,7 +168,7 @@ class Rehearsal {
     // The exchange buffers coexist with the gradients accumulated before the last pass.
     const bool exchanged_apart =
         options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
-    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.parameters()) : 0.0);
+    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.trained_parameters()) : 0.0);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     try {
       // The first micro-batch starts without gradients, the second with those of the first.
@@ -261,12 +261,12 @@ class Rehearsal {
     if (frees_gradients_) return;
     ledger_.enter("in the optimizer");
     double twins = 0, step = 0;
-    for (const auto& parameter : model_.parameters()) {
+    for (const auto& parameter : model_.trained_parameters()) {
       const std::int64_t bytes = parameter.tensor.numel() * static_cast<std::int64_t>(sizeof(float));
       step = std::max(step, static_cast<double>(experiment_.optimizer->step_bytes(bytes)));
     }
     if (experiment_.master_weights) {
-      for (const auto& parameter : model_.parameters()) {
+      for (const auto& parameter : model_.trained_parameters()) {
         if (parameter.tensor.scalar_type() == at::kBFloat16) {
           twins += 2.0 * sizeof(float) * static_cast<double>(parameter.tensor.numel());
         }
@@ -279,8 +279,9 @@ class Rehearsal {
     const auto& config = *experiment_.recipe.eval;
     const at::NoGradGuard no_grad;
     model_.set_training(false);
-    double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.parameters()) : 0.0;
-    if (experiment_.weight_average->averages()) trained += bytes_of(model_.parameters()) + bytes_of(model_.buffers());
+    double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.trained_parameters()) : 0.0;
+    if (experiment_.weight_average->averages())
+      trained += bytes_of(model_.trained_parameters()) + bytes_of(model_.buffers());
     const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
       const auto& data = set.data->signature();

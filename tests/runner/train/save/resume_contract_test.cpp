@@ -182,6 +182,8 @@ TEST_CASE("each difference is classed by what it does to the next step", "[train
       {{"training.micro_batch_size=4"}, "training.micro_batch_size", Effect::kChangesResults},
       {{"data.train.noise=0.5"}, "data.train.noise", Effect::kChangesResults},
       {{"optimizer.type=adam"}, "optimizer.type", Effect::kImpossible},
+      {{"training.freeze=[layers.0.*]"}, "training.freeze", Effect::kImpossible},
+      {{"training.train_only=[layers.0.*]"}, "training.train_only", Effect::kImpossible},
       {{"model.hidden=[16]"}, "model.hidden[0]", Effect::kImpossible},
       {{"model.dropout=0.5"}, "model.dropout", Effect::kChangesResults},
       {{"weight_averaging=ema"}, "weight_averaging", Effect::kChangesResults},

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/model/model.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/language/name_map.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/pretrained/model_type.h"
+
+namespace components::model {
+namespace {
+
+using runner::core::Diagnostics;
+using runner::core::matches_wildcard;
+using runner::core::Node;
+using runner::pretrained::ModelType;
+using runner::pretrained::WeightRule;
+
+constexpr std::size_t kNamesShown = 3;
+
+/// A parameter under all its names.
+struct Named {
+  NamedTensor parameter;
+  std::vector<std::string> names;               ///< each of them is the whole
+  std::vector<std::vector<std::string>> parts;  ///< of those that are joined in it: the names of each
+};
+
+bool matches_any(const std::string& pattern, const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&pattern](const std::string& name) { return matches_wildcard(pattern, name); });
+}
+
+/// In Transformers, whole and as the base model has it.
+std::vector<std::string> names_of(const ModelType& type, const std::string& pattern, std::int64_t number) {
+  std::vector<std::string> names = {runner::pretrained::with_number(pattern, number)};
+  if (names[0].starts_with(type.prefix)) names.push_back(names[0].substr(type.prefix.size()));
+  return names;
+}
+
+void add_names(const ModelType& type, const std::string& name, Named& named) {
+  for (const WeightRule& rule : type.weights) {
+    const std::optional<std::int64_t> number = runner::pretrained::number_in(rule.name, name);
+    if (!number) continue;
+    std::vector<std::vector<std::string>> parts;
+    for (const std::string& from : rule.from) parts.push_back(names_of(type, from, *number));
+    if (parts.size() == 1) {
+      named.names.insert(named.names.end(), parts[0].begin(), parts[0].end());
+    } else {
+      named.parts = std::move(parts);
+    }
+  }
+}
+
+std::vector<Named> all_names(const Model& model, const Node& block) {
+  const ModelType* type = runner::pretrained::model_type_of(block);
+  std::vector<Named> all;
+  for (NamedTensor& parameter : model.parameters()) {
+    Named named{{}, {parameter.name}, {}};
+    for (const block::Tie& tie : model.ties()) {
+      if (tie.owner == parameter.name) named.names.push_back(tie.name);
+    }
+    if (type != nullptr) {
+      for (const std::string& name : std::vector<std::string>(named.names)) add_names(*type, name, named);
+    }
+    named.parameter = std::move(parameter);
+    all.push_back(std::move(named));
+  }
+  return all;
+}
+
+/// The patterns of one key.
+class Patterns {
+ public:
+  Patterns(const char* key, const Node& training, const std::vector<Named>& all, Diagnostics& diagnostics)
+      : key_(key), patterns_(training.find(key)), all_(all), diagnostics_(diagnostics) {}
+
+  bool given() const { return patterns_ != nullptr && !patterns_->is_null() && !patterns_->items().empty(); }
+  const Node& node() const { return *patterns_; }
+
+  /// By position, whether they name the parameter.
+  std::vector<bool> chosen() {
+    std::vector<bool> chosen;
+    for (const Named& named : all_) chosen.push_back(names(named));
+    for (const Node& pattern : patterns_->items()) check(pattern);
+    return chosen;
+  }
+
+ private:
+  bool matches(const std::vector<std::string>& names) const {
+    return std::any_of(patterns_->items().begin(), patterns_->items().end(),
+                       [&names](const Node& pattern) { return matches_any(pattern.as_string(), names); });
+  }
+
+  bool names(const Named& named) const {
+    if (matches(named.names)) return true;
+    return !named.parts.empty() &&
+           std::all_of(named.parts.begin(), named.parts.end(), [this](const auto& part) { return matches(part); });
+  }
+
+  void check(const Node& pattern) {
+    const std::string& text = pattern.as_string();
+    const std::string told = std::string("training.") + key_ + " names ";
+    bool used = false;
+    for (const Named& named : all_) {
+      used = used || matches_any(text, named.names);
+      const auto part = std::find_if(named.parts.begin(), named.parts.end(),
+                                     [&text](const auto& names) { return matches_any(text, names); });
+      if (part == named.parts.end()) continue;
+      used = true;
+      if (names(named)) continue;
+      const auto other =
+          std::find_if(named.parts.begin(), named.parts.end(), [this](const auto& names) { return !matches(names); });
+      diagnostics_.error(pattern.location(),
+                         told + part->front() + ", which is joined with others in " + named.parameter.name,
+                         "name " + other->front() + " as well, or " + named.parameter.name);
+      return;
+    }
+    if (!used) diagnostics_.error(pattern.location(), told + "no parameter: \"" + text + "\"", hint(text));
+  }
+
+  std::string hint(const std::string& text) const {
+    std::vector<std::string> own, names;
+    for (const Named& named : all_) {
+      own.push_back(named.parameter.name);
+      names.insert(names.end(), named.names.begin(), named.names.end());
+      for (const auto& part : named.parts) names.insert(names.end(), part.begin(), part.end());
+    }
+    if (const std::string below = text + ".*"; matches_any(below, names)) return "did you mean \"" + below + "\"?";
+    const std::string near = runner::core::closest(text, names);
+    if (!near.empty()) return "did you mean \"" + near + "\"? `*` matches any text";
+    return "the parameters are called " + runner::core::joined_first(own, kNamesShown) + "; `*` matches any text";
+  }
+
+  const char* key_;
+  const Node* patterns_;
+  const std::vector<Named>& all_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+void freeze_parameters(const Model& model, const Node& training, const Node& block, Diagnostics& diagnostics) {
+  const std::vector<Named> all = all_names(model, block);
+  Patterns freeze("freeze", training, all, diagnostics), train_only("train_only", training, all, diagnostics);
+  if (!freeze.given() && !train_only.given()) return;
+  const int before = diagnostics.error_count();
+  std::vector<bool> frozen(all.size(), false);
+  if (train_only.given()) {
+    frozen = train_only.chosen();
+    frozen.flip();
+  }
+  if (freeze.given()) {
+    const std::vector<bool> named = freeze.chosen();
+    for (std::size_t i = 0; i < all.size(); ++i) frozen[i] = frozen[i] || named[i];
+  }
+  if (diagnostics.error_count() != before) return;
+  if (std::all_of(frozen.begin(), frozen.end(), [](bool is_frozen) { return is_frozen; })) {
+    const Node& key = freeze.given() ? freeze.node() : train_only.node();
+    diagnostics.error(key.location(), "training.freeze leaves no parameter to train",
+                      train_only.given() ? "train_only names only what freeze names, too" : "name fewer of them");
+    return;
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (frozen[i]) all[i].parameter.tensor.set_requires_grad(false);
+  }
+}
+
+}  // namespace components::model

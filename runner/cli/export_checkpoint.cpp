@@ -1,0 +1,62 @@
+#include "runner/cli/export_checkpoint.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <vector>
+
+#include "generated/section/checkpoint.h"
+#include "runner/artifact/checkpoint_name.h"
+#include "runner/artifact/tensor_set.h"
+#include "runner/core/clock.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/text/utf8.h"
+#include "runner/core/units.h"
+#include "runner/resolve/recipe.h"
+#include "runner/review/checkpoint/checkpoints.h"
+#include "runner/store/run_reader.h"
+
+namespace runner::cli {
+
+namespace fs = std::filesystem;
+
+pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
+  std::vector<std::string> skipped;
+  const std::string checkpoint =
+      artifact::find_checkpoint(request.name, review::run_finder(request.runs_dir), skipped).value();
+  for (const std::string& line : skipped) std::fprintf(stderr, "skipped %s\n", core::escape_for_terminal(line).c_str());
+  const std::string tensors = artifact::find_tensor_set(checkpoint).value();
+  artifact::verify_tensor_set(tensors).value();
+  const fs::path run = fs::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+  const auto summary = store::find_run(request.runs_dir, run.string(), core::system_clock());
+  if (!summary) {
+    throw core::RunError(checkpoint + " lies in no run, and only the run's recipe says what model it is",
+                         "name a run, such as RUN:best", core::kExitUsage);
+  }
+  pretrained::ExportRequest model;
+  model.tensors = tensors;
+  model.resolved = summary.value().resolved;
+  model.folder = request.folder;
+  model.shard_bytes_max = request.shard_bytes_max;
+  model.force = request.force;
+  return pretrained::export_model(model);
+}
+
+void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
+  const auto& config = *recipe.checkpoint;
+  if (!config.export_) return;
+  const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + "/export";
+  try {
+    // What an earlier process of this run wrote is replaced.
+    const pretrained::Exported done =
+        export_checkpoint({name, recipe.output_dir, folder, config.max_shard_size, /*force=*/true});
+    core::log_info("exported a " + done.model_type + " to " + folder + ", " + core::format_bytes(done.bytes));
+  } catch (const core::RunError& error) {
+    throw core::RunError(std::string("checkpoint.export: ") + error.what(),
+                         (error.hint().empty() ? "" : error.hint() + "; ") + "the run is complete: `roux export " +
+                             name + " DIR` tries again",
+                         error.exit_code());
+  }
+}
+
+}  // namespace runner::cli
