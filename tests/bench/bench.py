@@ -6,7 +6,6 @@ roux, and the fastest of all that did is marked as the strongest.
 """
 import argparse
 import contextlib
-import itertools
 import json
 import math
 import os
@@ -23,86 +22,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "verify"))
+import llm  # noqa: E402
+import sides  # noqa: E402
 from lib.servers import mlflow_server  # noqa: E402
+from sides import (  # noqa: E402
+    PEERS, check, fastest, forms, interleave, last_line, missed, show, show_shares, tcmalloc)
 
-PEERS = HERE / "peers"
 RECIPES = HERE / "recipes"
 SLOW_LINK = "1gbit:1ms"
-missed = []
-
-
-def interleave(rounds, metrics, commands, warmup=1):
-    """{metric: {name: row}}; the first command is the reference of every ratio. `warmup`: rounds that do not count."""
-    line = [sys.executable, str(PEERS / "interleave.py"), "--json", "-n", str(rounds), "--calm", str(rounds),
-            "--warmup", str(warmup), "--metric", ",".join(metrics)]
-    line += [f"{name}={shlex.join(map(str, command))}" for name, command in commands.items()]
-    done = subprocess.run(line, stdout=subprocess.PIPE, text=True, cwd=PEERS)
-    if done.returncode:
-        raise SystemExit(f"interleave.py: exit status {done.returncode}")
-    table = {}
-    for row in json.loads(done.stdout)["rows"]:
-        table.setdefault(row["metric"], {})[row["name"]] = row
-    return table
-
-
-def tcmalloc():
-    """What makes a peer use it. tests/bench/run installs it: without it the strongest peer would be a weaker one."""
-    library = "libtcmalloc_minimal.so.4"
-    found = subprocess.run(["ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
-    if library not in found:
-        raise SystemExit(f"{library} is not installed\n  hint: apt-get install libtcmalloc-minimal4")
-    return ["env", f"LD_PRELOAD={library}"]
-
-
-def forms(peers, switches):
-    """{"accelerate+compile+tcmalloc": its command}: each peer with every choice of its strong forms. `switches`:
-    {"compile": the flags that ask for it}."""
-    found = {}
-    for peer, command in peers.items():
-        for chosen in itertools.product((False, True), repeat=len(switches)):
-            on = [name for name, taken in zip(switches, chosen) if taken]
-            line = [*command, *(flag for name in on for flag in switches[name])]
-            found["+".join([peer, *on])] = line
-            found["+".join([peer, *on, "tcmalloc"])] = [*tcmalloc(), *line]
-    return found
-
-
-def fastest(title, metric, commands, kept=2):
-    """Those that were the fastest in one run of each; which of them is the strongest peer is measured beside roux."""
-    rates = {name: row["median"] for name, row in interleave(1, [metric], commands, warmup=0)[metric].items()}
-    ranked = sorted(rates, key=rates.get, reverse=True)
-    print(f"\n{title}: one run of each form of the peers, {metric}\n  "
-          + "\n  ".join(f"{name:<32} {rates[name]:.4g}" for name in ranked), flush=True)
-    return {name: commands[name] for name in ranked[:kept]}
-
-
-def show(title, rows, limits, at_most):
-    """`limits`: what roux divided by the peer must stay under (or reach); "strongest" is the limit of the best peer."""
-    print(f"\n{title}")
-    peers = {name: row["median"] for name, row in rows.items() if not name.startswith("roux")}
-    strongest = (min if at_most else max)(peers, key=peers.get) if "strongest" in limits else None
-    for name, row in rows.items():
-        text = f"  {name:<20} median {row['median']:<9.4g} min {row['min']:<9.4g} max {row['max']:<9.4g} " \
-               f"other {row['other']:>3.0%}"
-        if name != "roux":
-            ratio = 1 / row["ratio_to_first"]
-            text += f"  roux is {ratio:.3f} of it"
-            text += ", the strongest peer" if name == strongest else ""
-            for key in [name] + ["strongest"] * (name == strongest):
-                if key not in limits:
-                    continue
-                good = ratio <= limits[key] if at_most else ratio >= limits[key]
-                text += f", {'at most' if at_most else 'at least'} {limits[key]:.3g} {'holds' if good else 'IS MISSED'}"
-                if not good:
-                    missed.append(f"{title}: {name}")
-        print(text, flush=True)
-
-
-def show_shares(figures, metric, rows):
-    """What of the machine's peak each side reaches; `figures` are the peer's, with its rate, GFLOP/s and the peak."""
-    print(f"  of {figures['peak_gflops']:.0f} GFLOP/s, at which PyTorch multiplies large matrices here: " + ", ".join(
-        f"{name} {row['median'] * figures['gflops'] / figures[metric] / figures['peak_gflops']:.0%}"
-        for name, row in rows.items()))
 
 
 def startup(a):
@@ -385,17 +312,6 @@ def link(a):
                  table["tokens_per_s"], {"roux-whole": limit}, at_most=False)
 
 
-def check(title, text, good):
-    print(f"  {text} {'holds' if good else 'IS MISSED'}", flush=True)
-    if not good:
-        missed.append(title)
-
-
-def last_line(*command):
-    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def trackers(a):
     python, script = sys.executable, PEERS / "trackers.py"
     table = interleave(a.rounds, ["points_per_s"], {
@@ -547,7 +463,7 @@ def samplers(a):
 
 
 TOPICS = {topic.__name__: topic for topic in (
-    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, ddp, link,
+    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, llm.llm, ddp, link,
     trackers, mlflow, outage, index,
     sweep, sweep_engine, samplers,
 )}
@@ -559,6 +475,9 @@ def main():
     parser.add_argument("--bare", required=True)
     parser.add_argument("--verify-python", required=True)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in a file, too")
+    parser.add_argument("--configs", metavar="NAME,...", help=f"of llm, only these: {', '.join(llm.CONFIGS)}")
+    parser.add_argument("--tiny", action="store_true", help="llm with tiny models, to find mistakes of the scripts")
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
     a.roux, a.dataload, a.store, a.sweep_engine, a.samplers = (
@@ -566,10 +485,13 @@ def main():
     unknown = [name for name in a.topics if name not in TOPICS]
     if unknown:
         parser.error(f"no benchmark is called \"{unknown[0]}\"; there are {', '.join(TOPICS)}")
+    a.configs = llm.chosen(a)
     os.environ["ROUX_MARK_FIRST_STEP"] = "1"
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     for name in a.topics or TOPICS:
         TOPICS[name](a)
+        if a.json:
+            sides.keep(a.json, a)
     if missed:
         print("\nmissed: " + "; ".join(missed))
     return 1 if missed else 0
