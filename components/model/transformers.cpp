@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "components/model/decoder.h"
+#include "components/model/rotary_fields.h"
 #include "components/part/activation.h"
 #include "generated/model/transformers.h"  // Config; declares make()
 #include "runner/pretrained/config.h"
@@ -42,6 +43,8 @@ double number_or(const Node& rope, const char* key, double otherwise) {
   return value != nullptr && value->is_number() ? value->as_double() : otherwise;
 }
 
+}  // namespace
+
 part::RotaryOptions rotary_of(const Node& rope, std::int64_t head, std::int64_t positions) {
   using Scaling = part::RotaryOptions::Scaling;
   const std::string type = rope.find("rope_type")->as_string();
@@ -66,6 +69,8 @@ part::RotaryOptions rotary_of(const Node& rope, std::int64_t head, std::int64_t 
   if (const Node* truncate = rope.find("truncate")) rotary.truncate = truncate->as_bool();
   return rotary;
 }
+
+namespace {
 
 DecoderOptions gpt2(const Fields& fields) {
   DecoderOptions options;
