@@ -23,7 +23,7 @@ inputs=(
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact
           components/model/names schemas tests/fuzz recipes tests/golden/bad tests/cli/*.cli
-          tests/runner/artifact/foreign/files'
+          tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
   # What tests_threads links, without the generated tables, which start no thread.
   [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch
              runner/sweep trackers components/sampler components/pruner tests/runner/store tests/runner/sweep

@@ -1,10 +1,12 @@
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "components/model/decoder.h"
+#include "components/model/rotary_fields.h"
 #include "components/part/activation.h"
 #include "generated/model/transformers.h"  // Config; declares make()
 #include "runner/pretrained/config.h"
@@ -41,6 +43,8 @@ double number_or(const Node& rope, const char* key, double otherwise) {
   return value != nullptr && value->is_number() ? value->as_double() : otherwise;
 }
 
+}  // namespace
+
 part::RotaryOptions rotary_of(const Node& rope, std::int64_t head, std::int64_t positions) {
   using Scaling = part::RotaryOptions::Scaling;
   const std::string type = rope.find("rope_type")->as_string();
@@ -66,21 +70,7 @@ part::RotaryOptions rotary_of(const Node& rope, std::int64_t head, std::int64_t 
   return rotary;
 }
 
-/// By block; empty when none has one.
-std::vector<std::int64_t> windows_of(const Fields& fields, const std::string& type, std::int64_t layers) {
-  const Node* window = fields.find("sliding_window");
-  if (window == nullptr || (type == "qwen2" && !fields.flag("use_sliding_window"))) return {};
-  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), window->as_integer());
-  if (const Node* types = fields.find("layer_types")) {
-    for (std::size_t i = 0; i < windows.size(); ++i) {
-      if (types->items()[i].as_string() != "sliding_attention") windows[i] = 0;
-    }
-  } else if (type == "qwen2") {
-    const std::int64_t first = std::min(fields.integer("max_window_layers"), layers);
-    for (std::int64_t i = 0; i < first; ++i) windows[static_cast<std::size_t>(i)] = 0;
-  }
-  return windows;
-}
+namespace {
 
 DecoderOptions gpt2(const Fields& fields) {
   DecoderOptions options;
@@ -103,7 +93,8 @@ DecoderOptions gpt2(const Fields& fields) {
 }
 
 /// Llama, Mistral and Qwen2.
-DecoderOptions llama(const Fields& fields, const std::string& type, std::int64_t positions) {
+DecoderOptions llama(const Fields& fields, std::vector<std::int64_t> windows, const std::string& type,
+                     std::int64_t positions) {
   DecoderOptions options;
   options.layers = fields.integer("num_hidden_layers");
   options.width = fields.integer("hidden_size");
@@ -114,7 +105,7 @@ DecoderOptions llama(const Fields& fields, const std::string& type, std::int64_t
                        .kv_heads = shared != nullptr ? shared->as_integer() : heads,
                        .head = head,
                        .scale = 1.0 / std::sqrt(static_cast<double>(head))};
-  options.windows = windows_of(fields, type, options.layers);
+  options.windows = std::move(windows);
   options.qkv_bias = type == "qwen2" || fields.flag("attention_bias");
   options.out_bias = fields.flag("attention_bias");
   options.norm = {.kind = part::NormOptions::Kind::kRms, .eps = fields.number("rms_norm_eps"), .bias = false};
@@ -139,9 +130,10 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
                   "use data of text, or a model for features such as mlp");
   }
   if (input.vocab_size > options.vocab_size) {
-    return refuse("the model has a vocabulary of " + std::to_string(options.vocab_size) +
-                      ", but the data has ids up to " + std::to_string(input.vocab_size - 1),
-                  "make the ids with the model's own tokenizer");
+    return refuse(
+        "the model has a vocabulary of " + std::to_string(options.vocab_size) + ", but the data has ids up to " +
+            std::to_string(input.vocab_size - 1),
+        "make the ids with the model's own tokenizer, or give it more rows with init_from.resize_vocab: true");
   }
   if (input.max_length <= options.positions) return true;
   const std::string what = "the model was made for sequences of up to " + std::to_string(options.positions) +
@@ -164,9 +156,10 @@ std::shared_ptr<Model> make(const Config& config, const Inputs& inputs) {
   const std::string type = fields.text("model_type");
   const bool is_gpt2 = type == "gpt2";
   const std::int64_t trained = fields.integer(is_gpt2 ? "n_positions" : "max_position_embeddings");
-  DecoderOptions options = is_gpt2 ? gpt2(fields) : llama(fields, type, trained);
+  DecoderOptions options =
+      is_gpt2 ? gpt2(fields) : llama(fields, runner::pretrained::windows_of(*checked), type, trained);
   options.positions = config.max_position_embeddings.value_or(trained);
-  options.vocab_size = fields.integer("vocab_size");
+  options.vocab_size = config.vocab_size.value_or(fields.integer("vocab_size"));
   options.tied = fields.flag("tie_word_embeddings");
   const char* const of_activation = is_gpt2 ? "activation_function" : "hidden_act";
   const std::optional<part::Activation> activation = part::activation_named(fields.text(of_activation));

@@ -10,7 +10,9 @@ Embedding::Embedding(Declared& declared, const std::string& name, std::int64_t r
                      const Init& init, std::int64_t padding)
     : padding_(padding) {
   const std::int64_t shape[] = {rows, width};
-  weight_ = Weight(declared.parameter(name + ".weight", shape, init));
+  Init with_padding = init;
+  with_padding.zero_row = padding;
+  weight_ = Weight(declared.parameter(name + ".weight", shape, with_padding));
 }
 
 at::Tensor Embedding::forward(const at::Tensor& ids, bool sparse) const {

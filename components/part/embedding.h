@@ -11,7 +11,7 @@ namespace components::part {
 /// A table of vectors, `NAME.weight` [rows, width].
 class Embedding {
  public:
-  /// `padding`: a row that gets no gradient from here, torch's padding_idx; -1: none.
+  /// `padding`: a row that begins as zero and gets no gradient from here, torch's padding_idx; -1: none.
   Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width, const Init& init,
             std::int64_t padding = -1);
 

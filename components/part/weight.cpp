@@ -32,10 +32,11 @@ Init bias_uniform(std::int64_t fan_in) { return uniform(1.0 / std::sqrt(static_c
 at::Tensor DrawnWeights::make(const std::string&, std::span<const std::int64_t> shape, const Init& init) {
   at::Tensor tensor = uninitialised(shape, at::kCPU);
   switch (init.kind) {
-    case Init::Kind::kConstant: return tensor.fill_(init.value);
-    case Init::Kind::kUniform: return tensor.uniform_(-init.value, init.value);
-    case Init::Kind::kNormal: return tensor.normal_(0.0, init.value);
+    case Init::Kind::kConstant: tensor.fill_(init.value); break;
+    case Init::Kind::kUniform: tensor.uniform_(-init.value, init.value); break;
+    case Init::Kind::kNormal: tensor.normal_(0.0, init.value); break;
   }
+  if (init.zero_row >= 0) tensor.select(0, init.zero_row).zero_();
   return tensor;
 }
 

@@ -19,7 +19,8 @@ namespace components::part {
 struct Init {
   enum class Kind { kConstant, kUniform, kNormal };
   Kind kind = Kind::kConstant;
-  double value = 0.0;  ///< the constant; the bound of a uniform distribution around 0; a normal one's deviation
+  double value = 0.0;          ///< the constant; the bound of a uniform distribution around 0; a normal one's deviation
+  std::int64_t zero_row = -1;  ///< one that is zero instead: of padding; -1: none
 };
 
 inline Init constant(double value) { return {Init::Kind::kConstant, value}; }

@@ -4,7 +4,7 @@
 
 #include "runner/artifact/safetensors_layout.h"
 #include "runner/core/error.h"
-#include "runner/core/json.h"
+#include "runner/core/json_entries.h"
 #include "runner/core/text/utf8.h"
 
 namespace runner::artifact {
@@ -13,29 +13,32 @@ namespace {
 using core::Node;
 using core::RunError;
 
-constexpr std::uint64_t kHeaderBytesMax = 100'000'000;   // the safetensors library's own limit
-constexpr core::JsonLimits kHeaderLimits{4, 2'000'000};  // 200,000 tensors: more than any model has in a file
+constexpr std::uint64_t kHeaderBytesMax = 100'000'000;  // the safetensors library's own limit
+constexpr core::JsonLimits kEntryLimits{4, 100'000};    // the metadata are one entry
+constexpr std::size_t kTensorsMax = 200'000;            // more than any model has in a file
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
   throw RunError(path + " is not a safetensors file: " + core::escape_for_terminal(why));
 }
+
+constexpr std::size_t kEntryBytesMin = 50;  // `"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`
 
 class HeaderParser {
  public:
   HeaderParser(std::int64_t data_bytes, const std::string& path) : data_bytes_(data_bytes), path_(path) {}
 
   SafetensorsHeader parse(std::string_view json) const {
-    const core::Result<Node> parsed = core::parse_json(json, kHeaderLimits);
+    SafetensorsHeader header;
+    header.entries.reserve(std::min(json.size() / kEntryBytesMin, kTensorsMax));  // growing would hold them twice
+    // One after the other: a tree of all would take many times the header.
+    const auto take = [&](const std::string& key, const Node& value) {
+      if (key == "__metadata__") return read_metadata(value, header);
+      if (header.entries.size() == kTensorsMax) refuse("it has more than " + std::to_string(kTensorsMax) + " tensors");
+      header.entries.push_back(entry_of(key, value));
+    };
+    const core::Result<Node> parsed = core::parse_json_entries(json, "", kEntryLimits, take);
     if (!parsed) refuse("its header cannot be read: " + parsed.failure().message);
     if (!parsed.value().is_mapping()) refuse("its header is not an object");
-    SafetensorsHeader header;
-    for (const Node::Entry& entry : parsed.value().entries()) {
-      if (entry.key == "__metadata__") {
-        read_metadata(entry.value, header);
-      } else {
-        header.entries.push_back(entry_of(entry.key, entry.value));
-      }
-    }
     check_places(header);
     return header;
   }

@@ -14,7 +14,7 @@
 #include "runner/artifact/safetensors_header.h"
 #include "runner/artifact/torch_reader.h"
 #include "runner/core/error.h"
-#include "runner/core/json.h"
+#include "runner/core/json_entries.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -27,27 +27,32 @@ namespace fs = std::filesystem;
 using core::Node;
 using core::RunError;
 
-constexpr std::int64_t kIndexBytesMax = 100'000'000;
+constexpr const char* kWeightMap = "weight_map";
+constexpr std::int64_t kIndexBytesMax = 32 << 20;
+constexpr std::size_t kIndexTensorsMax = 200'000;
+constexpr core::JsonLimits kIndexLimits{8, 10'000};
 
 /// Tensor -> shard. RunError when it is not an index, or points out of its folder.
 std::map<std::string, std::string> read_index(const std::string& path) {
   const std::string text = core::read_file(path, kIndexBytesMax).value();
-  const core::Result<Node> root = core::parse_json(text);
   const auto refuse = [&path](const std::string& why) {
     throw RunError(path + " is not an index of shards: " + core::escape_for_terminal(why));
   };
-  if (!root) refuse(root.failure().message);
-  const Node* map = root.value().find("weight_map");
-  if (map == nullptr || !map->is_mapping()) refuse("it has no weight_map");
   std::map<std::string, std::string> shards;
-  for (const Node::Entry& entry : map->entries()) {
-    const std::string shard = entry.value.is_string() ? entry.value.as_string() : "";
+  const auto take = [&](const std::string& tensor, const Node& value) {
+    const std::string shard = value.is_string() ? value.as_string() : "";
     if (!is_plain_name(shard) || !(shard.ends_with(kSafetensorsEnding) || is_torch_path(shard))) {
-      refuse("tensor \"" + entry.key + "\" is listed in " + core::to_json(entry.value, -1) +
+      refuse("tensor \"" + tensor + "\" is listed in " + core::to_json(value, -1) +
              ", which is not a file of tensors next to it");
     }
-    shards.emplace(entry.key, shard);
-  }
+    if (shards.size() == kIndexTensorsMax)
+      refuse("it lists more than " + std::to_string(kIndexTensorsMax) + " tensors");
+    shards.emplace(tensor, shard);
+  };
+  const core::Result<Node> root = core::parse_json_entries(text, kWeightMap, kIndexLimits, take);
+  if (!root) refuse(root.failure().message);
+  const Node* map = root.value().find(kWeightMap);
+  if (map == nullptr || !map->is_mapping()) refuse("it has no weight_map");
   return shards;
 }
 

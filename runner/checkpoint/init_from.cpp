@@ -1,6 +1,10 @@
 #include "runner/checkpoint/init_from.h"
 
+#include <ATen/ops/empty.h>
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -13,9 +17,11 @@
 #include "runner/artifact/io/checksum.h"
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/safetensors_layout.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/artifact/torch_reader.h"
+#include "runner/checkpoint/config_check.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
 #include "runner/core/language/name_map.h"
@@ -40,6 +46,10 @@ using Names = std::vector<std::string>;
 
 constexpr std::size_t kNamesShown = 10;
 constexpr const char* kHead = "head.weight";
+constexpr std::array kOfVocabulary = {"wte.weight", kHead, "head.bias"};
+constexpr const char* kSizesHint = "give the model the same sizes, or keep their initial values with init_from.exclude";
+constexpr const char* kVocabularyHint =
+    "init_from.resize_vocab: true keeps the rows that both have, and begins new ones at the mean of the old";
 constexpr const char* kTransposeHint =
     "write the file with these weights transposed (weight.t().contiguous()), or keep their initial values with "
     "init_from.exclude";
@@ -71,21 +81,27 @@ core::Result<std::string> find_source(const std::string& text, const std::string
 struct Target {
   const NamedTensor* tensor;
   Names names;  ///< its own first
-  bool wanted = true;
 };
+
+/// Whether its rows are those of the vocabulary.
+bool is_of_vocabulary(const std::string& name) {
+  return std::find(kOfVocabulary.begin(), kOfVocabulary.end(), name) != kOfVocabulary.end();
+}
 
 class Matcher {
  public:
-  Matcher(const Config& config, const Node& written, const components::model::Model& model, Diagnostics& diagnostics)
+  Matcher(const Config& config, const Node& written, const Node& recipe, const components::model::Model& model,
+          Diagnostics& diagnostics)
       : config_(config),
         location_(written.find("path")->location()),
         written_(written),
+        recipe_(recipe),
         tensors_(model.parameters()),
         diagnostics_(diagnostics) {
     for (NamedTensor& buffer : model.buffers()) tensors_.push_back(std::move(buffer));
     for (const NamedTensor& tensor : tensors_) {
       target_of_.emplace(tensor.name, targets_.size());
-      targets_.push_back({&tensor, {tensor.name}, selects(tensor.name)});
+      targets_.push_back({&tensor, {tensor.name}});
     }
     for (const components::block::Tie& tie : model.ties()) {
       const std::size_t target = target_of_.at(tie.owner);
@@ -102,22 +118,25 @@ class Matcher {
     const std::string folder = fs::path(source).parent_path().string();
     if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
     weights_.tensors = static_cast<std::int64_t>(targets_.size());
-    type_ = config_.rename.empty() && weights_.checkpoint.empty() ? pretrained_type_of(source, reader) : nullptr;
+    const bool may_be_foreign = config_.rename.empty() && weights_.checkpoint.empty();
+    type_ = may_be_foreign ? pretrained_type_of(source, reader, transformers_type(recipe_)) : nullptr;
     if (type_ != nullptr) {
       weights_.model_type = type_->name;
+      warn_of_differences(recipe_, tensors_, folder.empty() ? "." : folder, diagnostics_);
       find_pretrained(reader);
     } else {
       rename(reader);
       find_transposed(reader);
     }
-    take();
+    take(reader);
     check_patterns();
+    check_vocabulary();
     if (!others_.empty()) {
       error("of " + source + " " + count_text(others_.size(), "tensor does", "tensors do") +
                 " not fit: " + list_text(others_),
-            transposed_ != nullptr
-                ? kTransposeHint
-                : "give the model the same sizes, or keep their initial values with init_from.exclude");
+            transposed_ != nullptr                  ? kTransposeHint
+            : vocabulary_differs_ == others_.size() ? kVocabularyHint
+                                                    : kSizesHint);
     }
     if (!square_.empty()) {
       error(source + " holds transposed weights (" + transposed_->name + " is " +
@@ -138,12 +157,10 @@ class Matcher {
   }
 
  private:
-  /// `name` in the model, `from` in the source.
-  bool selects(const SourceTensor& tensor) const {
+  /// A part of a tensor of the model: by either name, if the source is one of Transformers.
+  bool selects(const std::string& name, const std::string& part) const {
     const auto by = [&](const Names& patterns) {
-      return matches_any(patterns, tensor.name) ||
-             (type_ != nullptr && std::any_of(tensor.from.begin(), tensor.from.end(),
-                                              [&](const std::string& name) { return matches_any(patterns, name); }));
+      return matches_any(patterns, name) || (type_ != nullptr && matches_any(patterns, part));
     };
     return (config_.include.empty() || by(config_.include)) && !by(config_.exclude);
   }
@@ -183,8 +200,14 @@ class Matcher {
     for (const std::string& name : source_.unused) {
       if (selects(name)) weights_.unexpected.push_back(name);
     }
-    for (const std::string& name : source_.lacking) {
-      if (selects(name)) weights_.missing.push_back(name);
+    for (const auto& [name, parts] : source_.lacking) {
+      bool asked = false;
+      for (const std::string& part : parts) {
+        if (!selects(name, part)) continue;
+        weights_.missing.push_back(part);
+        asked = true;
+      }
+      if (!asked) weights_.left_out.push_back(name);  // how long the other parts are to be is not known
     }
     for (const TensorBytes& bytes : reader.tensors()) source_names_.push_back(bytes.name);
   }
@@ -208,34 +231,62 @@ class Matcher {
     return bias.ends_with(kBias) ? bias.substr(0, bias.size() - kBias.size()) + "weight" : "";
   }
 
-  void take() {
+  void take(const artifact::SafetensorsReader& reader) {
     for (const Target& target : targets_) {
-      if (!target.wanted) {
-        weights_.left_out.push_back(target.tensor->name);
+      const std::string& own = target.tensor->name;
+      if (matches_any(config_.exclude, own)) {
+        weights_.left_out.push_back(own);
         continue;
       }
-      bool found = false, excluded = false;
+      bool found = false, excluded = !selects(own);
       for (const std::string& name : target.names) {
         const auto at = there_.find(name);
         if (at == there_.end()) continue;
-        if (!selects(name) || !selects(*at->second)) {
+        SourceTensor source = *at->second;
+        for (const std::string& part : source.from) {
+          if (!selects(name, part)) source.left_out.push_back(part);
+        }
+        if (source.left_out.size() == source.from.size()) {
           excluded = true;
           continue;
         }
+        if (!found) weights_.left_out.insert(weights_.left_out.end(), source.left_out.begin(), source.left_out.end());
         found = true;
-        take_one(target, *at->second);
+        take_one(target, std::move(source), reader);
       }
-      if (found) continue;
-      const bool partial =
-          std::find(source_.partial.begin(), source_.partial.end(), target.tensor->name) != source_.partial.end();
-      if (partial) continue;  // its parts are named
-      // A base model's file has no head, and its user knows.
-      const bool drawn = (excluded && type_ != nullptr) || (type_ != nullptr && target.tensor->name == kHead);
-      (drawn ? weights_.left_out : weights_.missing).push_back(target.tensor->name);
+      if (found || source_.lacking.contains(own)) continue;  // of which the parts are named
+      const bool drawn = excluded && (type_ != nullptr || !selects(own));
+      const bool base = !drawn && type_ != nullptr && own == kHead;  // a file saved as the base model
+      if (base) warn_of_head();
+      (drawn || base ? weights_.left_out : weights_.missing).push_back(own);
     }
   }
 
-  void take_one(const Target& target, const SourceTensor& source) {
+  void warn_of_head() {
+    diagnostics_.warning(location_,
+                         core::escape_for_terminal("init_from: " + weights_.source +
+                                                   " has no lm_head.weight: the model's head begins at random"),
+                         "tie the head to the embedding if the weights were trained so; init_from.exclude: head.weight "
+                         "says that a new head is meant");
+  }
+
+  /// Rows may differ, if the rest is the same.
+  bool fits_vocabulary(const std::string& name, const at::Tensor& tensor, const SourceTensor& source) const {
+    const auto& shape = source.shape;
+    return is_of_vocabulary(name) && !shape.empty() && source.from.size() == 1 && !source.transposed &&
+           tensor.dim() == static_cast<std::int64_t>(shape.size()) && shape[0] > 0 &&
+           tensor.sizes().slice(1) == at::IntArrayRef(shape).slice(1);
+  }
+
+  void check_vocabulary() {
+    if (!config_.resize_vocab) return;
+    if (std::any_of(tensors_.begin(), tensors_.end(), [](const auto& t) { return is_of_vocabulary(t.name); })) return;
+    diagnostics_.error(written_.find("resize_vocab")->location(),
+                       "init_from.resize_vocab is true, but the model has no " + core::joined(kOfVocabulary, " or "),
+                       "leave it out");
+  }
+
+  void take_one(const Target& target, SourceTensor source, const artifact::SafetensorsReader& reader) {
     const at::Tensor& tensor = target.tensor->tensor;
     const std::string& name = target.tensor->name;
     const std::string dtype = dtype_word(tensor), told = type_ != nullptr ? source.told() : name;
@@ -243,7 +294,13 @@ class Matcher {
       others_.push_back(told + " do not join");
       return;
     }
-    if (tensor.sizes() != at::IntArrayRef(source.shape)) {
+    const bool has_size = tensor.sizes() == at::IntArrayRef(source.shape);
+    const bool fits_rows = !has_size && fits_vocabulary(name, tensor, source);
+    if (fits_rows && config_.resize_vocab) {
+      source.rows_kept = std::min(source.shape[0], tensor.size(0));
+      if (!weights_.vocabulary) weights_.vocabulary = {source.shape[0], tensor.size(0)};
+    } else if (!has_size) {
+      if (fits_rows) ++vocabulary_differs_;
       others_.push_back(told + " is " + artifact::shape_text(source.shape) + " there and " +
                         artifact::shape_text(tensor.sizes().vec()) + " in the model");
       return;
@@ -257,12 +314,17 @@ class Matcher {
     }
     if (transposed_ != nullptr && biased_.contains(source.from.front())) square_.push_back(name);
     const bool is_first = weights_.fills.empty() || weights_.fills.back().name != name;
-    weights_.fills.push_back(source);
-    weights_.fills.back().name = name;
+    source.name = name;
+    weights_.fills.push_back(std::move(source));
     if (!is_first) return;  // the same tensor again, under its tied name
-    if (dtype != source.dtype) ++weights_.converted[source.dtype + " to " + dtype];
+    const SourceTensor& fill = weights_.fills.back();
+    if (dtype != fill.dtype) ++weights_.converted[fill.dtype + " to " + dtype];
     ++weights_.filled;
-    weights_.elements += tensor.numel();
+    weights_.elements += fill.rows_kept ? tensor.numel() / tensor.size(0) * *fill.rows_kept : tensor.numel();
+    for (const std::string& part : fill.left_out) {
+      const TensorBytes& bytes = *reader.find(part);
+      weights_.elements -= bytes.bytes / artifact::safetensors_item_bytes(bytes.dtype);
+    }
   }
 
   /// A pattern without a match is misspelt.
@@ -333,6 +395,7 @@ class Matcher {
   const Config& config_;
   const core::Location location_;
   const Node& written_;
+  const Node& recipe_;
   components::NamedTensors tensors_;
   Diagnostics& diagnostics_;
   std::vector<Target> targets_;
@@ -344,6 +407,7 @@ class Matcher {
   std::set<std::string> biased_;                          ///< of these: with a bias as long as their width
   const TensorBytes* transposed_ = nullptr;               ///< a non-square one
   Names source_names_, others_, square_;
+  std::size_t vocabulary_differs_ = 0;  ///< how many of the others
   InitWeights weights_;
 };
 
@@ -360,6 +424,12 @@ std::string InitWeights::text() const {
                      core::format_count(static_cast<double>(elements)) + " elements) from " + source;
   if (!key.empty()) text += " (its `" + key + "`)";
   for (const auto& [types, count] : converted) text += ", " + std::to_string(count) + " " + types;
+  if (vocabulary) {
+    const auto [there, here] = *vocabulary;
+    text += "; of a vocabulary of " + std::to_string(there) + " " +
+            (here > there ? "all rows are kept and " + std::to_string(here - there) + " made, the mean of the old"
+                          : "the first " + std::to_string(here) + " rows are kept, the others left out");
+  }
   Names drawn = left_out;
   drawn.insert(drawn.end(), missing.begin(), missing.end());
   if (!drawn.empty()) {
@@ -383,6 +453,10 @@ Node InitWeights::to_node() const {
     node.set("run_id", Node::string(manifest.fields.run_id));
     node.set("step", Node::integer(manifest.fields.step));
   }
+  if (vocabulary) {
+    node.set("vocabulary_there", Node::integer(vocabulary->there));
+    node.set("vocabulary_here", Node::integer(vocabulary->here));
+  }
   Node checksums = Node::mapping();
   const Names files = artifact::files_of_set(source).value();
   for (const std::string& file : files) {
@@ -397,7 +471,7 @@ Node InitWeights::to_node() const {
   return node;
 }
 
-std::optional<InitWeights> plan_init_from(const Config& config, const Node& written,
+std::optional<InitWeights> plan_init_from(const Config& config, const Node& written, const Node& recipe,
                                           const components::model::Model& model, const std::string& output_dir,
                                           Diagnostics& diagnostics) {
   if (!config.path) return std::nullopt;
@@ -412,10 +486,38 @@ std::optional<InitWeights> plan_init_from(const Config& config, const Node& writ
     diagnostics.error(location, "init_from: " + reader.failure().message, reader.failure().hint);
     return std::nullopt;
   }
-  return Matcher(config, written, model, diagnostics).match(source.value(), *reader.value());
+  return Matcher(config, written, recipe, model, diagnostics).match(source.value(), *reader.value());
 }
 
 namespace {
+
+/// The first rows, and the mean of all of the source's for the others, as Transformers' resize_token_embeddings has it
+/// but for its noise of 3e-5 of their deviation: rows part with their first gradients. Added up in one order, so that
+/// the number of threads changes nothing.
+void fill_vocabulary(const TensorSource& source, const TensorBytes& bytes, std::int64_t kept,
+                     const at::Tensor& target) {
+  if (kept < bytes.shape[0]) {
+    TensorBytes first = bytes;
+    first.shape[0] = kept;
+    first.bytes = bytes.bytes / bytes.shape[0] * kept;
+    return source.copy_to(first, target);
+  }
+  source.copy_to(bytes, target.narrow(0, 0, kept));
+  const at::NoGradGuard no_grad;
+  const at::Tensor old = target.narrow(0, 0, kept).to(at::kCPU, at::kFloat).reshape({kept, -1}).contiguous();
+  const auto width = static_cast<std::size_t>(old.size(1));
+  const auto* const values = old.const_data_ptr<float>();
+  std::vector<double> sums(width, 0.0);
+  for (std::size_t row = 0; row < static_cast<std::size_t>(kept); ++row) {
+    for (std::size_t i = 0; i < width; ++i) sums[i] += static_cast<double>(values[row * width + i]);
+  }
+  at::Tensor mean = at::empty({1, old.size(1)}, old.options());
+  for (std::size_t i = 0; i < width; ++i) {
+    mean.mutable_data_ptr<float>()[i] = static_cast<float>(sums[i] / static_cast<double>(kept));
+  }
+  const at::Tensor added = target.narrow(0, kept, target.size(0) - kept);
+  added.copy_(mean.reshape(target.dim() == 1 ? at::IntArrayRef{1} : at::IntArrayRef{1, old.size(1)}).expand_as(added));
+}
 
 /// Part after part, along the first dimension.
 template <typename BytesOf>
@@ -424,7 +526,11 @@ void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at:
   std::int64_t first = 0;
   for (const std::string& name : fill.from) {
     const TensorBytes* bytes = bytes_of(name);
-    if (fill.transposed) {
+    if (std::find(fill.left_out.begin(), fill.left_out.end(), name) != fill.left_out.end()) {
+      first += bytes->shape[0];
+    } else if (fill.rows_kept) {
+      fill_vocabulary(source, *bytes, *fill.rows_kept, target);
+    } else if (fill.transposed) {
       source.copy_to(*bytes, target.t());
     } else if (fill.from.size() == 1) {
       source.copy_to(*bytes, target);

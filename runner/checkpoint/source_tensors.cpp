@@ -18,7 +18,7 @@ using artifact::TensorBytes;
 using pretrained::ModelType;
 using pretrained::WeightRule;
 
-constexpr std::int64_t kConfigBytesMax = 4 << 20;
+constexpr std::int64_t kConfigBytesMax = 2 << 20;
 
 /// By its name, or by the one that a file saved without the head has.
 const TensorBytes* find(const artifact::SafetensorsReader& reader, const ModelType& type, const std::string& name) {
@@ -46,6 +46,15 @@ bool is_ignored(const ModelType& type, const std::string& name) {
   return std::any_of(type.ignored.begin(), type.ignored.end(), [&](const std::string& pattern) {
     return pretrained::number_in(pattern, name) || pretrained::number_in(pattern, type.prefix + name);
   });
+}
+
+/// `model_type` of a configuration; "" when it cannot be read.
+std::string named_type(const std::string& config) {
+  const core::Result<std::string> text = core::read_file(config, kConfigBytesMax);
+  if (!text) return "";
+  const core::Result<core::Node> read = core::parse_json(text.value());
+  const core::Node* name = read && read.value().is_mapping() ? read.value().find("model_type") : nullptr;
+  return name != nullptr && name->is_string() ? name->as_string() : "";
 }
 
 }  // namespace
@@ -87,8 +96,7 @@ SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, cons
       }
       if (parts.empty()) continue;
       if (!absent.empty()) {
-        found.lacking.insert(found.lacking.end(), absent.begin(), absent.end());
-        found.partial.push_back(name);
+        found.lacking.emplace(name, std::move(absent));
         continue;
       }
       // The one that does not fit, if there is one.
@@ -105,23 +113,23 @@ SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, cons
   return found;
 }
 
-const ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader) {
+const ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader,
+                                    const std::string& of_model) {
   const std::string folder = fs::path(path).parent_path().string();
   const std::string config = pretrained::config_of_folder(folder.empty() ? "." : folder);
-  if (config.empty()) return nullptr;
-  const core::Result<std::string> text = core::read_file(config, kConfigBytesMax);
-  if (!text) return nullptr;
-  const core::Result<core::Node> read = core::parse_json(text.value());
-  const core::Node* name = read && read.value().is_mapping() ? read.value().find("model_type") : nullptr;
-  const ModelType* type =
-      name != nullptr && name->is_string() ? pretrained::find_model_type(name->as_string()) : nullptr;
+  const ModelType* type = pretrained::find_model_type(config.empty() ? of_model : named_type(config));
   if (type == nullptr) return nullptr;
+  // A name that roux has, too, tells nothing.
+  const auto tells = [&](const WeightRule& rule, const std::string& pattern, const std::string& name) {
+    const std::optional<std::int64_t> number = pretrained::number_in(pattern, name);
+    return number && name != pretrained::with_number(rule.name, *number);
+  };
   for (const WeightRule& rule : type->weights) {
     for (const std::string& pattern : rule.from) {
+      const bool is_based = pattern.starts_with(type->prefix);
+      const std::string bare = is_based ? pattern.substr(type->prefix.size()) : pattern;
       for (const TensorBytes& bytes : reader.tensors()) {
-        if (pretrained::number_in(pattern, bytes.name) || pretrained::number_in(pattern, type->prefix + bytes.name)) {
-          return type;
-        }
+        if (tells(rule, pattern, bytes.name) || tells(rule, bare, bytes.name)) return type;
       }
     }
   }

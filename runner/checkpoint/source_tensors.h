@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,8 +17,11 @@ struct SourceTensor {
   std::string name;               ///< in the model
   std::vector<std::string> from;  ///< in the source
   bool transposed = false;
-  std::string dtype = {};                ///< of the first, or of one that is no floating-point type
-  std::vector<std::int64_t> shape = {};  ///< as the model has it; empty when the parts do not fit together
+  std::string dtype = {};                  ///< of the first, or of one that is no floating-point type
+  std::vector<std::int64_t> shape = {};    ///< as the model has it; empty when the parts do not fit together
+  std::vector<std::string> left_out = {};  ///< of `from`: their rows keep their initial values
+  /// Of a vocabulary of another size: the rows that both have. The model's other ones get the mean of all there.
+  std::optional<std::int64_t> rows_kept = {};
 
   std::string told() const;  ///< its names in the source, for messages: `q.weight + k.weight`
 };
@@ -25,9 +29,9 @@ struct SourceTensor {
 /// What a source has for a model.
 struct SourceTensors {
   std::vector<SourceTensor> tensors;
-  std::vector<std::string> lacking;  ///< names in the source of parts whose siblings are there
-  std::vector<std::string> partial;  ///< names in the model of what those would make
-  std::vector<std::string> unused;   ///< names in the source of what no rule takes
+  /// By their names in the model, those of which some parts are not there: names in the source.
+  std::map<std::string, std::vector<std::string>> lacking;
+  std::vector<std::string> unused;  ///< names in the source of what no rule takes
 };
 
 /// Each tensor under its name in the model, by `map`.
@@ -37,8 +41,10 @@ SourceTensors renamed_tensors(const artifact::SafetensorsReader& reader, const c
 SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, const pretrained::ModelType& type,
                                  const std::vector<std::string>& names);
 
-/// The model type of the Transformers folder that the file or index at `path` lies in, when its tensors have that
-/// type's names. Null elsewhere, such as beside a checkpoint of roux.
-const pretrained::ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader);
+/// The model type of the Transformers folder that the file or index at `path` lies in, or `of_model` where no
+/// config.json is beside it, when its tensors have that type's names. Null elsewhere, such as beside a checkpoint of
+/// roux.
+const pretrained::ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader,
+                                                const std::string& of_model = "");
 
 }  // namespace runner::checkpoint

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "runner/core/json_entries.h"
+
 namespace runner::core {
 namespace {
 
@@ -15,7 +17,8 @@ using Json = nlohmann::json;
 /// Builds the tree from the parser's events, so that depth and size are refused before they cost anything.
 class Builder final : public Json::json_sax_t {
  public:
-  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
+  explicit Builder(const JsonLimits& limits, std::string_view within = "", const TakeEntry* take = nullptr)
+      : limits_(limits), within_(within), take_(take) {}
 
   bool null() override { return add(Node::null()); }
   bool boolean(bool value) override { return add(Node::boolean(value)); }
@@ -89,6 +92,9 @@ class Builder final : public Json::json_sax_t {
     Level& level = open_.back();
     if (level.node.is_sequence()) {
       level.node.items().push_back(std::move(node));
+    } else if (gives_entries()) {
+      values_ = 0;
+      (*take_)(level.key, std::move(node));
     } else {
       // Not set(): that searches all keys, and a model may have thousands of tensors.
       level.node.entries().push_back({std::move(level.key), {}, std::move(node)});
@@ -96,7 +102,15 @@ class Builder final : public Json::json_sax_t {
     return true;
   }
 
+  /// Whether the innermost object is the one whose entries are taken.
+  bool gives_entries() const {
+    if (take_ == nullptr || open_.size() != (within_.empty() ? 1 : 2)) return false;
+    return within_.empty() || (open_.front().node.is_mapping() && open_.front().key == within_);
+  }
+
   const JsonLimits& limits_;
+  const std::string_view within_;
+  const TakeEntry* const take_;
   Node root_;
   std::vector<Level> open_;
   std::int64_t values_ = 0;
@@ -107,6 +121,13 @@ class Builder final : public Json::json_sax_t {
 
 Result<Node> parse_json(std::string_view text, const JsonLimits& limits) {
   Builder builder(limits);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return Failure{builder.problem(), ""};
+  return builder.take();
+}
+
+Result<Node> parse_json_entries(std::string_view text, std::string_view within, const JsonLimits& limits,
+                                const TakeEntry& take) {
+  Builder builder(limits, within, &take);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return Failure{builder.problem(), ""};
   return builder.take();
 }

@@ -88,7 +88,10 @@ bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const 
   written.set("path", Node::string(path));
   written.set("rename", Node::mapping());
   for (const char* key : {"include", "exclude"}) written.set(key, Node::sequence());
-  const auto weights = checkpoint::plan_init_from(config, written, model, recipe.output_dir, diagnostics);
+  config.resize_vocab = recipe.init_from->resize_vocab;
+  core::Diagnostics found;
+  const auto weights = checkpoint::plan_init_from(config, written, recipe.root, model, recipe.output_dir, found);
+  if (!weights || weights->left_out.empty()) diagnostics.add_all(found);
   if (!weights) return false;
   if (!weights->left_out.empty()) {
     diagnostics.error(

@@ -152,8 +152,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   options.make_strategy = train::make_strategy;
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
   if (experiment == nullptr) return std::nullopt;
-  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment->model,
-                                               recipe.output_dir, diagnostics);
+  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
+                                               *experiment->model, recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   Plan plan;
   if (init) plan.init_from = init->text();

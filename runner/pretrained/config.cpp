@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using core::Diagnostics;
 using core::Node;
 
-constexpr std::int64_t kConfigBytesMax = 4 << 20;
+constexpr std::int64_t kConfigBytesMax = 2 << 20;
 constexpr std::int64_t kLayersMax = 10'000;
 constexpr double kIntegerMax = 2147483647;
 constexpr double kNumberMax = 1e30;
@@ -362,6 +362,27 @@ std::optional<Node> read_config(const std::string& path, Diagnostics& diagnostic
 
 std::optional<Node> check_config(const Node& config, Diagnostics& diagnostics) {
   return Checker(config, diagnostics).check();
+}
+
+std::vector<std::int64_t> windows_of(const Node& config) {
+  const auto find = [&](const char* name) {
+    const Node* value = config.find(name);
+    return value != nullptr && !value->is_null() ? value : nullptr;
+  };
+  const bool is_qwen2 = config.find("model_type")->as_string() == "qwen2";
+  const Node *window = find("sliding_window"), *used = find("use_sliding_window");
+  if (window == nullptr || (is_qwen2 && (used == nullptr || !used->as_bool()))) return {};
+  const std::int64_t layers = find("num_hidden_layers")->as_integer();
+  std::vector<std::int64_t> windows(static_cast<std::size_t>(layers), window->as_integer());
+  if (const Node* types = find("layer_types")) {
+    for (std::size_t i = 0; i < windows.size(); ++i) {
+      if (types->items()[i].as_string() != "sliding_attention") windows[i] = 0;
+    }
+  } else if (is_qwen2) {
+    const std::int64_t first = std::min(find("max_window_layers")->as_integer(), layers);
+    for (std::int64_t i = 0; i < first; ++i) windows[static_cast<std::size_t>(i)] = 0;
+  }
+  return windows;
 }
 
 }  // namespace runner::pretrained

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -21,5 +23,8 @@ std::optional<core::Node> read_config(const std::string& path, core::Diagnostics
 /// The same of one that is written in a recipe. The result holds every field that roux reads, as version 5 names them,
 /// with defaults filled in, and what is given of those without effect; checking it again changes nothing.
 std::optional<core::Node> check_config(const core::Node& config, core::Diagnostics& diagnostics);
+
+/// Of a checked configuration: how many positions each block looks back at, 0: at all; empty when all do.
+std::vector<std::int64_t> windows_of(const core::Node& config);
 
 }  // namespace runner::pretrained

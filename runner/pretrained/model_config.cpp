@@ -45,8 +45,9 @@ Result<Node> checked(const Node& config) {
   return std::move(*whole);
 }
 
-Result<Node> of_transformers(const Node& model) {
+Result<Node> of_transformers(const Node& model, const ShapeOf& shape_of) {
   Node config = *model.find("config");
+  config.set("vocab_size", Node::integer(shape_of("wte.weight")[0]));  // which init_from.resize_vocab may have changed
   const bool is_gpt2 = config.find("model_type")->as_string() == "gpt2";
   if (const Node* dropout = get(model, "dropout")) {
     for (const char* key : {"embd_pdrop", "attn_pdrop", "resid_pdrop", "attention_dropout"}) {
@@ -169,7 +170,7 @@ Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of) {
   const Node* model = resolved.find("model");
   const Node* type = model != nullptr && model->is_mapping() ? model->find("type") : nullptr;
   const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
-  if (name == "transformers") return of_transformers(*model);
+  if (name == "transformers") return of_transformers(*model, shape_of);
   if (name == "gpt") return of_gpt(*model, shape_of);
   if (name == "llama") return of_llama(resolved, *model, shape_of);
   return Failure{"a model of type " + name + " has no counterpart in Transformers", "gpt, llama and transformers have"};

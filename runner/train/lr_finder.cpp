@@ -40,8 +40,8 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
                       "set any other rate: the range test replaces it");
     return std::nullopt;
   }
-  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment->model,
-                                               recipe.output_dir, diagnostics);
+  const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
+                                               *experiment->model, recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (init) checkpoint::load_init_weights(*init, *experiment->model);
   experiment->scheduler = std::make_shared<Climb>(request, recipe.base_lr);

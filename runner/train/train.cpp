@@ -98,7 +98,7 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
 /// `init_from`: fills the model with the weights of another one. Nothing without an `init_from` in the recipe.
 std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
   const resolve::Recipe& recipe = experiment.recipe;
-  auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment.model,
+  auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root, *experiment.model,
                                          recipe.output_dir, diagnostics);
   if (init) checkpoint::load_init_weights(*init, *experiment.model);
   return init;

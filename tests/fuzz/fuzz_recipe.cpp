@@ -1,9 +1,10 @@
 // Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
-// between come damaged files of tensors.
+// between come damaged files of tensors, configurations of Transformers and indexes of shards.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
-// A FILE that ends in .tensors is one of tensors; so does the saved one end then.
+// A FILE that ends in .tensors is one of tensors, in .config a configuration, in .index an index; so does the saved one
+// end then.
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
 #include <signal.h>
@@ -25,6 +26,7 @@
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "runner/resolve/consistency.h"
+#include "tests/fuzz/json_files.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/tensor_files.h"
 
@@ -35,7 +37,18 @@ using runner::core::Source;
 constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
 constexpr std::size_t kTextMax = 1 << 17;
 constexpr int kFilesBetween = 20;  // a file takes much less time than a recipe
-constexpr const char* kTensorsEnding = ".tensors";
+
+/// A reader, and how its cases end when they are saved; a recipe's have no ending.
+struct Reader {
+  const char* ending;
+  void (*read)(const std::string& text);
+};
+void run_case(const std::string& text);
+constexpr Reader kReaders[] = {{"", run_case},
+                               {".tensors", tests::TensorFiles::read},
+                               {".config", tests::read_config_text},
+                               {".index", tests::read_index_text}};
+enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex };
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -43,7 +56,7 @@ struct Shared {
   std::atomic<std::int64_t> case_started_ns;  // of the worker's processor time
   std::atomic<std::int64_t> slowest_ns;
   std::atomic<std::uint32_t> size;
-  std::atomic<bool> tensors;  // not a recipe
+  std::atomic<std::size_t> kind;
   char text[kTextMax];
 };
 
@@ -87,14 +100,14 @@ void run_case(const std::string& text) {
   runner::core::render(diagnostics);
 }
 
-void watched_case(Shared& shared, const std::string& text, bool tensors) {
+void watched_case(Shared& shared, const std::string& text, std::size_t kind) {
   const std::size_t size = std::min(text.size(), kTextMax);
   std::memcpy(shared.text, text.data(), size);
   shared.size = static_cast<std::uint32_t>(size);
-  shared.tensors = tensors;
+  shared.kind = kind;
   const std::int64_t started = now_ns(CLOCK_PROCESS_CPUTIME_ID);
   shared.case_started_ns = started;
-  tensors ? tests::TensorFiles::read(text) : run_case(text);
+  kReaders[kind].read(text);
   const std::int64_t took = now_ns(CLOCK_PROCESS_CPUTIME_ID) - started;
   if (took > shared.slowest_ns) shared.slowest_ns = took;
   ++shared.cases;
@@ -128,26 +141,57 @@ std::vector<std::string> tensor_corpus() {
   return files;
 }
 
+std::vector<std::string> config_corpus() {
+  std::vector<std::string> files;
+  for (const std::string& path :
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/parity/models/*/config.json")) {
+    files.push_back(runner::core::read_file(path, kTextMax / 4).value());
+  }
+  return files;
+}
+
+std::vector<std::string> index_corpus() {
+  std::vector<std::string> files = {R"({"metadata": {}, "weight_map": {"w": "one.bin", "v": "two.safetensors"}})"};
+  for (const std::string& path :
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/parity/models/*/*.index.json")) {
+    files.push_back(runner::core::read_file(path, kTextMax / 4).value());
+  }
+  return files;
+}
+
+/// By the ending of a file's name.
+std::size_t kind_of(const std::string& path) {
+  for (std::size_t kind = std::size(kReaders) - 1; kind > 0; --kind) {
+    if (path.ends_with(kReaders[kind].ending)) return kind;
+  }
+  return kRecipe;
+}
+
 [[noreturn]] void work(Shared& shared, const Options& options) {
   if (!options.files.empty()) {
     for (const std::string& path : options.files) {
-      watched_case(shared, runner::core::read_file(path, kTextMax).value(), path.ends_with(kTensorsEnding));
+      watched_case(shared, runner::core::read_file(path, kTextMax).value(), kind_of(path));
     }
     _exit(0);
   }
   tests::Mutator mutator(corpus(), options.seed);
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
   tests::TensorFiles files(tensor_corpus(), options.seed);
+  tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed);
   while (now_ns(CLOCK_MONOTONIC) < end) {
-    watched_case(shared, mutator.next(), false);
-    for (int i = 0; i < kFilesBetween; ++i) watched_case(shared, files.next(), true);
+    watched_case(shared, mutator.next(), kRecipe);
+    for (int i = 0; i < kFilesBetween; ++i) {
+      watched_case(shared, files.next(), kTensors);
+      watched_case(shared, configs.next(), kConfig);
+      watched_case(shared, indexes.next(), kIndex);
+    }
   }
   _exit(0);
 }
 
 int failed(const Shared& shared, const Options& options, const std::string& what) {
   const std::string text(shared.text, shared.size);
-  const std::string save = options.save + (shared.tensors ? kTensorsEnding : "");
+  const std::string save = options.save + kReaders[shared.kind].ending;
   runner::core::write_file_atomic(save, text).value();
   std::fprintf(stderr, "fuzz_recipe: case %lld of seed %llu: %s; saved as %s\n",
                static_cast<long long>(shared.cases.load()), static_cast<unsigned long long>(options.seed), what.c_str(),

@@ -2,10 +2,13 @@
 
 usage: check.py FOLDER LOGITS [IDS]
 
-LOGITS is a safetensors file of roux with `unpadded/logits` and `padded/logits`, those of the records without and with
-an attention_mask in IDS (FOLDER/ids.jsonl). Where there is no such file, it gets the logits of Transformers.
+LOGITS is what `roux predict --return logits --output FILE.safetensors` wrote of IDS (FOLDER/ids.jsonl): a tensor for
+each record. Positions that are padding are not compared. Where there is no such file, it gets the logits of
+Transformers, a tensor for each batch.
 """
 
+import json
+import math
 import pathlib
 import sys
 
@@ -19,20 +22,39 @@ from make import difference, read_batches
 ALLOWED = 1e-5  # of the largest logit
 
 
+def by_batch(tensors, ids):
+    """Of tensors by the number of their record. Padding is NaN, which difference() leaves out."""
+    if "0" not in tensors:
+        return tensors
+    result = {}
+    records = [json.loads(line) for line in ids.read_text().splitlines()]
+    for name, has_mask in (("unpadded", False), ("padded", True)):
+        rows = []
+        for number, record in enumerate(records):
+            if ("attention_mask" in record) != has_mask:
+                continue
+            mask = torch.tensor(record.get("attention_mask", [1] * len(record["input_ids"]))).bool()
+            rows.append(tensors[str(number)].masked_fill(~mask[:, None], math.nan))
+        if rows:
+            result[f"{name}/logits"] = torch.stack(rows)
+    return result
+
+
 def main(folder, logits, ids=None):
     disable_progress_bar()
     folder, logits = pathlib.Path(folder), pathlib.Path(logits)
+    ids = pathlib.Path(ids) if ids else folder / "ids.jsonl"
     model, loading = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager",
                                                           output_loading_info=True)
     errors = [f"{what}: {names}" for what, names in loading.items() if names]
     found = {}
     with torch.no_grad():
-        for name, batch in read_batches(pathlib.Path(ids) if ids else folder / "ids.jsonl"):
+        for name, batch in read_batches(ids):
             del batch["labels"]
             found[f"{name}/logits"] = model.eval()(**batch, use_cache=False).logits
     if not logits.exists():
         save_file(found, logits)
-    of_roux = load_file(logits)
+    of_roux = by_batch(load_file(logits), ids)
     if not found.keys() <= of_roux.keys():
         errors.append(f"{logits} lacks {sorted(found.keys() - of_roux.keys())}")
     for name in found.keys() & of_roux.keys():

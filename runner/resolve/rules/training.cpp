@@ -151,13 +151,13 @@ void somewhere_to_roll_back_to(SettledTree& tree) {
 /// Keys that would do nothing.
 void init_from_source(SettledTree& tree) {
   if (tree.text("init_from.path") || tree.was_refused("init_from.path")) return;
-  for (const char* key : {"rename", "include", "exclude", "strict"}) {
+  for (const char* key : {"rename", "include", "exclude", "resize_vocab", "strict"}) {
     const std::string path = std::string("init_from.") + key;
     const Node* value = tree.value(path);
     if (!tree.written(path) || value == nullptr || value->is_null()) continue;
     // A resolved recipe writes the defaults down, and has to be taken again.
     if ((value->is_mapping() && value->entries().empty()) || (value->is_sequence() && value->items().empty())) continue;
-    if (value->is_bool() && value->as_bool()) continue;
+    if (value->is_bool() && value->as_bool() == (std::string_view(key) == "strict")) continue;
     return tree.error(path, path + " is set, but init_from.path is not",
                       "add path: a checkpoint folder, a safetensors file, or RUN:best");
   }

@@ -8,6 +8,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
 #include "generated/section/eval.h"
+#include "generated/section/init_from.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
 #include "generated/section/precision.h"
@@ -128,10 +129,24 @@ bool fits_memory(const components::model::Model& model, bool with_gradients, con
   return options.meta;
 }
 
+/// With `init_from.resize_vocab` the model of a configuration has at least the rows that the data need.
+void settle_vocabulary(Recipe& recipe, const components::BatchSpec& data) {
+  const Node *config = recipe.model.find("config"), *written = recipe.model.find("vocab_size");
+  const Node* rows = config != nullptr && config->is_mapping() ? config->find("vocab_size") : nullptr;
+  const components::TensorSpec* ids = data.find(components::kInput);
+  if (!recipe.init_from->resize_vocab || rows == nullptr || written == nullptr || !written->is_null()) return;
+  if (ids == nullptr || ids->vocab_size <= rows->as_integer()) return;
+  Node settled = Node::integer(ids->vocab_size, recipe.model.location());
+  settled.add_history("settled from the ids of the data, for init_from.resize_vocab");
+  recipe.model.set("vocab_size", std::move(settled));
+  recipe.root.set("model", recipe.model);
+}
+
 void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
+  const components::BatchSpec signature = joint_signature(experiment);
+  settle_vocabulary(experiment.recipe, signature);
   const Recipe& recipe = experiment.recipe;
   const Node& block = recipe.model;
-  const components::BatchSpec signature = joint_signature(experiment);
   components::part::MetaWeights shapes;
   auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
   if (on_meta == nullptr) return;

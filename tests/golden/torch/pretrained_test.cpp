@@ -57,8 +57,8 @@ std::unique_ptr<runner::train::Experiment> load(const std::string& folder) {
                                          "training: {max_steps: 1, micro_batch_size: 2}\n");
   const runner::resolve::Recipe& recipe = experiment->recipe;
   runner::core::Diagnostics diagnostics;
-  const auto weights = runner::checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), *experiment->model,
-                                                          recipe.output_dir, diagnostics);
+  const auto weights = runner::checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
+                                                          *experiment->model, recipe.output_dir, diagnostics);
   INFO(runner::core::render(diagnostics));
   REQUIRE(weights);
   CHECK(weights->filled == weights->tensors);

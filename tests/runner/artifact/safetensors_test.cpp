@@ -3,10 +3,12 @@
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/safetensors_layout.h"
+#include "tests/support/cost.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {
@@ -94,6 +96,10 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
   const std::string f32 = R"("dtype":"F32",)";
   std::string many;
   for (int i = 0; i < 2'000'000; ++i) many += "0,";
+  std::string entries;
+  for (int i = 0; i < 1'000'000; ++i) {
+    entries += "\"" + std::to_string(i) + R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},)";
+  }
   const Case cases[] = {
       {"empty", "", "it has 0 bytes, its length field alone takes 8"},
       {"seven bytes", "1234567", "it has 7 bytes, its length field alone takes 8"},
@@ -106,8 +112,14 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
       {"list", file_of("[]", 0), "its header is not an object"},
       {"deep", file_of(R"({"a":[[[[[]]]]]})", 0), "its header cannot be read: it is nested deeper than 4 levels"},
       {"very many values", file_of("{\"a\":[" + many + "0]}", 0),
-       "its header cannot be read: it holds more than 2000000 values"},
-      {"name twice", file_of(R"({"a":{},"a":{}})", 0), "its header cannot be read: the key \"a\" appears twice"},
+       "its header cannot be read: it holds more than 100000 values"},
+      {"very many tensors", file_of("{" + entries + "\"z\":0}", 0), "it has more than 200000 tensors"},
+      {"wrong after many tensors", file_of("{" + entries.substr(0, entries.find("\"199999\"")) + "\"z\":0}", 0),
+       "tensor \"z\" lacks dtype, shape or data_offsets"},
+      {"a thousand million entries said", length_field(100'000'000) + std::string(1 << 20, '{'),
+       "its header would be 100000000 bytes long, the file ends after 1048576"},
+      {"name twice", file_of(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{}})", 0),
+       "its header cannot be read: the key \"a\" appears twice"},
       {"metadata no text", file_of(R"({"__metadata__":{"a":1}})", 0), "its __metadata__ entry \"a\" is not text"},
       {"no dtype", file_of(R"({"a":{"shape":[1],"data_offsets":[0,4]}})", 4),
        "tensor \"a\" lacks dtype, shape or data_offsets"},
@@ -144,7 +156,10 @@ TEST_CASE("a file that is none is refused with the reason", "[artifact][safetens
   const TempDir dir;
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {
-      const auto reader = open_text(dir, c.text);
+      std::ofstream(dir / "t.safetensors", std::ios::binary | std::ios::trunc) << c.text;
+      std::optional<core::Result<std::unique_ptr<SafetensorsReader>>> answer;
+      tests::check_cost_of_refusal([&] { answer.emplace(SafetensorsReader::open(dir / "t.safetensors")); });
+      const auto& reader = *answer;
       REQUIRE_FALSE(reader.ok());
       CHECK(reader.failure().message == (dir / "t.safetensors") + " is not a safetensors file: " + c.reason);
     }

@@ -73,7 +73,7 @@ Answer plan(const TempDir& dir, const Model& model, const std::string& text) {
   Answer answer;
   const Node& written = *root.find("init_from");
   answer.weights =
-      plan_init_from(sections::init_from::parse_config(written), written, model, dir / "runs", diagnostics);
+      plan_init_from(sections::init_from::parse_config(written), written, root, model, dir / "runs", diagnostics);
   core::RenderOptions options;
   options.excerpts = false;
   answer.messages = core::render(diagnostics, options);

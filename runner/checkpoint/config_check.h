@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+
+namespace runner::checkpoint {
+
+/// The `model_type` of a recipe's model of type `transformers`; "" for any other.
+std::string transformers_type(const core::Node& recipe);
+
+/// Warns of each value of the recipe's model with which it computes something else than the Transformers model in
+/// `folder` does with the same weights, and of a config.json there that cannot be compared. Nothing where there is
+/// none.
+void warn_of_differences(const core::Node& recipe, const components::NamedTensors& model, const std::string& folder,
+                         core::Diagnostics& diagnostics);
+
+}  // namespace runner::checkpoint
