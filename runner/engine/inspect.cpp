@@ -126,6 +126,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   train::prepare_device(recipe);
   train::BuildOptions options;
   options.for_training = false;
+  options.weights_follow = true;
   options.data_sets = {request.data};
   options.new_rows = request.input;
   options.keep = request.keep;
