@@ -318,6 +318,7 @@ std::optional<Evaluation> evaluate_checkpoint(const resolve::Recipe& recipe, con
                                               double peak_flops, core::Diagnostics& diagnostics) {
   auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return std::nullopt;
+  loaded->options.loss_alone = true;
   BatchProfile profile(*loaded, request, peak_flops);
   auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
   profile.finish();
