@@ -56,7 +56,10 @@ void draw_in_pieces(const at::Tensor& tensor, const Init& init) {
   at::Tensor drawn;
   for (std::int64_t first = 0, left = flat.numel(); left > 0;) {
     const std::int64_t size = left < 2 * kPiece ? left : kPiece;
-    if (!drawn.defined() || drawn.numel() != size) drawn = at::empty(size, at::TensorOptions().dtype(at::kFloat));
+    if (!drawn.defined() || drawn.numel() != size) {
+      drawn.reset();  // before the next one is there
+      drawn = at::empty(size, at::TensorOptions().dtype(at::kFloat));
+    }
     draw(drawn, init);
     flat.narrow(0, first, size).copy_(drawn);
     first += size;
