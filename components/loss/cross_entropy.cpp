@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "components/loss/logits_cross_entropy.h"
 #include "components/loss/loss.h"
 #include "components/loss/projected_cross_entropy.h"
 #include "components/ops/bf16_weight_cache.h"
@@ -42,6 +43,9 @@ class CrossEntropy final : public Loss {
     const at::Tensor& target = tensors.at(kTarget);
     const at::Tensor logits_NC = output.dim() == 2 ? output : output.reshape({-1, output.size(-1)});
     const at::Tensor target_N = target.dim() == 1 ? target : target.reshape({-1});
+    if (logits_cross_entropy_fits(logits_NC)) {
+      return logits_cross_entropy(logits_NC, target_N, config_.ignore_index, config_.label_smoothing);
+    }
     // The log-softmax of bfloat16 logits would lose what the loss is about.
     return at::cross_entropy_loss(logits_NC.to(at::kFloat), target_N, {}, at::Reduction::Sum, config_.ignore_index,
                                   config_.label_smoothing);
@@ -50,10 +54,11 @@ class CrossEntropy final : public Loss {
   at::Tensor sum_projected(const TensorMap& tensors, double gradient) const override {
     const at::Tensor& hidden = tensors.at(kHidden);
     const at::Tensor& weight_VC = tensors.at(kProjection);
-    if (!fused_kernels() || config_.label_smoothing != 0.0 || !projected_cross_entropy_fits(hidden, weight_VC)) {
+    if (!fused_kernels() || !projected_cross_entropy_fits(hidden, weight_VC, config_.label_smoothing)) {
       return Loss::sum_projected(tensors, gradient);
     }
-    return projected_cross_entropy(hidden, weight_VC, low_VC_, tensors.at(kTarget), config_.ignore_index, gradient);
+    return projected_cross_entropy(hidden, weight_VC, low_VC_, tensors.at(kTarget),
+                                   {config_.ignore_index, config_.label_smoothing, gradient});
   }
 
  private:

@@ -11,21 +11,27 @@ class Bf16WeightCache;
 
 namespace components::loss {
 
-/// Whether projected_cross_entropy() covers this under the present autocast: float32 on the CPU, products in float32 or
-/// bfloat16.
-bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC);
+/// Whether projected_cross_entropy() covers this under the present autocast, on the CPU: float32 with products in
+/// float32 or bfloat16, or all of it in bfloat16. Smoothed labels, bfloat16 and what needs no gradients only where the
+/// logits take noticeable memory.
+bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC, double smoothing);
+
+struct ProjectedOptions {
+  std::int64_t ignored;    ///< targets equal to it do not count
+  double smoothing = 0.0;  ///< of labels
+  double gradient = 1.0;   ///< the future gradient of the result, if known: saves scaling afterwards
+};
 
 /// The sum of the cross entropies of logits `hidden W^T`, computed in chunks, so that only one chunk of logits is in
 /// memory. The forward pass already computes the gradients; the backward pass only returns them.
 ///
-/// hidden     [..., C] float32
-/// weight_VC  [V, C] float32, and where its bfloat16 copy is kept
-/// target     one per row of hidden, int64; those equal to `ignored` do not count
-/// gradient   the future gradient of the result, if known: saves scaling afterwards
+/// hidden     [..., C] float32 or bfloat16
+/// weight_VC  [V, C] of the same type, and where the bfloat16 copy of a float32 one is kept
+/// target     one per row of hidden, int64
 /// Returns    scalar, float32
 ///
 /// Source  Liger Kernel's fused linear cross entropy (Hsu et al. 2024)
 at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, Bf16WeightCache& low_VC,
-                                   const at::Tensor& target, std::int64_t ignored, double gradient);
+                                   const at::Tensor& target, const ProjectedOptions& options);
 
 }  // namespace components::loss

@@ -82,6 +82,7 @@ at::Tensor lowered<float>(const at::Tensor& tensor) {
 
 template <>
 at::Tensor lowered<Bf16>(const at::Tensor& tensor) {
+  if (tensor.scalar_type() == at::kBFloat16) return tensor;
   at::Tensor low = new_like<Bf16>(tensor);
   lower_into(low, tensor);
   return low;

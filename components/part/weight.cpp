@@ -1,7 +1,9 @@
 #include "components/part/weight.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <c10/core/DeviceType.h>
+#include <sys/mman.h>
 
 #include <cmath>
 #include <utility>
@@ -13,8 +15,56 @@
 namespace components::part {
 namespace {
 
-at::Tensor uninitialised(std::span<const std::int64_t> shape, c10::DeviceType device) {
-  return at::empty(at::IntArrayRef(shape.data(), shape.size()), at::TensorOptions().dtype(at::kFloat).device(device));
+constexpr std::size_t kMappedBytesMin = 1 << 20;
+constexpr std::int64_t kPiece = 1 << 20;  ///< elements; a multiple of 16, see draw_in_pieces()
+
+at::Tensor uninitialised(std::span<const std::int64_t> shape, at::ScalarType type, c10::DeviceType device) {
+  return at::empty(at::IntArrayRef(shape.data(), shape.size()), at::TensorOptions().dtype(type).device(device));
+}
+
+at::Tensor on_cpu(const std::string& name, std::span<const std::int64_t> shape, const std::set<std::string>& in_bf16) {
+  return uninitialised(shape, in_bf16.contains(name) ? at::kBFloat16 : at::kFloat, at::kCPU);
+}
+
+/// As large as it says: an allocator's next size is up to a fifth larger, and huge pages fill what is left over with
+/// memory. Undefined where that makes no difference, or there is none.
+at::Tensor mapped(std::span<const std::int64_t> shape, at::ScalarType type) {
+  std::size_t bytes = c10::elementSize(type);
+  for (const std::int64_t size : shape) bytes *= static_cast<std::size_t>(size);
+  if (bytes < kMappedBytesMin) return {};
+  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return {};
+  ::madvise(memory, bytes, MADV_HUGEPAGE);
+  return at::from_blob(
+      memory, at::IntArrayRef(shape.data(), shape.size()), [bytes](void* whole) { ::munmap(whole, bytes); },
+      at::TensorOptions().dtype(type));
+}
+
+void draw(const at::Tensor& float32, const Init& init) {
+  if (init.kind == Init::Kind::kUniform) {
+    float32.uniform_(-init.value, init.value);
+  } else {
+    float32.normal_(0.0, init.value);
+  }
+}
+
+/// Rounded from the numbers that draw() gives a float32 tensor of that size, without having all of those at once.
+/// LibTorch makes normal ones in groups of 16 and draws the last group again where one would be incomplete: pieces are
+/// whole groups, and what remains is never a piece by itself.
+void draw_in_pieces(const at::Tensor& tensor, const Init& init) {
+  const at::Tensor flat = tensor.view(-1);
+  at::Tensor drawn;
+  for (std::int64_t first = 0, left = flat.numel(); left > 0;) {
+    const std::int64_t size = left < 2 * kPiece ? left : kPiece;
+    if (!drawn.defined() || drawn.numel() != size) {
+      drawn.reset();  // before the next one is there
+      drawn = at::empty(size, at::TensorOptions().dtype(at::kFloat));
+    }
+    draw(drawn, init);
+    flat.narrow(0, first, size).copy_(drawn);
+    first += size;
+    left -= size;
+  }
 }
 
 }  // namespace
@@ -29,19 +79,32 @@ Init kaiming_uniform(std::int64_t fan_in) {
 
 Init bias_uniform(std::int64_t fan_in) { return uniform(1.0 / std::sqrt(static_cast<double>(fan_in))); }
 
-at::Tensor DrawnWeights::make(const std::string&, std::span<const std::int64_t> shape, const Init& init) {
-  at::Tensor tensor = uninitialised(shape, at::kCPU);
-  switch (init.kind) {
-    case Init::Kind::kConstant: tensor.fill_(init.value); break;
-    case Init::Kind::kUniform: tensor.uniform_(-init.value, init.value); break;
-    case Init::Kind::kNormal: tensor.normal_(0.0, init.value); break;
+DrawnWeights::DrawnWeights(std::set<std::string> in_bf16) : in_bf16_(std::move(in_bf16)) {}
+
+at::Tensor DrawnWeights::make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) {
+  at::Tensor tensor = on_cpu(name, shape, in_bf16_);
+  if (init.kind == Init::Kind::kConstant) {
+    tensor.fill_(init.value);
+  } else if (tensor.scalar_type() == at::kFloat) {
+    draw(tensor, init);
+  } else {
+    draw_in_pieces(tensor, init);
   }
   if (init.zero_row >= 0) tensor.select(0, init.zero_row).zero_();
   return tensor;
 }
 
+UnfilledWeights::UnfilledWeights(std::set<std::string> in_bf16) : in_bf16_(std::move(in_bf16)) {}
+
+at::Tensor UnfilledWeights::make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) {
+  at::Tensor tensor = mapped(shape, in_bf16_.contains(name) ? at::kBFloat16 : at::kFloat);
+  if (!tensor.defined()) tensor = on_cpu(name, shape, in_bf16_);
+  // Buffers are constants, and a file may lack them.
+  return init.kind == Init::Kind::kConstant ? tensor.fill_(init.value) : tensor;
+}
+
 at::Tensor MetaWeights::make(const std::string&, std::span<const std::int64_t> shape, const Init&) {
-  return uninitialised(shape, at::kMeta);
+  return uninitialised(shape, at::kFloat, at::kMeta);
 }
 
 Weight::Weight() : tensor_(std::make_unique<at::Tensor>()) {}

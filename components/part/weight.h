@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,16 +36,33 @@ Init bias_uniform(std::int64_t fan_in);
 class WeightMaker {
  public:
   virtual ~WeightMaker() = default;
-  /// A float32 tensor of that shape. `name` is the full one: `h.0.ln_1.weight`.
+  /// A floating-point tensor of that shape. `name` is the full one: `h.0.ln_1.weight`.
   virtual at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) = 0;
   /// True on the meta device: shapes only, no memory and no draw.
   virtual bool meta() const { return false; }
 };
 
-/// Whole tensors on the CPU, drawn from LibTorch's default generator: a seed and an order give the same numbers.
+/// Whole tensors on the CPU, float32 or bfloat16, drawn from LibTorch's default generator: a seed and an order give the
+/// same numbers, which those in bfloat16 are rounded from.
 class DrawnWeights final : public WeightMaker {
  public:
+  /// `in_bf16`: the full names of those in bfloat16.
+  explicit DrawnWeights(std::set<std::string> in_bf16 = {});
   at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+
+ private:
+  std::set<std::string> in_bf16_;
+};
+
+/// The same tensors for a model that is read from a file before anyone looks at it: what would be drawn has any
+/// numbers, and takes no memory before it is written to.
+class UnfilledWeights final : public WeightMaker {
+ public:
+  explicit UnfilledWeights(std::set<std::string> in_bf16 = {});
+  at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+
+ private:
+  std::set<std::string> in_bf16_;
 };
 
 class MetaWeights final : public WeightMaker {

@@ -126,6 +126,8 @@ class SafetensorsReader {
   virtual const std::vector<TensorBytes>& tensors() const = 0;
   virtual const TensorBytes* find(const std::string& name) const = 0;
   virtual const std::vector<std::pair<std::string, std::string>>& metadata() const = 0;
+  /// These bytes of a tensor were read: the process need not keep their pages of the file. Read again, they come back.
+  virtual void let_go(const void* /*data*/, std::int64_t /*bytes*/) const {}
 };
 
 }  // namespace runner::artifact

@@ -25,6 +25,8 @@ class Reader final : public TensorList {
     }
   }
 
+  void let_go(const void* data, std::int64_t bytes) const override { file_.let_go(data, bytes); }
+
  private:
   MappedFile file_;
 };

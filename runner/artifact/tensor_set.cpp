@@ -82,6 +82,10 @@ class Shards final : public TensorList {
     }
   }
 
+  void let_go(const void* data, std::int64_t bytes) const override {
+    for (const auto& reader : readers_) reader->let_go(data, bytes);
+  }
+
  private:
   std::vector<std::unique_ptr<SafetensorsReader>> readers_;
 };

@@ -561,8 +561,11 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
   for (const SourceTensor& fill : weights.fills) {
     if (before != nullptr && before->name == fill.name) {
       const TensorBytes *one = bytes_of(before->from.front()), *other = bytes_of(fill.from.front());
-      if (one->dtype != other->dtype ||
-          std::memcmp(one->data, other->data, static_cast<std::size_t>(one->bytes)) != 0) {
+      const bool same =
+          one->dtype == other->dtype && std::memcmp(one->data, other->data, static_cast<std::size_t>(one->bytes)) == 0;
+      source.let_go(*one);
+      source.let_go(*other);
+      if (!same) {
         throw core::RunError("init_from: " + one->name + " and " + other->name +
                                  " are one tensor in the model, but differ in " + weights.source,
                              "exclude one of them with init_from.exclude, or build the model without the tie",

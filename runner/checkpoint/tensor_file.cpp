@@ -52,6 +52,7 @@ constexpr std::array kDtypes = {
 };
 
 constexpr std::int64_t kCopyBytes = 4 << 20;      // one thread's piece of a copy
+constexpr std::int64_t kHeldBytes = 32 << 20;     // of a file's tensor, at a time, while it is copied to a model's
 constexpr std::int64_t kStreamedBytesMin = 4096;  // a smaller copy stays in the caches anyway
 constexpr std::string_view kStridesKey = "strides.";
 
@@ -234,11 +235,28 @@ at::Tensor TensorSource::tensor(const std::string& name) const {
 
 void TensorSource::copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const {
   const c10::NoGradGuard no_grad;
+  const std::int64_t rows = bytes.shape.empty() ? 1 : bytes.shape.front();
+  if (rows <= 1 || bytes.bytes <= kHeldBytes) return copy_piece(bytes, target);
+  const std::int64_t of_row = bytes.bytes / rows, most = std::max<std::int64_t>(1, kHeldBytes / of_row);
+  artifact::TensorBytes piece = bytes;
+  for (std::int64_t first = 0; first < rows; first += most) {
+    const std::int64_t size = std::min(most, rows - first);
+    piece.shape.front() = size;
+    piece.data = static_cast<const char*>(bytes.data) + first * of_row;
+    piece.bytes = size * of_row;
+    copy_piece(piece, target.narrow(0, first, size));
+  }
+}
+
+void TensorSource::let_go(const artifact::TensorBytes& bytes) const { reader_->let_go(bytes.data, bytes.bytes); }
+
+void TensorSource::copy_piece(const artifact::TensorBytes& bytes, const at::Tensor& target) const {
   if (target.is_cpu() && target.is_contiguous() && dtype_word(target) == bytes.dtype) {
     copy_all({{static_cast<char*>(target.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
   } else {
     target.copy_(row_major(bytes));
   }
+  let_go(bytes);
 }
 
 /// Byte by byte, because a file of another program may have its data anywhere.

@@ -65,10 +65,14 @@ class TensorSource {
   const artifact::TensorBytes* find(const std::string& name) const;
   /// A new CPU tensor with the recorded strides; RunError when there is no tensor of that name.
   at::Tensor tensor(const std::string& name) const;
-  /// Fills `target` (same shape; other floating types are converted) in its own memory order.
+  /// Fills `target` (same shape; other floating types are converted) in its own memory order. Beside it only a piece of
+  /// the tensor is in memory.
   void copy_to(const artifact::TensorBytes& bytes, const at::Tensor& target) const;
+  /// See artifact::SafetensorsReader.
+  void let_go(const artifact::TensorBytes& bytes) const;
 
  private:
+  void copy_piece(const artifact::TensorBytes& piece, const at::Tensor& target) const;
   at::Tensor row_major(const artifact::TensorBytes& bytes) const;
 
   std::string path_;

@@ -129,6 +129,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   train::prepare_device(recipe);
   train::BuildOptions options;
   options.for_training = false;
+  options.weights_follow = true;
   options.data_sets = {request.data};
   options.new_rows = request.input;
   options.keep = request.keep;
@@ -320,6 +321,7 @@ std::optional<Evaluation> evaluate_checkpoint(const resolve::Recipe& recipe, con
                                               double peak_flops, core::Diagnostics& diagnostics) {
   auto loaded = load(recipe, request, diagnostics);
   if (!loaded) return std::nullopt;
+  loaded->options.loss_alone = true;
   BatchProfile profile(*loaded, request, peak_flops);
   auto result = train::evaluate(*loaded->experiment, request.data, *loaded->data, loaded->options).value();
   profile.finish();

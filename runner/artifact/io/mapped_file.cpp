@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <functional>
 
 #include "runner/artifact/io/io.h"
 #include "runner/core/error.h"
@@ -37,6 +39,19 @@ MappedFile::MappedFile(const std::string& path, const char* what) {
 
 MappedFile::~MappedFile() {
   if (bytes_ > 0) ::munmap(const_cast<char*>(start_), bytes_);
+}
+
+bool MappedFile::holds(const void* data) const {
+  return !std::less<>()(data, start_) && std::less<>()(data, start_ + bytes_);
+}
+
+void MappedFile::let_go(const void* data, std::int64_t bytes) const {
+  if (bytes <= 0 || !holds(data)) return;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto offset = static_cast<std::size_t>(static_cast<const char*>(data) - start_);
+  const std::size_t first = offset / page * page;
+  const std::size_t end = std::min(bytes_, offset + static_cast<std::size_t>(bytes));
+  ::madvise(const_cast<char*>(start_) + first, end - first, MADV_DONTNEED);  // fails at worst to save memory
 }
 
 }  // namespace runner::artifact

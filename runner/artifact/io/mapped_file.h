@@ -16,6 +16,9 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::string_view bytes() const { return {start_, bytes_}; }
+  bool holds(const void* data) const;
+  /// Takes the pages of this part out of the process's memory. They stay in the page cache, and come back when touched.
+  void let_go(const void* data, std::int64_t bytes) const;
 
  private:
   const char* start_ = "";

@@ -3,6 +3,7 @@
 #include <ATen/Context.h>
 
 #include <algorithm>
+#include <set>
 
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
@@ -97,13 +98,13 @@ bool holds_gradients(const components::model::Model& model, const Node& optimize
 
 // Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
 // minimum only; `plan`, which may be meant for another machine, only warns.
-bool fits_memory(const components::model::Model& model, bool with_gradients, const BuildOptions& options,
-                 const Recipe& recipe, Diagnostics& diagnostics) {
+bool fits_memory(const components::model::Model& model, const std::set<std::string>& in_bf16, bool with_gradients,
+                 const BuildOptions& options, const Recipe& recipe, Diagnostics& diagnostics) {
   double needed = 0;
   for (const auto& parameter : model.parameters()) {
-    const auto elements = static_cast<double>(parameter.tensor.numel());
     const double copies = with_gradients && parameter.tensor.requires_grad() ? 2 : 1;
-    needed += copies * elements * static_cast<double>(parameter.tensor.element_size());
+    const double element_bytes = in_bf16.contains(parameter.name) ? 2 : 4;
+    needed += copies * static_cast<double>(parameter.tensor.numel()) * element_bytes;
   }
   const auto limit = static_cast<double>(core::memory_limit());
   const auto& allowed = recipe.training->max_memory;
@@ -153,13 +154,19 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   components::model::freeze_parameters(*on_meta, recipe.at("training"), block, diagnostics);
   const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
   experiment.steps_in_backward = options.for_training && !with_gradients;
-  if (!fits_memory(*on_meta, with_gradients, options, recipe, diagnostics)) return;
+  std::set<std::string> in_bf16 = bf16_weights(recipe, *on_meta);
+  if (!fits_memory(*on_meta, in_bf16, with_gradients, options, recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
   } else {
     at::manual_seed(static_cast<std::uint64_t>(recipe.seed));
-    components::part::DrawnWeights drawn;
-    experiment.model = components::model::build(block, {signature, drawn, block, diagnostics});
+    std::unique_ptr<components::part::WeightMaker> maker;
+    if (options.weights_follow) {
+      maker = std::make_unique<components::part::UnfilledWeights>(std::move(in_bf16));
+    } else {
+      maker = std::make_unique<components::part::DrawnWeights>(std::move(in_bf16));
+    }
+    experiment.model = components::model::build(block, {signature, *maker, block, diagnostics});
     Diagnostics told_before;
     components::model::freeze_parameters(*experiment.model, recipe.at("training"), block, told_before);
   }

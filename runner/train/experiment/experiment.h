@@ -40,6 +40,7 @@ using MakeStrategy = std::function<std::shared_ptr<GradientStrategy>(const Exper
 struct BuildOptions {
   bool meta = false;                     ///< `plan`: nothing is allocated, data are read by their headers
   bool for_training = true;              ///< also build optimizer, schedule and callbacks
+  bool weights_follow = false;           ///< the caller reads all parameters from a file at once: none is drawn
   MakeStrategy make_strategy = nullptr;  ///< `for_training` needs it
   int local_rank = 0;                    ///< this process's among those of its machine
   std::shared_ptr<distributed::ProcessGroup> ranks = nullptr;  ///< null: this process trains alone

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -116,7 +117,8 @@ void convert_weights(const Formats& formats, const Model& model) {
   for (const auto& block : model.blocks()) {
     if (!formats.at(block.get()).bf16_weights) continue;
     for (const auto& parameter : block->parameters()) {
-      if (parameter.tensor.is_floating_point()) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
+      if (!parameter.tensor.is_floating_point() || parameter.tensor.scalar_type() == at::kBFloat16) continue;
+      parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
     }
   }
 }
@@ -165,6 +167,16 @@ void apply_precision(const resolve::Recipe& recipe, c10::DeviceType device, Mode
     };
   }
   model.add_hooks(std::move(hooks));
+}
+
+std::set<std::string> bf16_weights(const resolve::Recipe& recipe, const Model& model) {
+  core::Diagnostics told_later;
+  std::set<std::string> names;
+  for (const auto& [block, format] : choose_formats(recipe, model, told_later)) {
+    if (!format.bf16_weights) continue;
+    for (const auto& parameter : block->parameters()) names.insert(parameter.name);
+  }
+  return names;
 }
 
 void set_matmul_precision(const Config& config) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "components/model/model.h"
@@ -28,6 +30,10 @@ Precision read_precision(const sections::precision::Config& config);
 /// no block, and for weights shared by two blocks of different formats.
 void apply_precision(const resolve::Recipe& recipe, c10::DeviceType device, components::model::Model& model,
                      core::Diagnostics& diagnostics);
+
+/// The parameters that apply_precision() has in bfloat16, by name: to make them so, with no float32 copy before. Says
+/// nothing of what is wrong with the section.
+std::set<std::string> bf16_weights(const resolve::Recipe& recipe, const components::model::Model& model);
 
 /// `precision.matmul_precision`, for the whole process.
 void set_matmul_precision(const sections::precision::Config& config);

@@ -83,10 +83,11 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
     read = experiment.upload(read);
     {
       const components::Autocast autocast(options.autocast);
-      if (options.with_hidden) experiment.model->forward_for_loss(read);
+      if (options.with_hidden || options.loss_alone) experiment.model->forward_for_loss(read);
       const at::Tensor* hidden = read.find(components::kHidden);
       const at::Tensor kept = hidden != nullptr ? *hidden : at::Tensor();
-      if (!options.with_hidden || read.find(components::kOutput) == nullptr) experiment.model->forward(read);
+      const bool needs_output = !options.loss_alone && read.find(components::kOutput) == nullptr;
+      if (needs_output) experiment.model->forward(read);
       if (kept.defined()) read.set(components::kHidden, kept);
     }
     consume(first, read);
@@ -130,6 +131,16 @@ bool join(const Experiment& experiment, bool complete, double& loss_sum, std::in
   return sums[0] == 0.0;
 }
 
+/// Whether anything but the loss may look at the model's output. With formats by block the projection has its block's,
+/// which the loss does not know.
+bool reads_output(const Experiment& experiment, const EvalOptions& options) {
+  return !experiment.callbacks.empty() || options.autocast.by_block ||
+         std::any_of(experiment.metrics.begin(), experiment.metrics.end(), [](const auto& metric) {
+           const std::vector<std::string> read = metric->reads();
+           return std::find(read.begin(), read.end(), components::kOutput) != read.end();
+         });
+}
+
 }  // namespace
 
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
@@ -142,8 +153,15 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   std::int64_t loss_count = 0;
   for (const auto& metric : experiment.metrics) metric->reset();
   for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
+  EvalOptions how = options;
+  how.loss_alone = options.loss_alone && !reads_output(experiment, options);
+  const auto loss_of = [&](const components::TensorMap& batch) {
+    if (!how.loss_alone) return experiment.loss->sum(batch).item<double>();
+    const components::Autocast autocast(options.autocast);  // of the projection
+    return experiment.loss->sum(batch).item<double>();
+  };
   const auto judge = [&](std::int64_t first, const components::TensorMap& batch) {
-    const double sum = experiment.loss->sum(batch).item<double>();
+    const double sum = loss_of(batch);
     const std::int64_t count = experiment.loss->count(batch);
     loss_sum += sum;
     loss_count += count;
@@ -156,7 +174,7 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   bool complete = false;
   std::exception_ptr out_of_memory;
   try {
-    complete = predict(experiment, data, options, judge);
+    complete = predict(experiment, data, how, judge);
   } catch (const std::exception& error) {
     // If rank 0 reads for all, it would keep sending batches that no rank takes.
     if (experiment.ranks == nullptr || options.rank_0_reads || !is_out_of_memory(error)) throw;

@@ -23,6 +23,7 @@ struct EvalOptions {
   int num_workers = 0;  ///< Loader::Options
   std::int64_t prefetch_factor = 2;
   bool with_hidden = false;           ///< leave kHidden beside the outputs, where the model has it
+  bool loss_alone = false;            ///< in evaluate(): no outputs that nothing but the loss would read
   bool rank_0_reads = false;          ///< the batches of all ranks, and sends them
   std::function<bool()> interrupted;  ///< asked before each batch; true ends the evaluation
   std::function<void()> begin_batch;  ///< called before each batch of this process
