@@ -95,13 +95,12 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
   return store::RunWriter::create(fresh, clock).value();
 }
 
-/// `init_from`: fills the model with the weights of another one. Nothing without an `init_from` in the recipe.
-std::optional<checkpoint::InitWeights> init_weights(const Experiment& experiment, core::Diagnostics& diagnostics) {
-  const resolve::Recipe& recipe = experiment.recipe;
-  auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root, *experiment.model,
-                                         recipe.output_dir, diagnostics);
-  if (init) checkpoint::load_init_weights(*init, *experiment.model);
-  return init;
+/// `init_from`: how the weights of another model fill this one. Nothing without an `init_from` in the recipe.
+std::optional<checkpoint::InitWeights> init_weights(const resolve::Recipe& recipe,
+                                                    const components::model::Model& model,
+                                                    core::Diagnostics& diagnostics) {
+  return checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root, model, recipe.output_dir,
+                                    diagnostics);
 }
 
 void record_changes(store::RunWriter& run, const Start& start) {
@@ -290,8 +289,13 @@ class Training {
   }
 
   bool build() {
-    experiment_ = build_or_explain(
-        recipe_, {.make_strategy = make_strategy, .local_rank = local_rank(), .ranks = ranks_}, diagnostics_);
+    BuildOptions options{.make_strategy = make_strategy, .local_rank = local_rank(), .ranks = ranks_};
+    // Before weights are drawn for nothing, and before a file is written.
+    options.check_model = [this](const components::model::Model& on_meta) {
+      if (start_.checkpoint.empty()) init_ = init_weights(recipe_, on_meta, diagnostics_);
+      return !diagnostics_.has_errors();
+    };
+    experiment_ = build_or_explain(recipe_, options, diagnostics_);
     if (experiment_ == nullptr) return false;
     if (!experiment_->device.is_cpu()) experiment_->new_graph = request_.new_graph;
     // The weights are drawn: from here on each process has its own random numbers.
@@ -310,8 +314,13 @@ class Training {
     }
     verify_seconds_ = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
     if (prefetched_ != nullptr && prefetched_->checkpoint() != start_.checkpoint) prefetched_.reset();
-    if (start_.checkpoint.empty()) init_ = init_weights(*experiment_, diagnostics_);
+    if (!start_.checkpoint.empty()) {
+      init_.reset();
+    } else if (!init_) {
+      init_ = init_weights(recipe_, *experiment_->model, diagnostics_);  // the checkpoint of the preview is gone
+    }
     if (diagnostics_.has_errors()) return false;
+    if (init_) checkpoint::load_init_weights(*init_, *experiment_->model);
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
       check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);

@@ -256,7 +256,9 @@ TEST_CASE("a newer or broken trainer.json is refused by name", "[checkpoint]") {
 
 TEST_CASE("the estimate covers what is written, and not much more", "[checkpoint]") {
   const TempDir dir;
-  const auto model = tests::stub_model({{"w", at::randn({1000, 1000})}, {"b", at::randn({1000})}});
+  const auto model = tests::stub_model({{"w", at::randn({1000, 1000}).set_requires_grad(true)},
+                                        {"b", at::randn({1000}).set_requires_grad(true)},
+                                        {"frozen", at::randn({100, 1000})}});
   Part adam;
   for (const char* name : {"m.w", "v.w"}) adam.tensors.push_back({name, at::randn({1000, 1000})});
   for (const char* name : {"m.b", "v.b"}) adam.tensors.push_back({name, at::randn({1000})});
