@@ -44,7 +44,7 @@ struct BuildOptions {
   MakeStrategy make_strategy = nullptr;  ///< `for_training` needs it
   /// Is given the model on the meta device, before its weights are made. False, with an error, ends the build.
   std::function<bool(const components::model::Model& on_meta)> check_model = nullptr;
-  int local_rank = 0;                    ///< this process's among those of its machine
+  int local_rank = 0;                                          ///< this process's among those of its machine
   std::shared_ptr<distributed::ProcessGroup> ranks = nullptr;  ///< null: this process trains alone
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.
   std::vector<std::string> data_sets = {};
