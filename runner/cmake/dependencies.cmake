@@ -14,6 +14,8 @@ find_library(ROUX_YAML_CPP yaml-cpp REQUIRED)
 find_library(ROUX_JSONNET jsonnet REQUIRED)
 find_library(ROUX_CSV csv REQUIRED)
 find_library(ROUX_RE2 re2 REQUIRED)
+find_library(ROUX_PCRE2 pcre2-8 REQUIRED)
+find_library(ROUX_UTF8PROC utf8proc REQUIRED)
 find_path(ROUX_CURL_INCLUDE curl/curl.h REQUIRED)
 find_path(ROUX_LIBPQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
 
@@ -36,6 +38,9 @@ third_party(yaml-cpp ${ROUX_YAML_CPP})
 third_party(jsonnet ${ROUX_JSONNET})
 third_party(csv ${ROUX_CSV})
 third_party(re2 ${ROUX_RE2})  # LibTorch exports nothing of it, so the two never meet
+third_party(pcre2 ${ROUX_PCRE2})
+target_compile_definitions(third_party_pcre2 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
+third_party(utf8proc ${ROUX_UTF8PROC})
 third_party(png PNG::PNG)
 third_party(zlib ZLIB::ZLIB)  # LibTorch keeps its own deflate to itself
 third_party(xxhash ${ROUX_LIBXXHASH})

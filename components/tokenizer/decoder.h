@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "components/tokenizer/fields.h"
+
+namespace components::tokenizer {
+
+/// Turns the texts of tokens into those that are joined to the decoded one.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  virtual void apply(std::vector<std::string>& tokens) const = 0;
+};
+
+/// Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder; throws RunError for others.
+std::unique_ptr<Decoder> make_decoder(const Fields& fields);
+
+/// The byte of `<0xNN>`; -1 for other texts.
+int byte_of_name(std::string_view token);
+
+}  // namespace components::tokenizer

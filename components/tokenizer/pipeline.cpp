@@ -1,0 +1,341 @@
+#include "components/tokenizer/pipeline.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "components/tokenizer/bpe.h"
+#include "components/tokenizer/text/byte_chars.h"
+#include "components/tokenizer/text/unicode.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
+
+namespace components::tokenizer {
+namespace {
+
+using runner::core::Node;
+using runner::core::RunError;
+
+constexpr std::size_t kUnusedMax = 64;
+
+bool is_ascii(std::string_view text) {
+  std::uint64_t any = 0;
+  std::size_t at = 0;
+  for (; at + 8 <= text.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, 8);
+    any |= word;
+  }
+  for (; at < text.size(); ++at) any |= static_cast<unsigned char>(text[at]);
+  return (any & 0x8080808080808080u) == 0;
+}
+
+/// Bytes of the text to characters, as the library converts them: an end inside a character counts as its beginning,
+/// and what begins at the end of the text stays as it is.
+class ToCharacters {
+ public:
+  explicit ToCharacters(std::string_view text) : size_(text.size()) {
+    if (is_ascii(text)) return;
+    chars_.resize(text.size());
+    std::uint32_t count = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (i > 0 && (static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) ++count;
+      chars_[i] = count;
+    }
+  }
+  Offsets of(Source bytes) const {
+    if (chars_.empty() || bytes.begin >= size_) return {bytes.begin, bytes.end};
+    if (bytes.end < size_) return {chars_[bytes.begin], chars_[bytes.end]};
+    const std::uint32_t last = bytes.end - 1 < size_ ? chars_[bytes.end - 1] : chars_[bytes.begin] + 1;
+    return {chars_[bytes.begin], last + 1};
+  }
+
+ private:
+  std::size_t size_;
+  std::vector<std::uint32_t> chars_;  // empty when all are ASCII
+};
+
+void check_added(const std::vector<AddedToken>& added, const Vocabulary& vocabulary, const std::string& file) {
+  const auto size = static_cast<std::int64_t>(vocabulary.size());
+  std::int64_t largest = -1;
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    const AddedToken& token = added[i];
+    const auto place = [&] { return file + ": added_tokens[" + std::to_string(i) + "].id"; };
+    // The library does not look at the id of the file: it numbers those on that the vocabulary lacks.
+    const auto known = vocabulary.id_of(token.content);
+    const std::int64_t id = known ? *known : std::max(size, largest + 1);
+    if (token.id != id) {
+      throw RunError(place() + " is " + std::to_string(token.id) + ", but the token " +
+                     runner::core::quote(token.content) + " has the id " + std::to_string(id) +
+                     (known ? " in model.vocab" : ", the first that is free"));
+    }
+    if (!known && vocabulary.token_of(token.id)) {
+      throw RunError(place() + " is " + std::to_string(id) + ", which another token of model.vocab has");
+    }
+    largest = std::max(largest, id);
+  }
+}
+
+/// `Split, ByteLevel`: the types of a part, those of a sequence in order.
+std::string types_of(const Node& node, const char* list) {
+  const Node* parts = node.find(list);
+  if (parts != nullptr && parts->is_sequence()) {
+    return runner::core::joined(parts->items(), ", ", [&](const Node& part) { return types_of(part, list); });
+  }
+  const Node* type = node.find("type");
+  return type != nullptr && type->is_string() ? type->as_string() : "";
+}
+
+}  // namespace
+
+/// Memory for the time of one call.
+class Pipeline::Lease {
+ public:
+  explicit Lease(const Pipeline& owner) : owner_(owner) {
+    const std::lock_guard<std::mutex> lock(owner.mutex_);
+    if (owner.unused_.empty()) return;
+    scratch_ = std::move(owner.unused_.back());
+    owner.unused_.pop_back();
+  }
+  ~Lease() {
+    const std::lock_guard<std::mutex> lock(owner_.mutex_);
+    if (scratch_ && owner_.unused_.size() < kUnusedMax) owner_.unused_.push_back(std::move(scratch_));
+  }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  Scratch& operator*() {
+    if (!scratch_) scratch_ = std::make_unique<Scratch>();
+    return *scratch_;
+  }
+
+ private:
+  const Pipeline& owner_;
+  std::unique_ptr<Scratch> scratch_;
+};
+
+Pipeline::Pipeline(Parts parts, const FolderSettings& settings, Description description)
+    : parts_(std::move(parts)), added_(std::move(parts_.added), parts_.normalizer.get()) {
+  const Vocabulary& vocabulary = parts_.model->vocabulary();
+  check_added(added_.all(), vocabulary, description.path);
+  vocab_size_ = static_cast<std::int64_t>(vocabulary.size());
+  id_limit_ = vocabulary.id_limit();
+  for (const AddedToken& token : added_.all()) {
+    if (token.id >= id_limit_ || !vocabulary.token_of(token.id)) ++vocab_size_;
+    id_limit_ = std::max(id_limit_, token.id + 1);
+  }
+  settings_ = settings.settings;
+  description_ = std::move(description);
+  special_ = find_special_tokens(*this, settings);
+  if (!special_.unk && parts_.model->unknown() >= 0) special_.unk = parts_.model->unknown();
+}
+
+runner::core::Result<Encoding> Pipeline::encode(std::string_view text, const EncodeOptions& options) const {
+  if (text.size() > kTextMax) {
+    return runner::core::Failure{"the text has " + std::to_string(text.size()) + " bytes, more than " +
+                                 std::to_string(kTextMax)};
+  }
+  if (!is_ascii(text)) {
+    const auto wrong = runner::core::find_invalid_utf8(text);
+    if (wrong != std::string_view::npos) {
+      return runner::core::Failure{"the text is not UTF-8 at byte " + std::to_string(wrong)};
+    }
+  }
+  return runner::core::attempt([&] { return encode_text(text, options); });
+}
+
+Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& options) const {
+  Pieces pieces(text, options.with_offsets || parts_.pre_tokenizers.needs_tracking);
+  added_.extract(pieces, parts_.normalizer.get());
+  if (parts_.pre_tokenizers.first) parts_.pre_tokenizers.first->apply(pieces);
+
+  Lease scratch(*this);
+  Tokens tokens;
+  tokens.ids.reserve(text.size() / 3 + 8);
+  tokens.lengths.reserve(text.size() / 3 + 8);
+  std::vector<Source> sources;
+  std::vector<std::pair<std::size_t, std::string_view>> added_texts;  // by the place of the token
+  for (const Piece& piece : pieces.list) {
+    const std::size_t first = tokens.ids.size();
+    if (piece.done()) {
+      if (options.with_offsets) added_texts.emplace_back(first, piece.text);
+      tokens.add(piece.token, static_cast<std::uint32_t>(piece.text.size()));
+    } else {
+      parts_.model->tokenize(piece.text, *scratch, tokens);
+    }
+    if (options.with_offsets) add_offsets(pieces, piece, tokens, first, sources);
+  }
+
+  Encoded encoded;
+  encoded.encoding.ids = std::move(tokens.ids);
+  encoded.with_offsets = options.with_offsets;
+  if (options.with_offsets) {
+    const ToCharacters characters(text);
+    encoded.encoding.offsets.reserve(sources.size());
+    for (const Source& source : sources) encoded.encoding.offsets.push_back(characters.of(source));
+  }
+  if (!parts_.post_processor) return std::move(encoded.encoding);
+  encoded.text_of = [&](std::size_t place) -> std::string_view {
+    const auto at = std::lower_bound(added_texts.begin(), added_texts.end(), place,
+                                     [](const auto& entry, std::size_t wanted) { return entry.first < wanted; });
+    if (at != added_texts.end() && at->first == place) return at->second;
+    return parts_.model->vocabulary().token_of(encoded.encoding.ids[place]).value_or("");
+  };
+  parts_.post_processor->apply(encoded, options.add_special_tokens);
+  return std::move(encoded.encoding);
+}
+
+void Pipeline::add_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
+                           std::vector<Source>& sources) const {
+  std::size_t begin = 0;
+  std::size_t covered = 0;
+  for (std::size_t i = first; i < tokens.ids.size(); ++i) covered += tokens.lengths[i];
+  if (parts_.pre_tokenizers.bytes && covered < piece.text.size()) {
+    return add_shifted_offsets(pieces, piece, tokens, first, sources);
+  }
+  for (std::size_t i = first; i < tokens.ids.size(); ++i) {
+    const std::size_t end = begin + tokens.lengths[i];
+    sources.push_back({pieces.source_of(piece, begin).begin, pieces.source_of(piece, end - 1).end});
+    begin = end;
+  }
+}
+
+void Pipeline::add_shifted_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
+                                   std::vector<Source>& sources) const {
+  std::vector<std::size_t> byte_at;  // by the place in what the vocabulary writes for the bytes
+  for (std::size_t i = 0; i < piece.text.size(); ++i) {
+    const std::size_t size = char_of_byte(static_cast<std::uint8_t>(piece.text[i])) < 0x80 ? 1 : 2;
+    byte_at.insert(byte_at.end(), size, i);
+  }
+  std::size_t begin = 0;
+  for (std::size_t i = first; i < tokens.ids.size(); ++i) {
+    const std::size_t end = begin + parts_.model->vocabulary().token_of(tokens.ids[i]).value_or("?").size();
+    sources.push_back({pieces.source_of(piece, byte_at[begin]).begin, pieces.source_of(piece, byte_at[end - 1]).end});
+    begin = end;
+  }
+}
+
+std::string Pipeline::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  std::vector<std::string> texts;
+  texts.reserve(ids.size());
+  for (const std::int32_t id : ids) {
+    auto token = token_of(id);
+    if (!token) continue;
+    if (skip_special_tokens) {
+      const AddedToken* added = added_.find(*token);
+      if (added != nullptr && added->special) continue;
+    }
+    texts.push_back(*std::move(token));
+  }
+  if (!parts_.decoder) return runner::core::joined(texts, " ");
+  parts_.decoder->apply(texts);
+  std::string text;
+  for (const std::string& part : texts) text += part;
+  return text;
+}
+
+std::optional<std::string> Pipeline::token_of(std::int32_t id) const {
+  if (const std::string* added = added_.text_of(id)) return *added;
+  if (const auto token = parts_.model->vocabulary().token_of(id)) return std::string(*token);
+  return std::nullopt;
+}
+
+std::optional<std::int32_t> Pipeline::id_of(std::string_view token) const {
+  if (const AddedToken* added = added_.find(token)) return added->id;
+  return parts_.model->vocabulary().id_of(token);
+}
+
+bool Pipeline::is_special(std::int32_t id) const {
+  const AddedToken* added = added_.find(id);
+  return added != nullptr && added->special;
+}
+
+SpecialTokens find_special_tokens(const Tokenizer& tokenizer, const FolderSettings& settings) {
+  const auto find = [&](const FolderSettings::Token& token) -> std::optional<std::int32_t> {
+    // A token that the vocabulary lacks is none: Transformers would add it, with an id that the model does not know.
+    if (token.text) return tokenizer.id_of(*token.text);
+    if (!token.id || *token.id < 0 || *token.id >= tokenizer.id_limit()) return std::nullopt;
+    const auto id = static_cast<std::int32_t>(*token.id);
+    return tokenizer.token_of(id) ? std::optional(id) : std::nullopt;
+  };
+  return {find(settings.bos), find(settings.eos), find(settings.pad), find(settings.unk)};
+}
+
+std::shared_ptr<const Tokenizer> make_pipeline(TokenizerFile file, const FolderSettings& settings,
+                                               Description description) {
+  const std::string path = description.path;
+  const Fields root(file.rest, path, "");
+  if (!root.has("model")) throw root.error("model", "is missing");
+  const Fields model = root.object("model");
+  const std::string type = model.text("type", file.merges.empty() ? "" : "BPE");
+  if (type != "BPE") {
+    if (type.empty()) throw model.error("type", "is missing");
+    throw model.error("type", "is " + runner::core::quote(type) + ", a model that roux does not know", "it knows BPE");
+  }
+  if (const Node* dropout = model.find("dropout");
+      dropout != nullptr && dropout->is_number() && dropout->as_double() > 0) {
+    throw model.error("dropout", "is not 0: roux encodes a text the same way each time");
+  }
+  Parts parts;
+  const auto part = [&](const char* name, const char* list, auto make) {
+    if (!root.has(name)) return;
+    const Fields fields = root.object(name);
+    make(fields);
+    const std::string types = types_of(fields.node(), list);
+    if (!types.empty()) description.parts.emplace_back(name, types);
+  };
+  Bpe::Config config;
+  config.vocabulary = std::move(file.vocabulary);
+  config.merges = std::move(file.merges);
+  config.unk_token = model.text_or_none("unk_token");
+  config.continuing_subword_prefix = model.text("continuing_subword_prefix", "");
+  config.end_of_word_suffix = model.text("end_of_word_suffix", "");
+  config.fuse_unk = model.flag("fuse_unk", false);
+  config.byte_fallback = model.flag("byte_fallback", false);
+  config.ignore_merges = model.flag("ignore_merges", false);
+  const bool takes_bytes =
+      !config.byte_fallback && config.continuing_subword_prefix.empty() && config.end_of_word_suffix.empty();
+  part("normalizer", "normalizers", [&](const Fields& fields) { parts.normalizer = make_normalizer(fields); });
+  part("pre_tokenizer", "pretokenizers",
+       [&](const Fields& fields) { parts.pre_tokenizers = make_pre_tokenizer(fields, takes_bytes); });
+  config.bytes = parts.pre_tokenizers.bytes;
+  parts.model = std::make_unique<Bpe>(std::move(config), path);
+  description.model = parts.model->type();
+  part("post_processor", "processors",
+       [&](const Fields& fields) { parts.post_processor = make_post_processor(fields); });
+  part("decoder", "decoders", [&](const Fields& fields) { parts.decoder = make_decoder(fields); });
+  parts.added = std::move(file.added);
+  return std::make_shared<Pipeline>(std::move(parts), settings, std::move(description));
+}
+
+std::shared_ptr<const Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
+                                                          std::vector<std::pair<std::string, std::string>> merges,
+                                                          const FolderSettings& settings, Description description) {
+  Node byte_level = Node::mapping();
+  byte_level.set("type", Node::string("ByteLevel"));
+  byte_level.set("add_prefix_space", Node::boolean(false));
+  const Fields fields(byte_level, description.path, "");
+  Bpe::Config config;
+  config.vocabulary = std::move(vocabulary);
+  config.merges = std::move(merges);
+  config.bytes = true;
+  Parts parts;
+  // The tokens that the folder names are found in texts, as Transformers finds them.
+  for (const auto* token : {&settings.bos, &settings.eos, &settings.pad, &settings.unk}) {
+    if (!token->text) continue;
+    const auto id = config.vocabulary.id_of(*token->text);
+    const auto same = [&](const AddedToken& added) { return added.content == *token->text; };
+    if (!id || std::any_of(parts.added.begin(), parts.added.end(), same)) continue;
+    AddedToken added{*id, *token->text};
+    added.special = true;
+    parts.added.push_back(std::move(added));
+  }
+  parts.pre_tokenizers = make_pre_tokenizer(fields, true);
+  parts.decoder = make_decoder(fields);
+  parts.model = std::make_unique<Bpe>(std::move(config), description.path);
+  description.model = parts.model->type();
+  description.parts = {{"pre_tokenizer", "ByteLevel"}, {"decoder", "ByteLevel"}};
+  return std::make_shared<Pipeline>(std::move(parts), settings, std::move(description));
+}
+
+}  // namespace components::tokenizer

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runner/core/result.h"
+
+namespace components::tokenizer {
+
+/// Where a token comes from: characters (code points) [begin, end) of the text, as the `tokenizers` library has it.
+struct Offsets {
+  std::uint32_t begin = 0, end = 0;
+  bool operator==(const Offsets&) const = default;
+};
+
+struct Encoding {
+  std::vector<std::int32_t> ids;
+  std::vector<Offsets> offsets;  ///< one for each of `ids` when asked for; 0, 0 of a special token that was added
+};
+
+struct EncodeOptions {
+  bool add_special_tokens = true;  ///< those that the model expects around a text
+  bool with_offsets = false;
+};
+
+enum class Side { kLeft, kRight };
+
+/// What a folder says of a tokenizer beside its vocabulary (tokenizer_config.json, special_tokens_map.json).
+struct Settings {
+  Side padding_side = Side::kRight;
+  Side truncation_side = Side::kRight;
+  std::optional<bool> add_bos_token, add_eos_token;
+  bool clean_up_tokenization_spaces = false;     ///< Transformers' decode() does; decode() below does not
+  std::optional<std::int64_t> model_max_length;  ///< tokens; nothing when the model has no limit
+  std::string tokenizer_class;                   ///< of Transformers; may be empty
+};
+
+/// Tokens with a meaning of their own.
+struct SpecialTokens {
+  std::optional<std::int32_t> bos, eos, pad, unk;
+};
+
+/// A token that is found in the text before anything else.
+struct AddedToken {
+  std::int32_t id = 0;
+  std::string content;
+  bool single_word = false;  ///< not inside a word
+  bool lstrip = false;       ///< takes the white space before it
+  bool rstrip = false;       ///< takes the white space behind it
+  bool normalized = true;    ///< is looked for in the normalized text
+  bool special = false;      ///< is left out of decoded text when asked for
+};
+
+/// What a tokenizer is made of, for people.
+struct Description {
+  std::string path;    ///< the file that was read
+  std::string format;  ///< `tokenizer.json`, `vocab.json with merges.txt`, `SentencePiece`
+  std::string model;   ///< `BPE`
+  /// `normalizer`, `NFC`; `pre_tokenizer`, `Split, ByteLevel`; what there is, in the order in which it is applied.
+  std::vector<std::pair<std::string, std::string>> parts;
+};
+
+/// Texts to numbers and back. It does not change once it is read: every function may be called from several threads.
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+
+  /// Failure: the text is not UTF-8 (the message says at which byte), longer than kTextMax, or a pattern takes too long
+  /// on it.
+  virtual runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
+
+  /// The same of several texts, on up to `threads` threads. The message of a failure names the text by its index.
+  runner::core::Result<std::vector<Encoding>> encode_batch(std::span<const std::string> texts,
+                                                           const EncodeOptions& options, std::size_t threads) const;
+
+  /// Ids that no token has are left out, as the libraries leave them out. `skip_special_tokens`: so are special ones.
+  virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const = 0;
+
+  /// Tokens, added ones included.
+  virtual std::int64_t vocab_size() const = 0;
+  /// The largest id and one: rows that an embedding needs at least. More than vocab_size() when ids have holes.
+  virtual std::int32_t id_limit() const = 0;
+  /// As the vocabulary writes it (`Ġworld`); nothing for an id that no token has.
+  virtual std::optional<std::string> token_of(std::int32_t id) const = 0;
+  virtual std::optional<std::int32_t> id_of(std::string_view token) const = 0;
+  virtual bool is_special(std::int32_t id) const = 0;
+  virtual const std::vector<AddedToken>& added_tokens() const = 0;
+
+  const SpecialTokens& special() const { return special_; }
+  /// What fills up a batch: the padding token, else the end token, whose places have to be masked; nothing without
+  /// both.
+  std::optional<std::int32_t> fill_id() const { return special_.pad ? special_.pad : special_.eos; }
+  const Settings& settings() const { return settings_; }
+  const Description& description() const { return description_; }
+
+  static constexpr std::size_t kTextMax = 0x7FFFFFFF;  ///< bytes
+
+ protected:
+  SpecialTokens special_;
+  Settings settings_;
+  Description description_;
+};
+
+/// Reads a tokenizer: a folder of Transformers, a `tokenizer.json`, a `vocab.json` with `merges.txt` beside it, or a
+/// SentencePiece model (`tokenizer.model`, `*.model`). Of a folder the first of these that is there counts, and its
+/// `tokenizer_config.json`, `special_tokens_map.json` and `generation_config.json` say the rest; they also do so beside
+/// a file that is named.
+/// Failure names file and field: nothing is there, a file is damaged, or asks for what roux does not know.
+runner::core::Result<std::shared_ptr<const Tokenizer>> read_tokenizer(const std::string& path);
+
+}  // namespace components::tokenizer

@@ -1,0 +1,166 @@
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <string>
+
+#include "components/tokenizer/tokenizer.h"
+#include "tests/support/temp_dir.h"
+
+using components::tokenizer::read_tokenizer;
+
+namespace {
+
+void write(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary) << content; }
+
+/// What is wrong with a tokenizer.json, without the folder.
+std::string problem_of(const std::string& content) {
+  const tests::TempDir folder;
+  write(folder / "tokenizer.json", content);
+  const auto read = read_tokenizer(folder / "tokenizer.json");
+  if (read) return "";
+  const std::string& message = read.failure().message;
+  return message.substr(message.find("tokenizer.json"));
+}
+
+std::string with(const std::string& fields,
+                 const std::string& model = R"("vocab":{"a":0,"b":1,"ab":2},"merges":["a b"])") {
+  return "{" + fields + (fields.empty() ? "" : ",") + "\"model\":{\"type\":\"BPE\"," + model + "}}";
+}
+
+}  // namespace
+
+TEST_CASE("a damaged tokenizer.json is refused with file and field", "[tokenizer][damaged]") {
+  struct Case {
+    std::string content, problem;
+  };
+  const Case cases[] = {
+      {with(""), ""},
+      {"", "tokenizer.json: it is not valid JSON from byte 1 on"},
+      {"[]", "tokenizer.json: it is not a JSON object"},
+      {"{}", "tokenizer.json: model is missing"},
+      {R"({"model":{"type":"Unigram","vocab":[["a",-1.5]]}})",
+       "tokenizer.json: model.type is \"Unigram\", a model that roux does not know"},
+      {R"({"model":{"type":"WordPiece","vocab":{"a":0}}})",
+       "tokenizer.json: model.type is \"WordPiece\", a model that roux does not know"},
+      {with("", R"("vocab":{"a":0},"merges":["a b"])"),
+       "tokenizer.json: model.merges[0]: \"a\" and \"b\" need the token \"b\", which model.vocab lacks"},
+      {with("", R"("vocab":{"a":0,"b":1},"merges":["a b"])"),
+       "tokenizer.json: model.merges[0]: \"a\" and \"b\" need the token \"ab\", which model.vocab lacks"},
+      // What a merge makes would be one of its own parts.
+      {with("", R"("vocab":{"a":0,"":1},"merges":[["a",""]])"),
+       "tokenizer.json: model.merges[0]: one of the two is empty"},
+      {with("", R"("vocab":{"a":0,"b":1,"ab":0},"merges":["a b"])"),
+       "tokenizer.json: model.vocab.ab has the id 0, which another token has, too"},
+      {with("", R"("vocab":{"a":0,"a":1},"merges":[])"), "tokenizer.json: model.vocab.a appears twice"},
+      {with("", R"("vocab":{"a":-1},"merges":[])"),
+       "tokenizer.json: model.vocab.a is -1, not an id from 0 to 15999999"},
+      {with("", R"("vocab":{"a":1.5},"merges":[])"), "tokenizer.json: model.vocab.a is not an id"},
+      {with("", R"("vocab":{"a":[1]},"merges":[])"), "tokenizer.json: model.vocab.a is not an id"},
+      {with("", R"("vocab":{"a":0},"merges":["a"])"),
+       "tokenizer.json: model.merges[0] is \"a\", not two tokens with a space between them"},
+      {with("", R"("vocab":{"a":0},"merges":[["a","a","a"]])"),
+       "tokenizer.json: model.merges[0] holds more than two tokens"},
+      {with("", R"("vocab":{"a":0},"merges":[["a"]])"), "tokenizer.json: model.merges[0] is not two tokens"},
+      {with("", R"("vocab":{"a":0},"merges":[],"unk_token":"<unk>")"),
+       "tokenizer.json: model.unk_token: model.vocab has no token \"<unk>\""},
+      {with("", R"("vocab":{"a":0},"merges":[],"dropout":0.1)"),
+       "tokenizer.json: model.dropout is not 0: roux encodes a text the same way each time"},
+      {with(R"("normalizer":{"type":"Precompiled"})"),
+       "tokenizer.json: normalizer.type is \"Precompiled\", a normalizer that roux does not know"},
+      {with(R"("pre_tokenizer":{"type":"Sequence","pretokenizers":[{"type":"ByteLevel"},{"type":"UnicodeScripts"}]})"),
+       "tokenizer.json: pre_tokenizer.pretokenizers[1].type is \"UnicodeScripts\", a pre-tokenizer that roux does not "
+       "know"},
+      {with(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"})"),
+       "tokenizer.json: pre_tokenizer.pattern.Regex: the pattern \"(\" is wrong at byte 1: missing closing "
+       "parenthesis"},
+      {with(R"("pre_tokenizer":{"type":"Split","pattern":{"String":"a"},"behavior":"isolated"})"),
+       "tokenizer.json: pre_tokenizer.behavior is \"isolated\", which roux does not know"},
+      {with(R"("post_processor":{"type":"Fancy"})"),
+       "tokenizer.json: post_processor.type is \"Fancy\", a post-processor that roux does not know"},
+      {with(R"("decoder":{"type":"CTC"})"),
+       "tokenizer.json: decoder.type is \"CTC\", a decoder that roux does not know"},
+      {with(R"("decoder":{"type":"Strip","content":"ab","start":1,"stop":0})"),
+       "tokenizer.json: decoder.content is not one character, but \"ab\""},
+      {with(R"("decoder":[])"), "tokenizer.json: decoder is not an object"},
+      {with(R"("added_tokens":[{"id":7,"content":"<x>"}])"),
+       "tokenizer.json: added_tokens[0].id is 7, but the token \"<x>\" has the id 3, the first that is free"},
+      {with(R"("added_tokens":[{"content":"<x>"}])"), "tokenizer.json: added_tokens[0].id is missing"},
+      {with(R"("added_tokens":[{"id":3,"content":"<x>","special":1}])"),
+       "tokenizer.json: added_tokens[0].special is neither true nor false"},
+      {with(
+           R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}}],"special_tokens":{}})"),
+       "tokenizer.json: post_processor.single[0].SpecialToken.id is \"<s>\", which special_tokens lacks"},
+      {R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}", "tokenizer.json: a" +
+                                                                             [] {
+                                                                               std::string zeros;
+                                                                               for (int i = 0; i < 63; ++i)
+                                                                                 zeros += "[0]";
+                                                                               return zeros;
+                                                                             }() +
+                                                                             " is nested deeper than 64 levels"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.content);
+    CHECK(problem_of(c.content) == c.problem);
+  }
+}
+
+TEST_CASE("a million added tokens are refused where they are too many", "[tokenizer][damaged]") {
+  std::string tokens;
+  for (int i = 0; i < 1'000'000; ++i) {
+    tokens += (i == 0 ? "" : ",") + std::string(R"({"id":)") + std::to_string(3 + i) + R"(,"content":"<)" +
+              std::to_string(i) + R"(>"})";
+  }
+  CHECK(problem_of(with("\"added_tokens\":[" + tokens + "]")) ==
+        "tokenizer.json: added_tokens holds more than 100000 tokens");
+}
+
+TEST_CASE("a text that is not UTF-8 is refused with its byte", "[tokenizer]") {
+  const tests::TempDir folder;
+  write(folder / "tokenizer.json", with(""));
+  const auto tokenizer = read_tokenizer(folder.path()).value();
+  CHECK(tokenizer->encode("ab\xFF").failure().message == "the text is not UTF-8 at byte 2");
+  const std::vector<std::string> texts = {"ab", "\xC3"};
+  CHECK(tokenizer->encode_batch(texts, {}, 2).failure().message == "text 1: the text is not UTF-8 at byte 0");
+}
+
+TEST_CASE("a folder says which tokens are special", "[tokenizer]") {
+  const tests::TempDir folder;
+  write(folder / "tokenizer.json",
+        with(R"("added_tokens":[{"id":3,"content":"<s>","special":true},{"id":4,"content":"</s>","special":true}])"));
+  write(folder / "tokenizer_config.json",
+        R"({"bos_token":{"content":"<s>","lstrip":false},"pad_token":null,"padding_side":"left","add_bos_token":true,
+            "model_max_length":1000000000000000019884624838656,"tokenizer_class":"PreTrainedTokenizerFast"})");
+  write(folder / "generation_config.json", R"({"bos_token_id":0,"eos_token_id":[4,3]})");
+  const auto tokenizer = read_tokenizer(folder.path()).value();
+  CHECK(tokenizer->special().bos == 3);
+  CHECK(tokenizer->special().eos == 4);
+  CHECK_FALSE(tokenizer->special().pad.has_value());
+  CHECK(tokenizer->fill_id() == 4);  // a model without a padding token pads with its end
+  CHECK(tokenizer->settings().padding_side == components::tokenizer::Side::kLeft);
+  CHECK(tokenizer->settings().add_bos_token == true);
+  CHECK_FALSE(tokenizer->settings().model_max_length.has_value());
+  CHECK(tokenizer->vocab_size() == 5);
+  CHECK(tokenizer->decode(std::vector<std::int32_t>{3, 0, 4}, true) == "a");
+}
+
+TEST_CASE("vocab.json with merges.txt is a byte-level BPE", "[tokenizer]") {
+  const tests::TempDir folder;
+  write(folder / "vocab.json", R"({"a":0,"b":1,"ab":2,"\u0120":3,"\u0120ab":4,"<|endoftext|>":5})");
+  write(folder / "merges.txt", "#version: 0.2\na b\n\u0120 ab\n");
+  write(folder / "special_tokens_map.json", R"({"eos_token":"<|endoftext|>"})");
+  const auto tokenizer = read_tokenizer(folder.path()).value();
+  CHECK(tokenizer->encode("ab ab<|endoftext|>b").value().ids == std::vector<std::int32_t>{2, 4, 5, 1});
+  CHECK(tokenizer->special().eos == 5);
+  CHECK(tokenizer->description().format == "vocab.json with merges.txt");
+
+  write(folder / "merges.txt", "#version: 0.2\na b\nab\n");
+  CHECK(read_tokenizer(folder.path()).failure().message ==
+        folder / "merges.txt:3: \"ab\" is not two tokens with a space between them");
+}
+
+TEST_CASE("a folder without a tokenizer says what it needs", "[tokenizer]") {
+  const tests::TempDir folder;
+  const auto read = read_tokenizer(folder.path());
+  CHECK(read.failure().message == folder.path() + ": there is no tokenizer in this folder");
+  CHECK(read_tokenizer(folder / "x").failure().message == folder / "x: there is no such file or folder");
+}
