@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -15,7 +16,10 @@
 
 namespace components {
 class TensorMap;
+namespace tokenizer {
+class Tokenizer;
 }
+}  // namespace components
 
 namespace components::data {
 
@@ -71,6 +75,12 @@ class Dataset : public runner::core::Stateful {
   virtual std::vector<std::string> files() const { return {}; }
 };
 
+/// Gives a recipe's tokenizer, read at the first call; null after an error.
+using TokenizerSource = std::function<std::shared_ptr<const tokenizer::Tokenizer>()>;
+/// Of the recipe's key `tokenizer`; no function when it has none. Both are used as long as the result is.
+TokenizerSource tokenizer_source(const std::optional<runner::core::Node>& block,
+                                 runner::core::Diagnostics& diagnostics);
+
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...
   const runner::core::Node& block;  ///< for locations in messages
@@ -82,7 +92,8 @@ struct Inputs {
   std::uint64_t seed = 0;  ///< the recipe's
   /// The block is that of the training set, and its path names rows to predict: a target is not needed, and not read.
   bool new_rows = false;
-  std::vector<std::string> keep = {};  ///< columns that kept_of() returns
+  std::vector<std::string> keep = {};   ///< columns that kept_of() returns
+  TokenizerSource tokenizer = nullptr;  ///< no function: the recipe has none
 };
 
 /// Null when `diagnostics` got an error.

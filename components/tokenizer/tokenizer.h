@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
 #include "runner/core/result.h"
 
 namespace components::tokenizer {
@@ -114,5 +116,13 @@ class Tokenizer {
 /// a file that is named.
 /// Failure names file and field: nothing is there, a file is damaged, or asks for what roux does not know.
 runner::core::Result<std::shared_ptr<const Tokenizer>> read_tokenizer(const std::string& path);
+
+struct Inputs {
+  const runner::core::Node& block;  ///< for locations in messages
+  runner::core::Diagnostics& diagnostics;
+};
+
+/// Null when `diagnostics` got an error.
+std::shared_ptr<const Tokenizer> build(const runner::core::Node& block, const Inputs& inputs);
 
 }  // namespace components::tokenizer

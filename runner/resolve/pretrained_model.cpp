@@ -1,6 +1,8 @@
 #include "runner/resolve/pretrained_model.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -17,6 +19,7 @@ using core::Diagnostics;
 using core::Node;
 
 constexpr const char* kModel = "transformers";
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
 
 const Node* source_of(const Node& recipe) {
   const Node* source = recipe.find("init_from");
@@ -52,6 +55,22 @@ std::optional<Node> read_named(const Node& named, Diagnostics& diagnostics) {
   return std::nullopt;
 }
 
+/// Whether a data set reads text, which needs a tokenizer.
+bool has_text(const Node& recipe) {
+  const Node* data = recipe.find("data");
+  if (data == nullptr || !data->is_mapping()) return false;
+  return std::any_of(data->entries().begin(), data->entries().end(), [](const Node::Entry& set) {
+    const Node* type = set.value.is_mapping() ? set.value.find("type") : nullptr;
+    return type != nullptr && type->is_string() && (type->as_string() == "text" || type->as_string() == "jsonl");
+  });
+}
+
+bool has_tokenizer(const std::string& folder) {
+  std::error_code failed;
+  return std::any_of(std::begin(kTokenizerFiles), std::end(kTokenizerFiles),
+                     [&](const char* file) { return fs::is_regular_file(fs::path(folder) / file, failed); });
+}
+
 }  // namespace
 
 void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
@@ -65,6 +84,13 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
     block.set("type", Node::string(kModel, source->location()));
     block.add_history("init_from: " + of_folder);
     recipe.set("model", std::move(block), source->location());
+  }
+  if (!of_folder.empty() && is_missing(recipe, "tokenizer") && has_text(recipe) && has_tokenizer(source->as_string())) {
+    Node block = Node::mapping(source->location());
+    block.set("type", Node::string("file", source->location()));
+    block.set("path", Node::string(source->as_string(), source->location()));
+    block.add_history("init_from: " + source->as_string());
+    recipe.set("tokenizer", std::move(block), source->location());
   }
   Node* const model = transformers_block(recipe);
   std::error_code failed;

@@ -59,8 +59,8 @@ void read_kinds(const fs::path& path, Schemas& schemas, Diagnostics& diagnostics
       return "";
     };
     Kind kind{text("kind"), text("title"), text("namespace"), text("header"), text("product"), text("layer")};
-    if (kind.layer != "engine" && kind.layer != "roux")
-      diagnostics.error(item.location(), "layer must be engine or roux, got \"" + kind.layer + "\"");
+    if (kind.layer != "base" && kind.layer != "engine" && kind.layer != "roux")
+      diagnostics.error(item.location(), "layer must be base, engine or roux, got \"" + kind.layer + "\"");
     schemas.kinds.push_back(std::move(kind));
   }
 }

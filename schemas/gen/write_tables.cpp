@@ -27,7 +27,7 @@ void write_make_table(const Kind& kind, const std::vector<Fragment>& fragments, 
     text += "  for (const Row& row : kRows)\n    if (row.name == type) return row.make(block, inputs);\n";
   text += "  runner::registry::no_such_component(" + cpp_string(kind.name) + ", type);\n}\n\n}  // namespace " +
           kind.namespace_ + "\n";
-  outputs[(kind.layer == "engine" ? "engine/make_" : "roux/make_") + kind.name + ".cpp"] = text;
+  outputs[kind.layer + "/make_" + kind.name + ".cpp"] = text;
 }
 
 void write_embedded(const Schemas& schemas, Outputs& outputs) {

@@ -219,7 +219,7 @@ class Tidy {
     }
     if (target.starts_with("generated/")) {
       if (source.layer != "components" && source.layer != "sampler" && source.layer != "pruner" &&
-          source.layer != "trackers" && target != "generated/base/fragments.h" &&
+          source.layer != "tokenizer" && source.layer != "trackers" && target != "generated/base/fragments.h" &&
           !target.starts_with("generated/section/")) {
         error(source.path, include.line, "a config is its component's own: only components include \"" + target + "\"");
       }

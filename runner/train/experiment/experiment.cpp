@@ -73,9 +73,11 @@ void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics
            std::find(options.data_sets.begin(), options.data_sets.end(), name) != options.data_sets.end();
   };
   const bool is_named = options.new_rows.empty() && !options.data_sets.empty();
+  const auto tokenizer = components::data::tokenizer_source(experiment.recipe.tokenizer, diagnostics);
   const auto build = [&](const std::string& name, const Node& block) {
     components::data::Inputs inputs{name, block, diagnostics, options.meta, experiment.train_data.get(), seed};
     if (is_named && wanted(name)) inputs.keep = options.keep;
+    inputs.tokenizer = tokenizer;
     return components::data::build(block, inputs);
   };
   for (const auto& [name, block] : data) {

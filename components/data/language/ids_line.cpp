@@ -1,4 +1,4 @@
-#include "components/data/ids_line.h"
+#include "components/data/language/ids_line.h"
 
 #include <algorithm>
 #include <string>

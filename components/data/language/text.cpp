@@ -6,6 +6,8 @@
 #include "components/data/block_location.h"
 #include "components/data/byte_stream.h"
 #include "components/data/data.h"
+#include "components/data/language/recipe_tokenizer.h"
+#include "components/data/language/token_text.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
@@ -109,11 +111,23 @@ std::string short_hint(std::int64_t bytes) {
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  if (!fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
+  const auto tokenizer = tokenizer_of(config.tokenizer, inputs);
+  if (!tokenizer) return nullptr;
+  if (*tokenizer == nullptr && !fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
   std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
   if (files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "bytes", files, inputs);
   if (!share) return nullptr;
+  if (*tokenizer != nullptr) {
+    if (config.streaming) {
+      inputs.diagnostics.error(location_of(inputs.block, "streaming"),
+                               "data." + inputs.name + " is streamed, but tokens of a tokenizer are made in memory",
+                               "remove streaming, or use a data set of type tokens");
+      return nullptr;
+    }
+    return make_token_text(files, {config.max_seq_len, config.stride.value_or(config.max_seq_len), *share}, *tokenizer,
+                           inputs);
+  }
   const std::int64_t whole = total_bytes(files);
   const std::int64_t begin = PercentRange::boundary(whole, share->from);
   const std::int64_t end = PercentRange::boundary(whole, share->to);

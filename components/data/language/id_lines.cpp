@@ -1,3 +1,5 @@
+#include "components/data/language/id_lines.h"
+
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -10,20 +12,18 @@
 #include "components/data/block_location.h"
 #include "components/data/csv_file.h"
 #include "components/data/data.h"
-#include "components/data/ids_line.h"
 #include "components/data/in_memory.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/tensors.h"
-#include "generated/data/ids.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: ids of the longest one   D: its decoder ids   M: D where there are any, else T
 
-namespace components::data::ids {
+namespace components::data {
 namespace {
 
 constexpr std::int64_t kVocabularyMax = 16'777'216;  ///< of the key `vocab_size`
@@ -82,11 +82,14 @@ at::Tensor padded(const std::vector<const Line*>& lines, std::int64_t width, at:
   return tensor;
 }
 
-class Ids final : public Dataset {
+class IdLines final : public Dataset {
  public:
-  Ids(BatchSpec signature, Content content, const std::vector<TextFile>& files)
-      : signature_(std::move(signature)), content_(std::move(content)) {
-    for (const TextFile& file : files) paths_.push_back(file.path);
+  IdLines(BatchSpec signature, Content content, const IdLinesOptions& options)
+      : signature_(std::move(signature)),
+        content_(std::move(content)),
+        units_(options.units),
+        tokenizer_(options.tokenizer) {
+    for (const TextFile& file : options.files) paths_.push_back(file.path);
   }
 
   const BatchSpec& signature() const override { return signature_; }
@@ -133,11 +136,15 @@ class Ids final : public Dataset {
     const Range range = lengths(content_.lines, &Line::length);
     return counted_large(static_cast<std::int64_t>(paths_.size()), "file", "files") + ", " +
            runner::core::format_bytes(content_.bytes) + ", " + counted_large(size(), "line", "lines") + " of " +
-           (range.varies() ? with_commas(range.least) + " to " : "") + counted_large(range.most, "id", "ids") +
+           (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
            (content_.cut > 0 ? " (" + with_commas(content_.cut) + " cut)" : "");
   }
 
-  std::vector<std::string> files() const override { return paths_; }
+  std::vector<std::string> files() const override {
+    std::vector<std::string> all = paths_;
+    if (tokenizer_ != nullptr) all.push_back(tokenizer_->description().path);
+    return all;
+  }
 
   std::optional<Record> record_of(std::int64_t index) const override {
     return Record{"line", line(index).number, paths_.size() > 1 ? paths_[line(index).file] : ""};
@@ -146,6 +153,18 @@ class Ids final : public Dataset {
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
                                      content_.lines.size() * sizeof(Line));
+  }
+
+  std::string decode(std::span<const std::int64_t> ids) const override {
+    if (tokenizer_ == nullptr) return "";
+    return tokenizer_->decode(std::vector<std::int32_t>(ids.begin(), ids.end()));
+  }
+
+  std::vector<std::int64_t> encode(const std::string& text) const override {
+    if (tokenizer_ == nullptr) return {};
+    const auto encoded = tokenizer_->encode(text);
+    if (!encoded) throw runner::core::RunError(encoded.failure().message, encoded.failure().hint);
+    return {encoded.value().ids.begin(), encoded.value().ids.end()};
   }
 
  private:
@@ -164,6 +183,8 @@ class Ids final : public Dataset {
 
   BatchSpec signature_;
   Content content_;
+  std::string units_;
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::vector<std::string> paths_;
   mutable std::once_flag counted_;
   mutable double entropy_ = 0;
@@ -172,21 +193,21 @@ class Ids final : public Dataset {
 /// Reads files line by line, in two passes: which lines a split takes is known when all are counted.
 class Reader {
  public:
-  Reader(const Config& config, const Inputs& inputs, const std::vector<TextFile>& files)
-      : config_(config), inputs_(inputs), files_(files) {}
+  Reader(const IdLinesOptions& options, const Inputs& inputs)
+      : options_(options), inputs_(inputs), files_(options.files) {}
 
   /// Nothing when an error was reported. `vocab_size`: what ids are below.
-  std::optional<Content> read(const PercentRange& share, std::int64_t vocab_size) {
+  std::optional<Content> read(std::int64_t vocab_size) {
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (!each_line(file, [this](std::int64_t, const std::string&, RecordErrors&) { ++content_.whole; })) return {};
     }
-    const std::int64_t begin = PercentRange::boundary(content_.whole, share.from);
-    const std::int64_t end = PercentRange::boundary(content_.whole, share.to);
+    const std::int64_t begin = PercentRange::boundary(content_.whole, options_.share.from);
+    const std::int64_t end = PercentRange::boundary(content_.whole, options_.share.to);
     std::int64_t place = 0;
     const auto take = [&](std::size_t file, std::int64_t number, const std::string& text, RecordErrors& errors) {
       const bool is_mine = place >= begin && place < end;
       ++place;
-      auto line = parse_ids_line(text, vocab_size);
+      auto line = options_.parse(text, vocab_size);
       if (!line) return errors.add(number, line.failure().message, line.failure().hint);
       add({.number = number, .file = file}, line.value(), is_mine, errors);
     };
@@ -199,16 +220,21 @@ class Reader {
     if (!good || !check_length()) return {};
     if (content_.lines.empty()) {
       inputs_.diagnostics.error(
-          location_of(inputs_.block, config_.split ? "split" : "path"),
+          split_or_path(),
           "data." + inputs_.name + " has no usable line, of " + counted_large(content_.whole, "line", "lines") +
               " that are not empty",
-          config_.too_long == TooLong::kDrop ? "use too_long: cut, or more lines" : "use more lines");
+          options_.too_long == LongLine::kDrop ? "use too_long: cut, or more lines" : "use more lines");
       return {};
     }
     return std::move(content_);
   }
 
  private:
+  runner::core::Location split_or_path() const {
+    const runner::core::Node* split = inputs_.block.find("split");
+    return location_of(inputs_.block, split != nullptr && !split->is_null() ? "split" : "path");
+  }
+
   /// Calls `use` for each line that is not blank; false when something was wrong.
   template <typename Use>
   bool each_line(std::size_t file, Use use) {
@@ -265,27 +291,27 @@ class Reader {
 
   /// False when a line is too long to be used.
   bool shorten(IdsLine& ids) {
-    if (!config_.max_seq_len || ids.longest() <= *config_.max_seq_len) return true;
+    if (!options_.max_seq_len || ids.longest() <= *options_.max_seq_len) return true;
     ++too_long_;
     longest_ = std::max(longest_, ids.longest());
-    if (config_.too_long != TooLong::kCut) return false;
-    ids.cut(*config_.max_seq_len);
+    if (options_.too_long != LongLine::kCut) return false;
+    ids.cut(*options_.max_seq_len);
     ++content_.cut;
     return true;
   }
 
   bool check_length() {
-    if (config_.too_long != TooLong::kError || too_long_ == 0) return true;
+    if (options_.too_long != LongLine::kError || too_long_ == 0) return true;
     inputs_.diagnostics.error(location_of(inputs_.block, "too_long"),
                               counted_large(too_long_, "line", "lines") + " of data." + inputs_.name + " " +
                                   (too_long_ == 1 ? "is" : "are") + " longer than max_seq_len " +
-                                  std::to_string(*config_.max_seq_len) + ", the longest has " +
-                                  counted_large(longest_, "id", "ids"),
+                                  std::to_string(*options_.max_seq_len) + ", the longest has " + with_commas(longest_) +
+                                  " " + options_.units,
                               "raise max_seq_len, or use too_long: cut");
     return false;
   }
 
-  const Config& config_;
+  const IdLinesOptions& options_;
   const Inputs& inputs_;
   const std::vector<TextFile>& files_;
   Content content_;
@@ -293,7 +319,8 @@ class Reader {
   std::int64_t too_long_ = 0, longest_ = 0;
 };
 
-BatchSpec signature_of(const Config& config, const Inputs& inputs, const Content& content, std::int64_t vocab_size) {
+BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, const Content& content,
+                       std::int64_t vocab_size) {
   const Range inputs_range = lengths(content.lines, &Line::length), outputs = lengths(content.lines, &Line::outputs);
   const BatchSpec* train = inputs.train != nullptr ? &inputs.train->signature() : nullptr;
   const bool masks =
@@ -301,14 +328,14 @@ BatchSpec signature_of(const Config& config, const Inputs& inputs, const Content
   const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    port.max_length = std::max(range.most, config.max_seq_len.value_or(0));
+    port.max_length = std::max(range.most, options.max_seq_len.value_or(0));
     port.padded = range.varies();
     return port;
   };
   BatchSpec signature;
   signature.tensors = {spec(kInput, vocab_size, inputs_range), spec(kTarget, vocab_size, outputs)};
   signature.find(kTarget)->has_ignored = true;
-  if (masks || inputs_range.varies() || config.attention_mask == AttentionMask::kAlways ||
+  if (masks || inputs_range.varies() || options.always_mask ||
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
@@ -324,12 +351,12 @@ BatchSpec signature_of(const Config& config, const Inputs& inputs, const Content
 }
 
 /// What ids are below, as far as it is known before the files are read.
-std::optional<std::int64_t> vocabulary(const Config& config, const Inputs& inputs) {
+std::optional<std::int64_t> vocabulary(const IdLinesOptions& options, const Inputs& inputs) {
   const TensorSpec* of_train = inputs.train != nullptr ? inputs.train->signature().find(kInput) : nullptr;
-  if (of_train == nullptr || of_train->vocab_size == 0) return config.vocab_size.value_or(0);
-  if (config.vocab_size && *config.vocab_size != of_train->vocab_size) {
+  if (of_train == nullptr || of_train->vocab_size == 0) return options.vocab_size.value_or(0);
+  if (options.vocab_size && *options.vocab_size != of_train->vocab_size) {
     inputs.diagnostics.error(location_of(inputs.block, "vocab_size"),
-                             "vocab_size of data." + inputs.name + " is " + std::to_string(*config.vocab_size) +
+                             "vocab_size of data." + inputs.name + " is " + std::to_string(*options.vocab_size) +
                                  ", and that of data.train " + std::to_string(of_train->vocab_size),
                              "leave it out: one model reads both");
     return std::nullopt;
@@ -349,24 +376,20 @@ bool fits_types(const Content& content, const Inputs& inputs) {
 
 }  // namespace
 
-std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  const std::optional<std::int64_t> known = vocabulary(config, inputs);
+std::shared_ptr<Dataset> make_id_lines(const IdLinesOptions& options, const Inputs& inputs) {
+  const std::optional<std::int64_t> known = vocabulary(options, inputs);
   if (!known) return nullptr;
-  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
-  if (files.empty()) return nullptr;
-  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", files, inputs);
-  if (!share) return nullptr;
   // An id takes two bytes of a file at least, and 4 here, in input and target.
-  const std::int64_t bytes = total_bytes(files);
+  const std::int64_t bytes = total_bytes(options.files);
   if (!fits_in_memory(4.0 * static_cast<double>(bytes), "path", "use fewer or smaller files, or token files", inputs)) {
     return nullptr;
   }
-  std::optional<Content> content = Reader(config, inputs, files).read(*share, *known > 0 ? *known : kVocabularyMax);
+  std::optional<Content> content = Reader(options, inputs).read(*known > 0 ? *known : kVocabularyMax);
   if (!content || !fits_types(*content, inputs)) return nullptr;
   content->bytes = bytes;
-  BatchSpec signature = signature_of(config, inputs, *content, *known > 0 ? *known : content->id_max + 1);
+  BatchSpec signature = signature_of(options, inputs, *content, *known > 0 ? *known : content->id_max + 1);
   if (!fits_training_set(signature, inputs)) return nullptr;
-  return std::make_shared<Ids>(std::move(signature), std::move(*content), files);
+  return std::make_shared<IdLines>(std::move(signature), std::move(*content), options);
 }
 
-}  // namespace components::data::ids
+}  // namespace components::data

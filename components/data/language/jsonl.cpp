@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/data/block_location.h"
+#include "components/data/data.h"
+#include "components/data/language/id_lines.h"
+#include "components/data/language/jsonl_record.h"
+#include "components/data/language/recipe_tokenizer.h"
+#include "components/tensor/tensor_spec.h"
+#include "components/tokenizer/chat/chat_format.h"
+#include "generated/data/jsonl.h"
+
+namespace components::data::jsonl {
+namespace {
+
+using runner::core::Failure;
+using runner::core::Result;
+using tokenizer::Encoding;
+using tokenizer::Tokenizer;
+
+/// Positions of the bytes of a text that begin a character, counted.
+std::size_t characters(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+/// Makes samples of records.
+class Encoder {
+ public:
+  /// `chat`: or why there is none, which only a conversation asks for.
+  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<const tokenizer::ChatFormat*> chat, const Config& config)
+      : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), all_(config.loss_on == LossOn::kAll) {
+    if (config.columns) {
+      const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
+      columns_ = {name(config.columns->text), name(config.columns->prompt), name(config.columns->completion),
+                  name(config.columns->messages)};
+    }
+  }
+
+  Result<IdsLine> operator()(const std::string& line, std::int64_t /*vocab_size*/) const {
+    const Result<TextRecord> record = parse_text_record(line, columns_);
+    if (!record) return record.failure();
+    switch (record.value().kind) {
+      case TextRecord::Kind::kText: return whole(record.value().text);
+      case TextRecord::Kind::kCompletion: return completion(record.value());
+      case TextRecord::Kind::kMessages: return conversation(record.value());
+    }
+    return Failure{"", ""};
+  }
+
+ private:
+  using Spans = std::vector<std::pair<std::size_t, std::size_t>>;  ///< characters [begin, end)
+
+  Result<IdsLine> whole(const std::string& text) const {
+    auto encoding = tokenizer_->encode(text);
+    if (!encoding) return encoding.failure();
+    IdsLine line;
+    line.input = std::move(encoding.value().ids);
+    end(line);
+    if (line.input.empty()) return Failure{"the text is empty", ""};
+    return line;
+  }
+
+  /// A token that lies in both belongs to the completion, which it is a part of the beginning of.
+  Result<IdsLine> completion(const TextRecord& record) const {
+    auto encoding = tokenizer_->encode(record.prompt + record.text, {.add_special_tokens = true, .with_offsets = true});
+    if (!encoding) return encoding.failure();
+    const std::size_t begin = characters(record.prompt);
+    IdsLine line = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
+    end(line);
+    if (line.input.empty()) return Failure{"prompt and completion are empty", ""};
+    return line;
+  }
+
+  Result<IdsLine> conversation(const TextRecord& record) const {
+    if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
+    const auto rendered = chat_.value()->render(record.messages);
+    if (!rendered) return rendered.failure();
+    const std::string& text = rendered.value().text;
+    auto encoding = tokenizer_->encode(text, {.add_special_tokens = false, .with_offsets = true});
+    if (!encoding) return encoding.failure();
+    Spans answers;
+    for (const auto& [begin, finish] : rendered.value().answers) {
+      const std::size_t first = characters(std::string_view(text).substr(0, begin));
+      answers.emplace_back(first, first + characters(std::string_view(text).substr(begin, finish - begin)));
+    }
+    return labelled(encoding.value(), answers);
+  }
+
+  /// The end token, which is to be learnt, too.
+  void end(IdsLine& line) const {
+    const auto eos = tokenizer_->special().eos;
+    if (!eos) return;
+    const bool labelled = !line.labels.empty();
+    if (line.input.empty() || line.input.back() != *eos) {
+      line.input.push_back(*eos);
+      if (labelled) line.labels.push_back(*eos);
+    } else if (labelled) {
+      line.labels.back() = *eos;  // the tokenizer has added it
+    }
+  }
+
+  /// Tokens outside of `spans` have no part in the loss.
+  IdsLine labelled(const Encoding& encoding, const Spans& spans) const {
+    IdsLine line;
+    line.input = encoding.ids;
+    if (all_) return line;
+    std::size_t span = 0;
+    for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
+      const auto& [begin, finish] = encoding.offsets[i];
+      while (span < spans.size() && spans[span].second <= begin && begin < finish) ++span;
+      const bool inside = begin < finish && span < spans.size() && finish > spans[span].first;
+      line.labels.push_back(inside ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
+    }
+    return line;
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer_;
+  Result<const tokenizer::ChatFormat*> chat_;
+  bool all_;
+  RecordColumns columns_;
+};
+
+Result<const tokenizer::ChatFormat*> chat_format(const Config& config, const Tokenizer& tokenizer) {
+  if (config.chat_format) return tokenizer::find_chat_format(to_text(*config.chat_format));
+  const std::string folder = std::filesystem::path(tokenizer.description().path).parent_path().string();
+  return tokenizer::chat_format_of(folder.empty() ? "." : folder);
+}
+
+LongLine long_line(TooLong word) {
+  switch (word) {
+    case TooLong::kCut: return LongLine::kCut;
+    case TooLong::kDrop: return LongLine::kDrop;
+    case TooLong::kError: break;
+  }
+  return LongLine::kError;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  const auto tokenizer = tokenizer_of(config.tokenizer, inputs);
+  if (!tokenizer) return nullptr;
+  if (*tokenizer == nullptr) {
+    inputs.diagnostics.error(inputs.block.location(), "data." + inputs.name + " needs a tokenizer",
+                             "add tokenizer: {type: file, path: FOLDER}, or init_from: FOLDER with one");
+    return nullptr;
+  }
+  IdLinesOptions options;
+  options.files = find_text_files(config.path, config.exclude, inputs);
+  if (options.files.empty()) return nullptr;
+  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
+  if (!share) return nullptr;
+  options.share = *share;
+  options.max_seq_len = config.max_seq_len;
+  options.too_long = long_line(config.too_long);
+  options.vocab_size = (*tokenizer)->id_limit();
+  options.units = "tokens";
+  options.tokenizer = *tokenizer;
+  options.parse = Encoder(*tokenizer, chat_format(config, **tokenizer), config);
+  return make_id_lines(options, inputs);
+}
+
+}  // namespace components::data::jsonl
