@@ -22,6 +22,7 @@ inputs=(
               tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact
+          components/tokenizer tests/components/tokenizer/files
           components/model/names schemas tests/fuzz recipes tests/golden/bad tests/cli/*.cli
           tests/runner/artifact/foreign/files'
   # What tests_threads links, without the generated tables, which start no thread.

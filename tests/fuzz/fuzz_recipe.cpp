@@ -1,9 +1,9 @@
 // Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
-// between come damaged files of tensors.
+// between come damaged files of tensors and of tokenizers.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
-// A FILE that ends in .tensors is one of tensors; so does the saved one end then.
+// A FILE that ends in .tensors is one of tensors, one in .tokenizer of a tokenizer; so does the saved one end then.
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
 #include <signal.h>
@@ -27,6 +27,7 @@
 #include "runner/resolve/consistency.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/tensor_files.h"
+#include "tests/fuzz/tokenizer_files.h"
 
 namespace {
 
@@ -35,7 +36,15 @@ using runner::core::Source;
 constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
 constexpr std::size_t kTextMax = 1 << 17;
 constexpr int kFilesBetween = 20;  // a file takes much less time than a recipe
-constexpr const char* kTensorsEnding = ".tensors";
+constexpr int kTokenizersBetween = 5;
+
+enum class Kind { kRecipe, kTensors, kTokenizer };
+constexpr const char* kEndings[] = {"", ".tensors", ".tokenizer"};
+
+Kind kind_of(const std::string& path) {
+  if (path.ends_with(".tensors")) return Kind::kTensors;
+  return path.ends_with(".tokenizer") ? Kind::kTokenizer : Kind::kRecipe;
+}
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -43,7 +52,7 @@ struct Shared {
   std::atomic<std::int64_t> case_started_ns;  // of the worker's processor time
   std::atomic<std::int64_t> slowest_ns;
   std::atomic<std::uint32_t> size;
-  std::atomic<bool> tensors;  // not a recipe
+  std::atomic<Kind> kind;
   char text[kTextMax];
 };
 
@@ -87,14 +96,18 @@ void run_case(const std::string& text) {
   runner::core::render(diagnostics);
 }
 
-void watched_case(Shared& shared, const std::string& text, bool tensors) {
+void watched_case(Shared& shared, const std::string& text, Kind kind) {
   const std::size_t size = std::min(text.size(), kTextMax);
   std::memcpy(shared.text, text.data(), size);
   shared.size = static_cast<std::uint32_t>(size);
-  shared.tensors = tensors;
+  shared.kind = kind;
   const std::int64_t started = now_ns(CLOCK_PROCESS_CPUTIME_ID);
   shared.case_started_ns = started;
-  tensors ? tests::TensorFiles::read(text) : run_case(text);
+  switch (kind) {
+    case Kind::kRecipe: run_case(text); break;
+    case Kind::kTensors: tests::TensorFiles::read(text); break;
+    case Kind::kTokenizer: tests::TokenizerFiles::read(text); break;
+  }
   const std::int64_t took = now_ns(CLOCK_PROCESS_CPUTIME_ID) - started;
   if (took > shared.slowest_ns) shared.slowest_ns = took;
   ++shared.cases;
@@ -128,26 +141,37 @@ std::vector<std::string> tensor_corpus() {
   return files;
 }
 
+std::vector<std::string> tokenizer_corpus() {
+  std::vector<std::string> files;
+  for (const std::string& path :
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/components/tokenizer/files/*.{json,model}")) {
+    files.push_back(runner::core::read_file(path, kTextMax / 4).value());
+  }
+  return files;
+}
+
 [[noreturn]] void work(Shared& shared, const Options& options) {
   if (!options.files.empty()) {
     for (const std::string& path : options.files) {
-      watched_case(shared, runner::core::read_file(path, kTextMax).value(), path.ends_with(kTensorsEnding));
+      watched_case(shared, runner::core::read_file(path, kTextMax).value(), kind_of(path));
     }
     _exit(0);
   }
   tests::Mutator mutator(corpus(), options.seed);
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
   tests::TensorFiles files(tensor_corpus(), options.seed);
+  tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
   while (now_ns(CLOCK_MONOTONIC) < end) {
-    watched_case(shared, mutator.next(), false);
-    for (int i = 0; i < kFilesBetween; ++i) watched_case(shared, files.next(), true);
+    watched_case(shared, mutator.next(), Kind::kRecipe);
+    for (int i = 0; i < kFilesBetween; ++i) watched_case(shared, files.next(), Kind::kTensors);
+    for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), Kind::kTokenizer);
   }
   _exit(0);
 }
 
 int failed(const Shared& shared, const Options& options, const std::string& what) {
   const std::string text(shared.text, shared.size);
-  const std::string save = options.save + (shared.tensors ? kTensorsEnding : "");
+  const std::string save = options.save + kEndings[static_cast<int>(shared.kind.load())];
   runner::core::write_file_atomic(save, text).value();
   std::fprintf(stderr, "fuzz_recipe: case %lld of seed %llu: %s; saved as %s\n",
                static_cast<long long>(shared.cases.load()), static_cast<unsigned long long>(options.seed), what.c_str(),
