@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <bitset>
+#include <functional>
+#include <numeric>
 #include <unordered_map>
 #include <utility>
 
 #include "components/tokenizer/added_tokens.h"
 #include "components/tokenizer/decoder.h"
 #include "components/tokenizer/pipeline.h"
+#include "components/tokenizer/pool.h"
 #include "components/tokenizer/text/unicode.h"
 #include "components/tokenizer/vocabulary.h"
 #include "runner/core/error.h"
@@ -148,16 +151,20 @@ class SentencePiece final : public Tokenizer {
  private:
   struct Symbol {
     std::uint32_t begin, size, previous, next;
-    bool frozen;  // of a user, so it is merged with nothing
+    std::uint32_t rank;  // of what it makes with the next one; kNoRank for nothing
+    bool frozen;         // of a user, so it is merged with nothing
   };
-  struct Candidate {
-    float score;
-    std::uint32_t left, right, size;
-    bool operator<(const Candidate& other) const {  // what comes later
-      return score < other.score || (score == other.score && left > other.left);
-    }
-  };
+  static constexpr std::uint32_t kNoRank = 0xFFFFFFFF;
   using Unused = std::unordered_map<std::string_view, std::size_t>;  // a merged text: the size of its left part
+  struct Work {
+    std::vector<Symbol> symbols;
+    std::vector<std::uint64_t> candidates;  // a heap of ranks, each with the place of the left one
+    Unused unused;
+  };
+
+  static std::size_t pair_of(char left, char right) {
+    return static_cast<std::size_t>(static_cast<unsigned char>(left)) << 8 | static_cast<unsigned char>(right);
+  }
 
   Kind kind_of(std::int32_t id) const { return model_.pieces[static_cast<std::size_t>(id)].kind; }
 
@@ -170,6 +177,11 @@ class SentencePiece final : public Tokenizer {
       const auto id = static_cast<std::int32_t>(i);
       if (!ids_.add(piece.text, id)) {
         throw RunError(place + " is " + runner::core::quote(piece.text) + ", which another one is, too");
+      }
+      const bool merged =
+          piece.kind == Kind::kNormal || piece.kind == Kind::kUserDefined || piece.kind == Kind::kUnused;
+      for (std::size_t j = 1; merged && j < piece.text.size(); ++j) {
+        neighbours_.set(pair_of(piece.text[j - 1], piece.text[j]));
       }
       switch (piece.kind) {
         case Kind::kUnknown:
@@ -192,6 +204,15 @@ class SentencePiece final : public Tokenizer {
       }
     }
     user_defined_.finish();
+    // The highest score first; pieces with the same one have the same rank.
+    std::vector<std::size_t> order(model_.pieces.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto score = [&](std::size_t i) { return model_.pieces[i].score; };
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return score(a) > score(b); });
+    ranks_.resize(order.size());
+    for (std::size_t i = 1; i < order.size(); ++i) {
+      ranks_[order[i]] = ranks_[order[i - 1]] + (score(order[i]) < score(order[i - 1]) ? 1 : 0);
+    }
     if (unknown_ < 0) throw RunError(file + ": pieces has none for what is unknown");
     if (model_.byte_fallback && std::count(bytes_.begin(), bytes_.end(), -1) > 0) {
       throw RunError(file + ": trainer_spec.byte_fallback is true, but pieces lacks some of the 256 bytes");
@@ -292,49 +313,68 @@ class SentencePiece final : public Tokenizer {
   /// Calls put(id, begin, size) for each piece of the text, from left to right.
   template <typename Put>
   void merge(std::string_view text, const Put& put) const {
-    std::vector<Symbol> symbols;
-    std::vector<Candidate> candidates;
-    Unused unused;
+    Pool<Work>::Lease work(work_);
+    std::size_t begin = 0;
+    for (std::size_t at = 1; at < text.size(); ++at) {
+      // No piece goes across two characters that stand beside each other in none.
+      if (neighbours_[pair_of(text[at - 1], text[at])] || (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80)
+        continue;
+      merge_part(text, begin, at, *work, put);
+      begin = at;
+    }
+    merge_part(text, begin, text.size(), *work, put);
+  }
+
+  /// The same of bytes [from, end) alone.
+  template <typename Put>
+  void merge_part(std::string_view text, std::size_t from, std::size_t end, Work& work, const Put& put) const {
+    auto& [symbols, candidates, unused] = work;
+    symbols.clear();
+    candidates.clear();
+    unused.clear();
     TokenFinder::Match match;
-    for (std::size_t at = 0; at < text.size();) {
+    for (std::size_t at = from; at < end;) {
       const bool found = user_defined_.find_here(text, at, match);
       const std::size_t size = found ? match.end - at : utf8_size(text[at]);
       const auto index = static_cast<std::uint32_t>(symbols.size());
       symbols.push_back(
-          {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(size), index - 1, index + 1, found});
+          {static_cast<std::uint32_t>(at), static_cast<std::uint32_t>(size), index - 1, index + 1, kNoRank, found});
       at += size;
     }
     const auto count = static_cast<std::uint32_t>(symbols.size());
     const auto look = [&](std::uint32_t left, std::uint32_t right) {
-      if (left >= count || right >= count || symbols[left].frozen || symbols[right].frozen) return false;
-      const std::uint32_t size = symbols[left].size + symbols[right].size;
-      const std::string_view whole = text.substr(symbols[left].begin, size);
+      if (left >= count) return false;
+      symbols[left].rank = kNoRank;
+      if (right >= count || symbols[left].frozen || symbols[right].frozen) return false;
+      const std::string_view whole = text.substr(symbols[left].begin, symbols[left].size + symbols[right].size);
       const auto id = ids_.id_of(whole);
       if (!id) return false;
-      const SentencePieceModel::Piece& piece = model_.pieces[static_cast<std::size_t>(*id)];
-      if (piece.kind == Kind::kControl || piece.kind == Kind::kUnknown || piece.kind == Kind::kByte) return false;
-      candidates.push_back({piece.score, left, right, size});
-      if (piece.kind == Kind::kUnused) unused[whole] = symbols[left].size;
+      const Kind kind = kind_of(*id);
+      if (kind == Kind::kControl || kind == Kind::kUnknown || kind == Kind::kByte) return false;
+      symbols[left].rank = ranks_[static_cast<std::size_t>(*id)];
+      candidates.push_back(static_cast<std::uint64_t>(symbols[left].rank) << 32 | left);
+      if (kind == Kind::kUnused) unused[whole] = symbols[left].size;
       return true;
     };
     for (std::uint32_t i = 0; i + 1 < count; ++i) look(i, i + 1);
-    std::make_heap(candidates.begin(), candidates.end());
+    std::make_heap(candidates.begin(), candidates.end(), std::greater<>());
     const auto push = [&](std::uint32_t left, std::uint32_t right) {
-      if (look(left, right)) std::push_heap(candidates.begin(), candidates.end());
+      if (look(left, right)) std::push_heap(candidates.begin(), candidates.end(), std::greater<>());
     };
     while (!candidates.empty()) {
-      std::pop_heap(candidates.begin(), candidates.end());
-      const Candidate top = candidates.back();
+      std::pop_heap(candidates.begin(), candidates.end(), std::greater<>());
+      const std::uint64_t top = candidates.back();
       candidates.pop_back();
-      Symbol &left = symbols[top.left], &right = symbols[top.right];
-      // One of them is part of another piece by now.
-      if (left.size == 0 || right.size == 0 || left.size + right.size != top.size) continue;
-      left.size = top.size;
+      const auto at = static_cast<std::uint32_t>(top);
+      Symbol& left = symbols[at];
+      if (left.rank != top >> 32) continue;  // what it makes with the next one has another rank by now
+      Symbol& right = symbols[left.next];
+      left.size += right.size;
       left.next = right.next;
-      right.size = 0;
-      if (left.next < count) symbols[left.next].previous = top.left;
-      push(left.previous, top.left);
-      push(top.left, left.next);
+      right.rank = kNoRank;
+      if (left.next < count) symbols[left.next].previous = at;
+      push(left.previous, at);
+      push(at, left.next);
     }
     for (std::uint32_t i = 0; i < count; i = symbols[i].next) {
       put_piece(text, symbols[i].begin, symbols[i].size, unused, put);
@@ -357,9 +397,12 @@ class SentencePiece final : public Tokenizer {
   SentencePieceModel model_;
   Charsmap charsmap_;
   Vocabulary ids_;
+  std::vector<std::uint32_t> ranks_;  // in which order pieces are made, by id
   TokenFinder user_defined_;
   std::vector<AddedToken> added_;
   std::array<std::int32_t, 256> bytes_;
+  std::bitset<65536> neighbours_;  // bytes that stand beside each other in a piece
+  mutable Pool<Work> work_;
   std::int32_t unknown_ = -1;
   std::optional<std::int32_t> before_, behind_;
 };
