@@ -22,8 +22,8 @@ inputs=(
               tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
   # What fuzz_recipe links, the generated tables too, and what it mutates.
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact
-          components/tokenizer components/model/names schemas tests/fuzz recipes tests/golden/bad tests/cli/*.cli
-          tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
+          components/tokenizer tests/components/tokenizer/files components/model/names schemas tests/fuzz recipes
+          tests/golden/bad tests/cli/*.cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
   # What tests_threads links, without the generated tables, which start no thread.
   [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch
              runner/sweep trackers components/sampler components/pruner tests/runner/store tests/runner/sweep

@@ -45,25 +45,29 @@ bool TokenFinder::find(std::string_view text, std::size_t at, Match& match) cons
       if (next == nullptr) return false;
       at = static_cast<std::size_t>(static_cast<const char*>(next) - text.data());
     }
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (!begins_[byte]) continue;
-    // The texts that begin as the text does are neighbours; with each byte there are fewer of them.
-    auto low = texts_.begin() + first_[byte], high = texts_.begin() + first_[byte + 1u];
-    const Entry* longest = nullptr;
-    for (std::size_t size = 1;; ++size) {
-      if (low->text.size() == size) longest = &*low++;
-      if (low == high || at + size >= text.size()) break;
-      const auto next = static_cast<unsigned char>(text[at + size]);
-      const auto byte_of = [&](const Entry& entry) { return static_cast<unsigned char>(entry.text[size]); };
-      low = std::partition_point(low, high, [&](const Entry& entry) { return byte_of(entry) < next; });
-      high = std::partition_point(low, high, [&](const Entry& entry) { return byte_of(entry) == next; });
-      if (low == high) break;
-    }
-    if (longest == nullptr) continue;
-    match = {at, at + longest->text.size(), longest->token};
-    return true;
+    if (find_here(text, at, match)) return true;
   }
   return false;
+}
+
+bool TokenFinder::find_here(std::string_view text, std::size_t at, Match& match) const {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  if (!begins_[byte]) return false;
+  // The texts that begin as the text does are neighbours; with each byte there are fewer of them.
+  auto low = texts_.begin() + first_[byte], high = texts_.begin() + first_[byte + 1u];
+  const Entry* longest = nullptr;
+  for (std::size_t size = 1;; ++size) {
+    if (low->text.size() == size) longest = &*low++;
+    if (low == high || at + size >= text.size()) break;
+    const auto next = static_cast<unsigned char>(text[at + size]);
+    const auto byte_of = [&](const Entry& entry) { return static_cast<unsigned char>(entry.text[size]); };
+    low = std::partition_point(low, high, [&](const Entry& entry) { return byte_of(entry) < next; });
+    high = std::partition_point(low, high, [&](const Entry& entry) { return byte_of(entry) == next; });
+    if (low == high) break;
+  }
+  if (longest == nullptr) return false;
+  match = {at, at + longest->text.size(), longest->token};
+  return true;
 }
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer) : tokens_(std::move(tokens)) {

@@ -27,6 +27,8 @@ class TokenFinder {
   };
   /// False when there is none from `at` on.
   bool find(std::string_view text, std::size_t at, Match& match) const;
+  /// The same of one that begins at `at`, which is inside the text.
+  bool find_here(std::string_view text, std::size_t at, Match& match) const;
 
  private:
   struct Entry {

@@ -16,8 +16,6 @@ namespace {
 using runner::core::Node;
 using runner::core::RunError;
 
-constexpr std::size_t kUnusedMax = 64;
-
 bool is_ascii(std::string_view text) {
   std::uint64_t any = 0;
   std::size_t at = 0;
@@ -88,32 +86,6 @@ std::string types_of(const Node& node, const char* list) {
 
 }  // namespace
 
-/// Memory for the time of one call.
-class Pipeline::Lease {
- public:
-  explicit Lease(const Pipeline& owner) : owner_(owner) {
-    const std::lock_guard<std::mutex> lock(owner.mutex_);
-    if (owner.unused_.empty()) return;
-    scratch_ = std::move(owner.unused_.back());
-    owner.unused_.pop_back();
-  }
-  ~Lease() {
-    const std::lock_guard<std::mutex> lock(owner_.mutex_);
-    if (scratch_ && owner_.unused_.size() < kUnusedMax) owner_.unused_.push_back(std::move(scratch_));
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-
-  Scratch& operator*() {
-    if (!scratch_) scratch_ = std::make_unique<Scratch>();
-    return *scratch_;
-  }
-
- private:
-  const Pipeline& owner_;
-  std::unique_ptr<Scratch> scratch_;
-};
-
 Pipeline::Pipeline(Parts parts, const FolderSettings& settings, Description description)
     : parts_(std::move(parts)), added_(std::move(parts_.added), parts_.normalizer.get()) {
   const Vocabulary& vocabulary = parts_.model->vocabulary();
@@ -149,7 +121,7 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
   added_.extract(pieces, parts_.normalizer.get());
   if (parts_.pre_tokenizers.first) parts_.pre_tokenizers.first->apply(pieces);
 
-  Lease scratch(*this);
+  Pool<Scratch>::Lease scratch(scratch_);
   Tokens tokens;
   tokens.ids.reserve(text.size() / 3 + 8);
   tokens.lengths.reserve(text.size() / 3 + 8);

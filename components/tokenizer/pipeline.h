@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@
 #include "components/tokenizer/decoder.h"
 #include "components/tokenizer/model.h"
 #include "components/tokenizer/normalizer.h"
+#include "components/tokenizer/pool.h"
 #include "components/tokenizer/post_processor.h"
 #include "components/tokenizer/pre_tokenizer.h"
 #include "components/tokenizer/settings.h"
@@ -45,8 +45,6 @@ class Pipeline final : public Tokenizer {
   const std::vector<AddedToken>& added_tokens() const override { return added_.all(); }
 
  private:
-  class Lease;
-
   Encoding encode_text(std::string_view text, const EncodeOptions& options) const;
   void add_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
                    std::vector<Source>& sources) const;
@@ -59,8 +57,7 @@ class Pipeline final : public Tokenizer {
   AddedTokens added_;
   std::int64_t vocab_size_ = 0;
   std::int32_t id_limit_ = 0;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Scratch>> unused_;  // memory that no thread has now
+  mutable Pool<Scratch> scratch_;
 };
 
 /// From what was read of a tokenizer.json. Throws RunError that names file and field.

@@ -1,6 +1,7 @@
 #include <filesystem>
 
 #include "components/tokenizer/pipeline.h"
+#include "components/tokenizer/sentencepiece.h"
 #include "components/tokenizer/settings.h"
 #include "components/tokenizer/tokenizer.h"
 #include "components/tokenizer/tokenizer_file.h"
@@ -38,11 +39,18 @@ Read read_vocab_and_merges(const fs::path& vocab) {
       read_settings(vocab.parent_path().string()), {vocab.string(), "vocab.json with merges.txt", "", {}});
 }
 
+Read read_model(const fs::path& path) {
+  const std::string name = path.string();
+  return make_sentencepiece(read_sentencepiece_model(content_of(path), name),
+                            read_settings(path.parent_path().string()), {name, "SentencePiece", "", {}});
+}
+
 Read read_folder(const fs::path& folder) {
   if (is_file(folder / "tokenizer.json")) return read_json(folder / "tokenizer.json");
   if (is_file(folder / "vocab.json")) return read_vocab_and_merges(folder / "vocab.json");
+  if (is_file(folder / "tokenizer.model")) return read_model(folder / "tokenizer.model");
   throw RunError(folder.string() + ": there is no tokenizer in this folder",
-                 "it needs a tokenizer.json, or a vocab.json with merges.txt");
+                 "it needs a tokenizer.json, a vocab.json with merges.txt, or a tokenizer.model");
 }
 
 Read read(const fs::path& path) {
@@ -52,6 +60,7 @@ Read read(const fs::path& path) {
   const std::string name = path.filename().string();
   if (name == "merges.txt") return read_vocab_and_merges(path.parent_path() / "vocab.json");
   if (name == "vocab.json") return read_vocab_and_merges(path);
+  if (path.extension() == ".model") return read_model(path);
   return read_json(path);
 }
 

@@ -14,6 +14,7 @@ void add_checkpoints_commands(Command group, Session& session);
 void add_config_commands(Command group, Session& session);
 void add_runs_commands(Command group, Session& session);
 void add_sweep_commands(Command group, Session& session);
+void add_tokenizer_commands(Command group, Session& session);
 
 /// `run` and `resume`, which a sweep calls in its own process many times a second.
 void add_run(Command app, Session& session);

@@ -1,10 +1,11 @@
 // Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
-// between come damaged files of tensors, configurations of Transformers and indexes of shards.
+// between come damaged files of tensors, configurations of Transformers, indexes of shards and tokenizers.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
-// A FILE that ends in .tensors is one of tensors, in .config a configuration, in .index an index; so does the saved one
-// end then.
+// A FILE that ends in .tensors is one of tensors, in .config a configuration, in .index an index, in .tokenizer one of
+// a tokenizer; so does the saved one end then.
+//
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
 #include <signal.h>
@@ -29,6 +30,7 @@
 #include "tests/fuzz/json_files.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/tensor_files.h"
+#include "tests/fuzz/tokenizer_files.h"
 
 namespace {
 
@@ -37,6 +39,7 @@ using runner::core::Source;
 constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
 constexpr std::size_t kTextMax = 1 << 17;
 constexpr int kFilesBetween = 20;  // a file takes much less time than a recipe
+constexpr int kTokenizersBetween = 5;
 
 /// A reader, and how its cases end when they are saved; a recipe's have no ending.
 struct Reader {
@@ -47,8 +50,9 @@ void run_case(const std::string& text);
 constexpr Reader kReaders[] = {{"", run_case},
                                {".tensors", tests::TensorFiles::read},
                                {".config", tests::read_config_text},
-                               {".index", tests::read_index_text}};
-enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex };
+                               {".index", tests::read_index_text},
+                               {".tokenizer", tests::TokenizerFiles::read}};
+enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kTokenizer };
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -141,6 +145,15 @@ std::vector<std::string> tensor_corpus() {
   return files;
 }
 
+std::vector<std::string> tokenizer_corpus() {
+  std::vector<std::string> files;
+  for (const std::string& path :
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/components/tokenizer/files/*.{json,model}")) {
+    files.push_back(runner::core::read_file(path, kTextMax / 4).value());
+  }
+  return files;
+}
+
 std::vector<std::string> config_corpus() {
   std::vector<std::string> files;
   for (const std::string& path :
@@ -177,6 +190,7 @@ std::size_t kind_of(const std::string& path) {
   tests::Mutator mutator(corpus(), options.seed);
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
   tests::TensorFiles files(tensor_corpus(), options.seed);
+  tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
   tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed);
   while (now_ns(CLOCK_MONOTONIC) < end) {
     watched_case(shared, mutator.next(), kRecipe);
@@ -185,6 +199,7 @@ std::size_t kind_of(const std::string& path) {
       watched_case(shared, configs.next(), kConfig);
       watched_case(shared, indexes.next(), kIndex);
     }
+    for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), kTokenizer);
   }
   _exit(0);
 }

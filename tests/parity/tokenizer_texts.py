@@ -4,12 +4,14 @@ usage: tokenizer_texts.py compare BENCH TOKENIZER...   ids, offsets and decoded 
        tokenizer_texts.py speed BENCH TOKENIZER...     the time of encode_batch, in turns, with 1 and 2 threads
        tokenizer_texts.py long BENCH TOKENIZER...      the time of one word of 100 kB and of 1 MB
        tokenizer_texts.py train FOLDER                 writes small tokenizers of each form
-       tokenizer_texts.py record FOLDER INTO           writes texts.json, and TOKENIZER.expected for each of FOLDER
+       tokenizer_texts.py record FOLDER INTO           writes texts.json, json/NAME.expected of each tokenizer of FOLDER,
+                                                       and model/NAME.expected
 
 BENCH is the program bench_tokenizers, TOKENIZER a tokenizer.json, or a *.model of SentencePiece. The texts are the same
 each time; their characters are those that Unicode 10 assigns, because the libraries know newer versions to different
 extents (the normal forms of `tokenizers` those of Unicode 9 and its punctuation that of Unicode 8, so the few combining marks
-of Unicode 10 and the punctuation of both are left out). Needs `tokenizers`, and `sentencepiece` for its models.
+of Unicode 10 and the punctuation of both are left out). Needs `tokenizers`, and `sentencepiece` with
+`protobuf` for its models.
 """
 
 import json
@@ -128,9 +130,13 @@ def of_sentencepiece(path, texts):
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     results = []
     for text in texts:
-        pieces = processor.encode(text, out_type="immutable_proto").pieces
+        pieces = processor.encode(text, return_type="proto").pieces
         ids = [piece.id for piece in pieces]
-        results.append((ids, [(piece.begin, piece.end) for piece in pieces], processor.decode(ids)))
+        characters = [0]  # before each byte
+        for character in text:
+            characters += [characters[-1]] * (len(character.encode()) - 1) + [characters[-1] + 1]
+        offsets = [(characters[piece.begin], characters[piece.end]) for piece in pieces]
+        results.append((ids, offsets, processor.decode(ids)))
     return results
 
 
@@ -304,6 +310,14 @@ def forms():
     yield ("suffix", suffix, trainer(500, ["<unk>"], letters=[], limit_alphabet=100, end_of_word_suffix="</w>"), [])
 
 
+def train_sentencepiece(folder, name, texts, **more):
+    import sentencepiece
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_prefix=str(folder / name), model_type="bpe", vocab_size=900, num_threads=1,
+        character_coverage=0.98, minloglevel=2, **more)
+    (folder / f"{name}.vocab").unlink()
+
+
 def train(folder):
     folder = pathlib.Path(folder)
     texts = make_texts(3000, seed=1)
@@ -317,6 +331,20 @@ def train(folder):
         if name == "llama2":  # the older form
             model["merges"] = [" ".join(pair) for pair in model["merges"]]
         (folder / f"{name}.json").write_text(json.dumps(content, ensure_ascii=False, separators=(",", ":")) + "\n")
+    lines = [text for text in texts if text.strip() and max(text) < "\u0180"]
+    # As Llama 2 has it: nothing is normalized. The other one has defaults, user-defined pieces, and some of the rules of
+    # nmt_nfkc, whose map would take 240 kB.
+    rules = {"\t": " ", "\n": " ", "\r": " ", "\u00a0": " ", "\u3000": " ", "\u200b": " ", "\ufeff": "", 
+             "\ufb01": "fi", "\u212b": "\u00c5", "\u2126": "\u03a9", "e\u0301": "\u00e9", "a\u0308": "\u00e4", "\u2026": "...",
+             "o\u0323\u0302": "\u1ed9", "\u00bd": "1\u20442"}
+    with tempfile.NamedTemporaryFile("w", suffix=".tsv") as file:
+        for old, new in rules.items():
+            file.write("\t".join(" ".join(f"{ord(c):X}" for c in text) for text in (old, new)) + "\n")
+        file.flush()
+        train_sentencepiece(folder, "default", lines, normalization_rule_tsv=file.name,
+                            user_defined_symbols=["<think>", "==", "a b"], control_symbols=["<sep>"])
+    train_sentencepiece(folder, "llama2", lines, byte_fallback=True, normalization_rule_name="identity",
+                        remove_extra_whitespaces=False, split_digits=True)
 
 
 def short_texts():
@@ -338,7 +366,8 @@ def record(folder, into):
     texts = short_texts()
     (into / "texts.json").write_text(json.dumps(texts, separators=(",\n", ":")) + "\n")
     for path in sorted([*folder.glob("*.json"), *folder.glob("*.model")]):
-        with open(into / f"{path.name}.expected", "w") as file:
+        (into / path.suffix[1:]).mkdir(exist_ok=True)
+        with open(into / path.suffix[1:] / f"{path.stem}.expected", "w") as file:
             for text, (ids, offsets, decoded) in zip(texts, of_library(path, texts)):
                 # Of most texts what is decoded is the text itself.
                 row = [" ".join(map(str, ids)), in_short(offsets)] + ([] if decoded == text else [decoded])

@@ -32,7 +32,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"transfer", {"core", "recipe", "store", "trackers", "sweep", "review"}},
       {"cli",  // and runner/engine/engine.h, runner/cuda/cuda.h
        {"core", "recipe", "registry", "pretrained", "resolve", "store", "artifact", "query", "trackers", "launch",
-        "sweep", "terminal", "chart", "review", "transfer"}},
+        "sweep", "terminal", "chart", "review", "transfer", "tokenizer"}},
       {"cuda", {"core"}},
       {"kernels", {}},
       {"distributed", {"core"}},
@@ -74,6 +74,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/cli/command/config", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/runs", {"runner/cli/group"}},
       {"runner/cli/command/sweep", {"runner/cli", "runner/cli/group"}},
+      {"runner/cli/command/tokenizer", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command", {"runner/cli", "runner/cli/explain", "runner/cli/group", "runner/cli/proof"}},
       {"runner/train/experiment", {"runner/train/data"}},
       {"runner/train/experiment/memory", {"runner/train/experiment"}},
