@@ -111,11 +111,13 @@ class Patterns {
       if (part == named.parts.end()) continue;
       used = true;
       if (names(named)) continue;
-      const auto other =
-          std::find_if(named.parts.begin(), named.parts.end(), [this](const auto& names) { return !matches(names); });
+      std::vector<std::string> others;
+      for (const auto& names : named.parts) {
+        if (!matches(names)) others.push_back(names.front());
+      }
       diagnostics_.error(pattern.location(),
                          told + part->front() + ", which is joined with others in " + named.parameter.name,
-                         "name " + other->front() + " as well, or " + named.parameter.name);
+                         "name " + runner::core::joined(others, " and ") + " as well, or " + named.parameter.name);
       return;
     }
     if (!used) diagnostics_.error(pattern.location(), told + "no parameter: \"" + text + "\"", hint(text));

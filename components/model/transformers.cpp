@@ -130,10 +130,14 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
                   "use data of text, or a model for features such as mlp");
   }
   if (input.vocab_size > options.vocab_size) {
-    return refuse(
-        "the model has a vocabulary of " + std::to_string(options.vocab_size) + ", but the data has ids up to " +
-            std::to_string(input.vocab_size - 1),
-        "make the ids with the model's own tokenizer, or give it more rows with init_from.resize_vocab: true");
+    const Node* written = inputs.block.find("vocab_size");
+    const bool is_written = written != nullptr && !written->is_null();
+    return refuse("the model has a vocabulary of " + std::to_string(options.vocab_size) +
+                      ", but the data has ids up to " + std::to_string(input.vocab_size - 1),
+                  is_written
+                      ? "set model.vocab_size to " + std::to_string(input.vocab_size) + " or more, or leave it out"
+                      : "make the ids with the model's own tokenizer, or give it more rows with "
+                        "init_from.resize_vocab: true");
   }
   if (input.max_length <= options.positions) return true;
   const std::string what = "the model was made for sequences of up to " + std::to_string(options.positions) +

@@ -10,6 +10,7 @@
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/differences.h"
 #include "runner/pretrained/model_config.h"
+#include "runner/pretrained/model_type.h"
 
 namespace runner::checkpoint {
 namespace {
@@ -55,8 +56,10 @@ std::string type_of(const Node& recipe) {
 }  // namespace
 
 std::string transformers_type(const Node& recipe) {
-  const Node* type = type_of(recipe) == "transformers" ? recipe.at_path("model.config.model_type") : nullptr;
-  return type != nullptr && type->is_string() ? type->as_string() : "";
+  const Node* model = recipe.find("model");
+  const pretrained::ModelType* type =
+      model != nullptr && model->is_mapping() ? pretrained::model_type_of(*model) : nullptr;
+  return type != nullptr ? type->name : "";
 }
 
 void warn_of_differences(const Node& recipe, const components::NamedTensors& model, const std::string& folder,

@@ -8,7 +8,7 @@
 
 namespace runner::checkpoint {
 
-/// The `model_type` of a recipe's model of type `transformers`; "" for any other.
+/// The `model_type` by whose names Transformers has a recipe's model; "" for one that it does not have.
 std::string transformers_type(const core::Node& recipe);
 
 /// Warns of each value of the recipe's model with which it computes something else than the Transformers model in

@@ -44,7 +44,6 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
 
 void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
   const auto& config = *recipe.checkpoint;
-  if (!config.export_) return;
   const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + "/export";
   try {
     // What an earlier process of this run wrote is replaced.
@@ -53,7 +52,7 @@ void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
     core::log_info("exported a " + done.model_type + " to " + folder + ", " + core::format_bytes(done.bytes));
   } catch (const core::RunError& error) {
     throw core::RunError(std::string("checkpoint.export: ") + error.what(),
-                         (error.hint().empty() ? "" : error.hint() + "; ") + "the run is complete: `roux export " +
+                         (error.hint().empty() ? "" : error.hint() + "; ") + "the training is complete: `roux export " +
                              name + " DIR` tries again",
                          error.exit_code());
   }

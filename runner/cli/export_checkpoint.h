@@ -22,8 +22,8 @@ struct ExportCheckpoint {
 /// Errors  RunError: no such checkpoint, a damaged one, and those of pretrained::export_model().
 pretrained::Exported export_checkpoint(const ExportCheckpoint& request);
 
-/// `checkpoint.export` of a run that has ended: writes its folder `export`, and logs it. Without that key nothing.
-/// Errors  RunError, with the command that tries again as its hint.
+/// `checkpoint.export`: writes the folder `export` of a run that is trained, and logs it. The run may not have ended.
+/// Errors  RunError, with the command that tries again in its hint.
 void export_trained(const resolve::Recipe& recipe, const std::string& run_dir);
 
 }  // namespace runner::cli

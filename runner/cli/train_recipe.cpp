@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "generated/section/capture.h"
+#include "generated/section/checkpoint.h"
 #include "generated/section/launch.h"
 #include "runner/artifact/git_state.h"
 #include "runner/cli/engine_or_fail.h"
@@ -121,12 +122,13 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.code = code->state();
   }
   Tracking tracking(session, recipe);
-  std::string opened;  // folder of the run
-  request.on_opened = [&tracking, &opened](const std::string& run_dir) {
-    opened = run_dir;
+  request.on_opened = [&tracking](const std::string& run_dir) {
     launch::report_run(run_dir);
     tracking.begin(run_dir);
   };
+  if (recipe.checkpoint->export_) {
+    request.on_trained = [&recipe](const std::string& run_dir) { export_trained(recipe, run_dir); };
+  }
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;
@@ -139,7 +141,6 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     end_training(session, status);
     throw core::RunError(error.what(), error.hint(), status);
   }
-  if (session.exit_code == core::kExitDone && !opened.empty()) export_trained(recipe, opened);
   end_training(session, session.exit_code);
   tracking.finish();
   const bool speaks = !request.rank || request.rank->rank == 0;

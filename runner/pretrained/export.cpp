@@ -1,9 +1,12 @@
 #include "runner/pretrained/export.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <map>
@@ -246,8 +249,25 @@ class Writer {
                      " has " + core::format_bytes(free) + " free");
     }
     target_ = target.string();
-    draft_ = (target.parent_path() / ("." + target.filename().string() + "." + std::to_string(::getpid()))).string();
+    const std::string prefix = "." + target.filename().string() + ".";
+    remove_old_drafts(target.parent_path(), prefix);
+    draft_ = (target.parent_path() / (prefix + std::to_string(::getpid()))).string();
     io_.make_dir(draft_);
+  }
+
+  /// Those of processes of this machine that were killed.
+  static void remove_old_drafts(const fs::path& folder, const std::string& prefix) {
+    std::error_code failed;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
+      const std::string name = entry.path().filename().string();
+      if (!name.starts_with(prefix)) continue;
+      pid_t process = 0;
+      const char* const end = name.data() + name.size();
+      const auto read = std::from_chars(name.data() + prefix.size(), end, process);
+      const bool is_gone =
+          read.ec == std::errc() && read.ptr == end && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
+      if (is_gone) fs::remove_all(entry.path(), failed);
+    }
   }
 
   void write_text(const std::string& name, const std::string& text) {

@@ -228,6 +228,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
     recorder.reset();  // its records belong before the end of the run
+    if (experiment.is_first() && !is_resumable(result.ending) && request.on_trained) request.on_trained(run.run_dir());
     const int status = finish(run, result);
     if (!experiment.is_first()) return status;
     if (!request.quiet) print_summary(experiment, run, result);

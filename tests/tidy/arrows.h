@@ -43,7 +43,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
        {"core", "recipe", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed",
         "train"}},
       {"schema_gen", {"core", "recipe", "registry"}},
-      {"include", {"core", "components", "sampler", "pruner", "trackers"}},  // what is installed
+      {"include", {"core", "components", "sampler", "pruner", "tokenizer", "trackers"}},  // what is installed
   };
   return arrows;
 }

@@ -40,9 +40,12 @@ struct TrainRequest {
   std::optional<core::RankInfo> rank;           ///< rank among several processes; nothing: a single process
   std::shared_future<artifact::GitState> code;  ///< code of the working directory; invalid: not recorded
   std::function<void(const std::string& run_dir)> on_opened;  ///< the run exists; called on rank 0
-  std::string run_id;                                         ///< id of a new run; "": generate one
-  std::shared_ptr<store::InMemoryRun> light;                  ///< of a new run: store::NewRun
-  std::string resolved_json;                                  ///< of the recipe, if already known; else ""
+  /// Training is complete and its last checkpoint saved, but the run has not ended yet; called on rank 0. What it
+  /// throws ends the run.
+  std::function<void(const std::string& run_dir)> on_trained;
+  std::string run_id;                         ///< id of a new run; "": generate one
+  std::shared_ptr<store::InMemoryRun> light;  ///< of a new run: store::NewRun
+  std::string resolved_json;                  ///< of the recipe, if already known; else ""
   /// A signal for this training only, if it shares its process with others; null: it has the process to itself.
   const std::atomic<int>* signal = nullptr;
 };

@@ -195,7 +195,8 @@ class Judge {
   /// The optimizer has state for what it trains, and only for that.
   bool trained(Difference& difference) {
     difference.effect = Effect::kImpossible;
-    difference.why = "the optimizer's saved state is of other parameters";
+    difference.why = "the optimizer's state is that of what was trained";
+    difference.hint = "restore the old value to resume that run, or begin a new one with its weights: init_from: RUN";
     return true;
   }
 
@@ -543,7 +544,9 @@ bool may_resume(const std::vector<Difference>& differences, const std::vector<st
         break;
       case Effect::kImpossible:
         diagnostics.error(difference.location, text + ": not possible, the saved state does not fit" + why,
-                          "restore the old value to resume that run, or start a new one with `roux run RECIPE --new`");
+                          !difference.hint.empty() ? difference.hint
+                                                   : "restore the old value to resume that run, or start a new one "
+                                                     "with `roux run RECIPE --new`");
         break;
     }
   }
