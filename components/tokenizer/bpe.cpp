@@ -60,7 +60,7 @@ void Bpe::read_merges(const std::string& file) {
   bool inner_blanks = false;
   std::string whole;
   for (std::size_t i = 0; i < config_.merges.size(); ++i) {
-    const auto& [left, right] = config_.merges[i];
+    const std::string &left = config_.merges[i].first, &right = config_.merges[i].second;
     const auto need = [&](const std::string& token) {
       const auto id = config_.vocabulary.id_of(token);
       if (id) return *id;

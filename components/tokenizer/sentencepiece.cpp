@@ -328,7 +328,9 @@ class SentencePiece final : public Tokenizer {
   /// The same of bytes [from, end) alone.
   template <typename Put>
   void merge_part(std::string_view text, std::size_t from, std::size_t end, Work& work, const Put& put) const {
-    auto& [symbols, candidates, unused] = work;
+    auto& symbols = work.symbols;
+    auto& candidates = work.candidates;
+    auto& unused = work.unused;
     symbols.clear();
     candidates.clear();
     unused.clear();

@@ -53,8 +53,7 @@ class Reader final : public Json::json_sax_t {
     if (place() == Place::kMerges) return add_merge_text(value);
     if (place() == Place::kMerge) {
       ++parts_;
-      if (parts_ == 1) merge_.first = std::move(value);
-      if (parts_ == 2) merge_.second = std::move(value);
+      if (parts_ <= 2) (parts_ == 1 ? merge_.first : merge_.second) = std::move(value);
       return parts_ <= 2 || refuse(merge_field(), "holds more than two tokens");
     }
     return add(Node::string(std::move(value)));

@@ -105,11 +105,11 @@ std::vector<Difference> differences(const Node& here, const Node& there) {
   std::vector<Difference> found;
   if (is_gpt2(here) != is_gpt2(there)) return found;
   const Fields of_there = fields_of(there);
-  for (const auto& [field, value] : fields_of(here)) {
+  for (const auto& one : fields_of(here)) {
     // Another type of scaling has other fields; that it is another says all.
     const auto at =
-        std::find_if(of_there.begin(), of_there.end(), [&](const auto& other) { return other.first == field; });
-    if (at != of_there.end() && at->second != value) found.push_back({field, value, at->second});
+        std::find_if(of_there.begin(), of_there.end(), [&one](const auto& other) { return other.first == one.first; });
+    if (at != of_there.end() && at->second != one.second) found.push_back({one.first, one.second, at->second});
   }
   return found;
 }

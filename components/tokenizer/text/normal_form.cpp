@@ -23,8 +23,9 @@ using Decomposed = std::array<utf8proc_int32_t, 32>;  // the longest is 18 chara
 std::size_t decompose(char32_t c, bool compatible, Decomposed& into) {
   int boundary = 0;
   const int options = UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0);
-  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), into.data(), into.size(),
-                                             static_cast<utf8proc_option_t>(options), &boundary);
+  const auto count =
+      utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), into.data(), static_cast<utf8proc_ssize_t>(into.size()),
+                              static_cast<utf8proc_option_t>(options), &boundary);
   if (count > 0) return static_cast<std::size_t>(count);
   into[0] = static_cast<utf8proc_int32_t>(c);
   return 1;
