@@ -17,7 +17,7 @@ class PreTokenizer {
   virtual void apply(Pieces& pieces) const = 0;
 };
 
-/// What becomes of the parts that a pattern matches.
+/// What a split does with the parts that its pattern matches.
 enum class Behavior { kIsolated, kRemoved, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 /// Splits all pieces that are no tokens. `invert`: takes for matches what lies between them.

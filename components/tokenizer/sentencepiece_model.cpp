@@ -47,7 +47,7 @@ class Message {
  private:
   RunError damaged() const {
     return RunError(file_ + ": " + name_ + " is damaged at byte " + std::to_string(at_) +
-                    ": it is no model of SentencePiece");
+                    ": not a SentencePiece model");
   }
   std::uint64_t varint() {
     std::uint64_t value = 0;
@@ -149,7 +149,7 @@ SentencePieceModel read_sentencepiece_model(std::string_view bytes, const std::s
       model.denormalizes = !other.charsmap.empty();
     }
   }
-  if (model.pieces.empty()) throw RunError(file + ": it has no pieces: it is no model of SentencePiece");
+  if (model.pieces.empty()) throw RunError(file + ": not a SentencePiece model: it has no pieces");
   return model;
 }
 

@@ -136,7 +136,7 @@ class Regex final : public Pattern {
       const Range range{found[0], found[1]};
       if (range.end < range.begin) throw core_error("the pattern ends a match before it begins");
       const bool empty = range.begin == range.end;
-      // Nothing at the end of the last match is no match of its own.
+      // An empty match at the end of the last one does not count.
       if (!empty || range.begin != last_end) matches.push_back(range);
       last_end = range.end;
       at = range.end;
