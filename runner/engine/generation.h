@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace runner::engine {
+
+/// What text is generated for: a text, or the messages of a conversation.
+struct Prompt {
+  std::string text;
+  std::vector<std::pair<std::string, std::string>> messages;  ///< role and content; not empty: these count
+};
+
+/// How text is generated is said by the recipe's section `generation`.
+struct GenerateRequest {
+  /// As EvalRequest::checkpoint: `best`, `last`, `step-000500`, or a path, of a folder of Transformers, too.
+  std::string checkpoint;
+  std::string run;                   ///< run; "" is the newest one with checkpoints
+  std::string command = "generate";  ///< the word for hints
+  std::vector<Prompt> prompts;
+  bool chat = false;            ///< a prompt's text is the user's message, and the model's chat template is applied
+  std::string system;           ///< with `chat`: the system message before a text; "": none
+  bool truncate_left = false;   ///< drop the first tokens of a prompt that is too long; otherwise it is an error
+  bool logprobs = false;        ///< fill in Generated::logprobs
+  std::int64_t batch_size = 0;  ///< sequences at a time; 0: chosen
+  std::vector<std::string> gpu_names = {};  ///< of the GPUs that this process sees, as core::gpu_peak() knows them
+  std::function<bool()> interrupted;        ///< asked between tokens: true ends the work; may be empty
+};
+
+/// What was generated for one prompt.
+struct Generated {
+  std::int64_t prompt = 0;           ///< index in the request
+  std::int64_t sample = 0;           ///< below generation.num_return_sequences
+  std::string text;                  ///< without the prompt and the end token; a stop string is its end
+  std::vector<std::int32_t> tokens;  ///< new ones, the end token included
+  std::vector<float> logprobs;       ///< one for each of `tokens`, of the logits as the model gave them, or none
+  std::string finish_reason;         ///< `eos`, `length` or `stop`
+};
+
+/// The result of `generate`, without the texts.
+struct GenerationReport {
+  std::int64_t prompt_tokens = 0, new_tokens = 0;
+  double prefill_seconds = 0, decode_seconds = 0;
+};
+
+/// Gets the texts while they are made.
+class GenerationSink {
+ public:
+  virtual ~GenerationSink() = default;
+  /// Text that follows what this sample of the prompt had; whole characters, and nothing that a stop string cuts off.
+  virtual void piece(std::int64_t prompt, std::int64_t sample, std::string_view text) = 0;
+  /// Once for each sample of each prompt; of several sequences in no particular order.
+  virtual void done(const Generated& generated) = 0;
+};
+
+}  // namespace runner::engine
