@@ -3,10 +3,13 @@
 #include <utility>
 
 #include "components/tensor/tensors.h"
+#include "runner/core/error.h"
 
 namespace components::block {
 
 std::vector<NamedTensor> Block::constants() const { return {}; }
+
+void Block::decode(TensorMap&, part::CachedPass&) const { RUNNER_ASSERT(false, "asked of blocks that decode"); }
 
 BasicBlock::BasicBlock(std::string name, TensorSpec input, TensorSpec output)
     : name_(std::move(name)), inputs_{std::move(input)}, outputs_{std::move(output)} {}

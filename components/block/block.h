@@ -14,6 +14,10 @@ struct NamedTensor;
 class TensorMap;
 }  // namespace components
 
+namespace components::part {
+struct CachedPass;
+}
+
 namespace components::block {
 
 /// A parameter that is the same storage as one of another block (saved and counted once, under its owner).
@@ -36,6 +40,10 @@ class Block : public runner::core::Stateful {
   /// that does not need the whole output at once.
   virtual void forward_hidden(TensorMap& activations) const { forward(activations); }
   virtual bool gives_hidden() const { return false; }  ///< whether it leaves those two
+  /// For generation, where it has it: like forward() for the new positions of a CachedPass, whose rows [N, ...] stand
+  /// for [B, T, ...]. The last block gives what the last position of each segment predicts, [segments, V].
+  virtual bool decodes() const { return false; }
+  virtual void decode(TensorMap& activations, part::CachedPass& pass) const;
   /// Full names (`h.0.ln_1.weight`), in a fixed order; a tied parameter appears at its owner only.
   virtual std::vector<NamedTensor> parameters() const = 0;
   virtual std::vector<NamedTensor> buffers() const = 0;

@@ -1,18 +1,14 @@
-#include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
-#include <c10/core/GradMode.h>
-
-#include <algorithm>
 #include <cmath>
-#include <limits>
-#include <span>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "components/callback/callback.h"
+#include "components/generation/generator.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/sample_generation.h"
 #include "runner/core/units.h"
-
-// B: texts written at once   T: positions so far, at most the data set's max_seq_len   V: vocabulary
 
 namespace components::callback::sample_generation {
 namespace {
@@ -36,6 +32,21 @@ class EvaluationMode {
     for (const auto& block : model_.blocks()) block->set_training(training);
   }
   const model::Model& model_;
+};
+
+/// Prompts with what is generated behind them.
+class Texts final : public generation::Receiver {
+ public:
+  explicit Texts(std::vector<std::vector<std::int32_t>> prompts) : of(std::move(prompts)) {}
+
+  bool token(std::size_t sequence, std::int32_t id, float) override {
+    of[sequence].push_back(id);
+    return true;
+  }
+  void ended(std::size_t, generation::End how) override { finite = finite && how != generation::End::kNotFinite; }
+
+  std::vector<std::vector<std::int32_t>> of;
+  bool finite = true;
 };
 
 class SampleGeneration final : public Callback {
@@ -91,50 +102,34 @@ class SampleGeneration final : public Callback {
 
   void write(Context& context) {
     last_step_ = context.step();
-    const c10::NoGradGuard no_grad;
     const EvaluationMode evaluation(context.model());
-    const std::vector<std::int64_t> prompt = context.train_data().encode(config_.prompt);
-    at::Tensor ids_BT = at::tensor(prompt, at::kLong).unsqueeze(0).repeat({config_.num_samples, 1});
-    // Depends on seed and step only: a resumed run writes the same as an uninterrupted one.
-    at::Generator generator = at::detail::createCPUGenerator(context.seed() * 0x9E3779B97F4A7C15ULL +
-                                                             static_cast<std::uint64_t>(context.step()));
-    for (std::int64_t i = 0; i < config_.max_new_tokens; ++i) {
-      const at::Tensor next_B1 = next(context.model(), ids_BT, generator);
-      if (!next_B1.defined()) {
-        context.log_text("sample", "(the model's outputs are not finite)");
-        return;
-      }
-      ids_BT = at::cat({ids_BT, next_B1}, 1);
-    }
-    for (std::int64_t b = 0; b < config_.num_samples; ++b) {
-      const at::Tensor ids_T = ids_BT[b].contiguous();
-      const std::span<const std::int64_t> ids(ids_T.const_data_ptr<std::int64_t>(),
-                                              static_cast<std::size_t>(ids_T.numel()));
-      context.log_text(config_.num_samples == 1 ? "sample" : "sample/" + std::to_string(b + 1),
-                       context.train_data().decode(ids));
+    const std::vector<std::int64_t> ids = context.train_data().encode(config_.prompt);
+    const std::vector<std::vector<std::int32_t>> prompts(static_cast<std::size_t>(config_.num_samples),
+                                                         {ids.begin(), ids.end()});
+    Texts texts(prompts);
+    generation::Generator(context.model(), options(context)).generate(prompts, texts);
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const std::vector<std::int64_t> text(texts.of[i].begin(), texts.of[i].end());
+      context.log_text(prompts.size() == 1 ? "sample" : "sample/" + std::to_string(i + 1),
+                       texts.finite ? context.train_data().decode(text) : "(the model's outputs are not finite)");
+      if (!texts.finite) return;
     }
   }
 
-  /// One more id for each text, [B, 1]; undefined when the logits are not finite.
-  at::Tensor next(const model::Model& model, const at::Tensor& ids_BT, at::Generator& generator) const {
-    const std::int64_t begin = std::max<std::int64_t>(ids_BT.size(1) - max_seq_len_, 0);
-    TensorMap activations;
-    const at::Device device = model.parameters().front().tensor.device();
-    activations.set(kInput, ids_BT.slice(1, begin).contiguous().to(device));
-    activations.set(kAttentionMask, at::ones_like(activations.at(kInput), at::kBool));  // all are real
-    model.forward(activations);
-    at::Tensor logits_BV = activations.at(kOutput);
-    if (logits_BV.dim() == 3) logits_BV = logits_BV.select(1, -1);
-    logits_BV = logits_BV.cpu().to(at::kFloat);
-    if (!at::isfinite(logits_BV).all().item<bool>()) return {};
-    if (config_.temperature < kColdest) return logits_BV.argmax(1, /*keepdim=*/true);
-    if (config_.top_k && *config_.top_k < logits_BV.size(1)) {
-      const at::Tensor least_B1 = std::get<0>(logits_BV.topk(*config_.top_k, 1)).slice(1, *config_.top_k - 1);
-      logits_BV = logits_BV.masked_fill(logits_BV < least_B1, -std::numeric_limits<double>::infinity());
-    }
-    // Subtracting the largest first keeps a very low temperature from overflowing to infinity.
-    const at::Tensor shifted_BV = logits_BV - logits_BV.amax(1, /*keepdim=*/true);
-    return at::multinomial(at::softmax(shifted_BV / config_.temperature, 1), 1, /*replacement=*/false, generator);
+  generation::Options options(const Context& context) const {
+    generation::Options options;
+    options.sampling = {.do_sample = config_.temperature >= kColdest,
+                        .temperature = config_.temperature,
+                        .top_k = config_.top_k.value_or(0)};
+    options.max_new_tokens = config_.max_new_tokens;
+    // Depends on seed and step only: a resumed run writes the same as an uninterrupted one.
+    options.seed = context.seed() * 0x9E3779B97F4A7C15ULL + static_cast<std::uint64_t>(context.step());
+    options.batch = config_.num_samples;
+    options.positions = max_seq_len_;
+    options.slides =
+        static_cast<std::int64_t>(context.train_data().encode(config_.prompt).size()) + config_.max_new_tokens >
+        max_seq_len_;
+    return options;
   }
 
   Config config_;

@@ -150,6 +150,22 @@ struct CausalRows {
   std::int64_t window = 0;
 };
 
+/// `c = a b^T`, summed in float32. Each element is summed in an order that depends on the place along the depth alone:
+/// a product may be cut into rows and columns in any way, and zeros may follow along the depth, with the same bits.
+///
+/// a  [rows, depth], a row every `a_row` elements;  b [columns, depth], a row every `b_row`
+/// c  [rows, columns], a row every `c_row`
+template <typename T>
+struct Dots {
+  const T* a;
+  std::int64_t a_row;
+  const T* b;
+  std::int64_t b_row;
+  float* c;
+  std::int64_t c_row;
+  std::int64_t rows, columns, depth;
+};
+
 /// The kernels for rows of type T (float or Bf16), compiled for what this processor has.
 template <typename T>
 struct TransformerKernels {
@@ -191,6 +207,8 @@ struct TransformerKernels {
   /// to[i] = from[i], rounded to nearest even; and back.
   void (*lower)(const float* from, T* to, std::int64_t size);
   void (*raise)(const T* from, float* to, std::int64_t size);
+
+  void (*dots)(const Dots<T>&);
 };
 
 template <typename T>

@@ -2,7 +2,8 @@
 
 #include "components/kernels/packs.inl"
 
-#include "components/kernels/drop.inl"  // written in packs
+#include "components/kernels/dots.inl"  // written in packs
+#include "components/kernels/drop.inl"
 
 namespace components::kernels {
 namespace ROUX_LEVEL {
@@ -486,7 +487,8 @@ constexpr TransformerKernels<T> kernels_for() {
           &cross_entropy<T>,
           &sum_rows<T>,
           &lower<T>,
-          &raise<T>};
+          &raise<T>,
+          &dots<T>};
 }
 
 }  // namespace

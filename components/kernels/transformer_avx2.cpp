@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx2,fma")
 #endif
+#define ROUX_LANES 8
 #define ROUX_LEVEL avx2
 #define ROUX_LEVEL_TABLE transformer_avx2
 #include "components/kernels/transformer.inl"

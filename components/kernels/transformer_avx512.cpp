@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,6 +11,7 @@
 #if defined(__x86_64__)
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,prefer-vector-width=512")
 #endif
+#define ROUX_LANES 16
 #define ROUX_LEVEL avx512
 #define ROUX_LEVEL_TABLE transformer_avx512
 #include "components/kernels/transformer.inl"

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -12,6 +13,7 @@
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma,prefer-vector-width=512")
 #define ROUX_ROUNDS_BF16
 #endif
+#define ROUX_LANES 16
 #define ROUX_LEVEL avx512_bf16
 #define ROUX_LEVEL_TABLE transformer_bf16_avx512
 #include "components/kernels/transformer.inl"

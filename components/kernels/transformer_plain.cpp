@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -6,6 +7,7 @@
 
 #include "components/kernels/transformer_levels.h"
 
+#define ROUX_LANES 4
 #define ROUX_LEVEL plain
 #define ROUX_LEVEL_TABLE transformer_plain
 #include "components/kernels/transformer.inl"

@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/tensor.h>
 
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 #include "components/model/late_gradient.h"
 #include "components/ops/dropout.h"
 #include "components/ops/kernel_policy.h"
+#include "components/part/cached/cached.h"
 #include "components/part/embedding.h"
 #include "components/part/fused/fused.h"
 #include "components/tensor/device.h"
@@ -61,6 +63,20 @@ class Embed final : public block::BasicBlock {
     write(activations, drop(std::move(x_BTC), dropout, dropout_, 0));
   }
 
+  bool decodes() const override { return true; }
+  void decode(TensorMap& activations, part::CachedPass& pass) const override {
+    at::Tensor x_NC = wte_.forward(read(activations)).to(at::kFloat);
+    if (wpe_) {
+      std::vector<std::int64_t> positions;
+      for (const part::Segment& segment : pass.segments) {
+        for (std::int64_t p = segment.first; p < segment.end(); ++p) positions.push_back(p);
+      }
+      const at::Tensor& table = wpe_->weight();
+      x_NC = x_NC + table.index_select(0, at::tensor(positions, at::kLong).to(table.device())).to(at::kFloat);
+    }
+    write(activations, x_NC);
+  }
+
   const at::Tensor& token_weight() const { return wte_.weight(); }
 
  private:
@@ -103,6 +119,7 @@ class Layer final : public block::BasicBlock {
   Layer(const std::string& name, std::int64_t layer, const TensorSpec& stream, const DecoderOptions& options,
         std::shared_ptr<const part::Rotation> rotation, const TensorSpec* mask, part::WeightMaker& weights)
       : BasicBlock(name, stream, stream, weights),
+        number_(static_cast<std::size_t>(layer)),
         dropout_(options.dropout),
         rotation_(std::move(rotation)),
         ln_1_(declared(), name + ".ln_1", norm_of(options)),
@@ -135,6 +152,12 @@ class Layer final : public block::BasicBlock {
     write(activations, y_BTC + drop(mlp_.forward(ln_2_.forward(y_BTC)), dropout, dropout_.residual, kOfMlp));
   }
 
+  bool decodes() const override { return true; }
+  void decode(TensorMap& activations, part::CachedPass& pass) const override {
+    const part::CachedBlock block{ln_1_, attention_, rotation_.get(), ln_2_, mlp_, number_};
+    write(activations, part::cached_block(read(activations), block, pass));
+  }
+
   std::vector<NamedTensor> constants() const override {
     if (!rotation_) return {};
     return {{name() + ".cos", rotation_->cos()}, {name() + ".sin", rotation_->sin()}};
@@ -165,6 +188,7 @@ class Layer final : public block::BasicBlock {
                                   {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
   }
 
+  std::size_t number_;  // among the layers
   DecoderDropout dropout_;
   std::shared_ptr<const part::Rotation> rotation_;
   part::Norm ln_1_;
@@ -180,21 +204,26 @@ class Head final : public block::BasicBlock {
        part::WeightMaker& weights)
       : BasicBlock("head", stream, logits, weights), tied_(options.tied), ln_f_(declared(), "ln_f", norm_of(options)) {
     if (tied_) {
-      weight_VC_ = embed.token_weight();
+      weight_VC_ = part::Weight(embed.token_weight());
     } else {
-      weight_VC_ =
-          parameter(add_parameter("head.weight", {options.vocab_size, options.width}, part::normal(options.deviation)));
+      weight_VC_ = part::Weight(parameter(
+          add_parameter("head.weight", {options.vocab_size, options.width}, part::normal(options.deviation))));
     }
   }
 
   void forward(TensorMap& activations) const override {
-    write(activations, at::linear(ln_f_.forward(read(activations)), weight_VC_));
+    write(activations, at::linear(ln_f_.forward(read(activations)), weight_VC_.tensor()));
   }
 
   bool gives_hidden() const override { return true; }
   void forward_hidden(TensorMap& activations) const override {
     activations.set(kHidden, ln_f_.forward(read(activations)));
-    activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_) : weight_VC_);
+    activations.set(kProjection, tied_ ? with_late_gradient(weight_VC_.tensor()) : weight_VC_.tensor());
+  }
+
+  bool decodes() const override { return true; }
+  void decode(TensorMap& activations, part::CachedPass& pass) const override {
+    write(activations, part::cached_head(read(activations), ln_f_, weight_VC_, pass));
   }
 
   std::vector<block::Tie> ties() const override {
@@ -203,13 +232,13 @@ class Head final : public block::BasicBlock {
   }
 
   double forward_flops(std::int64_t positions) const override {
-    return 2.0 * static_cast<double>(positions) * static_cast<double>(weight_VC_.numel());
+    return 2.0 * static_cast<double>(positions) * static_cast<double>(weight_VC_.tensor().numel());
   }
 
  private:
   bool tied_;
   part::Norm ln_f_;
-  at::Tensor weight_VC_;
+  part::Weight weight_VC_;
 };
 
 /// The location of the key if it was written, else of the block.

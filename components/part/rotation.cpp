@@ -152,8 +152,10 @@ at::Tensor Rotation::sin(std::int64_t positions) const {
   return *stretched_sin_;
 }
 
-at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation) {
-  const at::Tensor cos_T1D = rotation.cos(x_BTHD.size(1)), sin_T1D = rotation.sin(x_BTHD.size(1));
+at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first) {
+  const std::int64_t positions = x_BTHD.size(1);
+  const at::Tensor cos_T1D = rotation.cos(first + positions).narrow(0, first, positions);
+  const at::Tensor sin_T1D = rotation.sin(first + positions).narrow(0, first, positions);
   const std::int64_t half = x_BTHD.size(-1) / 2;
   const at::Tensor a = x_BTHD.narrow(-1, 0, half), b = x_BTHD.narrow(-1, half, half);
   return at::cat({a * cos_T1D - b * sin_T1D, b * cos_T1D + a * sin_T1D}, -1);

@@ -48,7 +48,8 @@ class Rotation {
   mutable std::unique_ptr<at::Tensor> stretched_cos_, stretched_sin_;
 };
 
-/// Turns each head's features by its position, the two halves against each other. x [B, T, H, D].
-at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation);
+/// Turns each head's features by its position, the two halves against each other. x [B, T, H, D], of positions `first`
+/// to first + T of a sequence that ends there.
+at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first = 0);
 
 }  // namespace components::part

@@ -25,6 +25,7 @@
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/engine/run_record.h"
+#include "runner/engine/source_weights.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
@@ -67,42 +68,6 @@ struct Loaded {
   FoundCheckpoint checkpoint;
   train::EvalOptions options;
 };
-
-/// Whether it is a path of weights that no run of roux saved.
-bool names_foreign_weights(const std::string& checkpoint) {
-  std::error_code failed;
-  if (!std::filesystem::exists(checkpoint, failed)) return false;
-  if (std::filesystem::is_regular_file(checkpoint, failed)) {
-    const auto folder = std::filesystem::path(checkpoint).parent_path().string();
-    return !artifact::read_manifest(folder.empty() ? "." : folder);
-  }
-  return !artifact::read_manifest(checkpoint) && !std::filesystem::exists(checkpoint + "/trainer.json", failed);
-}
-
-/// As `init_from` reads them, all of them.
-bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const components::model::Model& model,
-                  core::Diagnostics& diagnostics) {
-  sections::init_from::Config config;
-  config.path = path;
-  Node written = Node::mapping();
-  written.set("path", Node::string(path));
-  written.set("rename", Node::mapping());
-  for (const char* key : {"include", "exclude"}) written.set(key, Node::sequence());
-  config.resize_vocab = recipe.init_from->resize_vocab;
-  core::Diagnostics found;
-  const auto weights = checkpoint::plan_init_from(config, written, recipe.root, model, recipe.output_dir, found);
-  if (!weights || weights->left_out.empty()) diagnostics.add_all(found);
-  if (!weights) return false;
-  if (!weights->left_out.empty()) {
-    diagnostics.error(
-        {}, weights->source + " lacks " + core::joined(weights->left_out) + ", without which nothing can be said",
-        "name weights that hold all of the model");
-    return false;
-  }
-  checkpoint::load_init_weights(*weights, model);
-  core::log_info("weights: " + weights->text());
-  return true;
-}
 
 std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   std::vector<std::string> names;

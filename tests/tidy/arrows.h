@@ -92,6 +92,8 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/tokenizer", {"components/tokenizer/text"}},
       {"components/part", {"components/tensor", "components/ops"}},
       {"components/part/fused", {"components/tensor", "components/ops", "components/part"}},
+      {"components/part/cached",
+       {"components/tensor", "components/ops", "components/part", "components/part/fused"}},
       {"components/block", {"components/tensor", "components/part"}},
       {"components/ops", {"components/tensor"}},
       {"components/data", {"components/tensor"}},
@@ -101,9 +103,12 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/loss", {"components/tensor", "components/ops"}},
       {"components/layer", {"components/tensor", "components/ops", "components/part", "components/block"}},
       {"components/model",
-       {"components/tensor", "components/ops", "components/part", "components/part/fused", "components/block",
-        "components/layer"}},
-      {"components/callback", {"components/tensor", "components/data", "components/loss", "components/model"}},
+       {"components/tensor", "components/ops", "components/part", "components/part/cached", "components/part/fused",
+        "components/block", "components/layer"}},
+      {"components/generation",
+       {"components/tensor", "components/block", "components/part/cached", "components/model"}},
+      {"components/callback",
+       {"components/tensor", "components/data", "components/loss", "components/model", "components/generation"}},
   };
   return arrows;
 }
@@ -116,4 +121,5 @@ inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
 inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/part/weight.h",
-                                    "components/ops/kernel_policy.h", "components/ops/matmul.h"};
+                                    "components/ops/kernel_policy.h", "components/ops/matmul.h",
+                                    "components/generation"};

@@ -145,8 +145,13 @@ void settle_vocabulary(Recipe& recipe, const components::BatchSpec& data) {
   recipe.root.set("model", recipe.model);
 }
 
+/// For a model whose recipe says all of its sizes.
+components::BatchSpec ids_of_any_text() {
+  return {{{components::kInput, components::Dtype::kInt64, {components::kBatch, components::kTime}, false}}};
+}
+
 void build_model(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
-  const components::BatchSpec signature = joint_signature(experiment);
+  const components::BatchSpec signature = options.of_ids ? ids_of_any_text() : joint_signature(experiment);
   settle_vocabulary(experiment.recipe, signature);
   const Recipe& recipe = experiment.recipe;
   const Node& block = recipe.model;
@@ -386,11 +391,13 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
     const bool pins = recipe.loader->pin_memory.value_or(true);
     experiment->upload = {experiment->device, {pins, recipe.loader->non_blocking.value_or(pins)}};
   }
-  build_data(*experiment, options, diagnostics);
-  if (experiment->train_data == nullptr) return nullptr;
+  if (!options.of_ids) {
+    build_data(*experiment, options, diagnostics);
+    if (experiment->train_data == nullptr) return nullptr;
+  }
   build_model(*experiment, options, diagnostics);
   if (experiment->model == nullptr) return nullptr;
-  build_judges(*experiment, diagnostics);
+  if (!options.of_ids) build_judges(*experiment, diagnostics);
   if (options.for_training) build_training(*experiment, options.make_strategy, diagnostics);
   if (diagnostics.has_errors()) return nullptr;
   return experiment;

@@ -40,6 +40,7 @@ using MakeStrategy = std::function<std::shared_ptr<GradientStrategy>(const Exper
 struct BuildOptions {
   bool meta = false;                     ///< `plan`: nothing is allocated, data are read by their headers
   bool for_training = true;              ///< also build optimizer, schedule and callbacks
+  bool of_ids = false;                   ///< no data set is built: the model reads ids of any text
   bool weights_follow = false;           ///< the caller reads all parameters from a file at once: none is drawn
   MakeStrategy make_strategy = nullptr;  ///< `for_training` needs it
   /// Is given the model on the meta device, before its weights are made. False, with an error, ends the build.

@@ -1,0 +1,97 @@
+#include "components/generation/passes.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/ones_like.h>
+
+#include <algorithm>
+
+#include "components/block/block.h"
+#include "components/tensor/tensors.h"
+
+namespace components::generation {
+namespace {
+
+at::Device device_of(const model::Model& model) { return model.parameters().front().tensor.device(); }
+
+at::Tensor to_tensor(const std::vector<std::int64_t>& ids, const at::Device& device) {
+  const at::Tensor on_cpu = at::empty({static_cast<std::int64_t>(ids.size())}, at::kLong);
+  std::copy(ids.begin(), ids.end(), on_cpu.mutable_data_ptr<std::int64_t>());
+  return on_cpu.to(device);
+}
+
+class CachedPasses final : public Passes {
+ public:
+  CachedPasses(const model::Model& model, std::int64_t slots, std::int64_t positions, const AutocastOptions& autocast)
+      : model_(model), cache_(slots, positions), autocast_(autocast) {}
+
+  at::Tensor run(std::span<const Feed> feeds) override {
+    part::CachedPass pass{cache_, {}, autocast_.type == AutocastOptions::Type::kBf16};
+    std::vector<std::int64_t> ids;
+    for (const Feed& feed : feeds) {
+      const auto last = static_cast<std::int64_t>(feed.tokens.size());
+      pass.segments.push_back({feed.slot, feed.first, last - feed.first});
+      ids.insert(ids.end(), feed.tokens.begin() + feed.first, feed.tokens.end());
+    }
+    const Autocast autocast(autocast_);
+    TensorMap activations;
+    activations.set(kInput, to_tensor(ids, device_of(model_)));
+    for (const auto& block : model_.blocks()) block->decode(activations, pass);
+    return activations.at(kOutput).cpu();
+  }
+
+  void reserve(std::int64_t positions) override { cache_.reserve(positions); }
+  void copy(std::int64_t from, std::int64_t to, std::int64_t count) override { cache_.copy(from, to, count); }
+
+ private:
+  const model::Model& model_;
+  part::KvCache cache_;
+  AutocastOptions autocast_;
+};
+
+class WholePasses final : public Passes {
+ public:
+  WholePasses(const model::Model& model, std::int64_t positions, const AutocastOptions& autocast)
+      : model_(model), positions_(positions), autocast_(autocast) {}
+
+  at::Tensor run(std::span<const Feed> feeds) override {
+    std::vector<at::Tensor> rows;
+    for (const Feed& feed : feeds) {
+      std::vector<std::int64_t> ids(feed.tokens.begin(), feed.tokens.end());
+      const auto some = static_cast<std::int64_t>(ids.size());
+      if (positions_ > 0 && some > positions_) ids.erase(ids.begin(), ids.begin() + (some - positions_));
+      TensorMap activations;
+      activations.set(kInput, to_tensor(ids, device_of(model_)).unsqueeze(0));
+      activations.set(kAttentionMask, at::ones_like(activations.at(kInput), at::kBool));  // all are real
+      const Autocast autocast(autocast_);
+      model_.forward(activations);
+      at::Tensor logits = activations.at(kOutput);
+      if (logits.dim() == 3) logits = logits.select(1, -1);
+      rows.push_back(logits.to(at::kFloat).cpu());
+    }
+    return at::cat(rows, 0).contiguous();
+  }
+
+  void reserve(std::int64_t) override {}
+  void copy(std::int64_t, std::int64_t, std::int64_t) override {}
+
+ private:
+  const model::Model& model_;
+  std::int64_t positions_;
+  AutocastOptions autocast_;
+};
+
+}  // namespace
+
+std::unique_ptr<Passes> cached_passes(const model::Model& model, std::int64_t slots, std::int64_t positions,
+                                      const AutocastOptions& autocast) {
+  return std::make_unique<CachedPasses>(model, slots, positions, autocast);
+}
+
+std::unique_ptr<Passes> whole_passes(const model::Model& model, std::int64_t positions,
+                                     const AutocastOptions& autocast) {
+  return std::make_unique<WholePasses>(model, positions, autocast);
+}
+
+}  // namespace components::generation

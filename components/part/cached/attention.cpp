@@ -1,0 +1,220 @@
+// N: rows of the pass   H: heads   K: heads of keys and values   D: features of a head   S: positions
+
+#include "components/part/cached/attention.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "components/kernels/transformer.h"
+#include "components/ops/torch_bridge.h"
+#include "components/tensor/tensors.h"
+
+namespace components::part {
+namespace {
+
+using kernels::Bf16;
+using kernels::data;
+using kernels::new_tensor;
+
+constexpr std::int64_t kStepMax = 32;      // elements of a row that a kernel reads at once
+constexpr std::int64_t kRowsOfTask = 64;   // queries that are compared with keys at once
+constexpr std::int64_t kRowsOfSplit = 64;  // rows that are split into heads at once
+
+/// cos and sin of a segment's positions; null without rotation.
+struct Angles {
+  at::Tensor cos, sin;  // [S, 1, D / 2], of all positions up to the segment's end
+  const float* cos_at(std::int64_t position, std::int64_t half) const {
+    return cos.defined() ? data<float>(cos) + position * half : nullptr;
+  }
+  const float* sin_at(std::int64_t position, std::int64_t half) const {
+    return sin.defined() ? data<float>(sin) + position * half : nullptr;
+  }
+};
+
+void lower(const float* from, float* to, std::int64_t size) { std::copy_n(from, size, to); }
+void lower(const float* from, Bf16* to, std::int64_t size) { kernels::transformer<Bf16>().lower(from, to, size); }
+
+/// One pass through one layer.
+template <typename T>
+class Attention {
+ public:
+  Attention(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation, const AttentionOptions& options,
+            KvCache::Layer& layer, const CachedPass& pass)
+      : qkv_(data<float>(qkv)), bias_(data<float>(bias)), o_(options), pass_(pass), room_(layer.k.size(2)) {
+    k_ = data<T>(layer.k);
+    v_ = data<T>(layer.v);
+    const std::int64_t rows = qkv.size(0);
+    q_NHD_ = new_tensor<T>({rows, o_.heads, o_.head});
+    mixed_ = new_tensor<float>({rows, o_.heads * o_.head});
+    std::int64_t row = 0;
+    for (const Segment& segment : pass.segments) {
+      first_rows_.push_back(row);
+      row += segment.count;
+      angles_.emplace_back();
+      if (rotation != nullptr) angles_.back() = {rotation->cos(segment.end()), rotation->sin(segment.end())};
+    }
+  }
+
+  at::Tensor run() {
+    each_piece(kRowsOfSplit, [this](std::size_t i, std::int64_t from, std::int64_t rows) { split(i, from, rows); });
+    const std::int64_t rows_of_task = std::max<std::int64_t>(1, kRowsOfTask / shared());
+    each_piece(rows_of_task, [this](std::size_t i, std::int64_t from, std::int64_t rows) {
+      for (std::int64_t h = 0; h < o_.kv_heads; ++h) tasks_.push_back({i, h, from, rows});
+    });
+    side_by_side(tasks_.size(), [this](std::size_t i) { attend(tasks_[i]); });
+    return mixed_;
+  }
+
+ private:
+  struct Task {
+    std::size_t segment;
+    std::int64_t kv_head, from, rows;  // rows [from, from + rows) of the segment
+  };
+
+  std::int64_t shared() const { return o_.heads / o_.kv_heads; }
+
+  /// Task i goes to thread i modulo their number: later rows of a sequence look at more.
+  static void side_by_side(std::size_t tasks, const std::function<void(std::size_t)>& f) {
+    const auto threads = std::min(static_cast<std::size_t>(at::get_num_threads()), tasks);
+    at::parallel_for(0, static_cast<std::int64_t>(threads), 1, [&](std::int64_t begin, std::int64_t end) {
+      for (auto t = static_cast<std::size_t>(begin); t < static_cast<std::size_t>(end); ++t) {
+        for (std::size_t i = t; i < tasks; i += threads) f(i);
+      }
+    });
+  }
+
+  template <typename F>
+  void each_piece(std::int64_t rows, const F& f) const {
+    for (std::size_t i = 0; i < pass_.segments.size(); ++i) {
+      for (std::int64_t from = 0; from < pass_.segments[i].count; from += rows) {
+        f(i, from, std::min(rows, pass_.segments[i].count - from));
+      }
+    }
+  }
+
+  T* keys(std::int64_t slot, std::int64_t kv_head) const {
+    return k_ + (slot * o_.kv_heads + kv_head) * room_ * o_.head;
+  }
+  T* values(std::int64_t slot, std::int64_t kv_head) const {
+    return v_ + (slot * o_.kv_heads + kv_head) * room_ * o_.head;
+  }
+
+  /// Rotated queries go to q_NHD_, keys and values to the cache.
+  void split(std::size_t i, std::int64_t from, std::int64_t rows) {
+    const Segment& segment = pass_.segments[i];
+    const std::int64_t d = o_.head, half = d / 2, position = segment.first + from, row = first_rows_[i] + from;
+    std::vector<float> parts(static_cast<std::size_t>((o_.heads + 2 * o_.kv_heads) * rows * d));
+    float *q = parts.data(), *k = q + o_.heads * rows * d, *v = k + o_.kv_heads * rows * d;
+    kernels::transformer<float>().split_heads({qkv_ + row * (o_.heads + 2 * o_.kv_heads) * d, bias_,
+                                               angles_[i].cos_at(position, half), angles_[i].sin_at(position, half), q,
+                                               k, v, rows, o_.heads, o_.kv_heads, d});
+    T* const to_q = data<T>(q_NHD_) + row * o_.heads * d;
+    for (std::int64_t h = 0; h < o_.heads; ++h) {
+      for (std::int64_t r = 0; r < rows; ++r) lower(q + (h * rows + r) * d, to_q + (r * o_.heads + h) * d, d);
+    }
+    std::vector<T> low(static_cast<std::size_t>(rows * d));
+    for (std::int64_t h = 0; h < o_.kv_heads; ++h) {
+      lower(k + h * rows * d, keys(segment.slot, h) + position * d, rows * d);
+      lower(v + h * rows * d, low.data(), rows * d);
+      T* const to_v = values(segment.slot, h) + position;
+      for (std::int64_t c = 0; c < d; ++c) {
+        for (std::int64_t r = 0; r < rows; ++r) to_v[c * room_ + r] = low[static_cast<std::size_t>(r * d + c)];
+      }
+    }
+  }
+
+  void attend(const Task& task) const {
+    const Segment& segment = pass_.segments[task.segment];
+    const std::int64_t d = o_.head, first = segment.first + task.from, seen = first + task.rows;
+    const std::int64_t columns = (seen + kStepMax - 1) / kStepMax * kStepMax;  // those beyond have the weight 0
+    const std::int64_t row = first_rows_[task.segment] + task.from, queries = shared() * task.rows;
+    std::vector<float> scores(static_cast<std::size_t>(queries * columns));
+    const T* const k = keys(segment.slot, task.kv_head);
+    const T* const q = data<T>(q_NHD_) + (row * o_.heads + task.kv_head * shared()) * d;
+    // Query r of head g is row g * rows + r.
+    if (task.rows < shared()) {
+      for (std::int64_t r = 0; r < task.rows; ++r) {
+        kernels::transformer<T>().dots(
+            {q + r * o_.heads * d, d, k, d, scores.data() + r * columns, task.rows * columns, shared(), seen, d});
+      }
+    } else {
+      for (std::int64_t g = 0; g < shared(); ++g) {
+        kernels::transformer<T>().dots(
+            {q + g * d, o_.heads * d, k, d, scores.data() + g * task.rows * columns, columns, task.rows, seen, d});
+      }
+    }
+    for (std::int64_t g = 0; g < shared(); ++g) {
+      kernels::transformer<float>().causal_softmax(scores.data() + g * task.rows * columns,
+                                                   static_cast<float>(o_.scale),
+                                                   {first, task.rows, columns, columns, o_.window});
+    }
+    std::vector<float> mixed(static_cast<std::size_t>(queries * d));
+    std::vector<T> weights(static_cast<std::size_t>(queries * columns));
+    lower(scores.data(), weights.data(), queries * columns);
+    kernels::transformer<T>().dots(
+        {weights.data(), columns, values(segment.slot, task.kv_head), room_, mixed.data(), d, queries, d, columns});
+    for (std::int64_t g = 0; g < shared(); ++g) {
+      for (std::int64_t r = 0; r < task.rows; ++r) {
+        std::copy_n(mixed.data() + (g * task.rows + r) * d, d,
+                    data<float>(mixed_) + ((row + r) * o_.heads + task.kv_head * shared() + g) * d);
+      }
+    }
+  }
+
+  const float *qkv_, *bias_;
+  const AttentionOptions& o_;
+  const CachedPass& pass_;
+  std::int64_t room_;
+  T *k_, *v_;
+  at::Tensor q_NHD_, mixed_;
+  std::vector<std::int64_t> first_rows_;
+  std::vector<Angles> angles_;
+  std::vector<Task> tasks_;
+};
+
+}  // namespace
+
+template <typename T>
+at::Tensor attend_cached(const at::Tensor& qkv, const at::Tensor& bias, const Rotation* rotation,
+                         const AttentionOptions& options, KvCache::Layer& layer, const CachedPass& pass) {
+  return Attention<T>(qkv, bias, rotation, options, layer, pass).run();
+}
+
+at::Tensor attend_cached_plainly(const at::Tensor& qkv, const Rotation* rotation, const AttentionOptions& o,
+                                 KvCache::Layer& layer, const CachedPass& pass) {
+  std::vector<at::Tensor> mixed;
+  std::int64_t row = 0;
+  for (const Segment& segment : pass.segments) {
+    const std::vector<at::Tensor> parts = qkv.narrow(0, row, segment.count)
+                                              .view({1, segment.count, o.heads + 2 * o.kv_heads, o.head})
+                                              .split_with_sizes({o.heads, o.kv_heads, o.kv_heads}, 2);
+    row += segment.count;
+    at::Tensor q_BTHD = parts[0], k_BTKD = parts[1];
+    if (rotation != nullptr) {
+      q_BTHD = rotate(q_BTHD, *rotation, segment.first).to(parts[2].scalar_type());
+      k_BTKD = rotate(k_BTKD, *rotation, segment.first).to(parts[2].scalar_type());
+    }
+    layer.k.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(k_BTKD[0]);
+    layer.v.select(0, segment.slot).narrow(0, segment.first, segment.count).copy_(parts[2][0]);
+    const at::Tensor nothing;
+    const std::optional<Dropout> no_dropout;
+    mixed.push_back(attend(q_BTHD, layer.k.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()),
+                           layer.v.narrow(0, segment.slot, 1).narrow(1, 0, segment.end()), o,
+                           {nothing, no_dropout})[0]);
+  }
+  return at::cat(mixed, 0);
+}
+
+template at::Tensor attend_cached<float>(const at::Tensor&, const at::Tensor&, const Rotation*, const AttentionOptions&,
+                                         KvCache::Layer&, const CachedPass&);
+template at::Tensor attend_cached<Bf16>(const at::Tensor&, const at::Tensor&, const Rotation*, const AttentionOptions&,
+                                        KvCache::Layer&, const CachedPass&);
+
+}  // namespace components::part

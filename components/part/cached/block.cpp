@@ -1,0 +1,163 @@
+// N: rows of the pass   C: features of the stream   I: inputs of a linear layer   O: its outputs
+
+#include <ATen/TensorOperators.h>
+#include <ATen/autocast_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "components/kernels/transformer.h"
+#include "components/ops/bf16_weight_cache.h"
+#include "components/ops/kernel_policy.h"
+#include "components/ops/torch_bridge.h"
+#include "components/part/cached/attention.h"
+#include "components/part/cached/cached.h"
+#include "components/part/fused/rows.h"
+#include "components/tensor/device.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+
+namespace components::part {
+namespace {
+
+using kernels::Bf16;
+using kernels::data;
+using kernels::new_tensor;
+using kernels::parallel_for_rows;
+
+constexpr std::int64_t kColumnsOfTask = 48;  // whole tiles of every level
+
+/// Whether products of this weight are bfloat16.
+bool is_bf16(const Weight& weight, const CachedPass& pass) {
+  return pass.bf16 || weight.tensor().scalar_type() == at::kBFloat16;
+}
+
+at::Tensor for_products(const Weight& weight, bool bf16) {
+  if (!bf16 || weight.tensor().scalar_type() == at::kBFloat16) return weight.tensor();
+  return weight.low().in_bf16(weight.tensor());
+}
+
+/// Norms and biases are added in float32; undefined stays so.
+at::Tensor whole(const at::Tensor& small) {
+  return small.defined() && small.scalar_type() != at::kFloat ? small.to(at::kFloat) : small;
+}
+
+at::Tensor lowered(const at::Tensor& x, bool bf16) { return bf16 ? kernels::lowered<Bf16>(x) : x; }
+
+template <typename T>
+void multiply(const at::Tensor& out, const at::Tensor& x, const at::Tensor& weight) {
+  const std::int64_t columns = weight.size(0), depth = weight.size(1);
+  const std::int64_t tasks = (columns + kColumnsOfTask - 1) / kColumnsOfTask;
+  parallel_for_rows(tasks, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = begin * kColumnsOfTask, last = std::min(end * kColumnsOfTask, columns);
+    kernels::transformer<T>().dots({data<T>(x), depth, data<T>(weight) + first * depth, depth, data<float>(out) + first,
+                                    columns, x.size(0), last - first, depth});
+  });
+}
+
+at::Tensor norm(const at::Tensor& x_NC, const Norm& norm, bool bf16) {
+  NormStatistics unused;
+  const NormShape shape = shape_of(norm, x_NC.size(0));
+  const at::Tensor weight = whole(norm.weight()), bias = whole(norm.bias());
+  return bf16 ? norm_rows<Bf16>(data<float>(x_NC), nullptr, weight, bias, shape, unused)
+              : norm_rows<float>(data<float>(x_NC), nullptr, weight, bias, shape, unused);
+}
+
+/// x + branch + bias.
+at::Tensor add_branch(const at::Tensor& x_NC, const at::Tensor& branch_NC, const at::Tensor& bias) {
+  at::Tensor sum = new_tensor<float>({x_NC.size(0), x_NC.size(1)});
+  const std::int64_t width = x_NC.size(1);
+  parallel_for_rows(x_NC.size(0), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    kernels::transformer<float>().add_branch(data<float>(x_NC) + begin * width, data<float>(branch_NC) + begin * width,
+                                             data<float>(bias), data<float>(sum) + begin * width, end - begin, width,
+                                             {});
+  });
+  return sum;
+}
+
+at::Tensor activated(const at::Tensor& x, const at::Tensor& bias, const MlpOptions& o) {
+  at::Tensor out = new_tensor<float>({x.size(0), o.hidden});
+  const kernels::Activation activation = of_kernels(o.activation).value();
+  parallel_for_rows(x.size(0), [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+    kernels::transformer<float>().activate({data<float>(x) + begin * x.size(1), data<float>(bias),
+                                            data<float>(out) + begin * o.hidden, end - begin, o.hidden, activation,
+                                            o.gated});
+  });
+  return out;
+}
+
+bool kernels_fit(const at::Tensor& x_NC, const CachedBlock& block) {
+  const AttentionOptions& o = block.attention.options();
+  const auto type = block.attention.qkv().weight().tensor().scalar_type();
+  return x_NC.is_cpu() && x_NC.scalar_type() == at::kFloat && (type == at::kFloat || type == at::kBFloat16) &&
+         fused_kernels() && o.head % 2 == 0 && o.causal && !o.alibi &&
+         of_kernels(block.mlp.options().activation).has_value();
+}
+
+at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
+  const Linear &qkv = block.attention.qkv(), &proj = block.attention.proj();
+  const Linear &fc = block.mlp.fc(), &out = block.mlp.proj();
+  const bool bf16 = is_bf16(qkv.weight(), pass);
+  const auto product = [bf16](const at::Tensor& x, const Linear& linear) {
+    return row_products(lowered(x, bf16 && x.scalar_type() == at::kFloat), for_products(linear.weight(), bf16));
+  };
+  const at::Tensor joint = product(norm(x_NC, block.ln_1, bf16), qkv);
+  KvCache::Layer& layer =
+      pass.cache.layer(block.number, block.attention.options(), for_products(qkv.weight(), bf16), true);
+  const at::Tensor bias = whole(qkv.bias());
+  const at::Tensor mixed =
+      bf16 ? attend_cached<Bf16>(joint, bias, block.rotation, block.attention.options(), layer, pass)
+           : attend_cached<float>(joint, bias, block.rotation, block.attention.options(), layer, pass);
+  const at::Tensor y_NC = add_branch(x_NC, product(mixed, proj), whole(proj.bias()));
+  const at::Tensor hidden = activated(product(norm(y_NC, block.ln_2, bf16), fc), whole(fc.bias()), block.mlp.options());
+  return add_branch(y_NC, product(hidden, out), whole(out.bias()));
+}
+
+/// By the parts' own operations, in the type of their weights.
+at::Tensor by_parts(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
+  const Linear& qkv = block.attention.qkv();
+  const at::Tensor x = x_NC.to(qkv.weight().tensor().scalar_type());
+  const at::Tensor joint = qkv.forward(block.ln_1.forward(x));
+  KvCache::Layer& layer = pass.cache.layer(block.number, block.attention.options(), joint, false);
+  const at::Tensor mixed = attend_cached_plainly(joint, block.rotation, block.attention.options(), layer, pass);
+  const at::Tensor y = x + block.attention.proj().forward(mixed);
+  return y + block.mlp.forward(block.ln_2.forward(y));
+}
+
+}  // namespace
+
+at::Tensor row_products(const at::Tensor& x_NI, const at::Tensor& weight_OI) {
+  RUNNER_ASSERT(x_NI.scalar_type() == weight_OI.scalar_type() && x_NI.is_contiguous() && weight_OI.is_contiguous(),
+                "rows of one type without gaps");
+  const at::Tensor out = new_tensor<float>({x_NI.size(0), weight_OI.size(0)});
+  if (x_NI.scalar_type() == at::kFloat) {
+    multiply<float>(out, x_NI, weight_OI);
+  } else {
+    multiply<Bf16>(out, x_NI, weight_OI);
+  }
+  return out;
+}
+
+at::Tensor cached_block(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass) {
+  return kernels_fit(x_NC, block) ? by_kernels(x_NC, block, pass) : by_parts(x_NC, block, pass);
+}
+
+at::Tensor cached_head(const at::Tensor& x_NC, const Norm& last_norm, const Weight& projection,
+                       const CachedPass& pass) {
+  std::vector<std::int64_t> last;
+  std::int64_t rows = 0;
+  for (const Segment& segment : pass.segments) last.push_back((rows += segment.count) - 1);
+  const at::Tensor x = x_NC.index_select(0, at::tensor(last, at::kLong).to(x_NC.device()));
+  if (x.is_cpu() && x.scalar_type() == at::kFloat && fused_kernels()) {
+    const bool bf16 = is_bf16(projection, pass);
+    return row_products(norm(x, last_norm, bf16), for_products(projection, bf16));
+  }
+  const at::Tensor& weight = projection.tensor();
+  return at::linear(last_norm.forward(x.to(weight.scalar_type())), weight).to(at::kFloat);
+}
+
+}  // namespace components::part

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "components/part/attention.h"
+#include "components/part/cached/kv_cache.h"
+#include "components/part/mlp.h"
+#include "components/part/norm.h"
+#include "runner/core/tensor_fwd.h"
+
+// What a decoder's blocks compute in a CachedPass. N: rows of the pass   C: features of the stream
+// On the CPU the stream is float32 and the products are kernels::Dots, of float32 or bfloat16; elsewhere, and for what
+// the kernels do not have, the parts' plain operations. No gradients.
+
+namespace components::part {
+
+/// The parts of a pre-norm block, and the number of its attention in the cache.
+struct CachedBlock {
+  const Norm& ln_1;
+  const SelfAttention& attention;
+  const Rotation* rotation;  ///< null: without
+  const Norm& ln_2;
+  const Mlp& mlp;
+  std::size_t number;
+};
+
+/// x [N, C] to [N, C].
+at::Tensor cached_block(const at::Tensor& x_NC, const CachedBlock& block, CachedPass& pass);
+
+/// Logits [segments, V], float32, of the last position of each segment.
+at::Tensor cached_head(const at::Tensor& x_NC, const Norm& norm, const Weight& projection, const CachedPass& pass);
+
+/// `x W^T` by the kernels, [N, O] float32. Both float32 or both bfloat16, on the CPU, with rows without gaps.
+at::Tensor row_products(const at::Tensor& x_NI, const at::Tensor& weight_OI);
+
+}  // namespace components::part

@@ -1,0 +1,74 @@
+#include "components/part/cached/kv_cache.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "runner/core/error.h"
+
+namespace components::part {
+namespace {
+
+constexpr std::int64_t kStepMax = 32;  // elements that a kernel reads of a row at once
+
+std::int64_t room_for(std::int64_t positions) { return (positions + kStepMax - 1) / kStepMax * kStepMax; }
+
+/// A tensor with more room in that dimension, and zeros there.
+at::Tensor longer(const at::Tensor& tensor, std::int64_t dimension, std::int64_t size) {
+  std::vector<std::int64_t> sizes = tensor.sizes().vec();
+  sizes[static_cast<std::size_t>(dimension)] = size;
+  at::Tensor grown = at::zeros(sizes, tensor.options());
+  grown.narrow(dimension, 0, tensor.size(dimension)).copy_(tensor);
+  return grown;
+}
+
+}  // namespace
+
+KvCache::KvCache(std::int64_t slots, std::int64_t positions)
+    : slots_(slots), positions_(positions), room_(room_for(positions)) {}
+
+void KvCache::reserve(std::int64_t positions) {
+  if (positions <= positions_) return;
+  positions_ = positions;
+  room_ = room_for(positions);
+  for (Layer& layer : layers_) {
+    if (!layer.k.defined()) continue;
+    layer.k = longer(layer.k, layer.turned ? 2 : 1, layer.turned ? room_ : positions_);
+    layer.v = longer(layer.v, layer.turned ? 3 : 1, layer.turned ? room_ : positions_);
+  }
+}
+
+KvCache::Layer& KvCache::layer(std::size_t number, const AttentionOptions& o, const at::Tensor& like, bool turned) {
+  if (layers_.size() <= number) layers_.resize(number + 1);
+  Layer& layer = layers_[number];
+  if (layer.k.defined()) {
+    RUNNER_ASSERT(layer.turned == turned && layer.k.scalar_type() == like.scalar_type(), "one form for all passes");
+    return layer;
+  }
+  // Zeros: what no position has been written to is multiplied with a weight of 0, which only numbers survive.
+  layer.turned = turned;
+  if (turned) {
+    layer.k = at::zeros({slots_, o.kv_heads, room_, o.head}, like.options());
+    layer.v = at::zeros({slots_, o.kv_heads, o.head, room_}, like.options());
+  } else {
+    layer.k = at::zeros({slots_, positions_, o.kv_heads, o.head}, like.options());
+    layer.v = at::zeros({slots_, positions_, o.kv_heads, o.head}, like.options());
+  }
+  return layer;
+}
+
+void KvCache::copy(std::int64_t from, std::int64_t to, std::int64_t count) {
+  if (from == to || count == 0) return;
+  for (const Layer& layer : layers_) {
+    if (!layer.k.defined()) continue;
+    const std::int64_t of_k = layer.turned ? 1 : 0, of_v = layer.turned ? 2 : 0;
+    layer.k.select(0, to).narrow(of_k, 0, count).copy_(layer.k.select(0, from).narrow(of_k, 0, count));
+    layer.v.select(0, to).narrow(of_v, 0, count).copy_(layer.v.select(0, from).narrow(of_v, 0, count));
+  }
+}
+
+std::int64_t CachedPass::rows() const {
+  std::int64_t rows = 0;
+  for (const Segment& segment : segments) rows += segment.count;
+  return rows;
+}
+
+}  // namespace components::part

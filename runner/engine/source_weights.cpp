@@ -1,0 +1,52 @@
+#include "runner/engine/source_weights.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "generated/section/init_from.h"
+#include "runner/artifact/manifest.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/checkpoint/init_from.h"
+#include "runner/core/log.h"
+#include "runner/core/text/text.h"
+#include "runner/resolve/recipe.h"
+
+namespace runner::engine {
+
+using core::Node;
+
+bool names_foreign_weights(const std::string& checkpoint) {
+  std::error_code failed;
+  if (!std::filesystem::exists(checkpoint, failed)) return false;
+  if (std::filesystem::is_regular_file(checkpoint, failed)) {
+    const auto folder = std::filesystem::path(checkpoint).parent_path().string();
+    return !artifact::read_manifest(folder.empty() ? "." : folder);
+  }
+  return !artifact::read_manifest(checkpoint) && !std::filesystem::exists(checkpoint + "/trainer.json", failed);
+}
+
+bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const components::model::Model& model,
+                  core::Diagnostics& diagnostics) {
+  sections::init_from::Config config;
+  config.path = path;
+  Node written = Node::mapping();
+  written.set("path", Node::string(path));
+  written.set("rename", Node::mapping());
+  for (const char* key : {"include", "exclude"}) written.set(key, Node::sequence());
+  config.resize_vocab = recipe.init_from->resize_vocab;
+  core::Diagnostics found;
+  const auto weights = checkpoint::plan_init_from(config, written, recipe.root, model, recipe.output_dir, found);
+  if (!weights || weights->left_out.empty()) diagnostics.add_all(found);
+  if (!weights) return false;
+  if (!weights->left_out.empty()) {
+    diagnostics.error(
+        {}, weights->source + " lacks " + core::joined(weights->left_out) + ", without which nothing can be said",
+        "name weights that hold all of the model");
+    return false;
+  }
+  checkpoint::load_init_weights(*weights, model);
+  core::log_info("weights: " + weights->text());
+  return true;
+}
+
+}  // namespace runner::engine
