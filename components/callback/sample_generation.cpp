@@ -8,6 +8,7 @@
 #include <span>
 
 #include "components/callback/callback.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/sample_generation.h"
 #include "runner/core/units.h"
@@ -46,7 +47,7 @@ class SampleGeneration final : public Callback {
   void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
                            runner::core::Diagnostics& diagnostics) const override {
     for (const TensorSpec& port : model.inputs()) {
-      if (port.name == kInput || port.name == kAttentionMask) continue;
+      if (port.name == kInput || port.name == kAttentionMask || port.name == kPositions) continue;
       diagnostics.error(
           block.location(),
           "sample_generation has a text for the model to continue, but it reads \"" + port.name + "\" as well",
@@ -122,6 +123,8 @@ class SampleGeneration final : public Callback {
     const at::Device device = model.parameters().front().tensor.device();
     activations.set(kInput, ids_BT.slice(1, begin).contiguous().to(device));
     activations.set(kAttentionMask, at::ones_like(activations.at(kInput), at::kBool));  // all are real
+    activations.set(kPositions, at::arange(activations.at(kInput).size(1), at::TensorOptions(at::kLong).device(device))
+                                    .expand_as(activations.at(kInput)));
     model.forward(activations);
     at::Tensor logits_BV = activations.at(kOutput);
     if (logits_BV.dim() == 3) logits_BV = logits_BV.select(1, -1);
