@@ -6,6 +6,7 @@
 
 #include "components/callback/callback.h"
 #include "components/generation/generator.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "generated/callback/sample_generation.h"
 #include "runner/core/units.h"
@@ -57,7 +58,7 @@ class SampleGeneration final : public Callback {
   void check_compatibility(const model::Model& model, const data::Dataset& train_data, const Node& block,
                            runner::core::Diagnostics& diagnostics) const override {
     for (const TensorSpec& port : model.inputs()) {
-      if (port.name == kInput || port.name == kAttentionMask) continue;
+      if (port.name == kInput || port.name == kAttentionMask || port.name == kPositions) continue;
       diagnostics.error(
           block.location(),
           "sample_generation has a text for the model to continue, but it reads \"" + port.name + "\" as well",

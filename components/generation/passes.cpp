@@ -1,6 +1,7 @@
 #include "components/generation/passes.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/ones_like.h>
@@ -8,6 +9,7 @@
 #include <algorithm>
 
 #include "components/block/block.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 
 namespace components::generation {
@@ -64,6 +66,8 @@ class WholePasses final : public Passes {
       TensorMap activations;
       activations.set(kInput, to_tensor(ids, device_of(model_)).unsqueeze(0));
       activations.set(kAttentionMask, at::ones_like(activations.at(kInput), at::kBool));  // all are real
+      activations.set(kPositions,
+                      at::arange(activations.at(kInput).size(1), activations.at(kInput).options()).unsqueeze(0));
       const Autocast autocast(autocast_);
       model_.forward(activations);
       at::Tensor logits = activations.at(kOutput);

@@ -3,6 +3,7 @@
 #include "components/model/decoder.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/tensor.h>
 
@@ -20,6 +21,7 @@
 #include "components/part/embedding.h"
 #include "components/part/fused/fused.h"
 #include "components/tensor/device.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
@@ -35,10 +37,24 @@ at::Tensor drop(at::Tensor x, const std::optional<Dropout>& dropout, double rate
   return dropout && rate > 0 ? x * dropout->with_rate(rate).factors_like(x, mask) : x;
 }
 
+/// kPositions, where a row holds several documents. Elsewhere than on the CPU they are not read, and taken.
+at::Tensor packed_positions(const at::Tensor& positions_BT) {
+  if (positions_BT.is_meta()) return {};
+  if (!positions_BT.is_cpu()) return positions_BT;
+  const at::Tensor dense = positions_BT.contiguous();
+  const auto* const position = dense.const_data_ptr<std::int64_t>();
+  const std::int64_t length = dense.size(1);
+  for (std::int64_t i = 0; i < dense.numel(); ++i) {
+    if (position[i] == 0 && i % length != 0) return dense;
+  }
+  return {};
+}
+
 /// ids -> token vectors, plus those of the positions when they are learned.
 class Embed final : public block::BasicBlock {
  public:
-  Embed(const TensorSpec& ids, const TensorSpec& stream, const DecoderOptions& options, part::WeightMaker& weights)
+  Embed(const TensorSpec& ids, const TensorSpec& stream, const DecoderOptions& options, const TensorSpec* positions,
+        part::WeightMaker& weights)
       : BasicBlock("embed", ids, stream, weights),
         tied_(options.tied),
         dropout_(options.dropout.embedding),
@@ -46,6 +62,7 @@ class Embed final : public block::BasicBlock {
              options.padding_id) {
     if (options.learned_positions) {
       wpe_.emplace(declared(), "wpe", options.positions, options.width, part::normal(options.deviation));
+      if (positions != nullptr) add_input(*positions);
     }
   }
 
@@ -56,7 +73,9 @@ class Embed final : public block::BasicBlock {
     at::Tensor x_BTC = wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight()));
     if (wpe_) {
       RUNNER_ASSERT(ids_BT.size(1) <= wpe_->weight().size(0), "sequences are cut to max_seq_len, which was compared");
-      x_BTC = x_BTC + wpe_->first(ids_BT.size(1));
+      const bool reads_positions = inputs().size() > 1;
+      const at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
+      x_BTC = x_BTC + (packed_BT.defined() ? wpe_->forward(packed_BT) : wpe_->first(ids_BT.size(1)));
     }
     const std::optional<Dropout> dropout =
         training() && dropout_ > 0 ? std::make_optional<Dropout>(dropout_, x_BTC) : std::nullopt;
@@ -113,14 +132,36 @@ at::Tensor needed_mask(const at::Tensor& mask_BT) {
   return {};
 }
 
+/// `attend(rows, length)` of each document by itself, one after the other: their rows lie next to each other.
+/// rows [B * T, ...]
+template <typename Attend>
+at::Tensor by_document(const at::Tensor& rows, const at::Tensor& positions_BT, const Attend& attend) {
+  const auto* const position = positions_BT.const_data_ptr<std::int64_t>();
+  std::vector<std::int64_t> lengths;
+  for (std::int64_t i = 0; i < positions_BT.numel(); ++i) {
+    if (position[i] == 0) lengths.push_back(0);
+    ++lengths.back();
+  }
+  std::vector<at::Tensor> documents = rows.split_with_sizes(lengths, 0);
+  for (std::size_t i = 0; i < documents.size(); ++i) documents[i] = attend(documents[i], lengths[i]);
+  return at::cat(documents, 0);
+}
+
+/// Optional tensors of a batch that blocks read, where they change something; null: not read.
+struct LayerReads {
+  const TensorSpec *mask, *positions;
+};
+
 /// One pre-norm block.
 class Layer final : public block::BasicBlock {
  public:
   Layer(const std::string& name, std::int64_t layer, const TensorSpec& stream, const DecoderOptions& options,
-        std::shared_ptr<const part::Rotation> rotation, const TensorSpec* mask, part::WeightMaker& weights)
+        std::shared_ptr<const part::Rotation> rotation, const LayerReads& reads, part::WeightMaker& weights)
       : BasicBlock(name, stream, stream, weights),
         number_(static_cast<std::size_t>(layer)),
         dropout_(options.dropout),
+        reads_mask_(reads.mask != nullptr),
+        reads_positions_(reads.positions != nullptr),
         rotation_(std::move(rotation)),
         ln_1_(declared(), name + ".ln_1", norm_of(options)),
         attention_(declared(), name + ".attn",
@@ -130,7 +171,9 @@ class Layer final : public block::BasicBlock {
         mlp_(declared(), name + ".mlp",
              {options.width, options.mlp_width, options.activation, options.gated, options.mlp_bias,
               part::normal(options.deviation), part::normal(options.residual_deviation)}) {
-    if (mask != nullptr) add_input(*mask);
+    for (const TensorSpec* tensor : {reads.mask, reads.positions}) {
+      if (tensor != nullptr) add_input(*tensor);
+    }
   }
 
   void forward(TensorMap& activations) const override {
@@ -138,16 +181,19 @@ class Layer final : public block::BasicBlock {
     const std::optional<Dropout> dropout = training() && (dropout_.attention > 0 || dropout_.residual > 0)
                                                ? std::make_optional<Dropout>(dropout_.residual, x_BTC)
                                                : std::nullopt;
-    const at::Tensor mask_BT = inputs().size() > 1 ? needed_mask(activations.at(kAttentionMask)) : at::Tensor();
-    const bool fits =
-        !mask_BT.defined() && part::fused_block_fits(x_BTC, attention_, mlp_, dropout && dropout_.attention > 0);
+    const at::Tensor mask_BT = reads_mask_ ? needed_mask(activations.at(kAttentionMask)) : at::Tensor();
+    const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
+    const bool drops = dropout && dropout_.attention > 0;
+    const bool fits = !mask_BT.defined() && part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
+                      !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
     if (fused_kernels() && fits) {
-      return write(activations, fused(x_BTC, dropout));
+      return write(activations, fused(x_BTC, packed_BT, dropout));
     }
     const std::optional<Dropout> of_weights =
         dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
-    at::Tensor attended = attention_.forward(ln_1_.forward(x_BTC), rotation_.get(),
-                                             {mask_BT, of_weights, dropout_.attention, kOfAttention});
+    at::Tensor attended = attention_.forward(
+        ln_1_.forward(x_BTC), rotation_.get(),
+        {mask_BT, of_weights, dropout_.attention, kOfAttention, packed_BT.defined() ? &packed_BT : nullptr});
     const at::Tensor y_BTC = x_BTC + drop(std::move(attended), dropout, dropout_.residual, kOfProjection);
     write(activations, y_BTC + drop(mlp_.forward(ln_2_.forward(y_BTC)), dropout, dropout_.residual, kOfMlp));
   }
@@ -177,19 +223,24 @@ class Layer final : public block::BasicBlock {
   }
 
  private:
-  at::Tensor fused(const at::Tensor& x_BTC, const std::optional<Dropout>& dropout) const {
+  at::Tensor fused(const at::Tensor& x_BTC, const at::Tensor& packed_BT, const std::optional<Dropout>& dropout) const {
     const auto mask = [&](double rate, std::uint32_t number) {
       return dropout && rate > 0 ? dropout->with_rate(rate).mask(number) : kernels::DropMask{};
     };
     const part::NormedLinear qkv = part::fused_norm_linear(x_BTC, ln_1_, attention_.qkv());
-    const at::Tensor mixed = part::fused_attention(qkv.out, attention_.qkv().bias(), rotation_.get(), x_BTC.size(1),
-                                                   attention_.options(), mask(dropout_.attention, kOfAttention));
+    const auto attend = [&](const at::Tensor& rows, std::int64_t positions) {
+      return part::fused_attention(rows, attention_.qkv().bias(), rotation_.get(), positions, attention_.options(),
+                                   mask(dropout_.attention, kOfAttention));
+    };
+    const at::Tensor mixed =
+        packed_BT.defined() ? by_document(qkv.out, packed_BT, attend) : attend(qkv.out, x_BTC.size(1));
     return part::fused_output_mlp(qkv.stream, mixed, attention_.proj(), ln_2_, mlp_,
                                   {mask(dropout_.residual, kOfProjection), mask(dropout_.residual, kOfMlp)});
   }
 
   std::size_t number_;  // among the layers
   DecoderDropout dropout_;
+  bool reads_mask_, reads_positions_;
   std::shared_ptr<const part::Rotation> rotation_;
   part::Norm ln_1_;
   part::SelfAttention attention_;
@@ -264,6 +315,17 @@ std::int64_t settle_size(const char* model, const char* key, std::optional<std::
   return written.value_or(of_data);
 }
 
+/// False, and an error, when a document would not be in a row what it is alone.
+bool fits_packing(const part::Rotation* rotation, const Inputs& inputs) {
+  const std::int64_t length = inputs.data.max_length();
+  if (rotation == nullptr || !rotation->depends_on_length(length)) return true;
+  inputs.diagnostics.error(inputs.block.location(),
+                           "the model's rotary positions go by the length of a row (dynamic scaling), and rows of " +
+                               std::to_string(length) + " packed ids are longer than it was trained on",
+                           "remove packing, or set a smaller max_seq_len");
+  return false;
+}
+
 }  // namespace
 
 std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
@@ -299,13 +361,15 @@ std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs&
   // No position looks at later ones: padding at the end changes nothing.
   const TensorSpec* mask = inputs.data.find(kAttentionMask);
   if (mask != nullptr && !mask->scattered) mask = nullptr;
+  const LayerReads reads{mask, inputs.data.find(kPositions)};
+  if (reads.positions != nullptr && !fits_packing(rotation.get(), inputs)) return nullptr;
   std::vector<std::unique_ptr<block::Block>> blocks;
-  auto embed = std::make_unique<Embed>(ids, stream, options, inputs.weights);
+  auto embed = std::make_unique<Embed>(ids, stream, options, reads.positions, inputs.weights);
   const Embed& tokens = *embed;
   blocks.push_back(std::move(embed));
   for (std::int64_t i = 0; i < options.layers; ++i) {
     blocks.push_back(
-        std::make_unique<Layer>("h." + std::to_string(i), i, stream, options, rotation, mask, inputs.weights));
+        std::make_unique<Layer>("h." + std::to_string(i), i, stream, options, rotation, reads, inputs.weights));
   }
   blocks.push_back(std::make_unique<Head>(stream, logits, options, tokens, inputs.weights));
   return std::make_shared<Model>(std::move(blocks));

@@ -44,17 +44,25 @@ at::Tensor distances(std::int64_t positions, std::int64_t seen, const at::Tensor
   return (of_positions + (seen - positions)).unsqueeze(1) - of_seen.unsqueeze(0);
 }
 
+/// True where both positions are of the same document, [B, 1, T, T].
+at::Tensor same_document(const at::Tensor& positions_BT) {
+  const at::Tensor document_BT = (positions_BT == 0).cumsum(1);
+  return (document_BT.unsqueeze(2) == document_BT.unsqueeze(1)).unsqueeze(1);
+}
+
 /// True where a position may look, [B or 1, 1, T, S]; undefined when it may look everywhere that `causal` lets it.
 at::Tensor visible(std::int64_t positions, std::int64_t seen, const at::TensorOptions& on, const AttentionOptions& o,
-                   const at::Tensor& mask_BS) {
+                   const AttentionPass& pass) {
+  const at::Tensor& mask_BS = pass.mask;
   const bool narrow = o.window > 0 && seen > o.window;
   const bool shifted = o.causal && positions != seen;
-  if (!narrow && !shifted && !mask_BS.defined()) return {};
+  if (!narrow && !shifted && !mask_BS.defined() && pass.positions == nullptr) return {};
   const at::Tensor behind_TS = distances(positions, seen, on.dtype(at::kLong));
   at::Tensor may_TS = at::ones({positions, seen}, on.dtype(at::kBool));
   if (o.causal) may_TS = may_TS.logical_and(behind_TS >= 0);
   if (narrow) may_TS = may_TS.logical_and(behind_TS < o.window);
   at::Tensor may = may_TS.unsqueeze(0).unsqueeze(0);
+  if (pass.positions != nullptr) may = may.logical_and(same_document(*pass.positions));
   if (mask_BS.defined()) {
     may = may.logical_and(mask_BS.to(at::kBool).unsqueeze(1).unsqueeze(1));
     // A row of a softmax with nothing in it is no number.
@@ -106,7 +114,7 @@ at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BSKD, const at::
   const at::Tensor k_BHSD = repeated(k_BSKD.transpose(1, 2), o.heads);
   const at::Tensor v_BHSD = repeated(v_BSKD.transpose(1, 2), o.heads);
   const at::TensorOptions on = at::TensorOptions().device(q_BTHD.device());
-  const at::Tensor may = visible(positions, seen, on, o, pass.mask);
+  const at::Tensor may = visible(positions, seen, on, o, pass);
   const at::Tensor bias = o.alibi ? alibi_bias(positions, seen, o.heads, on) : at::Tensor();
   at::Tensor mixed_BHTD;
   if (pass.dropout && supports_own_kernels(q_BTHD)) {
@@ -161,8 +169,9 @@ at::Tensor SelfAttention::forward(const at::Tensor& x_BTC, const Rotation* rotat
     v_BTKD = parts[2];
   }
   if (rotation != nullptr) {
-    q_BTHD = rotate(q_BTHD, *rotation).to(v_BTKD.scalar_type());
-    k_BTKD = rotate(k_BTKD, *rotation).to(v_BTKD.scalar_type());
+    const at::Tensor positions_BT = pass.positions != nullptr ? *pass.positions : at::Tensor();
+    q_BTHD = rotate(q_BTHD, *rotation, positions_BT).to(v_BTKD.scalar_type());
+    k_BTKD = rotate(k_BTKD, *rotation, positions_BT).to(v_BTKD.scalar_type());
   }
   return proj_.forward(attend(q_BTHD, k_BTKD, v_BTKD, options_, pass));
 }

@@ -29,6 +29,9 @@ struct AttentionPass {
   const std::optional<Dropout>& dropout;  ///< of the weights; nothing: none
   double rate = 0.0;                      ///< that dropout's
   std::uint32_t number = 0;               ///< its mask
+  /// [B, T] int64, kPositions of rows of several documents, which do not look at each other (T = S); null: a row is
+  /// one document.
+  const at::Tensor* positions = nullptr;
 };
 
 /// `softmax(scale q k^T + mask) v` by LibTorch's operations.

@@ -4,6 +4,7 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/cos.h>
+#include <ATen/ops/embedding.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/outer.h>
@@ -121,9 +122,12 @@ Rotation::Rotation(const RotaryOptions& options, std::int64_t positions, bool me
 
 Rotation::~Rotation() = default;
 
+bool Rotation::depends_on_length(std::int64_t positions) const {
+  return options_.scaling == Scaling::kDynamic && positions > options_.original_positions;
+}
+
 bool Rotation::stretches(std::int64_t positions) const {
-  if (positions > cos_->size(0)) return true;
-  return options_.scaling == Scaling::kDynamic && positions > options_.original_positions && !cos_->is_meta();
+  return positions > cos_->size(0) || (depends_on_length(positions) && !cos_->is_meta());
 }
 
 void Rotation::stretch(std::int64_t positions) const {
@@ -152,13 +156,29 @@ at::Tensor Rotation::sin(std::int64_t positions) const {
   return *stretched_sin_;
 }
 
-at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first) {
-  const std::int64_t positions = x_BTHD.size(1);
-  const at::Tensor cos_T1D = rotation.cos(first + positions).narrow(0, first, positions);
-  const at::Tensor sin_T1D = rotation.sin(first + positions).narrow(0, first, positions);
+namespace {
+
+at::Tensor turned(const at::Tensor& x_BTHD, const at::Tensor& cos, const at::Tensor& sin) {
   const std::int64_t half = x_BTHD.size(-1) / 2;
   const at::Tensor a = x_BTHD.narrow(-1, 0, half), b = x_BTHD.narrow(-1, half, half);
-  return at::cat({a * cos_T1D - b * sin_T1D, b * cos_T1D + a * sin_T1D}, -1);
+  return at::cat({a * cos - b * sin, b * cos + a * sin}, -1);
+}
+
+}  // namespace
+
+at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, const at::Tensor& positions_BT) {
+  at::Tensor cos = rotation.cos(x_BTHD.size(1)), sin = rotation.sin(x_BTHD.size(1));  // [T, 1, D / 2]
+  if (positions_BT.defined()) {
+    cos = at::embedding(cos.squeeze(1), positions_BT).unsqueeze(2);  // [B, T, 1, D / 2]
+    sin = at::embedding(sin.squeeze(1), positions_BT).unsqueeze(2);
+  }
+  return turned(x_BTHD, cos, sin);
+}
+
+at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first) {
+  const std::int64_t positions = x_BTHD.size(1);
+  return turned(x_BTHD, rotation.cos(first + positions).narrow(0, first, positions),
+                rotation.sin(first + positions).narrow(0, first, positions));
 }
 
 }  // namespace components::part

@@ -36,6 +36,9 @@ class Rotation {
   /// Those of a sequence: [T, 1, D / 2] for T positions.
   at::Tensor cos(std::int64_t positions) const;
   at::Tensor sin(std::int64_t positions) const;
+  /// Whether a sequence of that length changes the angles of all positions, as `dynamic` has it beyond those that the
+  /// model was trained on.
+  bool depends_on_length(std::int64_t positions) const;
 
  private:
   bool stretches(std::int64_t positions) const;
@@ -48,8 +51,10 @@ class Rotation {
   mutable std::unique_ptr<at::Tensor> stretched_cos_, stretched_sin_;
 };
 
-/// Turns each head's features by its position, the two halves against each other. x [B, T, H, D], of positions `first`
-/// to first + T of a sequence that ends there.
-at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first = 0);
+/// Turns each head's features by its position, the two halves against each other. x [B, T, H, D].
+/// positions_BT: of each, int64 and below T; undefined: 0, 1, ... in each row.
+at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, const at::Tensor& positions_BT);
+/// The same of positions `first` to first + T, with which the sequences end.
+at::Tensor rotate(const at::Tensor& x_BTHD, const Rotation& rotation, std::int64_t first);
 
 }  // namespace components::part

@@ -1,6 +1,7 @@
 #include "runner/resolve/pretrained_model.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
 #include <optional>
@@ -71,6 +72,37 @@ bool has_tokenizer(const std::string& folder) {
                      [&](const char* file) { return fs::is_regular_file(fs::path(folder) / file, failed); });
 }
 
+constexpr const char* kLengthKeys[] = {"max_seq_len", "block_size", "seq_len", "max_length", "context_length"};
+constexpr std::int64_t kLengthDefault = 2048;  ///< of records
+
+/// The context length of a configured model; 0 where it says none.
+std::int64_t positions_of(const Node& model) {
+  const Node* config = model.find("config");
+  if (config == nullptr || !config->is_mapping()) return 0;
+  for (const Node* value :
+       {model.find("max_position_embeddings"), config->find("n_positions"), config->find("max_position_embeddings")}) {
+    if (value != nullptr && value->is_integer()) return value->as_integer();
+  }
+  return 0;
+}
+
+/// Records are cut to the model's context length where the recipe says no other.
+void settle_lengths(Node& recipe, std::int64_t positions) {
+  Node* const data = recipe.find("data");
+  if (data == nullptr || !data->is_mapping() || positions <= 0 || positions >= kLengthDefault) return;
+  for (Node::Entry& set : data->entries()) {
+    const Node* type = set.value.is_mapping() ? set.value.find("type") : nullptr;
+    if (type == nullptr || !type->is_string() || type->as_string() != "jsonl") continue;
+    if (std::any_of(std::begin(kLengthKeys), std::end(kLengthKeys),
+                    [&](const char* key) { return set.value.find(key) != nullptr; })) {
+      continue;
+    }
+    Node length = Node::integer(positions, set.value.location());
+    length.add_history("the model's context length");
+    set.value.set(kLengthKeys[0], std::move(length), set.value.location());
+  }
+}
+
 }  // namespace
 
 void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
@@ -113,6 +145,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
     checked = config->is_string() ? read_named(*config, diagnostics) : pretrained::check_config(*config, diagnostics);
   }
   model->set("config", checked ? std::move(*checked) : Node::null(model->location()));
+  settle_lengths(recipe, positions_of(*model));
   if (!of_folder.empty() && is_missing(recipe, "loss")) {
     Node loss = Node::string("cross_entropy", source->location());
     loss.add_history("init_from: " + of_folder + ", a language model");

@@ -90,6 +90,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/kernels/images", {"components/kernels"}},
       {"components/sampler", {"components/sampler/math"}},
       {"components/tokenizer", {"components/tokenizer/text"}},
+      {"components/tokenizer/chat", {"components/tokenizer"}},
       {"components/part", {"components/tensor", "components/ops"}},
       {"components/part/fused", {"components/tensor", "components/ops", "components/part"}},
       {"components/part/cached",

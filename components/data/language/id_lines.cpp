@@ -3,25 +3,32 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
+#include <list>
 #include <mutex>
+#include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "components/data/block_location.h"
 #include "components/data/csv_file.h"
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
+#include "components/data/language/line_source.h"
+#include "components/data/language/skipped_records.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
 // B: samples of the batch   T: ids of the longest one   D: its decoder ids   M: D where there are any, else T
+// A sample is a row: one line, or several with `packing`.
 
 namespace components::data {
 namespace {
@@ -38,15 +45,23 @@ struct Line {
   bool scattered = false;  ///< with zeros in front of ones
 };
 
+/// A sample: lines next to each other.
+struct Row {
+  std::size_t first = 0, count = 0;
+  std::int64_t length = 0, outputs = 0;  ///< of all of them
+};
+
 /// All that the files hold, and what of it is the set's.
 struct Content {
   std::vector<std::int32_t> values;  ///< of each line: input, target, types, decoder, mask; those that there are
   std::vector<Line> lines;
+  std::vector<Row> rows;
   bool has_types = false, has_decoder = false;
   std::int64_t id_max = 0, type_max = 0;  ///< of all lines, whatever the split
   std::int64_t whole = 0;                 ///< lines before the split
   std::int64_t cut = 0, bytes = 0;
 
+  std::span<const Line> of(const Row& row) const { return {lines.data() + row.first, row.count}; }
   const std::int32_t* input(const Line& line) const { return values.data() + line.at; }
   const std::int32_t* target(const Line& line) const { return input(line) + line.length; }
   const std::int32_t* types(const Line& line) const { return target(line) + line.outputs; }
@@ -63,21 +78,94 @@ struct Range {
   bool varies() const { return least < most; }
 };
 
-Range lengths(const std::vector<Line>& lines, std::int64_t Line::*length) {
+template <typename Part>
+Range lengths(const std::vector<Part>& parts, std::int64_t Part::*length) {
   Range range;
-  for (const Line& line : lines) range.add(line.*length);
+  for (const Part& part : parts) range.add(part.*length);
   return range;
 }
 
-/// A tensor [B, width] filled with `fill`; `copy(line, to)` writes the beginning of a row.
+std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
+  return (length + multiple - 1) / multiple * multiple;
+}
+
+void one_line_a_row(Content& content) {
+  for (std::size_t i = 0; i < content.lines.size(); ++i) {
+    content.rows.push_back({i, 1, content.lines[i].length, content.lines[i].outputs});
+  }
+}
+
+/// Each line goes into the first of the open rows that has room for it; of too many the oldest is closed. Depends on
+/// the lines only. Moves the lines of a row next to each other.
+class Packer {
+ public:
+  explicit Packer(std::int64_t length) : length_(length) {}
+
+  void pack(Content& content) {
+    for (const Line& line : content.lines) add(line);
+    while (!open_.empty()) close(open_.begin());
+    content.lines = std::move(lines_);
+    content.rows = std::move(rows_);
+  }
+
+ private:
+  struct Open {
+    std::vector<Line> lines;
+    std::int64_t length = 0;
+  };
+
+  void add(const Line& line) {
+    auto row =
+        std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.length + line.length <= length_; });
+    if (row == open_.end()) {
+      if (open_.size() == kOpenMax) close(open_.begin());
+      row = open_.emplace(open_.end());
+    }
+    row->lines.push_back(line);
+    row->length += line.length;
+    if (row->length == length_) close(row);
+  }
+
+  void close(std::list<Open>::iterator row) {
+    rows_.push_back({lines_.size(), row->lines.size(), row->length, row->length});
+    lines_.insert(lines_.end(), row->lines.begin(), row->lines.end());
+    open_.erase(row);
+  }
+
+  static constexpr std::size_t kOpenMax = 64;  ///< bounds the time; few rows stay half empty
+  std::int64_t length_;
+  std::list<Open> open_;
+  std::vector<Line> lines_;
+  std::vector<Row> rows_;
+};
+
+/// A tensor [B, width] filled with `fill`; `copy(line, to)` writes a line and returns its end.
 template <typename T, typename Copy>
-at::Tensor padded(const std::vector<const Line*>& lines, std::int64_t width, at::ScalarType type, T fill, Copy copy) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(lines.size()), width}, type);
-  T* row = tensor.mutable_data_ptr<T>();
-  for (const Line* line : lines) {
-    T* const end = copy(*line, row);
-    std::fill(end, row + width, fill);
-    row += width;
+at::Tensor padded(const Content& content, const std::vector<const Row*>& rows, std::int64_t width, at::ScalarType type,
+                  T fill, Copy copy) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, type);
+  T* to = tensor.mutable_data_ptr<T>();
+  for (const Row* row : rows) {
+    T* end = to;
+    for (const Line& line : content.of(*row)) end = copy(line, end);
+    std::fill(end, to + width, fill);
+    to += width;
+  }
+  return tensor;
+}
+
+/// kPositions of these rows.
+at::Tensor positions_of(const Content& content, const std::vector<const Row*>& rows, std::int64_t width) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
+  auto* to = tensor.mutable_data_ptr<std::int64_t>();
+  for (const Row* row : rows) {
+    std::int64_t* const end = to + width;
+    for (const Line& line : content.of(*row)) {
+      std::iota(to, to + line.length, std::int64_t{0});
+      to += line.length;
+    }
+    std::iota(to, end, to[-1] + 1);
+    to = end;
   }
   return tensor;
 }
@@ -88,35 +176,40 @@ class IdLines final : public Dataset {
       : signature_(std::move(signature)),
         content_(std::move(content)),
         units_(options.units),
+        multiple_(options.pad_to_multiple_of),
         tokenizer_(options.tokenizer) {
     for (const TextFile& file : options.files) paths_.push_back(file.path);
   }
 
   const BatchSpec& signature() const override { return signature_; }
-  std::int64_t size() const override { return static_cast<std::int64_t>(content_.lines.size()); }
+  std::int64_t size() const override { return static_cast<std::int64_t>(content_.rows.size()); }
   std::int64_t length_of(std::int64_t index) const override {
-    return signature_.padded() ? std::max(line(index).length, line(index).outputs) : 0;
+    return signature_.padded() ? std::max(row(index).length, row(index).outputs) : 0;
   }
-  std::int64_t tokens_per_sample() const override { return signature_.padded() ? 0 : content_.lines.front().outputs; }
-  std::int64_t predicted_positions(std::int64_t index) const override { return line(index).outputs; }
+  std::int64_t tokens_per_sample() const override { return signature_.padded() ? 0 : content_.rows.front().outputs; }
+  std::int64_t predicted_positions(std::int64_t index) const override { return row(index).outputs; }
+  std::int64_t records() const override { return static_cast<std::int64_t>(content_.lines.size()); }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
-    std::vector<const Line*> lines;
+    std::vector<const Row*> rows;
     std::int64_t length = 0, outputs = 0;
     for (const std::int64_t index : indices) {
-      lines.push_back(&line(index));
-      length = std::max(length, lines.back()->length);
-      outputs = std::max(outputs, lines.back()->outputs);
+      rows.push_back(&row(index));
+      length = std::max(length, rows.back()->length);
+      outputs = std::max(outputs, rows.back()->outputs);
     }
+    length = rounded_up(length, multiple_);
+    outputs = rounded_up(outputs, multiple_);
     const auto copied = [&](std::int64_t width, std::int64_t fill,
                             const std::int32_t* (Content::*of)(const Line&) const, std::int64_t Line::*count) {
-      return padded<std::int64_t>(lines, width, at::kLong, fill, [&](const Line& one, std::int64_t* to) {
+      return padded<std::int64_t>(content_, rows, width, at::kLong, fill, [&](const Line& one, std::int64_t* to) {
         return std::copy_n((content_.*of)(one), one.*count, to);
       });
     };
     batch.set(kInput, copied(length, 0, &Content::input, &Line::length));
     batch.set(kTarget, copied(outputs, kPadTarget, &Content::target, &Line::outputs));
-    if (signature_.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask(lines, length));
+    if (signature_.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask(rows, length));
+    if (signature_.find(kPositions) != nullptr) batch.set(kPositions, positions_of(content_, rows, length));
     if (content_.has_types) batch.set(kTokenTypes, copied(length, 0, &Content::types, &Line::length));
     if (content_.has_decoder) batch.set(kDecoderInput, copied(outputs, 0, &Content::decoder, &Line::outputs));
   }
@@ -135,9 +228,9 @@ class IdLines final : public Dataset {
   std::string describe() const override {
     const Range range = lengths(content_.lines, &Line::length);
     return counted_large(static_cast<std::int64_t>(paths_.size()), "file", "files") + ", " +
-           runner::core::format_bytes(content_.bytes) + ", " + counted_large(size(), "line", "lines") + " of " +
+           runner::core::format_bytes(content_.bytes) + ", " + counted_large(records(), "line", "lines") + " of " +
            (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
-           (content_.cut > 0 ? " (" + with_commas(content_.cut) + " cut)" : "");
+           (content_.cut > 0 ? " (" + with_commas(content_.cut) + " cut)" : "") + packed();
   }
 
   std::vector<std::string> files() const override {
@@ -147,12 +240,13 @@ class IdLines final : public Dataset {
   }
 
   std::optional<Record> record_of(std::int64_t index) const override {
-    return Record{"line", line(index).number, paths_.size() > 1 ? paths_[line(index).file] : ""};
+    const Line& first = content_.lines[row(index).first];
+    return Record{"line", first.number, paths_.size() > 1 ? paths_[first.file] : ""};
   }
 
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
-                                     content_.lines.size() * sizeof(Line));
+                                     content_.lines.size() * sizeof(Line) + content_.rows.size() * sizeof(Row));
   }
 
   std::string decode(std::span<const std::int64_t> ids) const override {
@@ -168,13 +262,22 @@ class IdLines final : public Dataset {
   }
 
  private:
-  const Line& line(std::int64_t index) const {
+  const Row& row(std::int64_t index) const {
     RUNNER_ASSERT(index >= 0 && index < size(), "the sampler keeps to the data set");
-    return content_.lines[static_cast<std::size_t>(index)];
+    return content_.rows[static_cast<std::size_t>(index)];
   }
 
-  at::Tensor mask(const std::vector<const Line*>& lines, std::int64_t length) const {
-    return padded<bool>(lines, length, at::kBool, false, [&](const Line& one, bool* to) {
+  /// ` in 12 rows, 97 % full`; nothing where each line is a row.
+  std::string packed() const {
+    if (content_.rows.size() == content_.lines.size()) return "";
+    std::int64_t filled = 0;
+    for (const Row& one : content_.rows) filled += one.length;
+    return " in " + counted_large(size(), "row", "rows") + ", " +
+           std::to_string(100 * filled / (size() * signature_.max_length())) + " % full";
+  }
+
+  at::Tensor mask(const std::vector<const Row*>& rows, std::int64_t length) const {
+    return padded<bool>(content_, rows, length, at::kBool, false, [&](const Line& one, bool* to) {
       if (!one.masked) return std::fill_n(to, one.length, true);
       return std::transform(content_.mask(one), content_.mask(one) + one.length, to,
                             [](std::int32_t bit) { return bit != 0; });
@@ -184,6 +287,7 @@ class IdLines final : public Dataset {
   BatchSpec signature_;
   Content content_;
   std::string units_;
+  std::int64_t multiple_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::vector<std::string> paths_;
   mutable std::once_flag counted_;
@@ -201,6 +305,12 @@ class Reader {
     for (std::size_t file = 0; file < files_.size(); ++file) {
       if (!each_line(file, [this](std::int64_t, const std::string&, RecordErrors&) { ++content_.whole; })) return {};
     }
+    // An id takes two bytes of a file at least, and 4 here, in input and target.
+    content_.bytes = std::exchange(bytes_, 0);
+    if (!fits_in_memory(4.0 * static_cast<double>(content_.bytes), "path", "use fewer or smaller files, or token files",
+                        inputs_)) {
+      return {};
+    }
     const std::int64_t begin = PercentRange::boundary(content_.whole, options_.share.from);
     const std::int64_t end = PercentRange::boundary(content_.whole, options_.share.to);
     std::int64_t place = 0;
@@ -208,8 +318,11 @@ class Reader {
       const bool is_mine = place >= begin && place < end;
       ++place;
       auto line = options_.parse(text, vocab_size);
-      if (!line) return errors.add(number, line.failure().message, line.failure().hint);
-      add({.number = number, .file = file}, line.value(), is_mine, errors);
+      if (line) return add({.number = number, .file = file}, line.value(), is_mine, errors);
+      if (options_.on_bad_record == BadRecord::kError) {
+        return errors.add(number, line.failure().message, line.failure().hint);
+      }
+      if (is_mine) skipped_.add(files_[file].path, number, line.failure().message);
     };
     bool good = true;
     for (std::size_t file = 0; file < files_.size(); ++file) {
@@ -218,6 +331,7 @@ class Reader {
              good;
     }
     if (!good || !check_length()) return {};
+    skipped_.tell(end - begin, inputs_);
     if (content_.lines.empty()) {
       inputs_.diagnostics.error(
           split_or_path(),
@@ -240,12 +354,12 @@ class Reader {
   bool each_line(std::size_t file, Use use) {
     const std::string& path = files_[file].path;
     RecordErrors errors(inputs_.diagnostics, location_of(inputs_.block, "path"), path);
-    std::ifstream stream(path, std::ios::binary);
-    std::string text;
-    for (std::int64_t number = 1; std::getline(stream, text); ++number) {
-      if (text.find_first_not_of(" \t\r") != std::string::npos) use(number, text, errors);
+    LineSource source(path);
+    while (const std::optional<std::string_view> line = source.next()) {
+      if (line->find_first_not_of(" \t\r") != std::string_view::npos) use(source.number(), std::string(*line), errors);
     }
-    if (!stream.eof()) errors.add(0, "cannot read it");
+    if (!source.problem().empty()) errors.add(source.problem_line(), source.problem());
+    bytes_ += source.bytes();
     return !errors.any();
   }
 
@@ -315,33 +429,42 @@ class Reader {
   const Inputs& inputs_;
   const std::vector<TextFile>& files_;
   Content content_;
+  SkippedRecords skipped_;
   bool began_ = false;
+  std::int64_t bytes_ = 0;  // of the files, unpacked
   std::int64_t too_long_ = 0, longest_ = 0;
 };
 
 BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, const Content& content,
                        std::int64_t vocab_size) {
-  const Range inputs_range = lengths(content.lines, &Line::length), outputs = lengths(content.lines, &Line::outputs);
+  const Range inputs_range = lengths(content.rows, &Row::length), outputs = lengths(content.rows, &Row::outputs);
   const BatchSpec* train = inputs.train != nullptr ? &inputs.train->signature() : nullptr;
-  const bool masks =
-      std::any_of(content.lines.begin(), content.lines.end(), [](const Line& line) { return line.masked; });
+  const auto any = [&content](bool Line::*is) {
+    return std::any_of(content.lines.begin(), content.lines.end(), [is](const Line& line) { return line.*is; });
+  };
+  const auto is_padded = [&options](const Range& range) {
+    return range.varies() || range.most % options.pad_to_multiple_of != 0;
+  };
   const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    port.max_length = std::max(range.most, options.max_seq_len.value_or(0));
-    port.padded = range.varies();
+    port.max_length = rounded_up(std::max(range.most, options.max_seq_len.value_or(0)), options.pad_to_multiple_of);
+    port.padded = is_padded(range);
     return port;
   };
   BatchSpec signature;
   signature.tensors = {spec(kInput, vocab_size, inputs_range), spec(kTarget, vocab_size, outputs)};
   signature.find(kTarget)->has_ignored = true;
-  if (masks || inputs_range.varies() || options.always_mask ||
+  if (any(&Line::masked) || is_padded(inputs_range) || options.always_mask ||
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
-    mask.scattered =
-        std::any_of(content.lines.begin(), content.lines.end(), [](const Line& line) { return line.scattered; });
+    mask.scattered = any(&Line::scattered) || (options.packing && any(&Line::masked));
     signature.tensors.push_back(mask);
+  }
+  // A model that reads them of packed rows reads them of all sets.
+  if (options.packing || (train != nullptr && train->find(kPositions) != nullptr)) {
+    signature.tensors.push_back(spec(kPositions, 0, inputs_range));
   }
   const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;
   const std::int64_t type_count = types != nullptr ? types->vocab_size : content.type_max + 1;
@@ -374,19 +497,34 @@ bool fits_types(const Content& content, const Inputs& inputs) {
   return false;
 }
 
+/// False when an error was reported. Rows to predict are those of the file.
+bool make_rows(Content& content, const IdLinesOptions& options, const Inputs& inputs) {
+  if (!options.packing || inputs.new_rows) {
+    one_line_a_row(content);
+    return true;
+  }
+  if (content.has_decoder) {
+    inputs.diagnostics.error(location_of(inputs.block, "packing"),
+                             "packing is true, but the lines of data." + inputs.name + " have decoder_input_ids",
+                             "remove packing: only ids of one sequence are packed");
+    return false;
+  }
+  if (!options.max_seq_len) {
+    inputs.diagnostics.error(location_of(inputs.block, "packing"), "packing needs max_seq_len, the length of a row",
+                             "set max_seq_len to the model's context length");
+    return false;
+  }
+  Packer(*options.max_seq_len).pack(content);
+  return true;
+}
+
 }  // namespace
 
 std::shared_ptr<Dataset> make_id_lines(const IdLinesOptions& options, const Inputs& inputs) {
   const std::optional<std::int64_t> known = vocabulary(options, inputs);
   if (!known) return nullptr;
-  // An id takes two bytes of a file at least, and 4 here, in input and target.
-  const std::int64_t bytes = total_bytes(options.files);
-  if (!fits_in_memory(4.0 * static_cast<double>(bytes), "path", "use fewer or smaller files, or token files", inputs)) {
-    return nullptr;
-  }
   std::optional<Content> content = Reader(options, inputs).read(*known > 0 ? *known : kVocabularyMax);
-  if (!content || !fits_types(*content, inputs)) return nullptr;
-  content->bytes = bytes;
+  if (!content || !fits_types(*content, inputs) || !make_rows(*content, options, inputs)) return nullptr;
   BatchSpec signature = signature_of(options, inputs, *content, *known > 0 ? *known : content->id_max + 1);
   if (!fits_training_set(signature, inputs)) return nullptr;
   return std::make_shared<IdLines>(std::move(signature), std::move(*content), options);

@@ -16,12 +16,17 @@
 namespace components::data {
 
 enum class LongLine { kCut, kDrop, kError };
+enum class BadRecord { kError, kSkip };
 
 struct IdLinesOptions {
   std::vector<TextFile> files;
   PercentRange share;                       ///< of the lines of all files
   std::optional<std::int64_t> max_seq_len;  ///< in ids
   LongLine too_long = LongLine::kCut;
+  /// Several lines in one row of up to max_seq_len ids, first fit in the order of the files; batches have kPositions.
+  bool packing = false;
+  std::int64_t pad_to_multiple_of = 1;  ///< what the length of a batch is rounded up to
+  BadRecord on_bad_record = BadRecord::kError;
   bool always_mask = false;                ///< batches have a mask even where it is true everywhere
   std::optional<std::int64_t> vocab_size;  ///< what ids are below; nothing: that of the training set or the files
   const char* units = "ids";               ///< what a line is made of, for messages
@@ -32,7 +37,7 @@ struct IdLinesOptions {
 };
 
 /// A data set of lines of ids that differ in length, held in memory. Null when an error was reported. Reads the keys
-/// `path`, `split`, `vocab_size`, `max_seq_len` and `too_long` of the block for the places of errors.
+/// `path`, `split`, `vocab_size`, `max_seq_len`, `packing` and `too_long` of the block for the places of errors.
 std::shared_ptr<Dataset> make_id_lines(const IdLinesOptions& options, const Inputs& inputs);
 
 }  // namespace components::data

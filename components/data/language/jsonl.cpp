@@ -1,5 +1,5 @@
 #include <algorithm>
-#include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tokenizer/chat/chat_format.h"
+#include "components/tokenizer/chat/written_format.h"
 #include "generated/data/jsonl.h"
 
 namespace components::data::jsonl {
@@ -31,7 +32,7 @@ std::size_t characters(std::string_view text) {
 class Encoder {
  public:
   /// `chat`: or why there is none, which only a conversation asks for.
-  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<const tokenizer::ChatFormat*> chat, const Config& config)
+  Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatFormat> chat, const Config& config)
       : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), all_(config.loss_on == LossOn::kAll) {
     if (config.columns) {
       const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
@@ -77,15 +78,18 @@ class Encoder {
 
   Result<IdsLine> conversation(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
-    const auto rendered = chat_.value()->render(record.messages);
+    const auto rendered = chat_.value().render(record.messages);
     if (!rendered) return rendered.failure();
     const std::string& text = rendered.value().text;
     auto encoding = tokenizer_->encode(text, {.add_special_tokens = false, .with_offsets = true});
     if (!encoding) return encoding.failure();
     Spans answers;
+    std::size_t at = 0, counted = 0;  // bytes, and the characters in them
     for (const auto& [begin, finish] : rendered.value().answers) {
-      const std::size_t first = characters(std::string_view(text).substr(0, begin));
-      answers.emplace_back(first, first + characters(std::string_view(text).substr(begin, finish - begin)));
+      const std::size_t first = counted + characters(std::string_view(text).substr(at, begin - at));
+      counted = first + characters(std::string_view(text).substr(begin, finish - begin));
+      answers.emplace_back(first, counted);
+      at = finish;
     }
     return labelled(encoding.value(), answers);
   }
@@ -119,15 +123,21 @@ class Encoder {
   }
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  Result<const tokenizer::ChatFormat*> chat_;
+  Result<tokenizer::ChatFormat> chat_;
   bool all_;
   RecordColumns columns_;
 };
 
-Result<const tokenizer::ChatFormat*> chat_format(const Config& config, const Tokenizer& tokenizer) {
-  if (config.chat_format) return tokenizer::find_chat_format(to_text(*config.chat_format));
-  const std::string folder = std::filesystem::path(tokenizer.description().path).parent_path().string();
-  return tokenizer::chat_format_of(folder.empty() ? "." : folder);
+/// Nothing when an error was reported. Why there is none concerns conversations only, unless the recipe names one.
+std::optional<Result<tokenizer::ChatFormat>> chat_format(const Config& config, const Tokenizer& tokenizer,
+                                                         const Inputs& inputs) {
+  if (!config.chat_format || config.chat_format->is_null()) return tokenizer::chat_format_of(tokenizer);
+  const auto written = tokenizer::written_chat_format(*config.chat_format, inputs.diagnostics);
+  if (!written) return std::nullopt;
+  auto format = written->with_tokens_of(tokenizer);
+  if (format) return format;
+  inputs.diagnostics.error(location_of(inputs.block, "chat_format"), format.failure().message, format.failure().hint);
+  return std::nullopt;
 }
 
 LongLine long_line(TooLong word) {
@@ -149,6 +159,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              "add tokenizer: {type: file, path: FOLDER}, or init_from: FOLDER with one");
     return nullptr;
   }
+  auto chat = chat_format(config, **tokenizer, inputs);
+  if (!chat) return nullptr;
   IdLinesOptions options;
   options.files = find_text_files(config.path, config.exclude, inputs);
   if (options.files.empty()) return nullptr;
@@ -157,10 +169,13 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.share = *share;
   options.max_seq_len = config.max_seq_len;
   options.too_long = long_line(config.too_long);
+  options.packing = config.packing;
+  options.pad_to_multiple_of = config.pad_to_multiple_of;
+  options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.vocab_size = (*tokenizer)->id_limit();
   options.units = "tokens";
   options.tokenizer = *tokenizer;
-  options.parse = Encoder(*tokenizer, chat_format(config, **tokenizer), config);
+  options.parse = Encoder(*tokenizer, std::move(*chat), config);
   return make_id_lines(options, inputs);
 }
 

@@ -1,101 +1,159 @@
 #include "components/tokenizer/chat/chat_format.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <filesystem>
-#include <optional>
-#include <system_error>
+#include <iterator>
 
-#include "runner/core/json.h"
-#include "runner/core/node.h"
-#include "runner/core/platform/files.h"
+#include "components/tokenizer/chat/white_space.h"
 #include "runner/core/text/text.h"
 
 namespace components::tokenizer {
 namespace {
 
-namespace fs = std::filesystem;
-
 using runner::core::Failure;
-using runner::core::Node;
 using runner::core::Result;
 
-constexpr const char* kTemplateFile = "chat_template.jinja";
-constexpr const char* kConfigFile = "tokenizer_config.json";
-constexpr std::int64_t kBytesMax = 64 << 20;  // a configuration may list every added token
+constexpr const char *kSystem = "system", *kUser = "user", *kAssistant = "assistant";
 
-const std::vector<ChatFormat>& formats() {
-  static const std::vector<ChatFormat> all = {
-      {"chatml", "", "<|im_start|>", "\n", "<|im_end|>", "\n", "f0a6a8278439fdb056191e205a440263"},
-      {"smollm2", "You are a helpful AI assistant named SmolLM, trained by Hugging Face", "<|im_start|>", "\n",
-       "<|im_end|>", "\n", "98f63cc3d421d28f99ab995e9629dacd"},
-  };
-  return all;
-}
-
-std::string names() {
-  return runner::core::joined(formats(), ", ", [](const ChatFormat& format) { return format.name; });
-}
-
-std::string hash_of(const std::string& text) {
-  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
-  char digits[33];
-  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return digits;
-}
-
-/// A file of its own goes before the field of the configuration, as in Transformers.
-std::optional<std::string> template_of(const std::string& folder) {
-  std::error_code failed;
-  if (const fs::path file = fs::path(folder) / kTemplateFile; fs::is_regular_file(file, failed)) {
-    const auto text = runner::core::read_file(file.string(), kBytesMax);
-    return text ? std::make_optional(text.value()) : std::nullopt;
+void replace(std::string& text, std::string_view name, std::string_view by) {
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + by.size())) {
+    text.replace(at, name.size(), by);
   }
-  const fs::path file = fs::path(folder) / kConfigFile;
-  if (!fs::is_regular_file(file, failed)) return std::nullopt;
-  const auto text = runner::core::read_file(file.string(), kBytesMax);
-  if (!text) return std::nullopt;
-  const auto config = runner::core::parse_json(text.value());
-  const Node* found = config && config.value().is_mapping() ? config.value().find("chat_template") : nullptr;
-  return found != nullptr && found->is_string() ? std::make_optional(found->as_string()) : std::nullopt;
 }
+
+std::string replaced(std::string text, std::string_view name, std::string_view by) {
+  replace(text, name, by);
+  return text;
+}
+
+/// Writes one conversation.
+class Writer {
+ public:
+  Writer(const ChatFormat& format, const std::vector<Message>& messages) : format_(format), messages_(messages) {}
+
+  Result<Conversation> write(bool answer) {
+    if (messages_.empty()) return Failure{"a conversation has no message", ""};
+    whole_.text = format_.begin;
+    std::string problem = system();
+    for (std::size_t i = first_; i < messages_.size() && problem.empty(); ++i) problem = message(i);
+    if (!problem.empty()) return Failure{problem, ""};
+    if (answer) whole_.text += format_.before_assistant;
+    return std::move(whole_);
+  }
+
+ private:
+  std::string refusal(std::size_t index, const std::string& why) const {
+    return "messages[" + std::to_string(index) + "] has the role \"" + messages_[index].role + "\", but in the chat " +
+           "format " + format_.name + " " + why;
+  }
+
+  /// The message in front of all, written or kept for a turn of the user. What it returns is wrong, as below.
+  std::string system() {
+    const bool is_given = messages_.front().role == kSystem;
+    std::optional<std::string> content = format_.default_system;
+    if (is_given) content = messages_.front().content;
+    if (!content) return "";
+    first_ = is_given ? 1 : 0;
+    switch (format_.system_in) {
+      case SystemPlace::kAnyTurn:
+      case SystemPlace::kFirstTurn: turn(format_.before_system, *content, format_.after_system); break;
+      case SystemPlace::kFirstUser: within_ = {std::move(content), first_}; break;
+      case SystemPlace::kLastUser: within_ = {std::move(content), messages_.size() - 1}; break;
+      case SystemPlace::kNowhere:
+        if (is_given) return refusal(0, "there is no system message");
+        break;
+    }
+    return "";
+  }
+
+  std::string message(std::size_t index) {
+    const auto& [role, content] = messages_[index];
+    const std::size_t place = index - (messages_.front().role == kSystem ? 1 : 0);
+    if (format_.alternate && role != (place % 2 == 0 ? kUser : kAssistant)) {
+      return refusal(index, "roles alternate between user and assistant, after a system message at most");
+    }
+    if (role == kUser) {
+      user(index);
+    } else if (role == kAssistant) {
+      assistant(content);
+    } else if (role == kSystem) {
+      if (format_.system_in != SystemPlace::kAnyTurn) return refusal(index, "only the first message may have it");
+      turn(format_.before_system, content, format_.after_system);
+    } else {
+      if (format_.before_other.empty()) return refusal(index, "roles are system, user and assistant");
+      turn(replaced(format_.before_other, "{role}", role), content, format_.after_other);
+    }
+    return "";
+  }
+
+  void turn(const std::string& before, const std::string& content, const std::string& after) {
+    whole_.text += before;
+    whole_.text += format_.strip ? without_white_space(content) : std::string_view(content);
+    whole_.text += after;
+  }
+
+  void user(std::size_t index) {
+    const std::string& content = messages_[index].content;
+    const bool has_system = within_.content && within_.index == index;
+    turn(format_.before_user,
+         has_system ? format_.before_system + *within_.content + format_.after_system + content : content,
+         format_.after_user);
+  }
+
+  void assistant(const std::string& content) {
+    whole_.text += format_.before_assistant;
+    const std::size_t begin = whole_.text.size();
+    turn(format_.assistant_start, content, format_.assistant_end);
+    whole_.answers.emplace_back(begin, whole_.text.size());
+    whole_.text += format_.after_assistant;
+  }
+
+  /// A system message within the turn of a user.
+  struct Within {
+    std::optional<std::string> content;
+    std::size_t index = 0;
+  };
+
+  const ChatFormat& format_;
+  const std::vector<Message>& messages_;
+  Conversation whole_;
+  Within within_;
+  std::size_t first_ = 0;  ///< behind the system message
+};
 
 }  // namespace
 
-Result<Conversation> ChatFormat::render(const std::vector<Message>& messages) const {
-  if (messages.empty()) return Failure{"a conversation has no message", ""};
-  Conversation whole;
-  const auto turn = [&](const std::string& role, const std::string& content) {
-    whole.text += before_role + role + before_content;
-    const std::size_t begin = whole.text.size();
-    whole.text += content + end_token;
-    if (role == "assistant") whole.answers.emplace_back(begin, whole.text.size());
-    whole.text += after_turn;
+Result<Conversation> ChatFormat::render(const std::vector<Message>& messages, bool answer) const {
+  return Writer(*this, messages).write(answer);
+}
+
+std::string ChatFormat::end_of_turn() const { return std::string(without_white_space(assistant_end)); }
+
+Result<ChatFormat> ChatFormat::with_tokens_of(const Tokenizer& tokenizer) const {
+  ChatFormat format = *this;
+  std::string* const texts[] = {&format.begin,           &format.before_system, &format.after_system,
+                                &format.before_user,     &format.after_user,    &format.before_assistant,
+                                &format.assistant_start, &format.assistant_end, &format.after_assistant,
+                                &format.before_other,    &format.after_other};
+  struct Place {
+    const char *name, *key;
+    std::optional<std::int32_t> id;
   };
-  if (!default_system.empty() && messages.front().role != "system") turn("system", default_system);
-  for (const Message& message : messages) turn(message.role, message.content);
-  return whole;
-}
-
-const ChatFormat* find_chat_format(std::string_view name) {
-  const auto at =
-      std::find_if(formats().begin(), formats().end(), [&](const ChatFormat& format) { return format.name == name; });
-  return at != formats().end() ? &*at : nullptr;
-}
-
-Result<const ChatFormat*> chat_format_of(const std::string& folder) {
-  const std::optional<std::string> text = template_of(folder);
-  if (!text) return Failure{"there is no chat template in " + folder, "set chat_format to one of " + names()};
-  const std::string hash = hash_of(*text);
-  for (const ChatFormat& format : formats()) {
-    if (format.template_hash == hash) return &format;
+  const Place places[] = {{"{bos}", "bos_token", tokenizer.special().bos},
+                          {"{eos}", "eos_token", tokenizer.special().eos}};
+  for (const Place& place : places) {
+    const bool is_used = std::any_of(std::begin(texts), std::end(texts), [&](const std::string* text) {
+      return text->find(place.name) != std::string::npos;
+    });
+    if (!is_used) continue;
+    const auto token = place.id ? tokenizer.token_of(*place.id) : std::nullopt;
+    if (!token) {
+      return Failure{"the chat format " + name + " writes the tokenizer's " + place.key + ", and it has none",
+                     std::string("set ") + place.key + " in tokenizer_config.json beside it"};
+    }
+    for (std::string* text : texts) replace(*text, place.name, *token);
   }
-  return Failure{"the chat template in " + folder + " is not one that roux knows",
-                 "set chat_format to one of " + names()};
+  return format;
 }
 
 }  // namespace components::tokenizer

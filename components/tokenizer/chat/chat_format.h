@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "components/tokenizer/tokenizer.h"
 #include "runner/core/result.h"
 
 namespace components::tokenizer {
@@ -21,24 +23,54 @@ struct Conversation {
   std::vector<std::pair<std::size_t, std::size_t>> answers;
 };
 
-/// How conversations become text: a small table of texts, in place of the Jinja template that a folder of Transformers
-/// holds. Special tokens are written out, and a tokenizer that adds more would double them.
-struct ChatFormat {
-  std::string name;
-  std::string default_system;  ///< the message of a conversation without one; "": none
-  std::string before_role, before_content, end_token, after_turn;
-  std::string template_hash;  ///< XXH3 (128 bits, hexadecimal) of the template that it is; "": none that is known
-
-  /// Failure: no message, or a role that the format does not know.
-  runner::core::Result<Conversation> render(const std::vector<Message>& messages) const;
-  /// What stands before an answer that is to be generated.
-  std::string answer_prompt() const { return before_role + "assistant" + before_content; }
+/// Where the system message goes.
+enum class SystemPlace {
+  kAnyTurn,    ///< a turn of its own, anywhere
+  kFirstTurn,  ///< a turn of its own, the first
+  kFirstUser,  ///< into the first turn of the user
+  kLastUser,   ///< into the last message, if that is the user's; else it is left out, as Mistral's templates do
+  kNowhere,    ///< refused
 };
 
+/// How conversations become text: a small table of texts, in place of the Jinja template that a folder of Transformers
+/// holds. Special tokens are written out, the first one, too: encode the text without adding any. `{bos}` and `{eos}`
+/// are the tokenizer's tokens, see with_tokens_of().
+struct ChatFormat {
+  std::string name = {};
+  std::string begin = {};                          ///< before everything
+  std::optional<std::string> default_system = {};  ///< the message of a conversation without one
+  std::string before_system = {}, after_system = {};
+  std::string before_user = {}, after_user = {};
+  std::string before_assistant = {};  ///< what a prompt for an answer ends with
+  std::string assistant_start = {};   ///< what the assistant writes before each answer
+  std::string assistant_end = {};     ///< what it writes behind it, the end token
+  std::string after_assistant = {};
+  std::string before_other = {};  ///< a turn of any other role, written for `{role}`; "": refused
+  std::string after_other = {};
+  SystemPlace system_in = SystemPlace::kAnyTurn;
+  bool strip = false;                             ///< contents lose the white space around them
+  bool alternate = false;                         ///< roles have to be user, assistant, user, ...
+  std::vector<std::string> template_hashes = {};  ///< XXH3 (128 bits, hexadecimal) of the templates that it is
+
+  /// `answer`: with the prompt for an answer at the end. Failure: no message, or what the format refuses: a role, or
+  /// an order of roles.
+  runner::core::Result<Conversation> render(const std::vector<Message>& messages, bool answer = false) const;
+  /// What stands before an answer that is to be generated; "" where the user's turn ends with it.
+  const std::string& answer_prompt() const { return before_assistant; }
+  /// The token that ends an answer, for generation to stop at.
+  std::string end_of_turn() const;
+  /// The format with `{bos}` and `{eos}` written out. Failure: the tokenizer has no such token.
+  runner::core::Result<ChatFormat> with_tokens_of(const Tokenizer& tokenizer) const;
+};
+
+/// Those that have a name.
+const std::vector<ChatFormat>& known_chat_formats();
 /// Null for a name that is not known.
 const ChatFormat* find_chat_format(std::string_view name);
 /// The format whose template a folder of Transformers holds, in chat_template.jinja or tokenizer_config.json. Failure:
 /// there is none, or one that is not known; the hint says how to name a format.
 runner::core::Result<const ChatFormat*> chat_format_of(const std::string& folder);
+/// Of the template beside the tokenizer's file, with its tokens.
+runner::core::Result<ChatFormat> chat_format_of(const Tokenizer& tokenizer);
 
 }  // namespace components::tokenizer

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "components/tensor/judged.h"
+#include "components/tensor/positions.h"
 #include "generated/section/eval.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/experiment.h"
@@ -37,6 +38,18 @@ void check_set(const Reader& reader, const std::vector<TensorSpec>& outputs, con
                       "it gives " + components::names_of(given.tensors) +
                           ": add the tensor to the data set, or use what reads these");
   }
+}
+
+/// Without them, documents of a row would see each other.
+void check_packing(const Experiment& experiment, const std::string& set, const BatchSpec& given,
+                   Diagnostics& diagnostics) {
+  if (given.find(components::kPositions) == nullptr) return;
+  if (find_spec(experiment.model->inputs(), components::kPositions) != nullptr) return;
+  diagnostics.error(experiment.recipe.location("data." + set),
+                    "data." + set + " packs several records into a row, and model " +
+                        registry::type_of(experiment.recipe.model) + " does not read \"" + components::kPositions +
+                        "\", by which it would tell them apart",
+                    "remove packing, or use a model such as gpt, llama or transformers");
 }
 
 /// A model is made for the tensors of data.train. Would it read more, if data.train had what another set has?
@@ -95,6 +108,7 @@ void check_tensor_names(const Experiment& experiment, Diagnostics& diagnostics) 
   };
   const int errors = diagnostics.error_count();
   check("train", experiment.train_data->signature());
+  check_packing(experiment, "train", experiment.train_data->signature(), diagnostics);
   if (diagnostics.error_count() > errors) return;  // the other sets would repeat it
   for (const NamedDataset& set : experiment.eval_data) {
     check(set.name, set.data->signature());

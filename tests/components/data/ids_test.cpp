@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "components/tensor/positions.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tensor/tensors.h"
 #include "tests/components/data/building.h"
@@ -11,6 +12,7 @@
 using components::kAttentionMask;
 using components::kDecoderInput;
 using components::kInput;
+using components::kPositions;
 using components::kTarget;
 using components::kTokenTypes;
 using tests::build_data;
@@ -113,6 +115,72 @@ TEST_CASE("ids beyond max_seq_len are cut, dropped or refused", "[data][ids]") {
   CHECK(build_data(with("error")).messages ==
         "data.yaml:1:54: error: 1 line of data.train is longer than max_seq_len 3, the longest has 4 ids\n"
         "  hint: raise max_seq_len, or use too_long: cut\n");
+}
+
+TEST_CASE("packed lines share rows, first fit, with positions of their own", "[data][ids][packing]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl",
+               "{\"input_ids\": [1, 2, 3]}\n{\"input_ids\": [4, 5, 6, 7]}\n{\"input_ids\": [8, 9], \"labels\": "
+               "[-100, 9]}\n{\"input_ids\": [1, 1]}\n");
+  const auto data = good_data("{type: ids, path: a.jsonl, max_seq_len: 5, packing: true}");
+  CHECK(data->size() == 3);
+  CHECK(data->records() == 4);
+  CHECK(data->describe() == "1 file, 118 B, 4 lines of 2 to 4 ids in 3 rows, 73 % full");
+  CHECK(data->signature().padded());
+  CHECK(names_of(*data) == std::vector<std::string>{kInput, kTarget, kAttentionMask, kPositions});
+  CHECK(data->length_of(0) == 5);
+  CHECK(fetched(*data, {0, 1, 2}, kInput) == Values{1, 2, 3, 8, 9, 4, 5, 6, 7, 0, 1, 1, 0, 0, 0});
+  CHECK(fetched(*data, {0, 1, 2}, kTarget) ==
+        Values{2, 3, kPad, 9, kPad, 5, 6, 7, kPad, kPad, 1, kPad, kPad, kPad, kPad});
+  CHECK(fetched(*data, {0, 1, 2}, kPositions) == Values{0, 1, 2, 0, 1, 0, 1, 2, 3, 4, 0, 1, 2, 3, 4});
+  CHECK(data->record_of(0)->number == 1);
+  const auto val = good_data("{type: ids, path: a.jsonl, max_seq_len: 5}", {"val", data.get()});
+  CHECK(val->size() == 4);
+  CHECK(fetched(*val, {0, 2}, kPositions) == Values{0, 1, 2, 0, 1, 2});
+}
+
+TEST_CASE("a masked line can be packed, a decoder's cannot", "[data][ids][packing]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", "{\"input_ids\": [1, 2], \"attention_mask\": [1, 0]}\n{\"input_ids\": [3]}\n");
+  folder.write("b.jsonl", "{\"input_ids\": [1, 2], \"decoder_input_ids\": [1]}\n");
+  const auto data = good_data("{type: ids, path: a.jsonl, max_seq_len: 4, packing: true}");
+  CHECK(fetched(*data, {0}, kAttentionMask) == Values{1, 0, 1});
+  CHECK(data->signature().at(kAttentionMask).scattered);
+  CHECK(build_data("{type: ids, path: b.jsonl, max_seq_len: 4, packing: true}").messages ==
+        "data.yaml:1:53: error: packing is true, but the lines of data.train have decoder_input_ids\n"
+        "  hint: remove packing: only ids of one sequence are packed\n");
+  CHECK(build_data("{type: ids, path: a.jsonl, packing: true}").messages ==
+        "data.yaml:1:37: error: packing needs max_seq_len, the length of a row\n"
+        "  hint: set max_seq_len to the model's context length\n");
+}
+
+TEST_CASE("a batch is padded to a multiple of a length", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl", "{\"input_ids\": [1, 2, 3]}\n{\"input_ids\": [4, 5, 6]}\n");
+  const auto data = good_data("{type: ids, path: a.jsonl, pad_to_multiple_of: 4}");
+  CHECK(data->signature().padded());
+  CHECK(data->signature().max_length() == 4);
+  CHECK(fetched(*data, {1}, kInput) == Values{4, 5, 6, 0});
+  CHECK(fetched(*data, {1}, kTarget) == Values{5, 6, kPad, kPad});
+  CHECK(fetched(*data, {1}, kAttentionMask) == Values{1, 1, 1, 0});
+  CHECK_FALSE(good_data("{type: ids, path: a.jsonl, pad_to_multiple_of: 3}")->signature().padded());
+}
+
+TEST_CASE("bad lines are skipped where that is asked for, and told by kind", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write(
+      "a.jsonl",
+      "{\"input_ids\": [1, 2]}\n{\"input_ids\": [1.5]}\n[]\n{\"input_ids\": [2.5, 1]}\n{\"input_ids\": [3]}\n");
+  const auto built = build_data("{type: ids, path: a.jsonl, on_bad_record: skip}");
+  REQUIRE(built.data != nullptr);
+  CHECK(built.data->size() == 2);
+  CHECK(built.data->record_of(1)->number == 5);
+  CHECK(built.messages ==
+        "data.yaml:1:43: warning: data.train: skipped 3 of 5 records; a.jsonl:2: input_ids[0] is 1.5, which is no "
+        "integer (2 like it); a.jsonl:3: not an object with input_ids\n");
+  folder.write("b.jsonl", "[]\n");
+  CHECK(build_data("{type: ids, path: b.jsonl, on_bad_record: skip}").messages.find("has no usable line") !=
+        std::string::npos);
 }
 
 TEST_CASE("parts of a file of ids share its vocabulary", "[data][ids]") {

@@ -1,12 +1,18 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
+#include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/tensor/tensor_spec.h"
+#include "components/tokenizer/chat/chat_format.h"
+#include "components/tokenizer/tokenizer.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text/text.h"
 #include "tests/components/data/building.h"
 #include "tests/support/folder.h"
 #include "tests/support/paths.h"
@@ -14,6 +20,7 @@
 using components::kAttentionMask;
 using components::kInput;
 using components::kTarget;
+using components::tokenizer::Message;
 using runner::core::Node;
 using tests::build_data;
 using tests::fetched;
@@ -64,40 +71,203 @@ Values numbers(const Node& list) {
   return values;
 }
 
+/// The low half of FNV-1a, as tests/parity/conversations.py has it.
+std::string digest(const std::string& text) {
+  std::uint64_t value = 0xcbf29ce484222325U;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  char digits[9];
+  std::snprintf(digits, sizeof digits, "%08x", static_cast<unsigned>(value & 0xffffffffU));
+  return digits;
+}
+
+std::string spaced(const Values& numbers) {
+  std::string text;
+  for (const double number : numbers) {
+    text += (text.empty() ? "" : " ") + std::to_string(static_cast<std::int64_t>(number));
+  }
+  return text;
+}
+
+Node read_recorded() {
+  const std::string path = tests::source_dir() + "/tests/components/data/recorded/conversations.json";
+  return runner::core::parse_json(runner::core::read_file(path, kBytesMax).value()).value();
+}
+
+/// The tokenizer of the examples with the special tokens of all chat formats.
+std::string tokenizer_with(const Node& added_tokens) {
+  Node tokenizer = runner::core::parse_json(tokenizer_text()).value();
+  Node* added = tokenizer.find("added_tokens");
+  for (const Node& token : added_tokens.items()) added->items().push_back(token);
+  return to_json(tokenizer, -1);
+}
+
+std::vector<Message> messages_of(const Node& recorded) {
+  std::vector<Message> messages;
+  for (const Node& one : recorded.items()) {
+    messages.push_back({one.items()[0].as_string(), one.items()[1].as_string()});
+  }
+  return messages;
+}
+
+std::string record_of(const std::vector<Message>& messages) {
+  Node list = Node::sequence();
+  for (const Message& message : messages) {
+    Node one = Node::mapping();
+    one.set("role", Node::string(message.role));
+    one.set("content", Node::string(message.content));
+    list.items().push_back(std::move(one));
+  }
+  return R"({"messages": )" + to_json(list, -1) + "}\n";
+}
+
+/// The places of what the loss counts, by what each position is to predict.
+Values counted_places(const Values& target) {
+  Values places;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    if (target[i] != kPad) places.push_back(static_cast<double>(i + 1));
+  }
+  return places;
+}
+
+/// Compares a format with what Transformers makes of its template.
+void compare(const std::string& name, const Node& recorded, const std::string& tokenizer, const Node& conversations) {
+  const Folder folder("");
+  folder.folder.write("tokenizer.json", tokenizer);
+  folder.folder.write("tokenizer_config.json", R"({"bos_token": ")" + recorded.find("bos")->as_string() +
+                                                   R"(", "eos_token": ")" + recorded.find("eos")->as_string() + "\"}");
+  const auto* known = components::tokenizer::find_chat_format(name);
+  REQUIRE(known != nullptr);
+  std::vector<std::string> hashes = known->template_hashes;
+  std::sort(hashes.begin(), hashes.end());
+  CHECK(runner::core::joined(hashes, " ", [](const std::string& hash) { return hash; }) ==
+        runner::core::joined(recorded.find("hashes")->items(), " ", [](const Node& hash) { return hash.as_string(); }));
+  const auto format = known->with_tokens_of(*components::tokenizer::read_tokenizer("tokenizer.json").value());
+  REQUIRE(format);
+  const auto& cases = recorded.find("cases")->items();
+  std::vector<std::string> digests;
+  std::vector<const Node*> accepted;
+  std::string records;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::vector<Message> messages = messages_of(conversations.items()[i]);
+    INFO(name << ", conversation " << i << ": " << record_of(messages));
+    const auto text = format.value().render(messages), prompted = format.value().render(messages, true);
+    const std::string expected = (cases[i].is_string() ? cases[i] : cases[i].items()[0]).as_string();
+    if (expected == "refused") {
+      CHECK(!text);
+      continue;
+    }
+    REQUIRE(text);
+    CHECK(digest(text.value().text) + digest(prompted.value().text) == expected.substr(0, 16));
+    records += record_of(messages);
+    digests.push_back(expected.substr(16));
+    accepted.push_back(&cases[i]);
+  }
+  folder.folder.write("a.jsonl", records);
+  const auto data = good_data(block(", chat_format: " + name));
+  REQUIRE(data->size() == static_cast<std::int64_t>(digests.size()));
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    INFO(name << ", record " << i);
+    const auto index = static_cast<std::int64_t>(i);
+    const Values ids = fetched(*data, {index}, kInput), places = counted_places(fetched(*data, {index}, kTarget));
+    CHECK(digest(spaced(ids)) + digest(spaced(places)) == digests[i]);
+    if (accepted[i]->is_string()) continue;
+    CHECK(ids == numbers(accepted[i]->items()[1]));
+    CHECK(places == numbers(accepted[i]->items()[2]));
+  }
+  if (recorded.find("template") == nullptr) return;
+  folder.folder.write("chat_template.jinja", recorded.find("template")->as_string());
+  const auto found = good_data(block(""));  // by the template beside the tokenizer
+  CHECK(fetched(*found, {0}, kInput) == fetched(*data, {0}, kInput));
+}
+
 }  // namespace
 
 TEST_CASE("conversations become the ids of Transformers, and only answers count", "[data][jsonl]") {
-  const Node recorded =
-      runner::core::parse_json(
-          runner::core::read_file(tests::source_dir() + "/tests/components/data/recorded/conversations.json", kBytesMax)
-              .value())
-          .value();
-  for (const auto& [name, format] :
-       {std::pair{"chatml", recorded.find("chatml")}, {"smollm2", recorded.find("smollm2")}}) {
-    std::string records;
-    for (const Node& one : format->find("cases")->items()) {
-      records += R"({"messages": )" + to_json(*one.find("messages"), -1) + "}\n";
-    }
-    const Folder folder(records);
-    const auto named = good_data(block(std::string(", chat_format: ") + name));
-    folder.folder.write("chat_template.jinja", format->find("template")->as_string());
-    const auto found = good_data(block(""));  // by the template beside the tokenizer
-    const auto& cases = format->find("cases")->items();
-    REQUIRE(named->size() == static_cast<std::int64_t>(cases.size()));
-    for (std::size_t i = 0; i < cases.size(); ++i) {
-      INFO(name << ", conversation " << i << ": " << to_json(*cases[i].find("messages"), -1));
-      const Values ids = numbers(*cases[i].find("ids"));
-      Values target(ids.size(), kPad);
-      for (const double at : numbers(*cases[i].find("counted"))) {
-        if (at > 0) target[static_cast<std::size_t>(at) - 1] = ids[static_cast<std::size_t>(at)];
-      }
-      const auto index = static_cast<std::int64_t>(i);
-      CHECK(fetched(*named, {index}, kInput) == ids);
-      CHECK(fetched(*named, {index}, kTarget) == target);
-      CHECK(fetched(*found, {index}, kInput) == ids);
-      CHECK(fetched(*found, {index}, kTarget) == target);
-    }
+  const Node recorded = read_recorded();
+  const std::string tokenizer = tokenizer_with(*recorded.find("added_tokens"));
+  CHECK(recorded.find("formats")->entries().size() == 13);
+  for (const Node::Entry& format : recorded.find("formats")->entries()) {
+    compare(format.key, format.value, tokenizer, *recorded.find("conversations"));
   }
+}
+
+TEST_CASE("a text that its format begins with the start token gets no second one", "[data][jsonl]") {
+  const Folder folder(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+                      "\n{\"text\": \"a\"}\n");
+  Node tokenizer = runner::core::parse_json(tokenizer_text()).value();
+  tokenizer.set("post_processor", runner::core::parse_json(R"({"type": "TemplateProcessing", "pair": [],
+    "single": [{"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "special_tokens": {"<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}}})")
+                                      .value());
+  folder.folder.write("tokenizer.json", to_json(tokenizer, -1));
+  folder.folder.write("tokenizer_config.json", R"({"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})");
+  const auto data = good_data(block(", chat_format: llama3"));
+  CHECK(whole(*data, 0).substr(0, 31) == "<|im_start|><|start_header_id|>");
+  CHECK(whole(*data, 1) == "<|im_start|>a<|im_end|>");  // the tokenizer's, of a plain text
+}
+
+TEST_CASE("a recipe may write the texts of a chat format", "[data][jsonl]") {
+  const Folder folder(R"({"messages": [{"role": "user", "content": " a "}, {"role": "assistant", "content": "b"}]})");
+  const auto data = good_data(
+      block(R"(, chat_format: {begin: "^", before_user: "Q: ", after_user: "\n", before_assistant: "A:", )"
+            R"(assistant_start: " ", assistant_end: "{eos}", after_assistant: "\n", default_system: "Answer.", )"
+            R"(after_system: "\n\n", system_in: first_user, strip: true})"));
+  CHECK(whole(*data, 0) == "^Q: Answer.\n\n a\nA: b<|im_end|>\n");
+  CHECK(counted(*data, 0) == " b<|im_end|>");
+  const auto changed = good_data(block(", chat_format: {type: chatml, default_system: Brief.}"));
+  CHECK(whole(*changed, 0) ==
+        "<|im_start|>system\nBrief.<|im_end|>\n<|im_start|>user\n a <|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n");
+  const char* texts = "before_user: a, before_assistant: b, assistant_end: c";
+  struct Case {
+    std::string written, message;
+  };
+  const Case cases[] = {
+      {"lama2", R"(no chat format is called "lama2")"},
+      {"{type: zephir}", R"(did you mean "zephyr"?)"},
+      {"{before_user: a}", "chat_format needs assistant_end"},
+      {std::string("{") + texts + ", befor_system: x}", R"(did you mean "before_system"?)"},
+      {std::string("{") + texts + ", strip: 3}", "chat_format.strip must be true or false, got 3"},
+      {std::string("{") + texts + ", system_in: first}", R"(chat_format.system_in is "first")"},
+      {"[3]", "chat_format must be a name or a mapping, got [3]"},
+      {"mistral", "the chat format mistral writes the tokenizer's bos_token, and it has none"},
+  };
+  for (const Case& c : cases) {
+    const auto built = build_data(block(", chat_format: " + c.written));
+    INFO(c.written << ": " << built.messages);
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find(c.message) != std::string::npos);
+  }
+}
+
+TEST_CASE("a conversation that its format refuses is named with the reason", "[data][jsonl]") {
+  struct Case {
+    const char *format, *messages, *message;
+  };
+  const Case cases[] = {
+      {"mistral_v0_1", R"([{"role": "system", "content": "a"}])", "there is no system message"},
+      {"llama2", R"([{"role": "assistant", "content": "a"}])", "a.jsonl:1: messages[0] has the role \"assistant\""},
+      {"mistral", R"([{"role": "user", "content": "a"}, {"role": "user", "content": "a"}])",
+       "a.jsonl:1: messages[1] has the role \"user\", but in the chat format mistral roles alternate"},
+      {"zephyr", R"([{"role": "tool", "content": "a"}])",
+       "in the chat format zephyr roles are system, user and assist"},
+      {"llama3_1", R"([{"role": "user", "content": "a"}, {"role": "system", "content": "a"}])",
+       "only the first message may have it"},
+  };
+  for (const Case& c : cases) {
+    const Folder folder(std::string(R"({"messages": )") + c.messages + "}\n");
+    folder.folder.write("tokenizer_config.json", R"({"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})");
+    const auto built = build_data(block(std::string(", chat_format: ") + c.format));
+    INFO(built.messages);
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find(c.message) != std::string::npos);
+  }
+}
+
+TEST_CASE("a chat format names what generation needs", "[data][jsonl]") {
+  CHECK(components::tokenizer::find_chat_format("qwen2")->answer_prompt() == "<|im_start|>assistant\n");
+  CHECK(components::tokenizer::find_chat_format("qwen2")->end_of_turn() == "<|im_end|>");
+  CHECK(components::tokenizer::find_chat_format("llama2")->answer_prompt().empty());
+  CHECK(components::tokenizer::find_chat_format("llama2")->end_of_turn() == "{eos}");
 }
 
 TEST_CASE("each form of a record is known by its fields", "[data][jsonl]") {
@@ -152,6 +322,48 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
     CHECK(built.messages.find(c.message) != std::string::npos);
     INFO(built.messages);
   }
+}
+
+TEST_CASE("damaged records are named by file and line", "[data][jsonl]") {
+  struct Case {
+    std::string record, message;
+  };
+  const Case cases[] = {
+      {R"({"text": "a)", "a.jsonl:2: not valid JSON"},
+      {std::string(10'000, '['), "a.jsonl:2: not valid JSON"},
+      {R"({"text": )" + std::string(10'000, '[') + std::string(10'000, ']') + "}", "a.jsonl:2: not valid JSON"},
+      {"{\"text\": \"\xff\"}", "a.jsonl:2: not valid JSON"},
+      {R"({"text": "\ud800"})", "a.jsonl:2: not valid JSON"},
+      {R"({"text": ["a"]})", "a.jsonl:2: text is a list, not a text"},
+      {R"({"messages": {"role": "user"}})", "a.jsonl:2: messages is an object, not a list of messages"},
+      {R"({"messages": [3]})", "a.jsonl:2: messages[0] is a number, not a message"},
+      {R"({"messages": [{"role": "user", "content": null}]})", "messages[0].content is null, not a text"},
+      {R"({"prompt": "a", "completion": true})", "a.jsonl:2: completion is a boolean, not a text"},
+      {R"({"text": "a", "text": "b"})", "a.jsonl:2: not valid JSON"},
+  };
+  for (const Case& c : cases) {
+    const Folder folder("{\"text\": \"good\"}\n" + c.record + "\n{\"text\": \"good\"}\n");
+    const auto built = build_data(block(", chat_format: chatml"));
+    INFO(c.record.substr(0, 60) << ": " << built.messages);
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find(c.message) != std::string::npos);
+    const auto skipped = build_data(block(", chat_format: chatml, on_bad_record: skip"));
+    REQUIRE(skipped.data != nullptr);
+    CHECK(skipped.data->size() == 2);
+    CHECK(skipped.messages.find("data.train: skipped 1 of 3 records; a.jsonl:2: ") != std::string::npos);
+  }
+}
+
+TEST_CASE("records are packed with the loss of each", "[data][jsonl][packing]") {
+  const Folder folder(R"({"prompt": "Say hi: ", "completion": "hi"})"
+                      "\n"
+                      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+                      "\n");
+  const auto alone = good_data(block(", chat_format: chatml"));
+  const auto packed = good_data(block(", chat_format: chatml, packing: true"));
+  CHECK(packed->size() == 1);
+  CHECK(whole(*packed, 0) == whole(*alone, 0) + whole(*alone, 1));
+  CHECK(counted(*packed, 0) == counted(*alone, 0) + counted(*alone, 1));
 }
 
 TEST_CASE("long records are cut, dropped or refused, and short ones padded", "[data][jsonl]") {

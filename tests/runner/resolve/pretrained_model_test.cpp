@@ -28,3 +28,28 @@ TEST_CASE("a folder gives model and loss, however many keys the recipe has", "[r
     for (const char* key : {"model", "loss"}) CHECK(recipe.find(key)->location().line == 3);
   }
 }
+
+TEST_CASE("records are cut to the model's context length unless the recipe says another", "[resolve][pretrained]") {
+  const std::string folder = tests::source_dir() + "/tests/parity/models/llama-grouped";
+  const auto set_of = [](const char* type, const char* key) {
+    Node set = Node::mapping();
+    set.set("type", Node::string(type));
+    if (key != nullptr) set.set(key, Node::integer(7));
+    return set;
+  };
+  Node recipe = Node::mapping(), data = Node::mapping();
+  data.set("train", set_of("jsonl", nullptr));
+  data.set("val", set_of("jsonl", "max_seq_len"));
+  data.set("test", set_of("jsonl", "max_length"));
+  data.set("other", set_of("ids", nullptr));
+  recipe.set("init_from", Node::string(folder));
+  recipe.set("data", std::move(data));
+  runner::core::Diagnostics diagnostics;
+  runner::resolve::complete_pretrained(recipe, diagnostics);
+  CHECK_FALSE(diagnostics.has_errors());
+  CHECK(recipe.at_path("data.train.max_seq_len")->as_integer() ==
+        recipe.at_path("model.config.max_position_embeddings")->as_integer());
+  CHECK(recipe.at_path("data.val.max_seq_len")->as_integer() == 7);
+  CHECK(recipe.at_path("data.test.max_seq_len") == nullptr);
+  CHECK(recipe.at_path("data.other.max_seq_len") == nullptr);
+}

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace components::data {
+
+/// Reads a text file line by line; one whose name ends with `.gz` is unpacked on the way. Memory is that of the longest
+/// line, of at most kLineMax bytes.
+class LineSource {
+ public:
+  explicit LineSource(const std::string& path);
+  ~LineSource();
+  LineSource(const LineSource&) = delete;
+  LineSource& operator=(const LineSource&) = delete;
+
+  /// The next line without its end, until the next call; nothing at the end of the file or of what can be read.
+  std::optional<std::string_view> next();
+  std::int64_t number() const { return number_; }  ///< of that line, from 1
+  std::int64_t bytes() const { return bytes_; }    ///< of text so far, unpacked
+
+  /// Why the file could not be read to its end: a line that is too long, compressed data that are cut short or damaged,
+  /// a failure of the disk. "" when it was.
+  const std::string& problem() const { return problem_; }
+  /// The line at which it was; 0: the file as a whole.
+  std::int64_t problem_line() const { return problem_line_; }
+
+  static constexpr std::size_t kLineMax = std::size_t{64} << 20;
+
+ private:
+  class Bytes;
+
+  bool fill();
+  std::nullopt_t stop(std::string problem, std::int64_t line);
+
+  std::unique_ptr<Bytes> source_;
+  std::string text_;          // what was read and not yet returned, behind at_
+  std::size_t at_ = 0;        // where the next line begins
+  std::size_t searched_ = 0;  // no line ends before it
+  bool ended_ = false;
+  std::int64_t number_ = 0, bytes_ = 0, problem_line_ = 0;
+  std::string problem_;
+};
+
+}  // namespace components::data

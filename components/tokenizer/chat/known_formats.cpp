@@ -1,0 +1,225 @@
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include "components/tokenizer/chat/chat_format.h"
+#include "runner/core/json.h"
+#include "runner/core/node.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/text/text.h"
+
+namespace components::tokenizer {
+namespace {
+
+namespace fs = std::filesystem;
+
+using runner::core::Failure;
+using runner::core::Node;
+using runner::core::Result;
+
+constexpr const char* kTemplateFile = "chat_template.jinja";
+constexpr const char* kConfigFile = "tokenizer_config.json";
+constexpr std::int64_t kBytesMax = 64 << 20;  // a configuration may list every added token
+
+/// OpenAI's ChatML, and what was derived from it.
+ChatFormat chatml(std::string name, std::optional<std::string> default_system, std::vector<std::string> hashes) {
+  return {.name = std::move(name),
+          .default_system = std::move(default_system),
+          .before_system = "<|im_start|>system\n",
+          .after_system = "<|im_end|>\n",
+          .before_user = "<|im_start|>user\n",
+          .after_user = "<|im_end|>\n",
+          .before_assistant = "<|im_start|>assistant\n",
+          .assistant_end = "<|im_end|>",
+          .after_assistant = "\n",
+          .before_other = "<|im_start|>{role}\n",
+          .after_other = "<|im_end|>\n",
+          .template_hashes = std::move(hashes)};
+}
+
+/// The template of Qwen 2.5 writes tools' answers as turns of the user, which the table cannot say.
+ChatFormat qwen2_5() {
+  ChatFormat format = chatml("qwen2_5", "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+                             {"c63bde148c12b98b639547fe4d33fa67", "2c000abd5b224bfb931873a7d7835a0b"});
+  format.before_other = format.after_other = "";
+  return format;
+}
+
+ChatFormat llama2() {
+  return {.name = "llama2",
+          .before_system = "<<SYS>>\n",
+          .after_system = "\n<</SYS>>\n\n",
+          .before_user = "{bos}[INST] ",
+          .after_user = " [/INST]",
+          .assistant_start = " ",
+          .assistant_end = " {eos}",
+          .system_in = SystemPlace::kFirstUser,
+          .strip = true,
+          .alternate = true,
+          .template_hashes = {"4adb1f81f5c508ea24f6d97f87d647f5", "276bc5228eb011513ec23d8d21f962b0"}};
+}
+
+ChatFormat llama3() {
+  return {.name = "llama3",
+          .begin = "{bos}",
+          .before_system = "<|start_header_id|>system<|end_header_id|>\n\n",
+          .after_system = "<|eot_id|>",
+          .before_user = "<|start_header_id|>user<|end_header_id|>\n\n",
+          .after_user = "<|eot_id|>",
+          .before_assistant = "<|start_header_id|>assistant<|end_header_id|>\n\n",
+          .assistant_end = "<|eot_id|>",
+          .before_other = "<|start_header_id|>{role}<|end_header_id|>\n\n",
+          .after_other = "<|eot_id|>",
+          .strip = true,
+          .template_hashes = {"8f20b9eda669ce10b97891b7adc1beb8", "09facc0e4aa943189799ad6e2dea0594"}};
+}
+
+/// With the fixed date, also where the template of 3.2 writes that of the day: a text has to be the same tomorrow.
+ChatFormat llama3_1() {
+  ChatFormat format = llama3();
+  format.name = "llama3_1";
+  format.default_system = "";
+  format.before_system += "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n";
+  format.before_other = format.after_other = "";
+  format.system_in = SystemPlace::kFirstTurn;
+  format.template_hashes = {"0c2fe941e01674f5a8344fceb19d98ce", "0f755a597d4eb9dd41032903ea170582"};
+  return format;
+}
+
+/// Mistral's releases differ in white space and in where the system message goes.
+ChatFormat mistral(std::string name, SystemPlace system_in, std::string hash) {
+  return {.name = std::move(name),
+          .begin = "{bos}",
+          .after_system = system_in == SystemPlace::kNowhere ? "" : "\n\n",
+          .before_user = "[INST] ",
+          .after_user = " [/INST]",
+          .assistant_end = "{eos}",
+          .system_in = system_in,
+          .alternate = true,
+          .template_hashes = {std::move(hash)}};
+}
+
+std::vector<ChatFormat> mistrals() {
+  ChatFormat now = mistral("mistral", SystemPlace::kFirstUser, "41483b6734ed0021d40f466f5b2860c8");
+  now.before_user = " [INST] ";
+  now.assistant_start = " ";
+  ChatFormat v0_1 = mistral("mistral_v0_1", SystemPlace::kNowhere, "70bf874ad98f31f4b7f52373b11c60d7");
+  v0_1.after_assistant = " ";
+  ChatFormat v0_2 = mistral("mistral_v0_2", SystemPlace::kNowhere, "f395fc5daa794129a5d004210ebce758");
+  ChatFormat v3 = mistral("mistral_v3", SystemPlace::kLastUser, "63a5036a8f3cb4a82b1859ebf9aab82f");
+  v3.after_user = "[/INST]";
+  v3.assistant_start = " ";
+  ChatFormat nemo = mistral("mistral_nemo", SystemPlace::kLastUser, "e4ecf9f516b59c8e1a382f7b55f0b080");
+  nemo.before_user = "[INST]";
+  nemo.after_user = "[/INST]";
+  return {now, v0_1, v0_2, v3, nemo};
+}
+
+ChatFormat zephyr() {
+  return {.name = "zephyr",
+          .before_system = "<|system|>\n",
+          .after_system = "{eos}\n",
+          .before_user = "<|user|>\n",
+          .after_user = "{eos}\n",
+          .before_assistant = "<|assistant|>\n",
+          .assistant_end = "{eos}",
+          .after_assistant = "\n",
+          .template_hashes = {"5ae4edc1a6c08aa61db34e9fc60441d8"}};
+}
+
+/// The prompt of Taori et al. 2023 without an input, turn by turn.
+ChatFormat alpaca() {
+  return {.name = "alpaca",
+          .default_system =
+              "Below is an instruction that describes a task. Write a response that appropriately "
+              "completes the request.",
+          .after_system = "\n\n",
+          .before_user = "### Instruction:\n",
+          .after_user = "\n\n",
+          .before_assistant = "### Response:\n",
+          .assistant_end = "{eos}",
+          .after_assistant = "\n\n",
+          .system_in = SystemPlace::kFirstTurn};
+}
+
+std::string hash_of(const std::string& text) {
+  const XXH128_hash_t hash = XXH3_128bits(text.data(), text.size());
+  char digits[33];
+  std::snprintf(digits, sizeof digits, "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return digits;
+}
+
+/// A file of its own goes before the field of the configuration, as in Transformers.
+std::optional<std::string> template_of(const std::string& folder) {
+  std::error_code failed;
+  if (const fs::path file = fs::path(folder) / kTemplateFile; fs::is_regular_file(file, failed)) {
+    const auto text = runner::core::read_file(file.string(), kBytesMax);
+    return text ? std::make_optional(text.value()) : std::nullopt;
+  }
+  const fs::path file = fs::path(folder) / kConfigFile;
+  if (!fs::is_regular_file(file, failed)) return std::nullopt;
+  const auto text = runner::core::read_file(file.string(), kBytesMax);
+  if (!text) return std::nullopt;
+  const auto config = runner::core::parse_json(text.value());
+  const Node* found = config && config.value().is_mapping() ? config.value().find("chat_template") : nullptr;
+  return found != nullptr && found->is_string() ? std::make_optional(found->as_string()) : std::nullopt;
+}
+
+Failure unknown(const std::string& message) {
+  const std::string names =
+      runner::core::joined(known_chat_formats(), ", ", [](const ChatFormat& format) { return format.name; });
+  return {message, "set chat_format to one of " + names + ", or to a mapping of its texts"};
+}
+
+}  // namespace
+
+const std::vector<ChatFormat>& known_chat_formats() {
+  static const std::vector<ChatFormat> all = [] {
+    std::vector<ChatFormat> formats = {
+        chatml("chatml", std::nullopt, {"f0a6a8278439fdb056191e205a440263"}),
+        chatml("smollm2", "You are a helpful AI assistant named SmolLM, trained by Hugging Face",
+               {"98f63cc3d421d28f99ab995e9629dacd"}),
+        chatml("qwen2", "You are a helpful assistant.", {"e580c2da83415028d5d943bd0bd9082f"}),
+        qwen2_5(),
+        llama2(),
+        llama3(),
+        llama3_1()};
+    for (ChatFormat& format : mistrals()) formats.push_back(std::move(format));
+    formats.push_back(zephyr());
+    formats.push_back(alpaca());
+    return formats;
+  }();
+  return all;
+}
+
+const ChatFormat* find_chat_format(std::string_view name) {
+  const auto& all = known_chat_formats();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const ChatFormat& format) { return format.name == name; });
+  return at != all.end() ? &*at : nullptr;
+}
+
+Result<const ChatFormat*> chat_format_of(const std::string& folder) {
+  const std::optional<std::string> text = template_of(folder);
+  if (!text) return unknown("there is no chat template in " + folder);
+  const std::string hash = hash_of(*text);
+  for (const ChatFormat& format : known_chat_formats()) {
+    const auto& hashes = format.template_hashes;
+    if (std::find(hashes.begin(), hashes.end(), hash) != hashes.end()) return &format;
+  }
+  return unknown("the chat template in " + folder + " is not one that roux knows");
+}
+
+Result<ChatFormat> chat_format_of(const Tokenizer& tokenizer) {
+  const std::string folder = fs::path(tokenizer.description().path).parent_path().string();
+  const auto found = chat_format_of(folder.empty() ? "." : folder);
+  if (!found) return found.failure();
+  return found.value()->with_tokens_of(tokenizer);
+}
+
+}  // namespace components::tokenizer

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace components::tokenizer {
+
+/// Without the white space at both ends, as Python's `str.strip` and Jinja's `trim` have it.
+std::string_view without_white_space(std::string_view text);
+
+}  // namespace components::tokenizer

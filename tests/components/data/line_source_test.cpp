@@ -1,0 +1,102 @@
+#include "components/data/language/line_source.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "components/tensor/tensor_spec.h"
+#include "tests/components/data/building.h"
+#include "tests/support/folder.h"
+
+using components::data::LineSource;
+using tests::build_data;
+using tests::fetched;
+using tests::good_data;
+using Values = std::vector<double>;
+
+namespace {
+
+std::string compressed(const std::string& text) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string packed(deflateBound(&stream, text.size()) + 32, '\0');
+  std::string in = text;
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+std::string lines_of(std::size_t count) {
+  std::string text;
+  for (std::size_t i = 0; i < count; ++i) text += "{\"input_ids\": [" + std::to_string(i % 90) + ", 7]}\n";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("lines are the same from a plain file and a compressed one", "[data][line_source]") {
+  const tests::Folder folder;
+  const std::string text = "a\r\n\n" + std::string(300'000, 'b') + "\nno end";
+  folder.write("a.txt", text);
+  folder.write("a.txt.gz", compressed(text.substr(0, 10)) + compressed(text.substr(10)));  // two members
+  for (const char* path : {"a.txt", "a.txt.gz"}) {
+    INFO(path);
+    LineSource source(path);
+    CHECK(source.next() == "a\r");
+    CHECK(source.next() == "");
+    CHECK(source.next() == std::string(300'000, 'b'));
+    CHECK(source.next() == "no end");
+    CHECK(source.number() == 4);
+    CHECK_FALSE(source.next());
+    CHECK(source.problem().empty());
+    CHECK(source.bytes() == static_cast<std::int64_t>(text.size()));
+  }
+}
+
+TEST_CASE("a compressed file of records is one of a set", "[data][ids]") {
+  const tests::Folder folder;
+  folder.write("a.jsonl.gz", compressed(lines_of(2)));
+  folder.write("b.jsonl", "{\"input_ids\": [5, 5]}\n");
+  const auto data = good_data("{type: ids, path: ['*.jsonl.gz', b.jsonl]}");
+  CHECK(fetched(*data, {0, 1, 2}, components::kInput) == Values{0, 7, 1, 7, 5, 5});
+  CHECK(data->describe() == "2 files, 66 B, 3 lines of 2 ids");
+}
+
+TEST_CASE("a compressed file that is cut short or damaged is named at any byte", "[data][ids]") {
+  const tests::Folder folder;
+  const std::string whole = compressed(lines_of(500));
+  for (std::size_t bytes = 1; bytes < whole.size(); bytes += 1 + bytes / 4) {
+    INFO("cut at " << bytes);
+    folder.write("a.jsonl.gz", whole.substr(0, bytes));
+    const auto built = build_data("{type: ids, path: a.jsonl.gz, on_bad_record: skip}");
+    CHECK(built.data == nullptr);
+    CHECK(built.messages.find("a.jsonl.gz") != std::string::npos);
+  }
+  std::string damaged = whole;
+  damaged[whole.size() - 6] ^= 1;  // of the checksum
+  folder.write("a.jsonl.gz", damaged);
+  CHECK(build_data("{type: ids, path: a.jsonl.gz}").messages.find("the compressed file is damaged: ") !=
+        std::string::npos);
+  folder.write("a.jsonl.gz", lines_of(3));
+  CHECK(build_data("{type: ids, path: a.jsonl.gz}").messages.find("not compressed with gzip, in spite of its name") !=
+        std::string::npos);
+}
+
+TEST_CASE("a record without an end is refused before it fills the memory", "[data][ids]") {
+  const tests::Folder folder;
+  // Zeros pack a thousandfold: 100 MB of one line.
+  folder.write("a.jsonl.gz", compressed(std::string(100'000'000, '0')));
+  const auto built = build_data("{type: ids, path: a.jsonl.gz, on_bad_record: skip}");
+  CHECK(built.data == nullptr);
+  CHECK(built.messages.find("a.jsonl.gz:1: longer than 67.1 MB, the most that one record may have") !=
+        std::string::npos);
+}
