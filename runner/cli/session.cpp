@@ -88,6 +88,15 @@ std::optional<resolve::Recipe> Session::load(const std::string& path, const reci
   return recipe;
 }
 
+std::optional<resolve::Recipe> Session::load(const std::shared_ptr<const core::Source>& text,
+                                             const recipe::ComposeOptions& options) {
+  core::Diagnostics diagnostics;
+  auto recipe = resolve::load_recipe_text(text, options, registry::Registry::builtin(), diagnostics);
+  show(diagnostics);
+  if (!recipe) exit_code = core::kExitUsage;
+  return recipe;
+}
+
 std::optional<resolve::Recipe> Session::load(const RecipeFlags& flags) {
   const auto options = changes(flags);
   return options ? load(flags.path, *options) : std::nullopt;
@@ -163,6 +172,9 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   // Later flags override earlier ones, of any kind: the command line knows the order.
   for (const Option& option : flags.command->parse_order()) {
     if (auto launch = launch_change(option)) options.overrides.push_back(*std::move(launch));
+    if (auto other = flags.change_of ? flags.change_of(option) : std::nullopt) {
+      options.overrides.push_back(*std::move(other));
+    }
     if (option.name() == kChanges && next_change < flags.changes.size()) change(flags.changes[next_change++]);
     if (option.name() == "--set" && next_set < flags.sets.size())
       options.overrides.push_back({recipe::Override::Kind::kSet, flags.sets[next_set++]});

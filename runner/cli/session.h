@@ -30,6 +30,8 @@ struct RecipeFlags {
   std::vector<std::string> changes;           ///< `path=value` without --set
   std::vector<std::string> sets_before;       ///< of the program itself; the command line overrides them
   std::map<std::string, std::string> launch;  ///< targets of launch_flags.h, by key
+  /// The override for another flag of the command; nothing for one that is none. May be empty.
+  std::function<std::optional<recipe::Override>(const Option&)> change_of;
   std::optional<Command> command;
 };
 
@@ -61,6 +63,9 @@ struct Session {
   /// The changes of a recipe by flags, environment and launch file; fails the session when they are wrong.
   std::optional<recipe::ComposeOptions> changes(const RecipeFlags& flags);
   std::optional<resolve::Recipe> load(const std::string& path, const recipe::ComposeOptions& options);
+  /// The same for a recipe that a command writes itself.
+  std::optional<resolve::Recipe> load(const std::shared_ptr<const core::Source>& text,
+                                      const recipe::ComposeOptions& options);
 
   /// Whether the environment or the launch file changes recipes.
   static bool changes_recipes();

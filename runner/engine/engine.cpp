@@ -13,6 +13,7 @@
 #include "generated/section/precision.h"
 #include "runner/core/error.h"
 #include "runner/distributed/rendezvous_host.h"
+#include "runner/engine/generate.h"
 #include "runner/engine/inspect.h"
 #include "runner/engine/limits_file.h"
 #include "runner/engine/machine.h"
@@ -61,6 +62,10 @@ class LibTorchEngine final : public Engine {
   std::optional<PredictedSet> predict(const resolve::Recipe& recipe, const EvalRequest& request, PredictionSink& sink,
                                       core::Diagnostics& diagnostics) override {
     return guarded([&] { return predict_checkpoint(recipe, request, peak_flops(recipe, request), sink, diagnostics); });
+  }
+  std::optional<GenerationReport> generate(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                           GenerationSink& sink, core::Diagnostics& diagnostics) override {
+    return guarded([&] { return generate_texts(recipe, request, sink, diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });

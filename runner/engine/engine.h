@@ -11,6 +11,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/connect_nccl.h"
 #include "runner/core/result.h"
+#include "runner/engine/generation.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/lr_range_test.h"
 #include "runner/train/save/resume_contract.h"
@@ -203,6 +204,10 @@ class Engine {
   /// `diagnostics` got errors, and then `sink` got nothing either.
   virtual std::optional<PredictedSet> predict(const resolve::Recipe& recipe, const EvalRequest& request,
                                               PredictionSink& sink, core::Diagnostics& diagnostics) = 0;
+  /// Hands a text for each sample of each prompt to `sink`; passes on what it throws. `recipe.generation` says how they
+  /// are made, and may be null: the defaults. Nothing when `diagnostics` got errors.
+  virtual std::optional<GenerationReport> generate(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                                   GenerationSink& sink, core::Diagnostics& diagnostics) = 0;
   /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.

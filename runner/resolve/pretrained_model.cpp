@@ -22,12 +22,6 @@ using core::Node;
 constexpr const char* kModel = "transformers";
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
 
-const Node* source_of(const Node& recipe) {
-  const Node* source = recipe.find("init_from");
-  if (source != nullptr && source->is_mapping()) source = source->find("path");
-  return source != nullptr && source->is_string() ? source : nullptr;
-}
-
 bool is_missing(const Node& recipe, const char* key) {
   const Node* value = recipe.find(key);
   return value == nullptr || (value->is_null() && value->history().empty());
@@ -104,6 +98,12 @@ void settle_lengths(Node& recipe, std::int64_t positions) {
 }
 
 }  // namespace
+
+const Node* source_of(const Node& recipe) {
+  const Node* source = recipe.find("init_from");
+  if (source != nullptr && source->is_mapping()) source = source->find("path");
+  return source != nullptr && source->is_string() ? source : nullptr;
+}
 
 void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (!recipe.is_mapping()) return;

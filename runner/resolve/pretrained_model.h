@@ -9,4 +9,7 @@ namespace runner::resolve {
 /// and `loss`; and `model.config` of a `transformers` model, read where it names a file, checked and completed.
 void complete_pretrained(core::Node& recipe, core::Diagnostics& diagnostics);
 
+/// The text of `init_from`, or of its `path`; null when the recipe has none.
+const core::Node* source_of(const core::Node& recipe);
+
 }  // namespace runner::resolve

@@ -1,7 +1,7 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
-#include "runner/cli/evaluate.h"
+#include "runner/cli/prediction/evaluate.h"
 #include "runner/cli/flags.h"
 #include "runner/resolve/recipe.h"
 

@@ -1,21 +1,13 @@
 #include "runner/cli/prediction/prediction_file.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <charconv>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
 #include <optional>
 
-#include "runner/core/error.h"
 #include "runner/core/text/text.h"
 
 namespace runner::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 using core::Node;
 
@@ -41,37 +33,7 @@ std::optional<Node> number_of(const std::string& text) {
 
 }  // namespace
 
-PredictionFile::PredictionFile(const std::string& path, const std::string& format)
-    : path_(path), written_path_(path), format_(format), owned_(nullptr, std::fclose), file_(stdout) {
-  if (path.empty()) return;
-  std::error_code ignored;
-  const fs::file_status status = fs::symlink_status(path, ignored);
-  if (fs::is_directory(fs::status(path, ignored))) {
-    throw core::RunError("cannot write " + path + ": it is a folder", "name a file in it", core::kExitUsage);
-  }
-  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
-  // A link keeps its target, which may not exist yet, and a pipe or device is written as it is.
-  if (!fs::exists(status) || fs::is_regular_file(status)) written_path_ += ".part-" + std::to_string(getpid());
-  owned_.reset(std::fopen(written_path_.c_str(), "w"));
-  if (owned_ == nullptr) fail(std::strerror(errno));
-  file_ = owned_.get();
-}
-
-PredictionFile::~PredictionFile() {
-  if (file_ == nullptr || written_path_ == path_) return;
-  owned_.reset();
-  std::error_code ignored;
-  fs::remove(written_path_, ignored);
-}
-
-void PredictionFile::fail(const std::string& why) const {
-  throw core::RunError("cannot write " + (path_.empty() ? "to standard output" : path_) + ": " + why,
-                       path_.empty() ? "" : "check that its folder exists, is writable and has space");
-}
-
-void PredictionFile::put(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) fail("write failed");
-}
+PredictionFile::PredictionFile(const std::string& path, const std::string& format) : file_(path), format_(format) {}
 
 std::vector<std::pair<std::string, std::string>> PredictionFile::columns(const Node& row) {
   std::vector<std::pair<std::string, std::string>> columns;
@@ -166,7 +128,7 @@ void PredictionFile::add(const engine::Prediction& prediction) {
   ++rows_;
   if (format_ != kCsv) {
     const char* before = format_ != kJson ? "" : rows_ == 1 ? "[\n" : ",\n";
-    return put(before + core::to_json(row, -1) + (format_ == kJson ? "" : "\n"));
+    return file_.put(before + core::to_json(row, -1) + (format_ == kJson ? "" : "\n"));
   }
   std::string titles, fields;
   for (const auto& [name, text] : columns(row)) {
@@ -177,21 +139,12 @@ void PredictionFile::add(const engine::Prediction& prediction) {
     titles += core::csv_field(name);
     fields += core::csv_field(text);
   }
-  put((rows_ == 1 ? titles + "\n" : "") + fields + "\n");
+  file_.put((rows_ == 1 ? titles + "\n" : "") + fields + "\n");
 }
 
 void PredictionFile::finish() {
-  if (format_ == kJson) put(rows_ == 0 ? "[]\n" : "\n]\n");
-  if (std::fflush(file_) != 0 || std::ferror(file_) != 0) fail("write failed");
-  if (owned_ == nullptr) return;
-  std::FILE* closing = owned_.release();
-  file_ = nullptr;
-  bool good = std::fclose(closing) == 0;
-  if (good && written_path_ != path_) good = std::rename(written_path_.c_str(), path_.c_str()) == 0;
-  if (good) return;
-  const std::string why = std::strerror(errno);
-  if (written_path_ != path_) std::remove(written_path_.c_str());
-  fail(why);
+  if (format_ == kJson) file_.put(rows_ == 0 ? "[]\n" : "\n]\n");
+  file_.finish();
 }
 
 }  // namespace runner::cli

@@ -1,26 +1,21 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "runner/cli/prediction/output_file.h"
 #include "runner/core/node.h"
 #include "runner/engine/engine.h"
 
 namespace runner::cli {
 
-/// What `predict` writes: one row a sample, as JSON lines, one JSON array, or CSV. A regular file appears under its
-/// name when it is complete, so that an error leaves the earlier one as it was.
+/// What `predict` writes: one row a sample, as JSON lines, one JSON array, or CSV.
 class PredictionFile final : public engine::PredictionSink {
  public:
   /// `path` "" is standard output. RunError when it cannot be written.
   PredictionFile(const std::string& path, const std::string& format);
-  ~PredictionFile() override;
-  PredictionFile(const PredictionFile&) = delete;
-  PredictionFile& operator=(const PredictionFile&) = delete;
 
   void begin(const engine::PredictionNames& names) override;
   /// In CSV, a value that is a list or a mapping takes one column an item; each row has the columns of the first one.
@@ -37,13 +32,9 @@ class PredictionFile final : public engine::PredictionSink {
   void add_class(core::Node& row, const engine::Prediction& prediction) const;
   core::Node values_of(const std::vector<double>& values) const;
   bool is_target(const std::string& name) const;
-  void put(const std::string& text);
-  [[noreturn]] void fail(const std::string& why) const;
 
-  std::string path_, written_path_;  ///< `written_path_`: what is renamed to `path_`; the same for a device
+  OutputFile file_;
   std::string format_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned_;
-  std::FILE* file_ = nullptr;
   std::int64_t rows_ = 0;
   engine::PredictionNames names_;
   std::vector<core::Node> labels_;  ///< of the classes, as they are written

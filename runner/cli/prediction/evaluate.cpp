@@ -1,7 +1,6 @@
-#include "runner/cli/evaluate.h"
+#include "runner/cli/prediction/evaluate.h"
 
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,14 +9,12 @@
 #include "runner/cli/local_device.h"
 #include "runner/cli/prediction/prediction_file.h"
 #include "runner/cli/prediction/returned_tensors.h"
-#include "runner/core/clock.h"
+#include "runner/cli/recorded_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
-#include "runner/recipe/document.h"
 #include "runner/resolve/recipe.h"
-#include "runner/store/run_reader.h"
 
 namespace runner::cli {
 
@@ -52,40 +49,6 @@ Command add_eval_command(Command app, const char* name, const char* title, EvalF
 
 namespace {
 
-/// Whether a word of the command line is a file of a recipe, or would be if it existed.
-bool is_recipe(const std::string& word) {
-  std::error_code ignored;
-  return recipe::looks_like_recipe(word) || std::filesystem::is_regular_file(word, ignored);
-}
-
-/// Takes the recorded recipe of the run that stands in the place of the recipe; false when there is none.
-bool use_run(Session& session, EvalFlags& flags) {
-  const std::string word = flags.recipe.path;
-  const auto found = store::find_run(session.runs_dir(), word, core::system_clock());
-  if (!found.ok()) {
-    const std::string& hint = found.failure().hint;
-    session.fail(found.failure().message,
-                 hint + (hint.empty() ? "" : "; ") + "a recipe is named by its file, such as " + word + ".yaml");
-    return false;
-  }
-  const store::RunSummary& run = found.value();
-  if (!flags.request.run.empty()) {
-    session.fail("\"" + word + "\" is a run, and --run names one, too", "name the run once");
-    return false;
-  }
-  flags.recipe.path = store::branch_file(run.run_dir, "resolved.json");
-  if (flags.recipe.path.empty()) {
-    session.fail("run " + run.run_dir + " has no resolved.json: it failed while starting", "name its recipe instead");
-    return false;
-  }
-  // Derived again from the other batch sizes, as the number of processes may differ.
-  flags.recipe.sets_before = {"training.gradient_accumulation_steps=null"};
-  const std::string output_dir = std::filesystem::path(run.run_dir).parent_path().string();
-  session.output_dir = output_dir.empty() ? "." : output_dir;
-  flags.request.run = run.run_dir;
-  return true;
-}
-
 /// New rows are read as the training set is; false when the command line says something else of them.
 bool is_clear(Session& session, const EvalFlags& flags) {
   if (flags.request.input.empty()) return true;
@@ -117,7 +80,7 @@ struct Prepared {
 /// Nothing when the session failed.
 std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!is_clear(session, flags)) return std::nullopt;
-  if (!is_recipe(flags.recipe.path) && !use_run(session, flags)) return std::nullopt;
+  if (!is_recipe(flags.recipe.path) && !use_run(session, flags.recipe, flags.request.run)) return std::nullopt;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return std::nullopt;
   const auto device = local_device(session, *recipe);

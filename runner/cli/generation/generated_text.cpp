@@ -1,0 +1,69 @@
+#include "runner/cli/generation/generated_text.h"
+
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "runner/core/text/utf8.h"
+
+namespace runner::cli {
+namespace {
+
+/// The text of a prompt, or its messages.
+std::string prompt_json(const engine::Prompt& prompt) {
+  if (prompt.messages.empty()) return core::json_quote(prompt.text);
+  std::string list;
+  for (const auto& [role, content] : prompt.messages) {
+    list += list.empty() ? "[" : ", ";
+    list += "{\"role\": " + core::json_quote(role) + ", \"content\": " + core::json_quote(content) + "}";
+  }
+  return list + "]";
+}
+
+std::string numbers_json(const std::vector<float>& numbers) {
+  std::string list = "[";
+  char text[32];
+  for (const float number : numbers) {
+    std::snprintf(text, sizeof text, std::isfinite(number) ? "%.7g" : "\"%g\"", static_cast<double>(number));
+    list += (list.size() > 1 ? ", " : "") + std::string(text);
+  }
+  return list + "]";
+}
+
+}  // namespace
+
+void TextStream::piece(std::int64_t, std::int64_t, std::string_view text) {
+  if (text.empty()) return;
+  file_.put(terminal_ ? core::printable(text) : std::string(text));
+  file_.flush();
+  line_is_open_ = !text.ends_with('\n');
+}
+
+void TextStream::done(const engine::Generated&) {
+  if (line_is_open_) file_.put("\n");
+  line_is_open_ = false;
+  file_.flush();
+}
+
+std::string JsonLines::line_of(const engine::Generated& generated) const {
+  std::string line = "{\"prompt\": " + prompt_json(prompts_.at(static_cast<std::size_t>(generated.prompt)));
+  if (options_.samples > 1) line += ", \"sample\": " + std::to_string(generated.sample);
+  line += ", \"text\": " + core::json_quote(generated.text) +
+          ", \"tokens\": " + std::to_string(generated.tokens.size()) +
+          ", \"finish_reason\": " + core::json_quote(generated.finish_reason);
+  if (options_.logprobs) line += ", \"logprobs\": " + numbers_json(generated.logprobs);
+  return line + "}\n";
+}
+
+void JsonLines::done(const engine::Generated& generated) {
+  waiting_[generated.prompt * options_.samples + generated.sample] = line_of(generated);
+  bool written = false;
+  for (auto first = waiting_.begin(); first != waiting_.end() && first->first == next_; ++next_) {
+    file_.put(first->second);
+    first = waiting_.erase(first);
+    written = true;
+  }
+  if (written) file_.flush();
+}
+
+}  // namespace runner::cli
