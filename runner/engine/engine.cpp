@@ -41,6 +41,18 @@ auto guarded(Work work) {
   }
 }
 
+class GuardedGenerator final : public TextGenerator {
+ public:
+  explicit GuardedGenerator(std::unique_ptr<TextGenerator> inner) : inner_(std::move(inner)) {}
+  std::optional<GenerationReport> generate(const std::vector<Prompt>& prompts, GenerationSink& sink,
+                                           core::Diagnostics& diagnostics) override {
+    return guarded([&] { return inner_->generate(prompts, sink, diagnostics); });
+  }
+
+ private:
+  std::unique_ptr<TextGenerator> inner_;
+};
+
 class LibTorchEngine final : public Engine {
  public:
   std::optional<Plan> plan(const resolve::Recipe& recipe, const PlanRequest& request,
@@ -65,7 +77,17 @@ class LibTorchEngine final : public Engine {
   }
   std::optional<GenerationReport> generate(const resolve::Recipe& recipe, const GenerateRequest& request,
                                            GenerationSink& sink, core::Diagnostics& diagnostics) override {
-    return guarded([&] { return generate_texts(recipe, request, sink, diagnostics); });
+    return guarded([&]() -> std::optional<GenerationReport> {
+      const auto generator = engine::open_generator(recipe, request, diagnostics);
+      if (generator == nullptr) return std::nullopt;
+      return generator->generate(request.prompts, sink, diagnostics);
+    });
+  }
+  std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                                core::Diagnostics& diagnostics) override {
+    auto generator = guarded([&] { return engine::open_generator(recipe, request, diagnostics); });
+    if (generator == nullptr) return nullptr;
+    return std::make_unique<GuardedGenerator>(std::move(generator));
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });

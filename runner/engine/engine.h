@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -208,6 +209,9 @@ class Engine {
   /// are made, and may be null: the defaults. Nothing when `diagnostics` got errors.
   virtual std::optional<GenerationReport> generate(const resolve::Recipe& recipe, const GenerateRequest& request,
                                                    GenerationSink& sink, core::Diagnostics& diagnostics) = 0;
+  /// The same for several calls. Null when `diagnostics` got errors.
+  virtual std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                                        core::Diagnostics& diagnostics) = 0;
   /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.

@@ -1,11 +1,349 @@
 #include "runner/engine/generate.h"
 
-namespace runner::engine {
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
-std::optional<GenerationReport> generate_texts(const resolve::Recipe&, const GenerateRequest&, GenerationSink&,
-                                               core::Diagnostics& diagnostics) {
-  diagnostics.error({}, "generation of text is not built yet");
+#include "components/data/data.h"
+#include "components/generation/generator.h"
+#include "components/generation/stop_strings.h"
+#include "components/generation/text_stream.h"
+#include "components/tensor/positions.h"
+#include "components/tensor/tensors.h"
+#include "components/tokenizer/chat/chat_format.h"
+#include "components/tokenizer/chat/written_format.h"
+#include "components/tokenizer/tokenizer.h"
+#include "generated/section/generation.h"
+#include "runner/checkpoint/checkpoint.h"
+#include "runner/core/error.h"
+#include "runner/core/text/text.h"
+#include "runner/engine/run_record.h"
+#include "runner/engine/source_weights.h"
+#include "runner/resolve/recipe.h"
+#include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/train.h"
+
+namespace runner::engine {
+namespace {
+
+namespace fs = std::filesystem;
+namespace generation = components::generation;
+
+using components::tokenizer::ChatFormat;
+using components::tokenizer::Tokenizer;
+using Ids = std::vector<std::int32_t>;
+
+constexpr std::int64_t kBatch = 16;
+
+/// What makes ids of text, and text of ids: the recipe's tokenizer, or the training set, whose ids may be bytes.
+struct Writing {
+  std::shared_ptr<const Tokenizer> tokenizer;  ///< null: the set
+  const components::data::Dataset* set = nullptr;
+
+  core::Result<Ids> encode(const std::string& text, bool add_special_tokens) const {
+    if (tokenizer == nullptr) {
+      const std::vector<std::int64_t> ids = set->encode(text);
+      return Ids(ids.begin(), ids.end());
+    }
+    auto encoding = tokenizer->encode(text, {.add_special_tokens = add_special_tokens});
+    if (!encoding) return encoding.failure();
+    return std::move(encoding.value().ids);
+  }
+
+  std::string decode(std::span<const std::int32_t> ids) const {
+    if (tokenizer != nullptr) return tokenizer->decode(ids, /*skip_special_tokens=*/true);
+    return set->decode(std::vector<std::int64_t>(ids.begin(), ids.end()));
+  }
+};
+
+struct Loaded {
+  std::unique_ptr<train::Experiment> experiment;
+  Writing writing;
+};
+
+/// The model of the recipe, on the device, without weights. Where the recipe says all that a model of text needs, no
+/// data set is read.
+std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
+  train::BuildOptions options;
+  options.for_training = false;
+  options.weights_follow = true;
+  if (recipe.tokenizer) {
+    options.of_ids = true;
+    core::Diagnostics lacks_sizes;
+    if (auto experiment = train::build_experiment(recipe, options, lacks_sizes)) return experiment;
+  }
+  options.of_ids = false;
+  options.data_sets = {"train"};
+  return train::build_experiment(recipe, options, diagnostics);
+}
+
+bool set_weights(const resolve::Recipe& recipe, const GenerateRequest& request, const FoundCheckpoint& checkpoint,
+                 const train::Experiment& experiment, core::Diagnostics& diagnostics) {
+  if (checkpoint.path.empty()) return load_foreign(request.checkpoint, recipe, *experiment.model, diagnostics);
+  checkpoint::load_weights(checkpoint.path, *experiment.model);
+  return true;
+}
+
+std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest& request,
+                           core::Diagnostics& diagnostics) {
+  EvalRequest record;
+  record.checkpoint = request.checkpoint;
+  record.run = request.run;
+  record.data = "train";
+  record.command = request.command;
+  FoundCheckpoint checkpoint;
+  if (!names_foreign_weights(request.checkpoint)) {
+    checkpoint = find_checkpoint(recipe, record);
+    if (!fits_recorded_recipe(recipe, checkpoint, record, diagnostics)) return std::nullopt;
+  }
+  train::configure_torch(recipe);
+  train::prepare_device(recipe);
+  Loaded loaded;
+  if (const auto source = components::data::tokenizer_source(recipe.tokenizer, diagnostics)) {
+    loaded.writing.tokenizer = source();
+    if (loaded.writing.tokenizer == nullptr) return std::nullopt;
+  }
+  loaded.experiment = build(recipe, diagnostics);
+  if (loaded.experiment == nullptr) {
+    if (!checkpoint.path.empty()) note_folder(recipe, checkpoint, diagnostics);
+    return std::nullopt;
+  }
+  loaded.writing.set = loaded.experiment->train_data.get();
+  if (!set_weights(recipe, request, checkpoint, *loaded.experiment, diagnostics)) return std::nullopt;
+  loaded.experiment->model->set_training(false);
+  return loaded;
+}
+
+/// Whether the model continues ids, and the ids are text.
+bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
+  const core::Location& model = loaded.experiment->recipe.model.location();
+  for (const components::TensorSpec& input : loaded.experiment->model->inputs()) {
+    if (input.name == components::kInput && input.dtype == components::Dtype::kInt64) continue;
+    if (input.name == components::kAttentionMask || input.name == components::kPositions) continue;
+    diagnostics.error(model, "generation has a text for the model to continue, but it reads " + to_text(input),
+                      "use a model of text such as gpt or llama");
+    return false;
+  }
+  if (loaded.writing.tokenizer != nullptr || !loaded.writing.set->encode("a").empty()) return true;
+  diagnostics.error(model, "generation continues text, but the ids of data.train are not text",
+                    "give the recipe a tokenizer");
+  return false;
+}
+
+/// How conversations are written: as the training set says, or by the template beside the tokenizer.
+std::optional<ChatFormat> chat_format(const Loaded& loaded, core::Diagnostics& diagnostics) {
+  const Tokenizer& tokenizer = *loaded.writing.tokenizer;
+  core::Result<ChatFormat> found = components::tokenizer::chat_format_of(tokenizer);
+  const core::Node* said = loaded.experiment->recipe.root.at_path("data.train.chat_format");
+  if (said != nullptr && !said->is_null()) {
+    const auto written = components::tokenizer::written_chat_format(*said, diagnostics);
+    if (!written) return std::nullopt;
+    found = written->with_tokens_of(tokenizer);
+  }
+  if (found) return std::move(found.value());
+  diagnostics.error({}, "--chat: " + found.failure().message, found.failure().hint);
   return std::nullopt;
+}
+
+core::Result<std::string> conversation(const Prompt& prompt, const std::string& system, const ChatFormat& format) {
+  std::vector<components::tokenizer::Message> messages;
+  for (const auto& [role, content] : prompt.messages) messages.push_back({role, content});
+  if (messages.empty()) {
+    if (!system.empty()) messages.push_back({"system", system});
+    messages.push_back({"user", prompt.text});
+  }
+  auto rendered = format.render(messages, /*answer=*/true);
+  if (!rendered) return rendered.failure();
+  return std::move(rendered.value().text);
+}
+
+/// Cuts a prompt that leaves no room for a token, where that is asked for.
+bool fits(Ids& ids, const std::string& name, std::int64_t positions, bool truncate, core::Diagnostics& diagnostics) {
+  const auto length = static_cast<std::int64_t>(ids.size());
+  if (positions <= 0 || length < positions) return true;
+  if (truncate) {
+    ids.erase(ids.begin(), ids.end() - (positions - 1));
+    return true;
+  }
+  diagnostics.error({},
+                    name + " has " + core::with_commas(length) + " tokens, and the model reads " +
+                        core::with_commas(positions) + " with the new ones",
+                    "shorten it, or add --truncate left");
+  return false;
+}
+
+/// The most positions of the model; 0: it has no table of them.
+std::int64_t positions_of(const train::Experiment& experiment) {
+  const core::Node& model = experiment.recipe.model;
+  for (const char* path : {"config.max_position_embeddings", "config.n_positions", "n_positions"}) {
+    const core::Node* value = model.at_path(path);
+    if (value != nullptr && value->is_integer()) return value->as_integer();
+  }
+  return experiment.train_data != nullptr ? experiment.train_data->signature().max_length() : 0;
+}
+
+/// Turns tokens into text for the sink.
+class Writer final : public generation::Receiver {
+ public:
+  Writer(const Writing& writing, const GenerateRequest& request, const sections::generation::Config& config,
+         const std::set<std::int32_t>& end_ids, std::size_t sequences, GenerationSink& sink)
+      : request_(request), samples_(config.num_return_sequences), end_ids_(end_ids), sink_(sink) {
+    for (std::size_t i = 0; i < sequences; ++i) {
+      texts_.push_back(
+          {generation::TextStream([&writing](std::span<const std::int32_t> ids) { return writing.decode(ids); }),
+           generation::StopStrings(config.stop_strings),
+           {}});
+      texts_.back().made.prompt = static_cast<std::int64_t>(i) / samples_;
+      texts_.back().made.sample = static_cast<std::int64_t>(i) % samples_;
+    }
+  }
+
+  bool token(std::size_t sequence, std::int32_t id, float log_probability) override {
+    Text& text = texts_[sequence];
+    text.made.tokens.push_back(id);
+    if (request_.logprobs) text.made.logprobs.push_back(log_probability);
+    if (!end_ids_.contains(id)) show(text, text.stops.feed(text.stream.push(id)));
+    return !text.stops.stopped();
+  }
+
+  void ended(std::size_t sequence, generation::End how) override {
+    Text& text = texts_[sequence];
+    if (!text.stops.stopped()) show(text, text.stops.feed(text.stream.finish()) + text.stops.finish());
+    switch (how) {
+      case generation::End::kToken: text.made.finish_reason = "eos"; break;
+      case generation::End::kReceiver: text.made.finish_reason = "stop"; break;
+      case generation::End::kLength: text.made.finish_reason = "length"; break;
+      case generation::End::kInterrupted: text.made.finish_reason = "interrupted"; break;
+      case generation::End::kNotFinite:
+        throw core::RunError("the model's outputs are not finite",
+                             "its weights may hold NaN; try an earlier checkpoint, or --precision 32-true");
+    }
+    sink_.done(text.made);
+    text = {generation::TextStream(nullptr), generation::StopStrings({}), {}};
+  }
+
+  bool interrupted() override { return request_.interrupted && request_.interrupted(); }
+
+ private:
+  struct Text {
+    generation::TextStream stream;
+    generation::StopStrings stops;
+    Generated made;
+  };
+
+  void show(Text& text, const std::string& piece) {
+    if (piece.empty()) return;
+    text.made.text += piece;
+    sink_.piece(text.made.prompt, text.made.sample, piece);
+  }
+
+  const GenerateRequest& request_;
+  std::int64_t samples_;
+  const std::set<std::int32_t>& end_ids_;
+  GenerationSink& sink_;
+  std::vector<Text> texts_;
+};
+
+class LoadedGenerator final : public TextGenerator {
+ public:
+  LoadedGenerator(Loaded loaded, const GenerateRequest& request)
+      : loaded_(std::move(loaded)), request_(request), positions_(positions_of(*loaded_.experiment)) {
+    const resolve::Recipe& recipe = loaded_.experiment->recipe;
+    if (recipe.generation) config_ = *recipe.generation;
+    const auto& tokenizer = loaded_.writing.tokenizer;
+    if (config_.eos_token_id) {
+      for (const std::int64_t id : *config_.eos_token_id) end_ids_.insert(static_cast<std::int32_t>(id));
+    } else if (tokenizer != nullptr && tokenizer->special().eos) {
+      end_ids_.insert(*tokenizer->special().eos);
+    }
+  }
+
+  /// How conversations are written. False when `diagnostics` got an error.
+  bool set_chat_format(core::Diagnostics& diagnostics) {
+    if (loaded_.writing.tokenizer == nullptr) {
+      diagnostics.error({}, "a conversation needs a tokenizer with a chat format, and this model reads bytes");
+      return false;
+    }
+    format_ = chat_format(loaded_, diagnostics);
+    if (!format_) return false;
+    if (const auto id = loaded_.writing.tokenizer->id_of(format_->end_of_turn())) end_ids_.insert(*id);
+    return true;
+  }
+
+  std::optional<GenerationReport> generate(const std::vector<Prompt>& prompts, GenerationSink& sink,
+                                           core::Diagnostics& diagnostics) override {
+    const std::optional<std::vector<Ids>> encoded = encode(prompts, diagnostics);
+    if (!encoded) return std::nullopt;
+    std::vector<Ids> sequences;
+    for (const Ids& prompt : *encoded) {
+      for (std::int64_t i = 0; i < config_.num_return_sequences; ++i) sequences.push_back(prompt);
+    }
+    if (generator_ == nullptr) {
+      generator_ = std::make_unique<generation::Generator>(*loaded_.experiment->model, options());
+    }
+    Writer writer(loaded_.writing, request_, config_, end_ids_, sequences.size(), sink);
+    const generation::Times times = generator_->generate(sequences, writer);
+    return GenerationReport{times.prompt_tokens, times.new_tokens, times.prefill_seconds, times.decode_seconds};
+  }
+
+ private:
+  generation::Options options() const {
+    generation::Options options;
+    options.sampling = {config_.do_sample, config_.temperature, config_.top_k,
+                        config_.top_p,     config_.min_p,       config_.repetition_penalty};
+    options.max_new_tokens = config_.max_new_tokens;
+    options.seed = static_cast<std::uint64_t>(config_.seed);
+    options.end_ids.assign(end_ids_.begin(), end_ids_.end());
+    options.batch = request_.batch_size > 0 ? request_.batch_size : kBatch;
+    options.positions = positions_;
+    options.log_probabilities = request_.logprobs;
+    options.autocast = train::stepper_options(loaded_.experiment->recipe).autocast;
+    return options;
+  }
+
+  std::optional<std::vector<Ids>> encode(const std::vector<Prompt>& prompts, core::Diagnostics& diagnostics) const {
+    std::vector<Ids> encoded;
+    for (std::size_t i = 0; i < prompts.size(); ++i) {
+      const std::string name = prompts.size() > 1 ? "prompt " + std::to_string(i + 1) : "the prompt";
+      core::Result<std::string> text = prompts[i].text;
+      if (format_) text = conversation(prompts[i], request_.system, *format_);
+      auto ids = text ? loaded_.writing.encode(text.value(), !format_) : core::Result<Ids>(text.failure());
+      if (!ids) {
+        diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
+      } else if (ids.value().empty()) {
+        diagnostics.error({}, name + " has no token", "give it a text");
+      } else if (fits(ids.value(), name, positions_, request_.truncate_left, diagnostics)) {
+        encoded.push_back(std::move(ids.value()));
+      }
+    }
+    return diagnostics.has_errors() ? std::nullopt : std::make_optional(std::move(encoded));
+  }
+
+  Loaded loaded_;
+  GenerateRequest request_;
+  std::int64_t positions_;
+  sections::generation::Config config_;
+  std::set<std::int32_t> end_ids_;
+  std::optional<ChatFormat> format_;
+  std::unique_ptr<generation::Generator> generator_;
+};
+
+}  // namespace
+
+std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                              core::Diagnostics& diagnostics) {
+  auto loaded = load(recipe, request, diagnostics);
+  if (!loaded || !continues_text(*loaded, diagnostics)) return nullptr;
+  auto generator = std::make_unique<LoadedGenerator>(std::move(*loaded), request);
+  if (request.chat && !generator->set_chat_format(diagnostics)) return nullptr;
+  return generator;
 }
 
 }  // namespace runner::engine

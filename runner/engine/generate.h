@@ -1,6 +1,6 @@
 #pragma once
 
-#include <optional>
+#include <memory>
 
 #include "runner/core/diagnostics.h"
 #include "runner/engine/generation.h"
@@ -10,8 +10,8 @@ struct Recipe;
 }
 namespace runner::engine {
 
-/// Engine::generate().
-std::optional<GenerationReport> generate_texts(const resolve::Recipe& recipe, const GenerateRequest& request,
-                                               GenerationSink& sink, core::Diagnostics& diagnostics);
+/// Engine::open_generator().
+std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                              core::Diagnostics& diagnostics);
 
 }  // namespace runner::engine

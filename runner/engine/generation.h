@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "runner/core/diagnostics.h"
 
 namespace runner::engine {
 
@@ -56,6 +59,17 @@ class GenerationSink {
   virtual void piece(std::int64_t prompt, std::int64_t sample, std::string_view text) = 0;
   /// Once for each sample of each prompt; of several sequences in no particular order.
   virtual void done(const Generated& generated) = 0;
+};
+
+/// A model that has been loaded to generate with, for several calls. What it has computed of a prompt stays: one that
+/// begins like an earlier one, as the next turn of a conversation does, is computed from where they differ.
+class TextGenerator {
+ public:
+  virtual ~TextGenerator() = default;
+  /// As the request that it was made for says, of which the prompts are left out. Nothing when `diagnostics` got
+  /// errors.
+  virtual std::optional<GenerationReport> generate(const std::vector<Prompt>& prompts, GenerationSink& sink,
+                                                   core::Diagnostics& diagnostics) = 0;
 };
 
 }  // namespace runner::engine

@@ -41,7 +41,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"train", {"core", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed"}},
       {"engine",
        {"core", "recipe", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed",
-        "train"}},
+        "train", "tokenizer"}},
       {"schema_gen", {"core", "recipe", "registry"}},
       {"include", {"core", "components", "sampler", "pruner", "tokenizer", "trackers"}},  // what is installed
   };
@@ -127,4 +127,4 @@ inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
 inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/part/weight.h",
                                     "components/ops/kernel_policy.h", "components/ops/matmul.h",
-                                    "components/generation"};
+                                    "components/generation", "components/tokenizer/chat"};
