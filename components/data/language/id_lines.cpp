@@ -188,7 +188,6 @@ class IdLines final : public Dataset {
   }
   std::int64_t tokens_per_sample() const override { return signature_.padded() ? 0 : content_.rows.front().outputs; }
   std::int64_t predicted_positions(std::int64_t index) const override { return row(index).outputs; }
-  std::int64_t records() const override { return static_cast<std::int64_t>(content_.lines.size()); }
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
     std::vector<const Row*> rows;
@@ -228,7 +227,8 @@ class IdLines final : public Dataset {
   std::string describe() const override {
     const Range range = lengths(content_.lines, &Line::length);
     return counted_large(static_cast<std::int64_t>(paths_.size()), "file", "files") + ", " +
-           runner::core::format_bytes(content_.bytes) + ", " + counted_large(records(), "line", "lines") + " of " +
+           runner::core::format_bytes(content_.bytes) + ", " +
+           counted_large(static_cast<std::int64_t>(content_.lines.size()), "line", "lines") + " of " +
            (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
            (content_.cut > 0 ? " (" + with_commas(content_.cut) + " cut)" : "") + packed();
   }

@@ -29,7 +29,7 @@ class LineSource {
   /// The line at which it was; 0: the file as a whole.
   std::int64_t problem_line() const { return problem_line_; }
 
-  static constexpr std::size_t kLineMax = std::size_t{64} << 20;
+  static constexpr std::size_t kLineMax = std::size_t{32} << 20;
 
  private:
   class Bytes;

@@ -7,16 +7,13 @@
 namespace components::tokenizer {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
 /// Every character for which Python's `str.isspace` holds, in UTF-8.
-constexpr std::string_view kSpaces[] = {
-    "\t"sv,           "\n"sv,           "\v"sv,           "\f"sv,           "\r"sv,
-    "\x1c"sv,         "\x1d"sv,         "\x1e"sv,         "\x1f"sv,         " "sv,
-    "\xc2\x85"sv,     "\xc2\xa0"sv,     "\xe1\x9a\x80"sv, "\xe2\x80\x80"sv, "\xe2\x80\x81"sv,
-    "\xe2\x80\x82"sv, "\xe2\x80\x83"sv, "\xe2\x80\x84"sv, "\xe2\x80\x85"sv, "\xe2\x80\x86"sv,
-    "\xe2\x80\x87"sv, "\xe2\x80\x88"sv, "\xe2\x80\x89"sv, "\xe2\x80\x8a"sv, "\xe2\x80\xa8"sv,
-    "\xe2\x80\xa9"sv, "\xe2\x80\xaf"sv, "\xe2\x81\x9f"sv, "\xe3\x80\x80"sv};
+constexpr std::string_view kSpaces[] = {"\t",           "\n",           "\v",           "\f",           "\r",
+                                        "\x1c",         "\x1d",         "\x1e",         "\x1f",         " ",
+                                        "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81",
+                                        "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86",
+                                        "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8",
+                                        "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
 
 /// Bytes of the white space that `matches` finds; 0: none.
 template <typename Matches>

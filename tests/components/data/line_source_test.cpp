@@ -97,6 +97,6 @@ TEST_CASE("a record without an end is refused before it fills the memory", "[dat
   folder.write("a.jsonl.gz", compressed(std::string(100'000'000, '0')));
   const auto built = build_data("{type: ids, path: a.jsonl.gz, on_bad_record: skip}");
   CHECK(built.data == nullptr);
-  CHECK(built.messages.find("a.jsonl.gz:1: longer than 67.1 MB, the most that one record may have") !=
+  CHECK(built.messages.find("a.jsonl.gz:1: longer than 33.6 MB, the most that one record may have") !=
         std::string::npos);
 }
