@@ -193,7 +193,8 @@ class Composer {
     const bool is_default = change.kind == Override::Kind::kDefault;
     if (is_default) {
       const Node* written = root.at_path(change.text.substr(0, change.text.find('=')));
-      if (written != nullptr && !(written->is_string() && written->as_string() == "auto")) return;
+      const bool has_value = written != nullptr && !written->is_null();
+      if (has_value && !(written->is_string() && written->as_string() == "auto")) return;
     }
     const std::string shown_as = change.shown_as.empty() ? "--set " + change.text : change.shown_as;
     apply_set(root, change.text, shown_as, options_.limits, diagnostics_);

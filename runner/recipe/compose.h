@@ -16,7 +16,7 @@ namespace runner::recipe {
 struct Override {
   enum class Kind {
     kSet,      ///< `--set a.b[2].c=value`; `--set +a.list=value` appends; `--set ~a.key` deletes
-    kDefault,  ///< the same, only where the recipe has no value, or `auto`
+    kDefault,  ///< the same, only where the recipe has no value, null or `auto`
     kSetFile,  ///< `--set-file FILE`: a mapping merged like one more `extends`
   };
   Kind kind = Kind::kSet;

@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "runner/cli/commands.h"
-#include "runner/cli/prediction/evaluate.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/prediction/evaluate.h"
 #include "runner/resolve/recipe.h"
 
 namespace runner::cli {

@@ -18,6 +18,7 @@ using engine::Prompt;
 
 constexpr std::int64_t kFileBytesMax = 256 << 20;
 constexpr std::size_t kPromptsMax = 1'000'000;
+constexpr int kErrorsMax = 100;  // more have one cause: another kind of file
 constexpr const char* kForms = "write {\"prompt\": \"...\"}, {\"text\": \"...\"}, or with --chat {\"messages\": [...]}";
 constexpr const char* kMessage = "write {\"role\": \"user\", \"content\": \"...\"}";
 
@@ -35,7 +36,7 @@ class Reader {
   std::vector<Prompt> read() {
     const bool plain = flags_.file.ends_with(".txt");
     std::string_view rest = source_->text;
-    while (!rest.empty()) {
+    while (!rest.empty() && diagnostics_.error_count() < kErrorsMax) {
       const std::size_t end = rest.find('\n');
       const std::string_view line = core::trimmed(rest.substr(0, end), " \t\r");
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);

@@ -217,7 +217,7 @@ TEST_CASE("logits that are not finite have no token", "[generation][sampling]") 
   for (std::int64_t step = 0; step < 50; ++step) CHECK(choose(row, all, {.step = step}) > 0);
 }
 
-TEST_CASE("the counters of draws give the published numbers", "[generation][sampling]") {
+TEST_CASE("the random numbers of a place are those of philox", "[generation][sampling]") {
   // From the known answers of the authors' library Random123.
   constexpr std::uint32_t kOnes = 0xFFFF'FFFFU;
   CHECK(philox({0, 0, 0, 0}, 0) == std::array<std::uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
