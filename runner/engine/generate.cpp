@@ -28,6 +28,7 @@
 #include "runner/resolve/recipe.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -137,18 +138,36 @@ bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
   return false;
 }
 
-/// How conversations are written: as the training set says, or by the template beside the tokenizer.
-std::optional<ChatFormat> chat_format(const Loaded& loaded, core::Diagnostics& diagnostics) {
+/// What the first data set that says so writes as `chat_format`; null when none does.
+const core::Node* written_format(const core::Node& recipe) {
+  const core::Node* data = recipe.find("data");
+  if (data == nullptr || !data->is_mapping()) return nullptr;
+  for (const core::Node::Entry& set : data->entries()) {
+    const core::Node* format = set.value.is_mapping() ? set.value.find("chat_format") : nullptr;
+    if (format != nullptr && !format->is_null()) return format;
+  }
+  return nullptr;
+}
+
+/// How conversations are written: by the name of the request, as a data set says, or by the template beside the
+/// tokenizer.
+std::optional<ChatFormat> chat_format(const Loaded& loaded, const std::string& name, core::Diagnostics& diagnostics) {
   const Tokenizer& tokenizer = *loaded.writing.tokenizer;
-  core::Result<ChatFormat> found = components::tokenizer::chat_format_of(tokenizer);
-  const core::Node* said = loaded.experiment->recipe.root.at_path("data.train.chat_format");
-  if (said != nullptr && !said->is_null()) {
+  const core::Node* said = written_format(loaded.experiment->recipe.root);
+  const core::Node by_name = core::Node::string(name);
+  if (!name.empty()) said = &by_name;
+  core::Result<ChatFormat> found = ChatFormat{};
+  if (said == nullptr) {
+    found = components::tokenizer::chat_format_of(tokenizer);
+  } else {
     const auto written = components::tokenizer::written_chat_format(*said, diagnostics);
     if (!written) return std::nullopt;
     found = written->with_tokens_of(tokenizer);
   }
   if (found) return std::move(found.value());
-  diagnostics.error({}, "--chat: " + found.failure().message, found.failure().hint);
+  diagnostics.error({}, found.failure().message,
+                    said == nullptr ? "name a format by --chat-format, or leave --chat out and write the whole prompt"
+                                    : found.failure().hint);
   return std::nullopt;
 }
 
@@ -271,7 +290,7 @@ class LoadedGenerator final : public TextGenerator {
       diagnostics.error({}, "a conversation needs a tokenizer with a chat format, and this model reads bytes");
       return false;
     }
-    format_ = chat_format(loaded_, diagnostics);
+    format_ = chat_format(loaded_, request_.chat_format, diagnostics);
     if (!format_) return false;
     if (const auto id = loaded_.writing.tokenizer->id_of(format_->end_of_turn())) end_ids_.insert(*id);
     return true;

@@ -10,7 +10,6 @@
 #include <system_error>
 #include <utility>
 
-#include "components/tokenizer/chat/chat_format.h"
 #include "generated/section/generation.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/generation/generated_text.h"
@@ -29,7 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using components::tokenizer::chat_format_of;
 using core::Node;
 
 constexpr int kInterrupted = 128 + SIGINT;
@@ -133,46 +131,6 @@ void warn_of_greedy(const Session& session, const resolve::Recipe& recipe) {
   session.show(diagnostics);
 }
 
-/// The chat format that a data set of the recipe names; "" when none does.
-std::string written_chat_format(const resolve::Recipe& recipe) {
-  const Node* data = recipe.root.find("data");
-  if (data == nullptr || !data->is_mapping()) return "";
-  for (const Node::Entry& set : data->entries()) {
-    const Node* format = set.value.is_mapping() ? set.value.find("chat_format") : nullptr;
-    if (format != nullptr && format->is_string()) return format->as_string();
-  }
-  return "";
-}
-
-/// Settles request.chat_format; false when the session failed.
-bool settle_chat(Session& session, const resolve::Recipe& recipe, engine::GenerateRequest& request) {
-  if (!request.chat) return true;
-  if (request.chat_format.empty()) request.chat_format = written_chat_format(recipe);
-  if (!request.chat_format.empty()) {
-    if (components::tokenizer::find_chat_format(request.chat_format) != nullptr) return true;
-    session.fail("no chat format is called " + core::quote(request.chat_format),
-                 "`roux explain data/jsonl` lists them");
-    return false;
-  }
-  const Node* path = recipe.root.at_path("tokenizer.path");
-  if (path == nullptr || !path->is_string()) {
-    session.fail("--chat needs a tokenizer with a chat template, and the recipe has none",
-                 "add --chat-format NAME, or a tokenizer");
-    return false;
-  }
-  std::error_code ignored;
-  const fs::path place = path->as_string();
-  const std::string folder = fs::is_directory(place, ignored) ? place.string() : place.parent_path().string();
-  const auto format = chat_format_of(folder.empty() ? "." : folder);
-  if (!format) {
-    session.fail(format.failure().message,
-                 "name a format by --chat-format, or leave --chat out and write the whole prompt");
-    return false;
-  }
-  request.chat_format = format.value()->name;
-  return true;
-}
-
 std::string rate_text(std::int64_t tokens, double seconds) {
   if (seconds <= 0) return "";
   return " (" + core::short_number(static_cast<double>(tokens) / seconds, 3) + " tokens/s)";
@@ -207,7 +165,7 @@ void generate(Session& session, GenerateFlags& flags) {
   request.system = flags.prompts.system;
   request.truncate_left = flags.truncate == "left";
   auto recipe = load(session, flags);
-  if (!recipe || !settle_chat(session, *recipe, request)) return;
+  if (!recipe) return;
   const std::int64_t samples = recipe->generation->num_return_sequences;
   const std::optional<bool> stream = streams(session, flags, samples);
   if (!stream) return;
