@@ -134,6 +134,7 @@ class Run {
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - before;
     (prefill ? times_.prefill_seconds : times_.decode_seconds) += took.count();
+    if (!prefill) times_.decoded_tokens += static_cast<std::int64_t>(fed.size());
   }
 
   /// Chooses what follows.

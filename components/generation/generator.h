@@ -39,6 +39,7 @@ class Receiver {
 
 struct Times {
   std::int64_t prompt_tokens = 0, new_tokens = 0;
+  std::int64_t decoded_tokens = 0;                 ///< those of the new ones that no pass of a prompt gave
   double prefill_seconds = 0, decode_seconds = 0;  ///< of passes with, and without, tokens of a prompt
 };
 

@@ -305,14 +305,27 @@ class LoadedGenerator final : public TextGenerator {
       for (std::int64_t i = 0; i < config_.num_return_sequences; ++i) sequences.push_back(prompt);
     }
     if (generator_ == nullptr) {
+      warm_up();
       generator_ = std::make_unique<generation::Generator>(*loaded_.experiment->model, options());
     }
     Writer writer(loaded_.writing, request_, config_, end_ids_, sequences.size(), sink);
     const generation::Times times = generator_->generate(sequences, writer);
-    return GenerationReport{times.prompt_tokens, times.new_tokens, times.prefill_seconds, times.decode_seconds};
+    return GenerationReport{times.prompt_tokens, times.new_tokens, times.decoded_tokens, times.prefill_seconds,
+                            times.decode_seconds};
   }
 
  private:
+  /// The first pass makes copies of weights and touches their memory: what loading would do, and no rate of a prompt.
+  void warm_up() const {
+    struct Nobody final : generation::Receiver {
+      bool token(std::size_t, std::int32_t, float) override { return false; }
+      void ended(std::size_t, generation::End) override {}
+    } nobody;
+    generation::Options once = options();
+    once.max_new_tokens = 1;
+    generation::Generator(*loaded_.experiment->model, once).generate(std::vector<Ids>{{0}}, nobody);
+  }
+
   generation::Options options() const {
     generation::Options options;
     options.sampling = {config_.do_sample, config_.temperature, config_.top_k,

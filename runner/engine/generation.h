@@ -49,7 +49,8 @@ struct Generated {
 /// The result of `generate`, without the texts.
 struct GenerationReport {
   std::int64_t prompt_tokens = 0, new_tokens = 0;
-  double prefill_seconds = 0, decode_seconds = 0;
+  std::int64_t decoded_tokens = 0;                 ///< those of the new ones that decode_seconds were spent on
+  double prefill_seconds = 0, decode_seconds = 0;  ///< passes with, and without, tokens of a prompt
 };
 
 /// Gets the texts while they are made.

@@ -463,7 +463,7 @@ def samplers(a):
 
 
 TOPICS = {topic.__name__: topic for topic in (
-    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, llm.llm, ddp, link,
+    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, llm.llm, llm.generate, ddp, link,
     trackers, mlflow, outage, index,
     sweep, sweep_engine, samplers,
 )}

@@ -218,3 +218,82 @@ def llm(a):
         config = CONFIGS[name]
         with tempfile.TemporaryDirectory() as work:
             (longer if config.long else beside_peers)(a, config, Trial(a, config, work))
+
+
+LENGTH, PREFILL, NEW, BATCH = 128, 512, 128, 16  # ids of a prompt, of a long one; new ones; prompts at once
+
+
+def write_prompts(folder, work, length, count):
+    """The same ids as texts, one JSON line each for roux, and as a list for the peers: what roux reads of the texts."""
+    text = (HERE.parent.parent / "recipes/data/tinyshakespeare.txt").read_text()
+    from transformers import AutoTokenizer
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    ids = tokenizer(text[:200000])["input_ids"]
+    rows = []
+    for start in range(0, len(ids) - length, length):
+        row = ids[start:start + length]
+        if tokenizer(tokenizer.decode(row))["input_ids"] == row:
+            rows.append(row)
+        if len(rows) == count:
+            break
+    name = f"{count}x{length}"
+    (work / f"{name}.json").write_text(json.dumps(rows))
+    (work / f"{name}.txt").write_text(tokenizer.decode(rows[0]))
+    with open(work / f"{name}.jsonl", "w") as file:
+        for row in rows:
+            file.write(json.dumps({"prompt": tokenizer.decode(row)}) + "\n")
+    return work / f"{name}.jsonl", work / f"{name}.json", work / f"{name}.txt"
+
+
+def generate(a):
+    """SmolLM2-135M in bfloat16 on two threads: decoding, prefill, and 16 prompts at once."""
+    lack = lacks_smollm2()
+    if lack:
+        if a.topics:
+            raise SystemExit(f"{lack}\n  hint: it names a Transformers folder of {SMOLLM2}, which tests/bench/smollm2.py "
+                             "makes")
+        return print(f"generate: left out: {lack}", flush=True)
+    folder = Path(os.environ["BENCH_SMOLLM2"]).resolve()
+    weights = os.path.getsize(folder / "model.safetensors")
+    with tempfile.TemporaryDirectory() as made:
+        work = Path(made)
+
+        def roux(prompts, new, *flags):
+            return [sys.executable, HERE / "roux_generate.py", a.roux, folder, prompts, new, "--precision", "bf16-true",
+                    *flags]
+
+        def peer(ids, new, dtype):
+            return [sys.executable, PEERS / "generate.py", "--model", folder, "--ids", ids, "--new", new,
+                    "--dtype", dtype]
+
+        def both(ids, new):
+            return {f"transformers {dtype}": peer(ids, new, dtype) for dtype in ("float32", "bfloat16")}
+
+        lines, ids, text = write_prompts(folder, work, LENGTH, 1)
+        sides = {"roux": roux(lines, NEW), **both(ids, NEW)}
+        if packages := os.environ.get("BENCH_LLAMA_CPP"):
+            subprocess.run([sys.executable, PEERS / "to_gguf.py", folder, work / "model.gguf"], check=True)
+            sides["llama.cpp"] = ["node", PEERS / "llama_cpp.mjs", Path(packages).resolve(), work / "model.gguf", text,
+                                  LENGTH, NEW, 2]
+        else:
+            print("generate: llama.cpp left out: BENCH_LLAMA_CPP is not set", flush=True)
+        sides["read"] = [sys.executable, PEERS / "generate.py", "--read-gb", 2]
+        table = interleave(a.rounds, ["tokens_per_s", "gb_per_s"], sides, warmup=0)
+        rates = table["tokens_per_s"]
+        title = f"generate: {SMOLLM2}, {NEW} ids behind {LENGTH}, tokens/s"
+        show(title, rates, {"transformers float32": 2.0, "transformers bfloat16": 2.0, "llama.cpp": 0.9}, at_most=False)
+        read = table["gb_per_s"]["read"]["median"]
+        used = rates["roux"]["median"] * weights / 1e9
+        check(title + ": memory", f"{used:.1f} GB/s of weights are read, {used / read:.2f} of the {read:.1f} GB/s at "
+              "which two threads read 2 GB, at least 0.7", used >= 0.7 * read)
+
+        lines, ids, _ = write_prompts(folder, work, PREFILL, 1)
+        table = interleave(a.rounds, ["prefill_tokens_per_s"], {"roux": roux(lines, 1), **both(ids, 0)}, warmup=0)
+        show(f"generate: {SMOLLM2}, a prompt of {PREFILL}, tokens/s", table["prefill_tokens_per_s"],
+             {"strongest": 1.5}, at_most=False)
+
+        lines, ids, _ = write_prompts(folder, work, LENGTH, BATCH)
+        table = interleave(a.rounds, ["tokens_per_s"], {
+            "roux": roux(lines, NEW), **both(ids, NEW), "one by one": roux(lines, NEW, "--batch-size", 1)}, warmup=0)
+        show(f"generate: {SMOLLM2}, {BATCH} prompts at once, tokens/s", table["tokens_per_s"],
+             {"transformers float32": 2.0, "transformers bfloat16": 2.0, "one by one": 6.0}, at_most=False)

@@ -140,7 +140,7 @@ void tell(const engine::GenerationReport& report) {
   core::log_info("prompt: " + core::counted_large(report.prompt_tokens, "token", "tokens") +
                  rate_text(report.prompt_tokens, report.prefill_seconds) +
                  "; generated: " + core::counted_large(report.new_tokens, "token", "tokens") +
-                 rate_text(report.new_tokens, report.decode_seconds));
+                 rate_text(report.decoded_tokens, report.decode_seconds));
 }
 
 /// Whether the one text is shown while it is made; nothing when the session failed.

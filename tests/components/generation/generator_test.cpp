@@ -16,8 +16,11 @@
 #include "components/generation/generator.h"
 #include "components/generation/passes.h"
 #include "components/ops/kernel_policy.h"
+#include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 #include "tests/support/blocks.h"
+#include "tests/support/torch/device_training_torch.h"
+#include "tests/support/torch/pretended_accelerator.h"
 #include "tests/support/torch/tensors_torch.h"
 
 namespace {
@@ -292,4 +295,21 @@ TEST_CASE("logits that are no numbers end a text", "[generation]") {
   const Texts texts = generated(*model, {draw(3, 1)}, {});
   CHECK(texts.ends.at(0) == End::kNotFinite);
   CHECK(texts.tokens.empty());
+}
+
+TEST_CASE("another device gives the CPU's tokens", "[.][accelerator]") {
+  tests::accelerator::install();
+  for (const char* text : {kModels[0], kModels[2], kModels[3]}) {
+    INFO(text);
+    const auto model = make(text);
+    const std::vector<Ids> prompts = {draw(3, 1), draw(17, 2), draw(9, 3)};
+    Options options;
+    options.max_new_tokens = 6;
+    const Texts expected = generated(*model, prompts, options);
+    const c10::Device device(tests::device_training::kFirst);
+    for (const auto& tensors : {model->parameters(), model->buffers(), model->constants()}) {
+      components::move_to(tensors, device);
+    }
+    CHECK(generated(*model, prompts, options).tokens == expected.tokens);
+  }
 }
