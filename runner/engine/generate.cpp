@@ -23,6 +23,7 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source_weights.h"
 #include "runner/resolve/recipe.h"
@@ -64,9 +65,47 @@ struct Writing {
   }
 };
 
+/// What the first data set that says so writes as `chat_format`; null when none does.
+const core::Node* written_format(const core::Node& recipe) {
+  const core::Node* data = recipe.find("data");
+  if (data == nullptr || !data->is_mapping()) return nullptr;
+  for (const core::Node::Entry& set : data->entries()) {
+    const core::Node* format = set.value.is_mapping() ? set.value.find("chat_format") : nullptr;
+    if (format != nullptr && !format->is_null()) return format;
+  }
+  return nullptr;
+}
+
+/// How conversations are written: by the name of the request, as a data set says, or by the template beside the
+/// tokenizer.
+std::optional<ChatFormat> chat_format(const resolve::Recipe& recipe, const Tokenizer& tokenizer,
+                                      const std::string& name, core::Diagnostics& diagnostics) {
+  if (!name.empty() && components::tokenizer::find_chat_format(name) == nullptr) {
+    diagnostics.error({}, "no chat format is called " + core::quote(name), "`roux explain data/jsonl` lists them");
+    return std::nullopt;
+  }
+  const core::Node* said = written_format(recipe.root);
+  const core::Node by_name = core::Node::string(name);
+  if (!name.empty()) said = &by_name;
+  core::Result<ChatFormat> found = ChatFormat{};
+  if (said == nullptr) {
+    found = components::tokenizer::chat_format_of(tokenizer);
+  } else {
+    const auto written = components::tokenizer::written_chat_format(*said, diagnostics);
+    if (!written) return std::nullopt;
+    found = written->with_tokens_of(tokenizer);
+  }
+  if (found) return std::move(found.value());
+  diagnostics.error({}, found.failure().message,
+                    said == nullptr ? "name a format by --chat-format, or leave --chat out and write the whole prompt"
+                                    : found.failure().hint);
+  return std::nullopt;
+}
+
 struct Loaded {
   std::unique_ptr<train::Experiment> experiment;
   Writing writing;
+  std::optional<ChatFormat> format;  ///< of conversations; nothing: prompts are texts
 };
 
 /// The model of the recipe, on the device, without weights. Where the recipe says all that a model of text needs, no
@@ -111,6 +150,15 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
     loaded.writing.tokenizer = source();
     if (loaded.writing.tokenizer == nullptr) return std::nullopt;
   }
+  if (request.chat && loaded.writing.tokenizer == nullptr) {
+    diagnostics.error({}, "a conversation needs a tokenizer with a chat template, and the recipe has none",
+                      "give the recipe a tokenizer, or write the whole prompt");
+    return std::nullopt;
+  }
+  if (request.chat) {
+    loaded.format = chat_format(recipe, *loaded.writing.tokenizer, request.chat_format, diagnostics);
+    if (!loaded.format) return std::nullopt;
+  }
   loaded.experiment = build(recipe, diagnostics);
   if (loaded.experiment == nullptr) {
     if (!checkpoint.path.empty()) note_folder(recipe, checkpoint, diagnostics);
@@ -136,39 +184,6 @@ bool continues_text(const Loaded& loaded, core::Diagnostics& diagnostics) {
   diagnostics.error(model, "generation continues text, but the ids of data.train are not text",
                     "give the recipe a tokenizer");
   return false;
-}
-
-/// What the first data set that says so writes as `chat_format`; null when none does.
-const core::Node* written_format(const core::Node& recipe) {
-  const core::Node* data = recipe.find("data");
-  if (data == nullptr || !data->is_mapping()) return nullptr;
-  for (const core::Node::Entry& set : data->entries()) {
-    const core::Node* format = set.value.is_mapping() ? set.value.find("chat_format") : nullptr;
-    if (format != nullptr && !format->is_null()) return format;
-  }
-  return nullptr;
-}
-
-/// How conversations are written: by the name of the request, as a data set says, or by the template beside the
-/// tokenizer.
-std::optional<ChatFormat> chat_format(const Loaded& loaded, const std::string& name, core::Diagnostics& diagnostics) {
-  const Tokenizer& tokenizer = *loaded.writing.tokenizer;
-  const core::Node* said = written_format(loaded.experiment->recipe.root);
-  const core::Node by_name = core::Node::string(name);
-  if (!name.empty()) said = &by_name;
-  core::Result<ChatFormat> found = ChatFormat{};
-  if (said == nullptr) {
-    found = components::tokenizer::chat_format_of(tokenizer);
-  } else {
-    const auto written = components::tokenizer::written_chat_format(*said, diagnostics);
-    if (!written) return std::nullopt;
-    found = written->with_tokens_of(tokenizer);
-  }
-  if (found) return std::move(found.value());
-  diagnostics.error({}, found.failure().message,
-                    said == nullptr ? "name a format by --chat-format, or leave --chat out and write the whole prompt"
-                                    : found.failure().hint);
-  return std::nullopt;
 }
 
 core::Result<std::string> conversation(const Prompt& prompt, const std::string& system, const ChatFormat& format) {
@@ -282,18 +297,9 @@ class LoadedGenerator final : public TextGenerator {
     } else if (tokenizer != nullptr && tokenizer->special().eos) {
       end_ids_.insert(*tokenizer->special().eos);
     }
-  }
-
-  /// How conversations are written. False when `diagnostics` got an error.
-  bool set_chat_format(core::Diagnostics& diagnostics) {
-    if (loaded_.writing.tokenizer == nullptr) {
-      diagnostics.error({}, "a conversation needs a tokenizer with a chat format, and this model reads bytes");
-      return false;
+    if (loaded_.format) {
+      if (const auto id = tokenizer->id_of(loaded_.format->end_of_turn())) end_ids_.insert(*id);
     }
-    format_ = chat_format(loaded_, request_.chat_format, diagnostics);
-    if (!format_) return false;
-    if (const auto id = loaded_.writing.tokenizer->id_of(format_->end_of_turn())) end_ids_.insert(*id);
-    return true;
   }
 
   std::optional<GenerationReport> generate(const std::vector<Prompt>& prompts, GenerationSink& sink,
@@ -317,13 +323,13 @@ class LoadedGenerator final : public TextGenerator {
  private:
   /// The first pass makes copies of weights and touches their memory: what loading would do, and no rate of a prompt.
   void warm_up() const {
-    struct Nobody final : generation::Receiver {
+    struct Ignored final : generation::Receiver {
       bool token(std::size_t, std::int32_t, float) override { return false; }
       void ended(std::size_t, generation::End) override {}
-    } nobody;
+    } ignored;
     generation::Options once = options();
     once.max_new_tokens = 1;
-    generation::Generator(*loaded_.experiment->model, once).generate(std::vector<Ids>{{0}}, nobody);
+    generation::Generator(*loaded_.experiment->model, once).generate(std::vector<Ids>{{0}}, ignored);
   }
 
   generation::Options options() const {
@@ -345,8 +351,8 @@ class LoadedGenerator final : public TextGenerator {
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const std::string name = prompts.size() > 1 ? "prompt " + std::to_string(i + 1) : "the prompt";
       core::Result<std::string> text = prompts[i].text;
-      if (format_) text = conversation(prompts[i], request_.system, *format_);
-      auto ids = text ? loaded_.writing.encode(text.value(), !format_) : core::Result<Ids>(text.failure());
+      if (loaded_.format) text = conversation(prompts[i], request_.system, *loaded_.format);
+      auto ids = text ? loaded_.writing.encode(text.value(), !loaded_.format) : core::Result<Ids>(text.failure());
       if (!ids) {
         diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
       } else if (ids.value().empty()) {
@@ -363,7 +369,6 @@ class LoadedGenerator final : public TextGenerator {
   std::int64_t positions_;
   sections::generation::Config config_;
   std::set<std::int32_t> end_ids_;
-  std::optional<ChatFormat> format_;
   std::unique_ptr<generation::Generator> generator_;
 };
 
@@ -373,9 +378,7 @@ std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, con
                                               core::Diagnostics& diagnostics) {
   auto loaded = load(recipe, request, diagnostics);
   if (!loaded || !continues_text(*loaded, diagnostics)) return nullptr;
-  auto generator = std::make_unique<LoadedGenerator>(std::move(*loaded), request);
-  if (request.chat && !generator->set_chat_format(diagnostics)) return nullptr;
-  return generator;
+  return std::make_unique<LoadedGenerator>(std::move(*loaded), request);
 }
 
 }  // namespace runner::engine
