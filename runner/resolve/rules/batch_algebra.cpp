@@ -15,6 +15,7 @@ constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
 constexpr const char* kGlobal = "training.global_batch_size";
 constexpr const char* kProcesses = "launch.num_processes";
 constexpr const char* kSplit = "loader.split_batches";
+constexpr std::int64_t kLanguageMicroBatchMax = 4;
 
 /// What a size is computed from: the other two, and the number of processes.
 std::string origin_of(std::string_view path) {
@@ -65,6 +66,13 @@ void deal(SettledTree& tree, std::int64_t processes) {
   tree.fill(kAccumulation, Node::integer(largest_share(global / micro, processes)), origin_of(kAccumulation));
 }
 
+/// Long texts take much memory each: of a global batch, a few at a time, which it is a multiple of.
+std::int64_t language_micro_batch(std::int64_t global, std::int64_t processes) {
+  std::int64_t size = kLanguageMicroBatchMax;
+  while (size > 1 && global % (size * processes) != 0) --size;
+  return size;
+}
+
 /// A micro-batch of all processes is cut into as many parts.
 void check_split(SettledTree& tree) {
   const std::optional<std::int64_t> micro = tree.integer(kMicro);
@@ -94,6 +102,10 @@ void settle(SettledTree& tree) {
             : "micro_batch_size: samples of one forward pass; global_batch_size: samples of one optimizer step");
   if (global && micro && !accumulation) return deal(tree, processes);
   if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
+  if (global && !micro && tree.text("model.type") == "transformers") {
+    tree.fill(kMicro, Node::integer(language_micro_batch(*global, processes)), "default for a pretrained model");
+    return deal(tree, processes);
+  }
   if (global && !micro) {
     tree.fill(kAccumulation, Node::integer(1), "default of training");
     return divide(tree, kAccumulation, kMicro, processes);

@@ -520,6 +520,29 @@ TEST_CASE("two of the three batch sizes give the third", "[recipe][consistency]"
   }
 }
 
+TEST_CASE("the model of a folder computes a few of a global batch at a time", "[recipe][consistency]") {
+  struct Case {
+    std::int64_t global;
+    int processes;
+    std::int64_t micro, accumulation;
+  };
+  static constexpr Case cases[] = {{16, 1, 4, 4}, {16, 2, 4, 2}, {6, 1, 3, 2},
+                                   {5, 1, 1, 5},  {2, 1, 2, 1},  {6, 4, 1, 2}};
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.global << " by " << c.processes) {
+      const Settled result =
+          settled("model: {type: transformers, config: {model_type: gpt2}}\nloss: cross_entropy\n" +
+                  std::string("optimizer: sgd\n") + kData +
+                  "training: {max_steps: 10, "
+                  "global_batch_size: " +
+                  std::to_string(c.global) + "}\n" + "launch: {num_processes: " + std::to_string(c.processes) + "}\n");
+      CHECK(result.root.at_path("training.micro_batch_size")->as_integer() == c.micro);
+      CHECK(result.root.at_path("training.gradient_accumulation_steps")->as_integer() == c.accumulation);
+      CHECK(result.root.at_path("training.global_batch_size")->as_integer() == c.global);
+    }
+  }
+}
+
 TEST_CASE("a micro-batch that is split is one of all processes", "[recipe][consistency]") {
   const Settled result =
       settled(kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, gradient_accumulation_steps: 3}\n" +
