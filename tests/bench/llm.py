@@ -278,11 +278,10 @@ def generate(a):
         else:
             print("generate: llama.cpp left out: BENCH_LLAMA_CPP is not set", flush=True)
         sides["read"] = [sys.executable, PEERS / "generate.py", "--read-gb", 2]
-        table = interleave(a.rounds, ["tokens_per_s", "gb_per_s"], sides, warmup=0)
-        rates = table["tokens_per_s"]
+        rates = interleave(a.rounds, ["tokens_per_s"], sides, warmup=0)["tokens_per_s"]
+        read = rates.pop("read")["median"]  # in GB/s
         title = f"generate: {SMOLLM2}, {NEW} ids behind {LENGTH}, tokens/s"
         show(title, rates, {"transformers float32": 2.0, "transformers bfloat16": 2.0, "llama.cpp": 0.9}, at_most=False)
-        read = table["gb_per_s"]["read"]["median"]
         used = rates["roux"]["median"] * weights / 1e9
         check(title + ": memory", f"{used:.1f} GB/s of weights are read, {used / read:.2f} of the {read:.1f} GB/s at "
               "which two threads read 2 GB, at least 0.7", used >= 0.7 * read)

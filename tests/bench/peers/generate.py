@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     a = parser.parse_args()
     if a.read_gb:
-        return emit(workload="read", gb_per_s=read_rate(a.read_gb, a.threads))
+        return emit(workload="read", tokens_per_s=read_rate(a.read_gb, a.threads))  # GB/s, a side as the others
     quiet()
     import torch
     from transformers import AutoModelForCausalLM
