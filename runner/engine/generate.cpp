@@ -42,6 +42,7 @@ using components::tokenizer::Tokenizer;
 using Ids = std::vector<std::int32_t>;
 
 constexpr std::int64_t kBatch = 16;
+constexpr const char* kOnlyChats = "chat";  // the command that writes nothing but conversations
 
 /// What makes ids of text, and text of ids: the recipe's tokenizer, or the training set, whose ids may be bytes.
 struct Writing {
@@ -151,11 +152,12 @@ const core::Node* written_format(const core::Node& recipe) {
 
 /// How conversations are written: by the name of the request, as a data set says, or by the template beside the
 /// tokenizer.
-std::optional<ChatFormat> chat_format(const Loaded& loaded, const std::string& name, core::Diagnostics& diagnostics) {
+std::optional<ChatFormat> chat_format(const Loaded& loaded, const GenerateRequest& request,
+                                      core::Diagnostics& diagnostics) {
   const Tokenizer& tokenizer = *loaded.writing.tokenizer;
   const core::Node* said = written_format(loaded.experiment->recipe.root);
-  const core::Node by_name = core::Node::string(name);
-  if (!name.empty()) said = &by_name;
+  const core::Node by_name = core::Node::string(request.chat_format);
+  if (!request.chat_format.empty()) said = &by_name;
   core::Result<ChatFormat> found = ChatFormat{};
   if (said == nullptr) {
     found = components::tokenizer::chat_format_of(tokenizer);
@@ -165,9 +167,11 @@ std::optional<ChatFormat> chat_format(const Loaded& loaded, const std::string& n
     found = written->with_tokens_of(tokenizer);
   }
   if (found) return std::move(found.value());
+  const std::string name_one = "name the format that the model was trained with, such as --chat-format chatml";
   diagnostics.error({}, found.failure().message,
-                    said == nullptr ? "name a format by --chat-format, or leave --chat out and write the whole prompt"
-                                    : found.failure().hint);
+                    said != nullptr                 ? found.failure().hint
+                    : request.command == kOnlyChats ? name_one
+                                                    : name_one + ", or leave --chat out and write the whole prompt");
   return std::nullopt;
 }
 
@@ -287,10 +291,11 @@ class LoadedGenerator final : public TextGenerator {
   /// How conversations are written. False when `diagnostics` got an error.
   bool set_chat_format(core::Diagnostics& diagnostics) {
     if (loaded_.writing.tokenizer == nullptr) {
-      diagnostics.error({}, "a conversation needs a tokenizer with a chat format, and this model reads bytes");
+      diagnostics.error({}, "a conversation needs a tokenizer with a chat format, and this model reads bytes",
+                        "train with a tokenizer, or continue a text with `roux generate`");
       return false;
     }
-    format_ = chat_format(loaded_, request_.chat_format, diagnostics);
+    format_ = chat_format(loaded_, request_, diagnostics);
     if (!format_) return false;
     if (const auto id = loaded_.writing.tokenizer->id_of(format_->end_of_turn())) end_ids_.insert(*id);
     return true;
@@ -308,8 +313,15 @@ class LoadedGenerator final : public TextGenerator {
       generator_ = std::make_unique<generation::Generator>(*loaded_.experiment->model, options());
     }
     Writer writer(loaded_.writing, request_, config_, end_ids_, sequences.size(), sink);
-    const generation::Times times = generator_->generate(sequences, writer);
+    const generation::Times times = generator_->generate(sequences, writer, next_sequence_);
+    next_sequence_ += static_cast<std::int64_t>(sequences.size());
     return GenerationReport{times.prompt_tokens, times.new_tokens, times.prefill_seconds, times.decode_seconds};
+  }
+
+  std::optional<PromptSize> measure(const Prompt& prompt, core::Diagnostics& diagnostics) override {
+    const std::optional<Ids> ids = encode(prompt, "the prompt", diagnostics);
+    if (!ids) return std::nullopt;
+    return PromptSize{static_cast<std::int64_t>(ids->size()), positions_};
   }
 
  private:
@@ -327,19 +339,26 @@ class LoadedGenerator final : public TextGenerator {
     return options;
   }
 
+  std::optional<Ids> encode(const Prompt& prompt, const std::string& name, core::Diagnostics& diagnostics) const {
+    core::Result<std::string> text = prompt.text;
+    if (format_) text = conversation(prompt, request_.system, *format_);
+    auto ids = text ? loaded_.writing.encode(text.value(), !format_) : core::Result<Ids>(text.failure());
+    if (ids && !ids.value().empty()) return std::move(ids.value());
+    if (ids) {
+      diagnostics.error({}, name + " has no token", "give it a text");
+    } else {
+      diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::vector<Ids>> encode(const std::vector<Prompt>& prompts, core::Diagnostics& diagnostics) const {
     std::vector<Ids> encoded;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const std::string name = prompts.size() > 1 ? "prompt " + std::to_string(i + 1) : "the prompt";
-      core::Result<std::string> text = prompts[i].text;
-      if (format_) text = conversation(prompts[i], request_.system, *format_);
-      auto ids = text ? loaded_.writing.encode(text.value(), !format_) : core::Result<Ids>(text.failure());
-      if (!ids) {
-        diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
-      } else if (ids.value().empty()) {
-        diagnostics.error({}, name + " has no token", "give it a text");
-      } else if (fits(ids.value(), name, positions_, request_.truncate_left, diagnostics)) {
-        encoded.push_back(std::move(ids.value()));
+      auto ids = encode(prompts[i], name, diagnostics);
+      if (ids && fits(*ids, name, positions_, request_.truncate_left, diagnostics)) {
+        encoded.push_back(*std::move(ids));
       }
     }
     return diagnostics.has_errors() ? std::nullopt : std::make_optional(std::move(encoded));
@@ -352,6 +371,7 @@ class LoadedGenerator final : public TextGenerator {
   std::set<std::int32_t> end_ids_;
   std::optional<ChatFormat> format_;
   std::unique_ptr<generation::Generator> generator_;
+  std::int64_t next_sequence_ = 0;
 };
 
 }  // namespace
