@@ -38,9 +38,9 @@ std::int64_t alike(const std::vector<std::int32_t>& a, const std::vector<std::in
 /// One call: the slots and what they hold are of the calls before.
 class Run {
  public:
-  Run(std::span<const std::vector<std::int32_t>> prompts, const Options& options, Receiver& receiver,
-      std::vector<Slot>& slots, Passes& passes)
-      : prompts_(prompts), options_(options), receiver_(receiver), passes_(passes), slots_(slots) {
+  Run(std::span<const std::vector<std::int32_t>> prompts, std::int64_t first, const Options& options,
+      Receiver& receiver, std::vector<Slot>& slots, Passes& passes)
+      : prompts_(prompts), first_(first), options_(options), receiver_(receiver), passes_(passes), slots_(slots) {
     for (std::size_t i = 0; i < prompts.size(); ++i) waiting_.push_back(i);
   }
 
@@ -142,8 +142,8 @@ class Run {
     std::vector<float> unchanged;
     if (options_.log_probabilities) unchanged.assign(logits.begin(), logits.end());
     process(logits, slot.tokens, options_.sampling);
-    const std::int32_t token =
-        choose(logits, options_.sampling, {options_.seed, static_cast<std::int64_t>(slot.sequence), slot.made()});
+    const std::int64_t number = first_ + static_cast<std::int64_t>(slot.sequence);
+    const std::int32_t token = choose(logits, options_.sampling, {options_.seed, number, slot.made()});
     if (token == kNoToken) return end(slot, End::kNotFinite);
     const float log_probability_of_it =
         options_.log_probabilities ? log_probability(unchanged, token) : std::numeric_limits<float>::quiet_NaN();
@@ -171,6 +171,7 @@ class Run {
   }
 
   std::span<const std::vector<std::int32_t>> prompts_;
+  std::int64_t first_;
   const Options& options_;
   Receiver& receiver_;
   Passes& passes_;
@@ -189,7 +190,7 @@ class Generator::Impl {
  public:
   Impl(const model::Model& model, const Options& options) : model_(model), options_(options) {}
 
-  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver) {
+  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first) {
     if (prompts.empty() || options_.max_new_tokens <= 0) return {};
     std::size_t longest = 0;
     for (const auto& prompt : prompts) {
@@ -199,7 +200,7 @@ class Generator::Impl {
     const c10::NoGradGuard no_grad;
     make_room(std::min(std::max<std::size_t>(1, static_cast<std::size_t>(options_.batch)), prompts.size()),
               static_cast<std::int64_t>(longest) + options_.max_new_tokens);
-    return Run(prompts, options_, receiver, slots_, *passes_).run();
+    return Run(prompts, first, options_, receiver, slots_, *passes_).run();
   }
 
  private:
@@ -224,8 +225,8 @@ Generator::Generator(const model::Model& model, const Options& options)
     : impl_(std::make_unique<Impl>(model, options)) {}
 Generator::~Generator() = default;
 
-Times Generator::generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver) {
-  return impl_->generate(prompts, receiver);
+Times Generator::generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first) {
+  return impl_->generate(prompts, receiver, first);
 }
 
 }  // namespace components::generation

@@ -59,8 +59,8 @@ class Generator {
   /// Continues each prompt, none of which is empty, until an end token, `max_new_tokens`, the model's last position or
   /// the receiver ends it. A sequence's tokens depend on its prompt, its number and the options, not on those beside
   /// it: on the CPU the logits have the same bits in any batch and behind any shared prefix. Without a cache the whole
-  /// text is computed for each token.
-  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver);
+  /// text is computed for each token. `first` is the number of the first prompt's sequence; the receiver counts from 0.
+  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first = 0);
 
  private:
   class Impl;

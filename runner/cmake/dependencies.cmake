@@ -16,6 +16,7 @@ find_library(ROUX_CSV csv REQUIRED)
 find_library(ROUX_RE2 re2 REQUIRED)
 find_library(ROUX_PCRE2 pcre2-8 REQUIRED)
 find_library(ROUX_UTF8PROC utf8proc REQUIRED)
+find_library(ROUX_EDIT edit REQUIRED)
 find_path(ROUX_CURL_INCLUDE curl/curl.h REQUIRED)
 find_path(ROUX_LIBPQ_INCLUDE libpq-fe.h PATH_SUFFIXES postgresql REQUIRED)
 
@@ -41,6 +42,7 @@ third_party(re2 ${ROUX_RE2})  # LibTorch exports nothing of it, so the two never
 third_party(pcre2 ${ROUX_PCRE2})
 target_compile_definitions(third_party_pcre2 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)
 third_party(utf8proc ${ROUX_UTF8PROC})
+third_party(edit ${ROUX_EDIT})
 third_party(png PNG::PNG)
 third_party(zlib ZLIB::ZLIB)  # LibTorch keeps its own deflate to itself
 third_party(xxhash ${ROUX_LIBXXHASH})

@@ -208,8 +208,8 @@ function(add_binary_program)
   target_link_libraries(roux
     PRIVATE third_party_jemalloc roux_layer_cli roux_layer_transfer roux_layer_review roux_layer_chart
             roux_layer_terminal roux_layer_query roux_layer_trackers roux_layer_sweep roux_layer_sampler
-            roux_layer_pruner roux_layer_launch roux_base third_party_cli11 third_party_zlib
-            Threads::Threads ${CMAKE_DL_LIBS})
+            roux_layer_pruner roux_layer_launch roux_base third_party_cli11 third_party_edit
+            third_party_zlib Threads::Threads ${CMAKE_DL_LIBS})
   set_library_path(roux "$ORIGIN/../lib")
   set_target_properties(roux PROPERTIES ENABLE_EXPORTS ON)
 endfunction()

@@ -48,6 +48,9 @@ class GuardedGenerator final : public TextGenerator {
                                            core::Diagnostics& diagnostics) override {
     return guarded([&] { return inner_->generate(prompts, sink, diagnostics); });
   }
+  std::optional<PromptSize> measure(const Prompt& prompt, core::Diagnostics& diagnostics) override {
+    return guarded([&] { return inner_->measure(prompt, diagnostics); });
+  }
 
  private:
   std::unique_ptr<TextGenerator> inner_;

@@ -43,6 +43,7 @@ using components::tokenizer::Tokenizer;
 using Ids = std::vector<std::int32_t>;
 
 constexpr std::int64_t kBatch = 16;
+constexpr const char* kOnlyChats = "chat";  // the command that writes nothing but conversations
 
 /// What makes ids of text, and text of ids: the recipe's tokenizer, or the training set, whose ids may be bytes.
 struct Writing {
@@ -79,7 +80,8 @@ const core::Node* written_format(const core::Node& recipe) {
 /// How conversations are written: by the name of the request, as a data set says, or by the template beside the
 /// tokenizer.
 std::optional<ChatFormat> chat_format(const resolve::Recipe& recipe, const Tokenizer& tokenizer,
-                                      const std::string& name, core::Diagnostics& diagnostics) {
+                                      const GenerateRequest& request, core::Diagnostics& diagnostics) {
+  const std::string& name = request.chat_format;
   if (!name.empty() && components::tokenizer::find_chat_format(name) == nullptr) {
     diagnostics.error({}, "no chat format is called " + core::quote(name), "`roux explain data/jsonl` lists them");
     return std::nullopt;
@@ -96,9 +98,11 @@ std::optional<ChatFormat> chat_format(const resolve::Recipe& recipe, const Token
     found = written->with_tokens_of(tokenizer);
   }
   if (found) return std::move(found.value());
+  const std::string name_one = "name the format that the model was trained with, such as --chat-format chatml";
   diagnostics.error({}, found.failure().message,
-                    said == nullptr ? "name a format by --chat-format, or leave --chat out and write the whole prompt"
-                                    : found.failure().hint);
+                    said != nullptr                 ? found.failure().hint
+                    : request.command == kOnlyChats ? name_one
+                                                    : name_one + ", or leave --chat out and write the whole prompt");
   return std::nullopt;
 }
 
@@ -156,7 +160,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
     return std::nullopt;
   }
   if (request.chat) {
-    loaded.format = chat_format(recipe, *loaded.writing.tokenizer, request.chat_format, diagnostics);
+    loaded.format = chat_format(recipe, *loaded.writing.tokenizer, request, diagnostics);
     if (!loaded.format) return std::nullopt;
   }
   loaded.experiment = build(recipe, diagnostics);
@@ -315,9 +319,16 @@ class LoadedGenerator final : public TextGenerator {
       generator_ = std::make_unique<generation::Generator>(*loaded_.experiment->model, options());
     }
     Writer writer(loaded_.writing, request_, config_, end_ids_, sequences.size(), sink);
-    const generation::Times times = generator_->generate(sequences, writer);
+    const generation::Times times = generator_->generate(sequences, writer, next_sequence_);
+    next_sequence_ += static_cast<std::int64_t>(sequences.size());
     return GenerationReport{times.prompt_tokens, times.new_tokens, times.decoded_tokens, times.prefill_seconds,
                             times.decode_seconds};
+  }
+
+  std::optional<PromptSize> measure(const Prompt& prompt, core::Diagnostics& diagnostics) override {
+    const std::optional<Ids> ids = encode(prompt, "the prompt", diagnostics);
+    if (!ids) return std::nullopt;
+    return PromptSize{static_cast<std::int64_t>(ids->size()), positions_};
   }
 
  private:
@@ -346,19 +357,26 @@ class LoadedGenerator final : public TextGenerator {
     return options;
   }
 
+  std::optional<Ids> encode(const Prompt& prompt, const std::string& name, core::Diagnostics& diagnostics) const {
+    core::Result<std::string> text = prompt.text;
+    if (loaded_.format) text = conversation(prompt, request_.system, *loaded_.format);
+    auto ids = text ? loaded_.writing.encode(text.value(), !loaded_.format) : core::Result<Ids>(text.failure());
+    if (ids && !ids.value().empty()) return std::move(ids.value());
+    if (ids) {
+      diagnostics.error({}, name + " has no token", "give it a text");
+    } else {
+      diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
+    }
+    return std::nullopt;
+  }
+
   std::optional<std::vector<Ids>> encode(const std::vector<Prompt>& prompts, core::Diagnostics& diagnostics) const {
     std::vector<Ids> encoded;
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const std::string name = prompts.size() > 1 ? "prompt " + std::to_string(i + 1) : "the prompt";
-      core::Result<std::string> text = prompts[i].text;
-      if (loaded_.format) text = conversation(prompts[i], request_.system, *loaded_.format);
-      auto ids = text ? loaded_.writing.encode(text.value(), !loaded_.format) : core::Result<Ids>(text.failure());
-      if (!ids) {
-        diagnostics.error({}, name + ": " + ids.failure().message, ids.failure().hint);
-      } else if (ids.value().empty()) {
-        diagnostics.error({}, name + " has no token", "give it a text");
-      } else if (fits(ids.value(), name, positions_, request_.truncate_left, diagnostics)) {
-        encoded.push_back(std::move(ids.value()));
+      auto ids = encode(prompts[i], name, diagnostics);
+      if (ids && fits(*ids, name, positions_, request_.truncate_left, diagnostics)) {
+        encoded.push_back(*std::move(ids));
       }
     }
     return diagnostics.has_errors() ? std::nullopt : std::make_optional(std::move(encoded));
@@ -370,6 +388,7 @@ class LoadedGenerator final : public TextGenerator {
   sections::generation::Config config_;
   std::set<std::int32_t> end_ids_;
   std::unique_ptr<generation::Generator> generator_;
+  std::int64_t next_sequence_ = 0;
 };
 
 }  // namespace

@@ -46,6 +46,12 @@ struct Generated {
   std::string finish_reason;         ///< `eos`, `length` or `stop`
 };
 
+/// How much room a prompt takes.
+struct PromptSize {
+  std::int64_t tokens = 0;     ///< with those of the chat format
+  std::int64_t positions = 0;  ///< of the model, for the prompt and the new tokens together; 0: no limit
+};
+
 /// The result of `generate`, without the texts.
 struct GenerationReport {
   std::int64_t prompt_tokens = 0, new_tokens = 0;
@@ -69,9 +75,11 @@ class TextGenerator {
  public:
   virtual ~TextGenerator() = default;
   /// As the request that it was made for says, of which the prompts are left out. Nothing when `diagnostics` got
-  /// errors.
+  /// errors. Texts of all calls are numbered on: with the same prompt and seed, each call draws another text.
   virtual std::optional<GenerationReport> generate(const std::vector<Prompt>& prompts, GenerationSink& sink,
                                                    core::Diagnostics& diagnostics) = 0;
+  /// Nothing when `diagnostics` got errors: the chat format refuses the messages, or there is no token.
+  virtual std::optional<PromptSize> measure(const Prompt& prompt, core::Diagnostics& diagnostics) = 0;
 };
 
 }  // namespace runner::engine

@@ -265,7 +265,8 @@ struct Programs {
   ::setenv("PWD", folder.c_str(), 1);
   ::setenv("LC_ALL", "C.UTF-8", 1);
   ::setenv("TZ", "UTC", 1);
-  for (const char* name : {"NO_COLOR", "COLUMNS", "UPDATE_GOLDEN", "CI", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"}) {
+  for (const char* name :
+       {"NO_COLOR", "COLUMNS", "UPDATE_GOLDEN", "CI", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"}) {
     ::unsetenv(name);
   }
   ::execlp("bash", "bash", "-c", block.script.c_str(), static_cast<char*>(nullptr));

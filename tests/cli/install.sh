@@ -27,7 +27,7 @@ for name in "$prefix"/bin/roux "$prefix"/bin/schema_gen "$prefix"/lib/libroux_*.
   path=$(readelf -d "$name" | sed -n 's/.*R.*PATH.*\[\(.*\)\]/\1/p')
   [ "$path" = '$ORIGIN/../lib' ] || fail "$name looks for libraries in $path"
 done
-for wanted in PyTorch CUDA yaml-cpp jsonnet jemalloc CLI11 re2 libpng pcre2 utf8proc zlib; do
+for wanted in PyTorch CUDA yaml-cpp jsonnet jemalloc CLI11 re2 libpng pcre2 utf8proc zlib libedit; do
   grep -qi "$wanted" "$prefix/share/doc/roux/NOTICE-third-party" || fail "NOTICE-third-party does not speak of $wanted"
 done
 for file in bash-completion/completions/roux zsh/site-functions/_roux fish/vendor_completions.d/roux.fish; do

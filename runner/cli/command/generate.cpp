@@ -19,27 +19,12 @@ void add_prompt_flags(Command command, GenerateFlags& flags) {
   command.add_flag("--chat", flags.prompts.chat,
                    "Write prompts as messages of a conversation, by the model's template");
   command.add_option("--system", flags.prompts.system, "With --chat: the system message").type_name("TEXT");
-  command
-      .add_option("--chat-format", flags.request.chat_format,
-                  "With --chat: a format by name, such as chatml; by default that of the template beside the tokenizer")
-      .type_name("NAME");
+  add_chat_format_flag(command, flags.request, "With --chat: ");
   accept_only(command
                   .add_option("--truncate", flags.truncate,
                               "Drop the first tokens of a prompt that is too long for the model: left")
                   .type_name("SIDE"),
               {"left"});
-}
-
-void add_weight_flags(Command command, GenerateFlags& flags) {
-  command
-      .add_option("--checkpoint", flags.request.checkpoint,
-                  "Checkpoint: last (default), best, step-000500, a folder; or weights: a Transformers folder, a file")
-      .type_name("CHECKPOINT");
-  command
-      .add_option("--run", flags.request.run,
-                  "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the "
-                  "recipe by default")
-      .type_name("RUN");
 }
 
 }  // namespace
@@ -55,7 +40,7 @@ void add_generate(Command app, Session& session) {
   add_changes(command, flags->recipe);
   add_override_flags(command, flags->recipe);
   add_prompt_flags(command, *flags);
-  add_weight_flags(command, *flags);
+  add_weight_flags(command, flags->request);
   add_generation_flags(command, flags->generation, flags->recipe);
   command.add_option("--batch-size", flags->request.batch_size, "Texts at a time; chosen by default")
       .type_name("N")

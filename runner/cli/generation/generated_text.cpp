@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 
 namespace runner::cli {
@@ -11,13 +12,7 @@ namespace {
 
 /// The text of a prompt, or its messages.
 std::string prompt_json(const engine::Prompt& prompt) {
-  if (prompt.messages.empty()) return core::json_quote(prompt.text);
-  std::string list;
-  for (const auto& [role, content] : prompt.messages) {
-    list += list.empty() ? "[" : ", ";
-    list += "{\"role\": " + core::json_quote(role) + ", \"content\": " + core::json_quote(content) + "}";
-  }
-  return list + "]";
+  return prompt.messages.empty() ? core::json_quote(prompt.text) : messages_json(prompt.messages);
 }
 
 std::string numbers_json(const std::vector<float>& numbers) {
@@ -31,6 +26,20 @@ std::string numbers_json(const std::vector<float>& numbers) {
 }
 
 }  // namespace
+
+std::string messages_json(const std::vector<std::pair<std::string, std::string>>& messages) {
+  std::string list = "[";
+  for (const auto& [role, content] : messages) {
+    if (list.size() > 1) list += ", ";
+    list += "{\"role\": " + core::json_quote(role) + ", \"content\": " + core::json_quote(content) + "}";
+  }
+  return list + "]";
+}
+
+std::string rate_text(std::int64_t tokens, double seconds) {
+  if (seconds <= 0) return "";
+  return " (" + core::short_number(static_cast<double>(tokens) / seconds, 3) + " tokens/s)";
+}
 
 void TextStream::piece(std::int64_t, std::int64_t, std::string_view text) {
   if (text.empty()) return;

@@ -5,12 +5,19 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runner/cli/prediction/output_file.h"
 #include "runner/engine/engine.h"
 
 namespace runner::cli {
+
+/// [{"role": "user", "content": "..."}, ...], of pairs of role and content.
+std::string messages_json(const std::vector<std::pair<std::string, std::string>>& messages);
+
+/// ` (12.3 tokens/s)`; "" where no time was measured.
+std::string rate_text(std::int64_t tokens, double seconds);
 
 /// Shows one text on standard output while it is made.
 class TextStream final : public engine::GenerationSink {

@@ -91,8 +91,9 @@ std::string metavar(const Property& property) {
 
 }  // namespace
 
-void add_generation_flags(Command command, GenerationFlags& flags, RecipeFlags& recipe) {
+void add_generation_flags(Command command, GenerationFlags& flags, RecipeFlags& recipe, const std::string& without) {
   for (const Property& property : schema("generation").properties) {
+    if (property.name == without) continue;
     const std::string names = names_of(property.name);
     if (property.name == kSample) {
       command.add_flag(names, flags.do_sample, help_of(property));
@@ -118,6 +119,26 @@ void add_generation_flags(Command command, GenerationFlags& flags, RecipeFlags& 
     command.add_option(names_of(word), flags.values[word], "").group("").take_last();
   }
   recipe.change_of = change_of;
+}
+
+void add_weight_flags(Command command, engine::GenerateRequest& request) {
+  command
+      .add_option("--checkpoint", request.checkpoint,
+                  "Checkpoint: last (default), best, step-000500, a folder; or weights: a Transformers folder, a file")
+      .type_name("CHECKPOINT");
+  command
+      .add_option("--run", request.run,
+                  "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the "
+                  "recipe by default")
+      .type_name("RUN");
+}
+
+void add_chat_format_flag(Command command, engine::GenerateRequest& request, const std::string& when) {
+  command
+      .add_option("--chat-format", request.chat_format,
+                  when + (when.empty() ? "Format" : "a format") +
+                      " by name, such as chatml; by default that of the template beside the tokenizer")
+      .type_name("NAME");
 }
 
 }  // namespace runner::cli

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runner/cli/session.h"
+#include "runner/engine/engine.h"
 
 namespace runner::cli {
 
@@ -17,7 +18,15 @@ struct GenerationFlags {
 
 /// A flag for each key of the recipe's section `generation`, made from its schema, and --precision and --device:
 /// `--top-k 5` is `--set generation.top_k=5`, so that every error comes from the schema. Words of other programs for
-/// what roux does not have are accepted, and refused in the same way. Sets `recipe.change_of`.
-void add_generation_flags(Command command, GenerationFlags& flags, RecipeFlags& recipe);
+/// what roux does not have are accepted, and refused in the same way. Sets `recipe.change_of`. `without`: a key that
+/// gets no flag.
+void add_generation_flags(Command command, GenerationFlags& flags, RecipeFlags& recipe,
+                          const std::string& without = "");
+
+/// --checkpoint and --run.
+void add_weight_flags(Command command, engine::GenerateRequest& request);
+
+/// --chat-format. `when`: what its help begins with, `With --chat: `.
+void add_chat_format_flag(Command command, engine::GenerateRequest& request, const std::string& when = "");
 
 }  // namespace runner::cli

@@ -257,6 +257,9 @@ TEST_CASE("what is drawn depends on the seed and the sequence's number, not on t
     options.batch = batch;
     CHECK(generated(*model, prompts, options).tokens == first.tokens);
   }
+  Texts third;
+  components::generation::Generator(*model, options).generate(std::span(prompts).first(1), third, 2);
+  CHECK(third.tokens.at(0) == first.tokens.at(2));
   options.seed = 1;
   CHECK(generated(*model, prompts, options).tokens != first.tokens);
 }

@@ -25,10 +25,10 @@ TEST_CASE("each text is a line, in the order of the prompts", "[cli][generate]")
   const std::vector<Prompt> prompts = {{"a \"b\"", {}}, {"", {{"user", "hi"}}}};
   OutputFile file(dir / "out.jsonl");
   JsonLines lines(prompts, file, {.samples = 2, .logprobs = false});
-  lines.done({.prompt = 1, .sample = 1, .text = "four", .tokens = {1}, .finish_reason = "stop"});
-  lines.done({.prompt = 0, .sample = 1, .text = "two", .tokens = {1, 2}, .finish_reason = "length"});
-  lines.done({.prompt = 0, .sample = 0, .text = "on\xC3", .tokens = {}, .finish_reason = "eos"});
-  lines.done({.prompt = 1, .sample = 0, .text = "three\n", .tokens = {5}, .finish_reason = "eos"});
+  lines.done({.prompt = 1, .sample = 1, .text = "four", .tokens = {1}, .logprobs = {}, .finish_reason = "stop"});
+  lines.done({.prompt = 0, .sample = 1, .text = "two", .tokens = {1, 2}, .logprobs = {}, .finish_reason = "length"});
+  lines.done({.prompt = 0, .sample = 0, .text = "on\xC3", .tokens = {}, .logprobs = {}, .finish_reason = "eos"});
+  lines.done({.prompt = 1, .sample = 0, .text = "three\n", .tokens = {5}, .logprobs = {}, .finish_reason = "eos"});
   file.finish();
   CHECK(text_of(dir / "out.jsonl") ==
         "{\"prompt\": \"a \\\"b\\\"\", \"sample\": 0, \"text\": \"on\xEF\xBF\xBD\", \"tokens\": 0, "

@@ -1,0 +1,107 @@
+#include "runner/cli/generation/model_source.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include "generated/section/generation.h"
+#include "runner/cli/engine_or_fail.h"
+#include "runner/cli/local_device.h"
+#include "runner/cli/recorded_recipe.h"
+#include "runner/core/text/text.h"
+#include "runner/pretrained/config.h"
+
+namespace runner::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using core::Node;
+
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
+
+/// A recipe for the model of a Transformers folder, with a data set that needs no file.
+std::shared_ptr<const core::Source> recipe_of_folder(const std::string& folder) {
+  auto source = std::make_shared<core::Source>();
+  source->name = folder;
+  Node path = Node::mapping();
+  path.set("path", Node::string(folder));
+  std::string escaped = core::to_json(path.entries().front().value, -1);
+  for (std::size_t at = 0; (at = escaped.find("${", at)) != std::string::npos; at += 3) escaped.insert(at, "$");
+  source->text = "init_from: {path: " + escaped + "}\n" + "tokenizer: {type: file, path: " + escaped + "}\n" +
+                 "data: {train: {type: synthetic, task: regression, num_samples: 1}}\n"
+                 "optimizer: {type: sgd, lr: 1.0}\n"
+                 "training: {max_steps: 1, micro_batch_size: 1}\n";
+  return source;
+}
+
+/// The weights of a folder are those to use, and nothing else may be named; false when the session failed.
+bool use_folder(Session& session, const std::string& folder, engine::GenerateRequest& request) {
+  if (!request.checkpoint.empty() || !request.run.empty()) {
+    session.fail(folder + " is a folder of weights, and " +
+                     (request.run.empty() ? "--checkpoint names others" : "--run names a run"),
+                 "name the weights once");
+    return false;
+  }
+  std::error_code ignored;
+  bool has_tokenizer = false;
+  for (const char* file : kTokenizerFiles) has_tokenizer |= fs::is_regular_file(fs::path(folder) / file, ignored);
+  if (!has_tokenizer) {
+    session.fail("no tokenizer in the folder " + folder,
+                 "put the model's " + core::joined(kTokenizerFiles, " or ") + " there");
+    return false;
+  }
+  request.checkpoint = folder;
+  return true;
+}
+
+/// Whether a folder may be a run; the session failed when it is another one.
+bool may_be_run(Session& session, const std::string& word) {
+  std::error_code ignored;
+  if (!fs::is_directory(word, ignored) || fs::exists(fs::path(word) / "run.db", ignored)) return true;
+  session.fail("no " + std::string(pretrained::kConfigFile) + " in the folder " + word,
+               "name a folder of Transformers, a run, or a recipe; a checkpoint of roux is named by --checkpoint");
+  return false;
+}
+
+}  // namespace
+
+std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& flags, engine::GenerateRequest& request,
+                                                 const std::vector<recipe::Override>& forced) {
+  const bool is_folder = !pretrained::config_of_folder(flags.path).empty();
+  if (is_folder) {
+    if (!use_folder(session, flags.path, request)) return std::nullopt;
+  } else if (!is_recipe(flags.path)) {
+    if (!may_be_run(session, flags.path)) return std::nullopt;
+    if (!use_run(session, flags, request.run)) return std::nullopt;
+  }
+  if (request.checkpoint.empty()) request.checkpoint = "last";
+  auto options = session.changes(flags);
+  if (!options) return std::nullopt;
+  options->overrides.push_back({recipe::Override::Kind::kDefault, "generation={}", "roux " + request.command});
+  options->overrides.insert(options->overrides.end(), forced.begin(), forced.end());
+  return is_folder ? session.load(recipe_of_folder(flags.path), *options) : session.load(flags.path, *options);
+}
+
+void warn_of_greedy(const Session& session, const resolve::Recipe& recipe) {
+  if (recipe.generation->do_sample) return;
+  core::Diagnostics diagnostics;
+  for (const char* key : {"temperature", "top_k", "top_p", "min_p"}) {
+    const core::Location& location = recipe.location(std::string("generation.") + key);
+    if (!location.known() || location.source->kind != core::Source::Kind::kFlag) continue;
+    diagnostics.warning(location, std::string(key) + " has no effect without do_sample",
+                        "add --do-sample, or leave it out");
+  }
+  session.show(diagnostics);
+}
+
+engine::Engine* engine_for(Session& session, resolve::Recipe& recipe, engine::GenerateRequest& request) {
+  const auto device = local_device(session, recipe);
+  if (!device) return nullptr;
+  recipe.settle_device(device->name);
+  request.gpu_names = device->gpu_names;
+  return engine_or_fail(session);
+}
+
+}  // namespace runner::cli
