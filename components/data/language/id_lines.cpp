@@ -41,6 +41,7 @@ struct Line {
   std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
   std::int64_t number = 0;               ///< in its file, from 1
   std::size_t file = 0;
+  bool cut = false;        ///< the record was longer
   bool masked = false;     ///< has a mask with zeros
   bool scattered = false;  ///< with zeros in front of ones
 };
@@ -244,6 +245,18 @@ class IdLines final : public Dataset {
     return Record{"line", first.number, paths_.size() > 1 ? paths_[first.file] : ""};
   }
 
+  std::vector<Part> parts_of(std::int64_t index) const override {
+    std::vector<Part> parts;
+    std::int64_t begin = 0;
+    for (const Line& one : content_.of(row(index))) {
+      parts.push_back({begin, one.length, Record{"line", one.number, paths_[one.file]}, one.cut});
+      begin += one.length;
+    }
+    return parts;
+  }
+
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const override { return tokenizer_; }
+
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
                                      content_.lines.size() * sizeof(Line) + content_.rows.size() * sizeof(Row));
@@ -369,7 +382,10 @@ class Reader {
       for (const std::int32_t id : *list) content_.id_max = std::max<std::int64_t>(content_.id_max, id);
     }
     for (const std::int32_t type : ids.types) content_.type_max = std::max<std::int64_t>(content_.type_max, type);
-    if (!is_mine || !shorten(ids)) return;
+    if (!is_mine) return;
+    const std::int64_t already_cut = content_.cut;
+    if (!shorten(ids)) return;
+    line.cut = content_.cut > already_cut;
     line.at = static_cast<std::int64_t>(content_.values.size());
     line.length = static_cast<std::int64_t>(ids.input.size());
     const std::vector<std::int32_t> target = ids.target();

@@ -1,0 +1,13 @@
+#include "runner/cli/commands.h"
+
+namespace runner::cli {
+
+void add_data(Command app, Session& session) {
+  Command group = app.add_subcommand("data", "Show what a model will learn from");
+  group.footer(
+      "\nExamples:\n"
+      "  roux data show recipe.yaml --first 2\n");
+  add_data_commands(group, session);
+}
+
+}  // namespace runner::cli
