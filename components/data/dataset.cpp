@@ -20,6 +20,8 @@ std::vector<Part> Dataset::parts_of(std::int64_t index) const {
   return {{0, length, record_of(index)}};
 }
 
+Account Dataset::account() const { return {.records = records()}; }
+
 std::vector<std::pair<std::string, std::string>> Dataset::kept_of(std::int64_t) const { return {}; }
 
 std::string Dataset::class_name(std::int64_t number) const { return std::to_string(number); }

@@ -94,6 +94,10 @@ class LibTorchEngine final : public Engine {
                                     core::Diagnostics& diagnostics) override {
     return guarded([&] { return engine::view_data(recipe, request, diagnostics); });
   }
+  std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
+                                      core::Diagnostics& diagnostics) override {
+    return guarded([&] { return engine::data_stats(recipe, request, diagnostics); });
+  }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });
     for (;;) pause();  // a signal that does not end the process changes nothing

@@ -216,6 +216,9 @@ class Engine {
   /// Samples of a data set as training reads them; no model is built. Nothing when `diagnostics` got errors.
   virtual std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataRequest& request,
                                             core::Diagnostics& diagnostics) = 0;
+  /// Figures of a whole data set, likewise.
+  virtual std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
+                                              core::Diagnostics& diagnostics) = 0;
   /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.

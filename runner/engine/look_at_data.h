@@ -15,6 +15,10 @@ namespace runner::engine {
 std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataRequest& request,
                                   core::Diagnostics& diagnostics);
 
+/// Engine::data_stats().
+std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
+                                    core::Diagnostics& diagnostics);
+
 /// The set of a request, with the training set whose vocabulary it has.
 struct OpenedSet {
   std::unique_ptr<train::Experiment> experiment;

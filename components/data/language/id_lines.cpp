@@ -61,6 +61,8 @@ struct Content {
   std::int64_t id_max = 0, type_max = 0;  ///< of all lines, whatever the split
   std::int64_t whole = 0;                 ///< lines before the split
   std::int64_t cut = 0, bytes = 0;
+  std::int64_t dropped = 0, skipped = 0;  ///< of the split
+  std::string skipped_reasons;
 
   std::span<const Line> of(const Row& row) const { return {lines.data() + row.first, row.count}; }
   const std::int32_t* input(const Line& line) const { return values.data() + line.at; }
@@ -255,6 +257,15 @@ class IdLines final : public Dataset {
     return parts;
   }
 
+  Account account() const override {
+    const auto used = static_cast<std::int64_t>(content_.lines.size());
+    return {.records = used + content_.dropped + content_.skipped,
+            .cut = content_.cut,
+            .dropped = content_.dropped,
+            .skipped = content_.skipped,
+            .reasons = content_.skipped_reasons};
+  }
+
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const override { return tokenizer_; }
 
   std::int64_t memory_bytes() const override {
@@ -345,6 +356,8 @@ class Reader {
     }
     if (!good || !check_length()) return {};
     skipped_.tell(end - begin, inputs_);
+    content_.skipped = skipped_.count();
+    content_.skipped_reasons = skipped_.reasons();
     if (content_.lines.empty()) {
       inputs_.diagnostics.error(
           split_or_path(),
@@ -384,7 +397,10 @@ class Reader {
     for (const std::int32_t type : ids.types) content_.type_max = std::max<std::int64_t>(content_.type_max, type);
     if (!is_mine) return;
     const std::int64_t already_cut = content_.cut;
-    if (!shorten(ids)) return;
+    if (!shorten(ids)) {
+      ++content_.dropped;
+      return;
+    }
     line.cut = content_.cut > already_cut;
     line.at = static_cast<std::int64_t>(content_.values.size());
     line.length = static_cast<std::int64_t>(ids.input.size());

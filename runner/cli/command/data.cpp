@@ -6,7 +6,8 @@ void add_data(Command app, Session& session) {
   Command group = app.add_subcommand("data", "Show what a model will learn from");
   group.footer(
       "\nExamples:\n"
-      "  roux data show recipe.yaml --first 2\n");
+      "  roux data show recipe.yaml --first 2\n"
+      "  roux data stats recipe.yaml --data val\n");
   add_data_commands(group, session);
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("a window knows the files that it spans", "[data][parts]") {
   CHECK(encoded->tokenizer() != nullptr);
 }
 
-TEST_CASE("a row knows its records", "[data][parts]") {
+TEST_CASE("a row knows its records, and the set what it made of all", "[data][parts]") {
   const tests::Folder folder;
   folder.write("a.jsonl",
                "{\"input_ids\": [1, 2]}\n\n{\"input_ids\": [1, 2, 3, 4, 5, 6]}\nnone\n{\"input_ids\": [3]}\n");
@@ -70,12 +70,21 @@ TEST_CASE("a row knows its records", "[data][parts]") {
   CHECK(cut->size() == 2);
   CHECK(parts_text(*cut, 0) == "0+4 a.jsonl line 3, cut");
   CHECK(parts_text(*cut, 1) == "0+2 a.jsonl line 1; 2+1 a.jsonl line 5");
+  const auto account = cut->account();
+  CHECK(account.records == 4);
+  CHECK(account.cut == 1);
+  CHECK(account.dropped == 0);
+  CHECK(account.skipped == 1);
+  CHECK(account.reasons.starts_with("a.jsonl:4: "));
 
   const auto dropped = tests::build_data(begin + ", too_long: drop}").data;
   REQUIRE(dropped != nullptr);
+  CHECK(dropped->account().dropped == 1);
+  CHECK(dropped->account().records == 4);
   CHECK(parts_text(*dropped, 1) == "0+1 a.jsonl line 5");
 
   folder.write("lines.txt", "abc\nabcdefgh\n");
   const auto lines = good_data("{type: text_lines, path: lines.txt, max_seq_len: 5}");
   CHECK(parts_text(*lines, 1) == "0+5 lines.txt line 2, cut");
+  CHECK(lines->account().cut == 1);
 }
