@@ -16,7 +16,6 @@
 #include "components/data/csv_file.h"
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
-#include "components/data/language/line_source.h"
 #include "components/data/language/skipped_records.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
@@ -24,6 +23,7 @@
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
+#include "runner/core/platform/line_source.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
@@ -380,7 +380,7 @@ class Reader {
   bool each_line(std::size_t file, Use use) {
     const std::string& path = files_[file].path;
     RecordErrors errors(inputs_.diagnostics, location_of(inputs_.block, "path"), path);
-    LineSource source(path);
+    runner::core::LineSource source(path);
     while (const std::optional<std::string_view> line = source.next()) {
       if (line->find_first_not_of(" \t\r") != std::string_view::npos) use(source.number(), std::string(*line), errors);
     }
