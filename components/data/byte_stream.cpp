@@ -72,6 +72,15 @@ std::vector<std::string> ByteStream::paths() const {
   return paths;
 }
 
+std::vector<ByteStream::Place> ByteStream::places(std::int64_t at, std::int64_t count) const {
+  std::vector<Place> places;
+  for (const Piece& piece : pieces_) {
+    const std::int64_t from = std::max(at, piece.start), to = std::min(at + count, piece.start + piece.bytes);
+    if (from < to) places.push_back({piece.path, piece.offset + from - piece.start, to - from});
+  }
+  return places;
+}
+
 const unsigned char* ByteStream::read(std::int64_t at, std::int64_t count, std::vector<unsigned char>& scratch) const {
   RUNNER_ASSERT(at >= 0 && count >= 0 && at + count <= size_, "a window lies inside its stream");
   if (holds_) return held_.data() + at;

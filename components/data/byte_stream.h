@@ -25,6 +25,15 @@ class ByteStream {
   std::vector<std::string> paths() const;  ///< of the files that hold a part of the stream
   std::int64_t file_count() const { return static_cast<std::int64_t>(pieces_.size()); }
 
+  /// A range of the stream that lies in one file.
+  struct Place {
+    std::string path;
+    std::int64_t offset = 0;  ///< in the file
+    std::int64_t bytes = 0;
+  };
+  /// Where bytes [at, at + count) lie, in order.
+  std::vector<Place> places(std::int64_t at, std::int64_t count) const;
+
   /// Bytes [at, at + count): a pointer into memory, or into `scratch` after reading. Safe from several threads, each
   /// with its own scratch. RunError names a file that cannot be read or was truncated.
   const unsigned char* read(std::int64_t at, std::int64_t count, std::vector<unsigned char>& scratch) const;

@@ -30,6 +30,21 @@ struct Record {
   std::string file = {};     ///< "" when the set has one file
 };
 
+/// Positions of a sample that come from one record, or from one file.
+struct Part {
+  std::int64_t begin = 0, length = 0;  ///< of the input, without padding
+  std::optional<Record> record = {};   ///< nothing: it is not known
+  bool cut = false;                    ///< the record was longer
+};
+
+/// What a set made of the records of its files, or of its part of them.
+struct Account {
+  std::int64_t records = 0;
+  std::int64_t cut = 0, dropped = 0;  ///< too long: shortened, or left out
+  std::int64_t skipped = 0;           ///< not valid
+  std::string reasons = {};           ///< of the skipped ones: the first of each kind, with file and line
+};
+
 /// A named data set: samples by index, the same every time (random access; order is the sampler's). If samples depend
 /// on more than the index (random noise, a forward-only source), that is its state.
 class Dataset : public runner::core::Stateful {
@@ -65,6 +80,12 @@ class Dataset : public runner::core::Stateful {
   virtual std::optional<Record> record_of(std::int64_t index) const;
   /// Records in the files; more than size() when the set leaves some out.
   virtual std::int64_t records() const { return size(); }
+  /// Where the positions of a sample come from, in order; empty when samples are not sequences.
+  virtual std::vector<Part> parts_of(std::int64_t index) const;
+  /// Of sets of records; elsewhere all are used.
+  virtual Account account() const;
+  /// What made ids of its texts; null: none, or they were ids already.
+  virtual std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const { return nullptr; }
   /// Positions of a sample that `predict` writes the model's outputs of, without padding; 0: it writes none.
   virtual std::int64_t predicted_positions(std::int64_t /*index*/) const { return 0; }
   /// Names of the values in a target, in order; empty if they have none.

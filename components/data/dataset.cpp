@@ -14,6 +14,14 @@ std::vector<std::pair<std::string, runner::core::Node>> Dataset::columns_of(std:
 
 std::optional<Record> Dataset::record_of(std::int64_t) const { return std::nullopt; }
 
+std::vector<Part> Dataset::parts_of(std::int64_t index) const {
+  const std::int64_t length = signature().padded() ? length_of(index) : tokens_per_sample();
+  if (length == 0) return {};
+  return {{0, length, record_of(index)}};
+}
+
+Account Dataset::account() const { return {.records = records()}; }
+
 std::vector<std::pair<std::string, std::string>> Dataset::kept_of(std::int64_t) const { return {}; }
 
 std::string Dataset::class_name(std::int64_t number) const { return std::to_string(number); }

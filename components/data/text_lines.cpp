@@ -104,6 +104,17 @@ class TextLines final : public Dataset {
     return Record{"line", line(index).number, paths_.size() > 1 ? paths_[line(index).file] : ""};
   }
 
+  std::vector<Part> parts_of(std::int64_t index) const override {
+    const bool cut = line(index).bytes > signature_.max_length();
+    return {{0, length_of(index), Record{"line", line(index).number, paths_[line(index).file]}, cut}};
+  }
+
+  Account account() const override {
+    Account account{.records = size()};
+    for (const Line& one : lines_) account.cut += one.bytes > signature_.max_length() ? 1 : 0;
+    return account;
+  }
+
   std::int64_t memory_bytes() const override {
     return stream_->size() + static_cast<std::int64_t>(lines_.size() * sizeof(Line));
   }

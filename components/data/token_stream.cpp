@@ -42,6 +42,17 @@ std::vector<std::string> TokenStream::paths() const {
   return paths;
 }
 
+std::vector<TokenStream::Place> TokenStream::places(std::int64_t at, std::int64_t count) const {
+  std::vector<Place> places;
+  for (const Piece& piece : pieces_) {
+    const std::int64_t from = std::max(at, piece.start), to = std::min(at + count, piece.start + piece.tokens);
+    if (from >= to) continue;
+    const std::int64_t first = (piece.offset - layout_.header_bytes) / layout_.token_bytes;
+    places.push_back({piece.file->path(), first + from - piece.start, to - from});
+  }
+  return places;
+}
+
 const TokenStream::Piece& TokenStream::piece_of(std::int64_t at) const {
   return *std::upper_bound(pieces_.begin(), pieces_.end(), at,
                            [](std::int64_t position, const Piece& p) { return position < p.start + p.tokens; });

@@ -28,6 +28,15 @@ class TokenStream {
   std::vector<std::string> paths() const;      ///< of the files that hold a part of the stream
   std::int64_t file_count() const { return static_cast<std::int64_t>(pieces_.size()); }
 
+  /// A range of the stream that lies in one file.
+  struct Place {
+    std::string path;
+    std::int64_t offset = 0;  ///< in the file, in tokens behind its header
+    std::int64_t tokens = 0;
+  };
+  /// Where tokens [at, at + count) lie, in order.
+  std::vector<Place> places(std::int64_t at, std::int64_t count) const;
+
   /// Copies the windows that begin at these tokens: `length` tokens each to `input`, and shifted by one token to
   /// `target`. RunError names the file and position of an id that is too large, or a file that can no longer be read.
   struct Windows {

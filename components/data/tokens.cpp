@@ -74,6 +74,16 @@ class Tokens final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
+  std::vector<Part> parts_of(std::int64_t index) const override {
+    std::vector<Part> parts;
+    std::int64_t begin = 0;
+    for (const auto& place : stream_->places(index * stride_, signature_.max_length())) {
+      parts.push_back({begin, place.tokens, Record{"token", place.offset + 1, place.path}});
+      begin += place.tokens;
+    }
+    return parts;
+  }
+
  private:
   BatchSpec signature_;
   std::unique_ptr<TokenStream> stream_;

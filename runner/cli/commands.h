@@ -12,6 +12,7 @@ void add_commands(Command app, Session& session);
 /// Add the subcommands of a group: command/runs/x.cpp defines add_runs_x().
 void add_checkpoints_commands(Command group, Session& session);
 void add_config_commands(Command group, Session& session);
+void add_data_commands(Command group, Session& session);
 void add_runs_commands(Command group, Session& session);
 void add_sweep_commands(Command group, Session& session);
 void add_tokenizer_commands(Command group, Session& session);

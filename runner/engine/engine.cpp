@@ -16,6 +16,7 @@
 #include "runner/engine/generate.h"
 #include "runner/engine/inspect.h"
 #include "runner/engine/limits_file.h"
+#include "runner/engine/look_at_data.h"
 #include "runner/engine/machine.h"
 #include "runner/engine/plan.h"
 #include "runner/engine/self_test.h"
@@ -91,6 +92,14 @@ class LibTorchEngine final : public Engine {
     auto generator = guarded([&] { return engine::open_generator(recipe, request, diagnostics); });
     if (generator == nullptr) return nullptr;
     return std::make_unique<GuardedGenerator>(std::move(generator));
+  }
+  std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataRequest& request,
+                                    core::Diagnostics& diagnostics) override {
+    return guarded([&] { return engine::view_data(recipe, request, diagnostics); });
+  }
+  std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
+                                      core::Diagnostics& diagnostics) override {
+    return guarded([&] { return engine::data_stats(recipe, request, diagnostics); });
   }
   void host_store(int listening, std::uint16_t port) override {
     const auto host = guarded([&] { return distributed::host_store(listening, port); });

@@ -12,6 +12,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/connect_nccl.h"
 #include "runner/core/result.h"
+#include "runner/engine/data_view.h"
 #include "runner/engine/generation.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/lr_range_test.h"
@@ -212,6 +213,12 @@ class Engine {
   /// The same for several calls. Null when `diagnostics` got errors.
   virtual std::unique_ptr<TextGenerator> open_generator(const resolve::Recipe& recipe, const GenerateRequest& request,
                                                         core::Diagnostics& diagnostics) = 0;
+  /// Samples of a data set as training reads them; no model is built. Nothing when `diagnostics` got errors.
+  virtual std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataRequest& request,
+                                            core::Diagnostics& diagnostics) = 0;
+  /// Figures of a whole data set, likewise.
+  virtual std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
+                                              core::Diagnostics& diagnostics) = 0;
   /// Serves the rendezvous store on a listening socket until this process is killed.
   virtual void host_store(int listening, std::uint16_t port) = 0;
   /// Tests everything that training does with other ranks; see engine/self_test.h.

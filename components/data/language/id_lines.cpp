@@ -16,7 +16,6 @@
 #include "components/data/csv_file.h"
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
-#include "components/data/language/line_source.h"
 #include "components/data/language/skipped_records.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
@@ -24,6 +23,7 @@
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
+#include "runner/core/platform/line_source.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 
@@ -41,6 +41,7 @@ struct Line {
   std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
   std::int64_t number = 0;               ///< in its file, from 1
   std::size_t file = 0;
+  bool cut = false;        ///< the record was longer
   bool masked = false;     ///< has a mask with zeros
   bool scattered = false;  ///< with zeros in front of ones
 };
@@ -60,6 +61,8 @@ struct Content {
   std::int64_t id_max = 0, type_max = 0;  ///< of all lines, whatever the split
   std::int64_t whole = 0;                 ///< lines before the split
   std::int64_t cut = 0, bytes = 0;
+  std::int64_t dropped = 0, skipped = 0;  ///< of the split
+  std::string skipped_reasons;
 
   std::span<const Line> of(const Row& row) const { return {lines.data() + row.first, row.count}; }
   const std::int32_t* input(const Line& line) const { return values.data() + line.at; }
@@ -244,6 +247,27 @@ class IdLines final : public Dataset {
     return Record{"line", first.number, paths_.size() > 1 ? paths_[first.file] : ""};
   }
 
+  std::vector<Part> parts_of(std::int64_t index) const override {
+    std::vector<Part> parts;
+    std::int64_t begin = 0;
+    for (const Line& one : content_.of(row(index))) {
+      parts.push_back({begin, one.length, Record{"line", one.number, paths_[one.file]}, one.cut});
+      begin += one.length;
+    }
+    return parts;
+  }
+
+  Account account() const override {
+    const auto used = static_cast<std::int64_t>(content_.lines.size());
+    return {.records = used + content_.dropped + content_.skipped,
+            .cut = content_.cut,
+            .dropped = content_.dropped,
+            .skipped = content_.skipped,
+            .reasons = content_.skipped_reasons};
+  }
+
+  std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const override { return tokenizer_; }
+
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
                                      content_.lines.size() * sizeof(Line) + content_.rows.size() * sizeof(Row));
@@ -332,6 +356,8 @@ class Reader {
     }
     if (!good || !check_length()) return {};
     skipped_.tell(end - begin, inputs_);
+    content_.skipped = skipped_.count();
+    content_.skipped_reasons = skipped_.reasons();
     if (content_.lines.empty()) {
       inputs_.diagnostics.error(
           split_or_path(),
@@ -354,7 +380,7 @@ class Reader {
   bool each_line(std::size_t file, Use use) {
     const std::string& path = files_[file].path;
     RecordErrors errors(inputs_.diagnostics, location_of(inputs_.block, "path"), path);
-    LineSource source(path);
+    runner::core::LineSource source(path);
     while (const std::optional<std::string_view> line = source.next()) {
       if (line->find_first_not_of(" \t\r") != std::string_view::npos) use(source.number(), std::string(*line), errors);
     }
@@ -369,7 +395,13 @@ class Reader {
       for (const std::int32_t id : *list) content_.id_max = std::max<std::int64_t>(content_.id_max, id);
     }
     for (const std::int32_t type : ids.types) content_.type_max = std::max<std::int64_t>(content_.type_max, type);
-    if (!is_mine || !shorten(ids)) return;
+    if (!is_mine) return;
+    const std::int64_t already_cut = content_.cut;
+    if (!shorten(ids)) {
+      ++content_.dropped;
+      return;
+    }
+    line.cut = content_.cut > already_cut;
     line.at = static_cast<std::int64_t>(content_.values.size());
     line.length = static_cast<std::int64_t>(ids.input.size());
     const std::vector<std::int32_t> target = ids.target();

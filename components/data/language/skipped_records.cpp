@@ -34,16 +34,21 @@ void SkippedRecords::add(const std::string& path, std::int64_t line, const std::
   ++kinds_[at->second].count;
 }
 
-void SkippedRecords::tell(std::int64_t records, const Inputs& inputs) const {
-  if (count_ == 0) return;
-  std::string text =
-      "data." + inputs.name + ": skipped " + with_commas(count_) + " of " + counted_large(records, "record", "records");
+std::string SkippedRecords::reasons() const {
+  std::string text;
   for (const Kind& kind : kinds_) {
-    text += "; " + kind.first;
+    text += (text.empty() ? "" : "; ") + kind.first;
     if (kind.count > 1) text += " (" + with_commas(kind.count) + " like it)";
   }
   if (others_ > 0) text += "; " + with_commas(others_) + " for other reasons";
-  inputs.diagnostics.warning(location_of(inputs.block, "on_bad_record"), text);
+  return text;
+}
+
+void SkippedRecords::tell(std::int64_t records, const Inputs& inputs) const {
+  if (count_ == 0) return;
+  inputs.diagnostics.warning(location_of(inputs.block, "on_bad_record"),
+                             "data." + inputs.name + ": skipped " + with_commas(count_) + " of " +
+                                 counted_large(records, "record", "records") + "; " + reasons());
 }
 
 }  // namespace components::data

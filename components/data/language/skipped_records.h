@@ -14,6 +14,8 @@ class SkippedRecords {
  public:
   void add(const std::string& path, std::int64_t line, const std::string& message);
   std::int64_t count() const { return count_; }
+  /// The first of each kind with file and line, and how many are like it; "" without any.
+  std::string reasons() const;
   /// Warns about them, at the key `on_bad_record` of the block.
   void tell(std::int64_t records, const Inputs& inputs) const;
 

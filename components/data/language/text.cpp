@@ -87,6 +87,16 @@ class Text final : public Dataset {
 
   std::vector<std::string> files() const override { return stream_->paths(); }
 
+  std::vector<Part> parts_of(std::int64_t index) const override {
+    std::vector<Part> parts;
+    std::int64_t begin = 0;
+    for (const auto& place : stream_->places(index * stride_, signature_.max_length())) {
+      parts.push_back({begin, place.bytes, Record{"byte", place.offset + 1, place.path}});
+      begin += place.bytes;
+    }
+    return parts;
+  }
+
   std::int64_t memory_bytes() const override { return streaming_ ? 0 : stream_->size(); }
 
   std::string decode(std::span<const std::int64_t> ids) const override { return text_of_bytes(ids); }

@@ -41,6 +41,7 @@ BatchSpec signature_of(std::int64_t vocab_size, std::int64_t max_seq_len) {
 /// The tokens of all files, one after the other.
 struct Encoded {
   std::vector<std::string> paths;
+  std::vector<std::int64_t> starts;  ///< of each file, in `ids`
   std::shared_ptr<const Tokenizer> tokenizer;
   Ids ids;
   std::int64_t bytes = 0;
@@ -103,6 +104,22 @@ class TokenText final : public Dataset {
     return all;
   }
 
+  std::vector<Part> parts_of(std::int64_t index) const override {
+    const std::int64_t window = begin_ + index * stride_, window_end = window + signature_.max_length();
+    std::vector<Part> parts;
+    for (std::size_t file = 0; file < encoded_->paths.size(); ++file) {
+      const bool is_last = file + 1 == encoded_->paths.size();
+      const auto end = is_last ? static_cast<std::int64_t>(encoded_->ids.size()) : encoded_->starts[file + 1];
+      const std::int64_t from = std::max(window, encoded_->starts[file]), to = std::min(window_end, end);
+      if (from >= to) continue;
+      parts.push_back(
+          {from - window, to - from, Record{"token", from - encoded_->starts[file] + 1, encoded_->paths[file]}});
+    }
+    return parts;
+  }
+
+  std::shared_ptr<const Tokenizer> tokenizer() const override { return encoded_->tokenizer; }
+
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(encoded_->ids.size() * sizeof(std::int32_t));
   }
@@ -156,6 +173,7 @@ std::shared_ptr<const Encoded> encode_files(const std::vector<TextFile>& files,
     }
     for (std::size_t i = first; i < last; ++i) {
       const Ids& ids = encodings.value()[i - first].ids;
+      all->starts.push_back(static_cast<std::int64_t>(all->ids.size()));
       all->ids.insert(all->ids.end(), ids.begin(), ids.end());
       all->bytes += static_cast<std::int64_t>(texts[i - first].size());
     }

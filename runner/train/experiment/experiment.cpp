@@ -25,6 +25,7 @@
 #include "runner/train/experiment/backward_checks.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/cuda_graphs.h"
+#include "runner/train/experiment/data_sets.h"
 #include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/schedule_check.h"
@@ -378,6 +379,15 @@ const components::data::Dataset* Experiment::find_data(const std::string& name) 
     if (set.name == name) return set.data.get();
   }
   return nullptr;
+}
+
+std::unique_ptr<Experiment> build_data_sets(const resolve::Recipe& recipe, const BuildOptions& options,
+                                            Diagnostics& diagnostics) {
+  auto experiment = std::make_unique<Experiment>();
+  experiment->recipe = recipe;
+  build_data(*experiment, options, diagnostics);
+  if (experiment->train_data == nullptr || diagnostics.has_errors()) return nullptr;
+  return experiment;
 }
 
 std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, const BuildOptions& options,

@@ -1,4 +1,4 @@
-#include "components/data/language/line_source.h"
+#include "runner/core/platform/line_source.h"
 
 #include <zlib.h>
 
@@ -12,7 +12,7 @@
 #include "tests/components/data/building.h"
 #include "tests/support/folder.h"
 
-using components::data::LineSource;
+using runner::core::LineSource;
 using tests::build_data;
 using tests::fetched;
 using tests::good_data;

@@ -1,4 +1,4 @@
-#include "components/data/language/line_source.h"
+#include "runner/core/platform/line_source.h"
 
 #include <zlib.h>
 
@@ -9,7 +9,7 @@
 
 #include "runner/core/units.h"
 
-namespace components::data {
+namespace runner::core {
 namespace {
 
 constexpr std::size_t kChunk = std::size_t{256} << 10;
@@ -85,8 +85,7 @@ std::optional<std::string_view> LineSource::next() {
       return line;
     }
     if (text_.size() - at_ > kLineMax) {
-      return stop("longer than " + runner::core::format_bytes(kLineMax) + ", the most that one record may have",
-                  number_ + 1);
+      return stop("longer than " + format_bytes(kLineMax) + ", the most that one record may have", number_ + 1);
     }
     if (ended_) {
       if (at_ == text_.size()) return std::nullopt;
@@ -124,4 +123,4 @@ std::nullopt_t LineSource::stop(std::string problem, std::int64_t line) {
   return std::nullopt;
 }
 
-}  // namespace components::data
+}  // namespace runner::core

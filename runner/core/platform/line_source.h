@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace components::data {
+namespace runner::core {
 
 /// Reads a text file line by line; one whose name ends with `.gz` is unpacked on the way. Memory is that of the longest
 /// line, of at most kLineMax bytes.
@@ -46,4 +46,4 @@ class LineSource {
   std::string problem_;
 };
 
-}  // namespace components::data
+}  // namespace runner::core

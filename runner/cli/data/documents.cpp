@@ -1,0 +1,124 @@
+#include "runner/cli/data/documents.h"
+
+#include <sys/stat.h>
+
+#include <utility>
+
+#include "components/tokenizer/tokenizer.h"
+#include "runner/core/error.h"
+#include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr int kDepthMax = 64;
+constexpr std::int64_t kValuesMax = 1'000'000;
+
+}  // namespace
+
+std::optional<FileState> state_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return FileState{status.st_size, std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+bool is_document_file(const std::string& path) {
+  return path.ends_with(".txt") || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz");
+}
+
+Documents::Documents(const std::vector<std::string>& files, std::string column)
+    : files_(files), column_(std::move(column)) {}
+
+std::optional<Document> Documents::next() {
+  while (file_ < files_.size()) {
+    if (files_[file_].ends_with(".txt")) return whole_file();
+    if (source_ == nullptr) open();
+    if (auto document = next_line()) return document;
+    close();
+  }
+  return std::nullopt;
+}
+
+Documents::Place Documents::place() const { return {file_, line_, checksum_ != nullptr ? checksum_->text() : ""}; }
+
+void Documents::seek(const Place& place) {
+  file_ = place.file;
+  line_ = 0;
+  states_.resize(file_);
+  if (place.line == 0) return;
+  const auto changed = [this] {
+    return core::RunError(files_[file_] + " has changed since a part of it was tokenized",
+                          "add --force to tokenize everything again");
+  };
+  if (file_ >= files_.size()) throw core::RunError("there are fewer inputs than were tokenized before");
+  open();
+  while (line_ < place.line) {
+    const auto line = source_->next();
+    if (!line) throw changed();
+    checksum_->update(line->data(), static_cast<std::int64_t>(line->size()));
+    checksum_->update("\n", 1);
+    line_ = source_->number();
+  }
+  if (checksum_->text() != place.checksum) throw changed();
+}
+
+void Documents::open() {
+  const auto state = state_of(files_[file_]);
+  if (!state) throw core::RunError("cannot read " + files_[file_]);
+  states_.push_back(*state);
+  source_ = std::make_unique<core::LineSource>(files_[file_]);
+  checksum_ = std::make_unique<artifact::Checksum>();
+  line_ = 0;
+}
+
+void Documents::close() {
+  source_.reset();
+  checksum_.reset();
+  line_ = 0;
+  ++file_;
+}
+
+std::optional<Document> Documents::next_line() {
+  while (const auto line = source_->next()) {
+    Document document{"", file_, source_->number()};
+    const bool blank = line->find_first_not_of(" \t\r") == std::string_view::npos;
+    if (!blank) document.text = text_of(std::string(*line));
+    checksum_->update(line->data(), static_cast<std::int64_t>(line->size()));
+    checksum_->update("\n", 1);
+    line_ = source_->number();
+    if (!blank) return document;
+  }
+  if (source_->problem().empty()) return std::nullopt;
+  const std::int64_t at = source_->problem_line();
+  throw core::RunError(files_[file_] + (at > 0 ? ":" + std::to_string(at) : "") + ": " + source_->problem());
+}
+
+Document Documents::whole_file() {
+  const auto state = state_of(files_[file_]);
+  auto text = core::read_file(files_[file_], static_cast<std::int64_t>(components::tokenizer::Tokenizer::kTextMax));
+  if (!text) {
+    throw core::RunError(text.failure().message, text.failure().hint.empty()
+                                                     ? "cut a longer text into several files, or into lines of JSON"
+                                                     : text.failure().hint);
+  }
+  states_.push_back(state.value_or(FileState{}));
+  Document document{std::move(text).value(), file_, 0};
+  ++file_;
+  return document;
+}
+
+std::string Documents::text_of(const std::string& line) const {
+  const auto fail = [this](const std::string& what, const std::string& hint) {
+    return core::RunError(files_[file_] + ":" + std::to_string(source_->number()) + ": " + what, hint);
+  };
+  const auto parsed = core::parse_json(line, {kDepthMax, kValuesMax});
+  if (!parsed) throw fail("not valid JSON: " + parsed.failure().message, "");
+  if (!parsed.value().is_mapping()) throw fail("not an object", "a line is an object such as {\"text\": \"...\"}");
+  const core::Node* text = parsed.value().find(column_);
+  if (text == nullptr) throw fail(column_ + " is missing", "--column FIELD names the field that holds the text");
+  if (!text->is_string()) throw fail(column_ + " is not a text", "--column FIELD names the field that holds the text");
+  return text->as_string();
+}
+
+}  // namespace runner::cli

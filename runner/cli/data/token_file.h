@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace runner::cli {
+
+/// How a file holds ids.
+struct TokenLayout {
+  std::int64_t token_bytes = 2;  ///< 2 or 4, little-endian
+  bool numpy = false;            ///< behind a NumPy header of kNumpyHeader bytes
+
+  static constexpr std::int64_t kNumpyHeader = 128;
+  std::int64_t header_bytes() const { return numpy ? kNumpyHeader : 0; }
+  const char* dtype() const { return token_bytes == 2 ? "uint16" : "uint32"; }
+};
+
+/// Keeps other processes from writing the same output, by a file OUTPUT.lock. RunError when one does, or the file
+/// cannot be made. A killed process leaves the file behind, but not the lock.
+class OutputLock {
+ public:
+  explicit OutputLock(const std::string& output);
+  ~OutputLock();
+  OutputLock(const OutputLock&) = delete;
+  OutputLock& operator=(const OutputLock&) = delete;
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+/// A file of ids that is written under another name until it is whole.
+class TokenFile {
+ public:
+  /// Nothing is opened yet.
+  TokenFile(std::string part_path, TokenLayout layout);
+  ~TokenFile();
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+  /// Keeps the first `tokens` that an earlier call has left. RunError when the file cannot be written or has fewer.
+  void open(std::int64_t tokens);
+  void append(std::span<const std::int32_t> ids);
+  std::int64_t tokens() const { return tokens_; }
+  /// Makes sure that all of it is on the disk.
+  void sync();
+  /// Completes the file and gives it its name, under which it appears whole.
+  void publish(const std::string& path);
+  /// Removes an open file.
+  void discard();
+
+ private:
+  void flush();
+  void write_all(const char* data, std::size_t size);
+  void write_header();
+  [[noreturn]] void fail(const char* what) const;
+
+  std::string part_path_;
+  TokenLayout layout_;
+  int descriptor_ = -1;
+  std::int64_t tokens_ = 0;
+  std::vector<char> buffer_;
+};
+
+/// The header of a one-dimensional NumPy array, kNumpyHeader bytes.
+std::string numpy_header(std::int64_t tokens, const TokenLayout& layout);
+
+}  // namespace runner::cli

@@ -1,0 +1,252 @@
+#include "runner/engine/data_view.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <numeric>
+#include <utility>
+
+#include "components/tensor/tensors.h"
+#include "generated/section/eval.h"
+#include "generated/section/launch.h"
+#include "runner/core/text/text.h"
+#include "runner/engine/look_at_data.h"
+#include "runner/resolve/recipe.h"
+#include "runner/train/data/batch_schedule.h"
+#include "runner/train/data/epoch_order.h"
+#include "runner/train/experiment/stepper_options.h"
+
+// L: lengths of the samples, in positions without padding
+
+namespace runner::engine {
+namespace {
+
+using components::data::Dataset;
+using Lengths = std::vector<std::int32_t>;
+
+constexpr std::int64_t kBinsMax = 32;
+constexpr std::int64_t kPositionsAtOnce = 1 << 20;  ///< of a batch that is looked at
+constexpr std::size_t kOpenRowsMax = 64;            ///< of packing, as data sets do it
+
+std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
+  return (length + multiple - 1) / multiple * multiple;
+}
+
+/// What a recipe's loader does to samples of these lengths in its first epoch.
+PaddingFigures padding_of(const Lengths& lengths, std::int64_t shuffle_block, const train::Loader::Options& loader,
+                          std::int64_t multiple) {
+  train::EpochOrder::Options order_options{.size = static_cast<std::int64_t>(lengths.size()),
+                                           .block = shuffle_block,
+                                           .shuffle = loader.shuffle,
+                                           .seed = loader.seed,
+                                           .num_samples = loader.num_samples,
+                                           .replacement = loader.replacement,
+                                           .seedable = loader.seedable,
+                                           .one_generator = loader.even && loader.ranks > 1};
+  if (loader.group_by_length) {
+    order_options.group = loader.micro_batch_size;
+    order_options.length_of = [&lengths](std::int64_t sample) { return lengths[static_cast<std::size_t>(sample)]; };
+  }
+  const auto schedule = train::BatchSchedule::of({.samples = train::EpochOrder::length(order_options),
+                                                  .micro_batch_size = loader.micro_batch_size,
+                                                  .ranks = loader.ranks,
+                                                  .drop_last = loader.drop_last,
+                                                  .even = loader.even,
+                                                  .cuts_last_round = loader.cuts_last_round});
+  train::EpochOrder order(order_options);
+  PaddingFigures figures;
+  for (std::int64_t at = 0; at < schedule.samples_per_epoch;) {
+    const std::int64_t count = schedule.batch_at({0, at});
+    std::int64_t longest = 0, tokens = 0;
+    for (const std::int64_t sample : order.read(0, at, count)) {
+      longest = std::max<std::int64_t>(longest, lengths[static_cast<std::size_t>(sample)]);
+      tokens += lengths[static_cast<std::size_t>(sample)];
+    }
+    const std::int64_t positions = rounded_up(longest, multiple) * count;
+    ++figures.batches;
+    figures.positions += positions;
+    figures.padding += positions - tokens;
+    at += count;
+  }
+  return figures;
+}
+
+/// Lengths of the rows that `packing` makes: each sample in the first of the open rows with room.
+Lengths packed_rows(const Lengths& lengths, std::int64_t row_length) {
+  Lengths rows;
+  std::deque<std::int64_t> open;
+  const auto close = [&](std::deque<std::int64_t>::iterator row) {
+    rows.push_back(static_cast<std::int32_t>(*row));
+    open.erase(row);
+  };
+  for (const std::int64_t length : lengths) {
+    auto row =
+        std::find_if(open.begin(), open.end(), [&](std::int64_t filled) { return filled + length <= row_length; });
+    if (row == open.end()) {
+      if (open.size() == kOpenRowsMax) close(open.begin());
+      row = open.insert(open.end(), 0);
+    }
+    *row += length;
+    if (*row == row_length) close(row);
+  }
+  while (!open.empty()) close(open.begin());
+  return rows;
+}
+
+LengthFigures figures_of(Lengths lengths) {
+  LengthFigures figures;
+  if (lengths.empty()) return figures;
+  std::sort(lengths.begin(), lengths.end());
+  const auto count = lengths.size();
+  // The nearest rank: the smallest length that this part of the samples does not exceed.
+  const auto rank = [&](std::size_t percent) { return std::int64_t{lengths[(percent * count + 99) / 100 - 1]}; };
+  figures.least = lengths.front();
+  figures.median = rank(50);
+  figures.p90 = rank(90);
+  figures.p99 = rank(99);
+  figures.most = lengths.back();
+  figures.mean = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})) /
+                 static_cast<double>(count);
+  const std::int64_t range = figures.most - figures.least + 1;
+  figures.bin_width = (range + kBinsMax - 1) / kBinsMax;
+  figures.bins_from = figures.least;
+  figures.bins.resize(static_cast<std::size_t>((range + figures.bin_width - 1) / figures.bin_width));
+  for (const std::int32_t length : lengths) {
+    ++figures.bins[static_cast<std::size_t>((length - figures.least) / figures.bin_width)];
+  }
+  return figures;
+}
+
+/// Counts the samples of a set, batch by batch, in the set's order.
+class Counter {
+ public:
+  Counter(const Dataset& data, DataStats& stats) : data_(data), stats_(stats) {
+    stats_.vocabulary = data.signature().at(components::kInput).vocab_size;
+    used_.resize(static_cast<std::size_t>(stats_.vocabulary));
+    padded_ = data.signature().padded();
+  }
+
+  void count(const std::function<void(std::int64_t, std::int64_t)>& progress) {
+    const std::int64_t longest = std::max<std::int64_t>(1, data_.signature().max_length());
+    const std::int64_t at_once = std::clamp<std::int64_t>(kPositionsAtOnce / longest, 1, 1024);
+    const std::int64_t size = data_.size();
+    for (std::int64_t begin = 0; begin < size; begin += at_once) {
+      std::vector<std::int64_t> indices(static_cast<std::size_t>(std::min(at_once, size - begin)));
+      std::iota(indices.begin(), indices.end(), begin);
+      add(indices);
+      if (progress) progress(begin + static_cast<std::int64_t>(indices.size()), size);
+    }
+    stats_.vocabulary_used = std::count(used_.begin(), used_.end(), true);
+  }
+
+  /// [samples]; empty where all are of one length.
+  const Lengths& lengths() const { return lengths_; }
+
+ private:
+  void add(const std::vector<std::int64_t>& indices) {
+    components::TensorMap batch;
+    data_.fetch(indices, batch);
+    const at::Tensor input = batch.at(components::kInput).contiguous();
+    const at::Tensor* target = batch.find(components::kTarget);
+    if (target != nullptr) stats_.target_tokens += target->ne(components::kPadTarget).sum().item<std::int64_t>();
+    const auto* ids = input.const_data_ptr<std::int64_t>();
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      const std::int64_t length = padded_ ? measured(indices[i]) : input.size(1);
+      stats_.tokens += length;
+      const std::int64_t* row = ids + static_cast<std::int64_t>(i) * input.size(1);
+      for (std::int64_t k = 0; k < length; ++k) used_[static_cast<std::size_t>(row[k])] = true;
+    }
+  }
+
+  std::int64_t measured(std::int64_t index) {
+    const auto parts = data_.parts_of(index);
+    const std::int64_t length = length_of(parts);
+    lengths_.push_back(static_cast<std::int32_t>(length));
+    for (const auto& part : parts) {
+      if (stats_.longest_part && part.length <= stats_.longest_part->length) continue;
+      stats_.longest_part = shown_part(part, data_);
+      stats_.longest = index;
+    }
+    return length;
+  }
+
+  const Dataset& data_;
+  DataStats& stats_;
+  std::vector<bool> used_;
+  bool padded_ = false;
+  Lengths lengths_;
+};
+
+train::Loader::Options loader_of(const resolve::Recipe& recipe, const std::string& set) {
+  train::Loader::Options loader = train::stepper_options(recipe).loader;
+  loader.ranks = static_cast<int>(recipe.launch->num_processes);
+  if (set == "train") return loader;
+  train::Loader::Options in_order;  // of an evaluation
+  in_order.micro_batch_size = recipe.eval->micro_batch_size.value_or(loader.micro_batch_size);
+  return in_order;
+}
+
+/// Of the sets whose samples differ in length: their batches, and what other settings would make of them.
+void add_padding(const resolve::Recipe& recipe, const OpenedSet& opened, const Lengths& lengths, DataStats& stats) {
+  const auto number = [&](const char* key) -> std::int64_t {
+    const core::Node* value = recipe.root.at_path("data." + stats.set + "." + key);
+    return value != nullptr && value->is_integer() ? value->as_integer() : 0;
+  };
+  const core::Node* packing = recipe.root.at_path("data." + stats.set + ".packing");
+  train::Loader::Options loader = loader_of(recipe, stats.set);
+  const std::int64_t multiple = std::max<std::int64_t>(1, number("pad_to_multiple_of"));
+  const std::int64_t block = opened.data->shuffle_block();
+  stats.padding = padding_of(lengths, block, loader, multiple);
+  if (stats.set == "train" && !loader.group_by_length && loader.micro_batch_size > 1) {
+    train::Loader::Options grouped = loader;
+    grouped.group_by_length = true;
+    stats.grouped = padding_of(lengths, block, grouped, multiple);
+  }
+  const bool may_pack = packing != nullptr && packing->is_bool() && !packing->as_bool() &&
+                        opened.data->signature().find(components::kDecoderInput) == nullptr;
+  if (!may_pack) return;
+  stats.row_length = number("max_seq_len") > 0 ? number("max_seq_len") : stats.lengths.most;
+  stats.packed = padding_of(packed_rows(lengths, stats.row_length), block, loader, multiple);
+}
+
+}  // namespace
+
+std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataRequest& request,
+                                    core::Diagnostics& diagnostics) {
+  const auto opened = open_set(recipe, request, diagnostics);
+  if (!opened) return std::nullopt;
+  const Dataset& data = *opened->data;
+  const auto account = data.account();
+  DataStats stats;
+  stats.set = request.data;
+  stats.type = opened->type;
+  stats.description = data.describe();
+  stats.samples = data.size();
+  stats.records = account.records;
+  stats.cut = account.cut;
+  stats.dropped = account.dropped;
+  stats.skipped = account.skipped;
+  stats.reasons = account.reasons;
+  stats.micro_batch_size = loader_of(recipe, request.data).micro_batch_size;
+  if (!has_ids(data)) {
+    for (const auto& [name, value] : data.columns_of(0)) stats.columns.push_back(name);
+    for (const components::TensorSpec& spec : data.signature().tensors) {
+      stats.tensors.emplace_back(spec.name, components::to_text(spec.dtype) + std::string(" [") +
+                                                core::joined(std::span(spec.shape).subspan(1)) + "]");
+    }
+    return stats;
+  }
+  Counter counter(data, stats);
+  counter.count(request.progress);
+  const std::int64_t one_length = stats.tokens / std::max<std::int64_t>(1, stats.samples);
+  if (counter.lengths().empty()) {
+    stats.lengths = {one_length, one_length, one_length,     one_length, one_length, static_cast<double>(one_length),
+                     1,          one_length, {stats.samples}};
+    return stats;
+  }
+  stats.lengths = figures_of(counter.lengths());
+  add_padding(recipe, *opened, counter.lengths(), stats);
+  return stats;
+}
+
+}  // namespace runner::engine
