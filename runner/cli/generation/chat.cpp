@@ -179,7 +179,8 @@ class Chat {
       session_.exit_code = core::kExitUsage;
       return std::nullopt;
     }
-    const bool interrupted = answer.finish_reason() == "interrupted";
+    // "": before it had begun.
+    const bool interrupted = answer.finish_reason() == "interrupted" || answer.finish_reason().empty();
     if (interrupted && !options_.interactive) {
       session_.exit_code = kInterrupted;
       ended_ = true;
