@@ -23,7 +23,6 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
-#include "runner/core/text/utf8.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source_weights.h"
 #include "runner/resolve/recipe.h"
@@ -82,10 +81,6 @@ const core::Node* written_format(const core::Node& recipe) {
 std::optional<ChatFormat> chat_format(const resolve::Recipe& recipe, const Tokenizer& tokenizer,
                                       const GenerateRequest& request, core::Diagnostics& diagnostics) {
   const std::string& name = request.chat_format;
-  if (!name.empty() && components::tokenizer::find_chat_format(name) == nullptr) {
-    diagnostics.error({}, "no chat format is called " + core::quote(name), "`roux explain data/jsonl` lists them");
-    return std::nullopt;
-  }
   const core::Node* said = written_format(recipe.root);
   const core::Node by_name = core::Node::string(name);
   if (!name.empty()) said = &by_name;

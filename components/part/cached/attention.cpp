@@ -2,14 +2,13 @@
 
 #include "components/part/cached/attention.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
+#include <utility>
 #include <vector>
 
 #include "components/kernels/transformer.h"
@@ -68,7 +67,11 @@ class Attention {
     each_piece(rows_of_task, [this](std::size_t i, std::int64_t from, std::int64_t rows) {
       for (std::int64_t h = 0; h < o_.kv_heads; ++h) tasks_.push_back({i, h, from, rows});
     });
-    side_by_side(tasks_.size(), [this](std::size_t i) { attend(tasks_[i]); });
+    balance();
+    kernels::parallel_for_rows(static_cast<std::int64_t>(tasks_.size()),
+                               [this](std::int64_t, std::int64_t begin, std::int64_t end) {
+                                 for (std::int64_t i = begin; i < end; ++i) attend(tasks_[static_cast<std::size_t>(i)]);
+                               });
     return mixed_;
   }
 
@@ -80,14 +83,15 @@ class Attention {
 
   std::int64_t shared() const { return o_.heads / o_.kv_heads; }
 
-  /// Task i goes to thread i modulo their number: later rows of a sequence look at more.
-  static void side_by_side(std::size_t tasks, const std::function<void(std::size_t)>& f) {
-    const auto threads = std::min(static_cast<std::size_t>(at::get_num_threads()), tasks);
-    at::parallel_for(0, static_cast<std::int64_t>(threads), 1, [&](std::int64_t begin, std::int64_t end) {
-      for (auto t = static_cast<std::size_t>(begin); t < static_cast<std::size_t>(end); ++t) {
-        for (std::size_t i = t; i < tasks; i += threads) f(i);
-      }
-    });
+  /// Later rows of a sequence look at more: pairs of a short and a long task are as long as each other, so that each
+  /// thread's stretch of them takes as long.
+  void balance() {
+    std::vector<Task> paired;
+    for (std::size_t i = 0, j = tasks_.size(); i < j;) {
+      paired.push_back(tasks_[i++]);
+      if (i < j) paired.push_back(tasks_[--j]);
+    }
+    tasks_ = std::move(paired);
   }
 
   template <typename F>
