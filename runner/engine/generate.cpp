@@ -197,14 +197,24 @@ core::Result<std::string> conversation(const Prompt& prompt, const std::string& 
   return std::move(rendered.value().text);
 }
 
+/// What a prompt and the tokens behind it have.
+struct Room {
+  std::int64_t positions = 0;   ///< 0: no limit
+  std::int64_t new_tokens = 0;  ///< that are asked for
+  bool truncates = false;       ///< drop the first tokens of a prompt that leaves no room for those, at least a quarter
+};
+
 /// Cuts a prompt that leaves no room for a token, where that is asked for.
-bool fits(Ids& ids, const std::string& name, std::int64_t positions, bool truncate, core::Diagnostics& diagnostics) {
+bool fits(Ids& ids, const std::string& name, const Room& room, core::Diagnostics& diagnostics) {
   const auto length = static_cast<std::int64_t>(ids.size());
-  if (positions <= 0 || length < positions) return true;
-  if (truncate) {
-    ids.erase(ids.begin(), ids.end() - (positions - 1));
+  const std::int64_t positions = room.positions;
+  if (positions <= 0) return true;
+  if (room.truncates) {
+    const std::int64_t kept = positions - std::max<std::int64_t>(1, std::min(room.new_tokens, positions / 4));
+    if (length > kept) ids.erase(ids.begin(), ids.end() - kept);
     return true;
   }
+  if (length < positions) return true;
   diagnostics.error({},
                     name + " has " + core::with_commas(length) + " tokens, and the model reads " +
                         core::with_commas(positions) + " with the new ones",
@@ -296,6 +306,9 @@ class LoadedGenerator final : public TextGenerator {
     } else if (tokenizer != nullptr && tokenizer->special().eos) {
       end_ids_.insert(*tokenizer->special().eos);
     }
+    for (const components::TensorSpec& output : loaded_.experiment->model->outputs()) {
+      if (output.name == components::kOutput && !output.shape.empty()) vocabulary_ = output.shape.back();
+    }
     if (loaded_.format) {
       if (const auto id = tokenizer->id_of(loaded_.format->end_of_turn())) end_ids_.insert(*id);
     }
@@ -305,6 +318,7 @@ class LoadedGenerator final : public TextGenerator {
                                            core::Diagnostics& diagnostics) override {
     const std::optional<std::vector<Ids>> encoded = encode(prompts, diagnostics);
     if (!encoded) return std::nullopt;
+    warn_of_end_tokens(diagnostics);
     std::vector<Ids> sequences;
     for (const Ids& prompt : *encoded) {
       for (std::int64_t i = 0; i < config_.num_return_sequences; ++i) sequences.push_back(prompt);
@@ -352,6 +366,26 @@ class LoadedGenerator final : public TextGenerator {
     return options;
   }
 
+  void warn_of_end_tokens(core::Diagnostics& diagnostics) {
+    for (const std::int32_t id : end_ids_) {
+      if (vocabulary_ == 0 || id < vocabulary_ || std::exchange(warned_, true)) continue;
+      diagnostics.warning(loaded_.experiment->recipe.location("generation.eos_token_id"),
+                          "the end token " + std::to_string(id) + " is beyond the model's vocabulary of " +
+                              core::with_commas(vocabulary_) + ", so no text ends with it");
+    }
+  }
+
+  /// Whether the model has all of the ids, which a tokenizer of another model has more of.
+  bool knows(const Ids& ids, const std::string& name, core::Diagnostics& diagnostics) const {
+    const auto beyond = std::find_if(ids.begin(), ids.end(), [this](std::int32_t id) { return id >= vocabulary_; });
+    if (vocabulary_ == 0 || beyond == ids.end()) return true;
+    diagnostics.error({},
+                      name + " has the token " + std::to_string(*beyond) + ", and the model's vocabulary has " +
+                          core::with_commas(vocabulary_) + ": the tokenizer is that of another model",
+                      "name the tokenizer that belongs to the model");
+    return false;
+  }
+
   std::optional<Ids> encode(const Prompt& prompt, const std::string& name, core::Diagnostics& diagnostics) const {
     core::Result<std::string> text = prompt.text;
     if (loaded_.format) text = conversation(prompt, request_.system, *loaded_.format);
@@ -370,7 +404,8 @@ class LoadedGenerator final : public TextGenerator {
     for (std::size_t i = 0; i < prompts.size(); ++i) {
       const std::string name = prompts.size() > 1 ? "prompt " + std::to_string(i + 1) : "the prompt";
       auto ids = encode(prompts[i], name, diagnostics);
-      if (ids && fits(*ids, name, positions_, request_.truncate_left, diagnostics)) {
+      if (ids && knows(*ids, name, diagnostics) &&
+          fits(*ids, name, {positions_, config_.max_new_tokens, request_.truncate_left}, diagnostics)) {
         encoded.push_back(*std::move(ids));
       }
     }
@@ -380,6 +415,8 @@ class LoadedGenerator final : public TextGenerator {
   Loaded loaded_;
   GenerateRequest request_;
   std::int64_t positions_;
+  std::int64_t vocabulary_ = 0;  // 0: unknown
+  bool warned_ = false;
   sections::generation::Config config_;
   std::set<std::int32_t> end_ids_;
   std::unique_ptr<generation::Generator> generator_;

@@ -33,6 +33,7 @@
 namespace components::data {
 namespace {
 
+constexpr double kManyWithout = 0.1;  ///< of the records: it may be a mistake that nothing of them is learnt
 constexpr std::int64_t kVocabularyMax = 16'777'216;  ///< of the key `vocab_size`
 
 /// A sample: where its lists begin among all values, one after the other.
@@ -366,6 +367,7 @@ class Reader {
           options_.too_long == LongLine::kDrop ? "use too_long: cut, or more lines" : "use more lines");
       return {};
     }
+    warn_of_targets();
     return std::move(content_);
   }
 
@@ -415,6 +417,23 @@ class Reader {
       content_.values.insert(content_.values.end(), list->begin(), list->end());
     }
     content_.lines.push_back(line);
+    if (std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; })) return;
+    if (without_target_++ == 0) first_without_ = line;
+  }
+
+  /// A training on nothing would end well, with a loss of 0.
+  void warn_of_targets() {
+    const auto lines = static_cast<std::int64_t>(content_.lines.size());
+    const bool many =
+        without_target_ > 0 && static_cast<double>(without_target_) >= kManyWithout * static_cast<double>(lines);
+    if (options_.tokenizer == nullptr || !many) return;
+    inputs_.diagnostics.warning(
+        split_or_path(),
+        "data." + inputs_.name + ": of " + with_commas(without_target_) + " of " +
+            counted_large(lines, "line", "lines") + " nothing is learnt, such as " + files_[first_without_.file].path +
+            ":" + std::to_string(first_without_.number),
+        "check that answers have the role assistant and are not cut away; `roux data show` shows what is learnt, and "
+        "loss_on: all takes everything");
   }
 
   /// Each line has the lists that the first one has, as all of a batch need them.
@@ -465,6 +484,8 @@ class Reader {
   bool began_ = false;
   std::int64_t bytes_ = 0;  // of the files, unpacked
   std::int64_t too_long_ = 0, longest_ = 0;
+  std::int64_t without_target_ = 0;
+  Line first_without_;
 };
 
 BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, const Content& content,

@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "generated/section/generation.h"
@@ -36,11 +38,22 @@ std::optional<bool> streams(Session& session, const GenerateFlags& flags, std::i
   return flags.format == "text" || (flags.format.empty() && texts == 1 && to_terminal && !flags.request.logprobs);
 }
 
+/// The prompts would be gone.
+bool overwrites_prompts(Session& session, const GenerateFlags& flags) {
+  std::error_code failed;
+  if (flags.output.empty() || flags.prompts.file.empty() ||
+      !std::filesystem::equivalent(flags.output, flags.prompts.file, failed)) {
+    return false;
+  }
+  session.fail("--output " + flags.output + " is the file of --prompts, which it would replace", "name another file");
+  return true;
+}
+
 }  // namespace
 
 void generate(Session& session, GenerateFlags& flags) {
   auto prompts = read_prompts(session, flags.prompts);
-  if (!prompts) return;
+  if (!prompts || overwrites_prompts(session, flags)) return;
   engine::GenerateRequest& request = flags.request;
   request.prompts = *std::move(prompts);
   request.chat = flags.prompts.chat;

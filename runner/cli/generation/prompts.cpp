@@ -16,6 +16,7 @@ namespace {
 using core::Node;
 using engine::Prompt;
 
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr std::int64_t kFileBytesMax = 256 << 20;
 constexpr std::size_t kPromptsMax = 1'000'000;
 constexpr int kErrorsMax = 100;  // more have one cause: another kind of file
@@ -114,8 +115,10 @@ std::optional<std::vector<Prompt>> read_prompt_file(Session& session, const Prom
     session.fail(text.failure().message, text.failure().hint);
     return std::nullopt;
   }
+  std::string content = std::move(text).value();
+  if (content.starts_with(kByteOrderMark)) content.erase(0, kByteOrderMark.size());
   core::Diagnostics diagnostics;
-  std::vector<Prompt> prompts = Reader(flags, std::move(text).value(), diagnostics).read();
+  std::vector<Prompt> prompts = Reader(flags, std::move(content), diagnostics).read();
   if (diagnostics.has_errors()) {
     session.show(diagnostics);
     session.exit_code = core::kExitUsage;
