@@ -23,7 +23,7 @@ using kernels::data;
 using kernels::new_tensor;
 
 constexpr std::int64_t kStepMax = 32;      // elements of a row that a kernel reads at once
-constexpr std::int64_t kRowsOfTask = 64;   // queries that are compared with keys at once
+constexpr std::int64_t kRowsOfTask = 72;   // queries that are compared with keys at once
 constexpr std::int64_t kRowsOfSplit = 64;  // rows that are split into heads at once
 
 /// cos and sin of a segment's positions; null without rotation.
@@ -62,16 +62,17 @@ class Attention {
   }
 
   at::Tensor run() {
-    each_piece(kRowsOfSplit, [this](std::size_t i, std::int64_t from, std::int64_t rows) { split(i, from, rows); });
+    std::vector<Task> splits;
+    each_piece(kRowsOfSplit, [&splits](std::size_t i, std::int64_t from, std::int64_t rows) {
+      splits.push_back({i, 0, from, rows});
+    });
+    each_task(splits, [this](const Task& task) { split(task.segment, task.from, task.rows); });
     const std::int64_t rows_of_task = std::max<std::int64_t>(1, kRowsOfTask / shared());
     each_piece(rows_of_task, [this](std::size_t i, std::int64_t from, std::int64_t rows) {
       for (std::int64_t h = 0; h < o_.kv_heads; ++h) tasks_.push_back({i, h, from, rows});
     });
     balance();
-    kernels::parallel_for_rows(static_cast<std::int64_t>(tasks_.size()),
-                               [this](std::int64_t, std::int64_t begin, std::int64_t end) {
-                                 for (std::int64_t i = begin; i < end; ++i) attend(tasks_[static_cast<std::size_t>(i)]);
-                               });
+    each_task(tasks_, [this](const Task& task) { attend(task); });
     return mixed_;
   }
 
@@ -82,6 +83,15 @@ class Attention {
   };
 
   std::int64_t shared() const { return o_.heads / o_.kv_heads; }
+
+  /// Side by side.
+  template <typename F>
+  static void each_task(const std::vector<Task>& tasks, const F& f) {
+    kernels::parallel_for_rows(static_cast<std::int64_t>(tasks.size()),
+                               [&](std::int64_t, std::int64_t begin, std::int64_t end) {
+                                 for (std::int64_t i = begin; i < end; ++i) f(tasks[static_cast<std::size_t>(i)]);
+                               });
+  }
 
   /// Later rows of a sequence look at more: pairs of a short and a long task are as long as each other, so that each
   /// thread's stretch of them takes as long.

@@ -30,6 +30,7 @@ using kernels::new_tensor;
 using kernels::parallel_for_rows;
 
 constexpr std::int64_t kColumnsOfTask = 48;  // whole tiles of every level
+constexpr std::int64_t kSmall = 1 << 14;
 
 /// Whether products of this weight are bfloat16.
 bool is_bf16(const Weight& weight, const CachedPass& pass) {
@@ -46,7 +47,13 @@ at::Tensor whole(const at::Tensor& small) {
   return small.defined() && small.scalar_type() != at::kFloat ? small.to(at::kFloat) : small;
 }
 
-at::Tensor lowered(const at::Tensor& x, bool bf16) { return bf16 ? kernels::lowered<Bf16>(x) : x; }
+at::Tensor lowered(const at::Tensor& x, bool bf16) {
+  if (!bf16) return x;
+  if (x.numel() > kSmall) return kernels::lowered<Bf16>(x);
+  at::Tensor low = kernels::new_like<Bf16>(x);  // waking a thread takes longer
+  kernels::transformer<Bf16>().lower(data<float>(x), data<Bf16>(low), x.numel());
+  return low;
+}
 
 template <typename T>
 void multiply(const at::Tensor& out, const at::Tensor& x, const at::Tensor& weight) {

@@ -36,9 +36,17 @@ std::string messages_json(const std::vector<std::pair<std::string, std::string>>
   return list + "]";
 }
 
+namespace {
+
+std::string shown_rate(double rate) {
+  return rate < 1000 ? core::short_number(rate, 3) : core::with_commas(static_cast<std::int64_t>(rate));
+}
+
+}  // namespace
+
 std::string rate_text(std::int64_t tokens, double seconds) {
   if (seconds <= 0) return "";
-  return " (" + core::short_number(static_cast<double>(tokens) / seconds, 3) + " tokens/s)";
+  return " (" + shown_rate(static_cast<double>(tokens) / seconds) + " tokens/s)";
 }
 
 void TextStream::piece(std::int64_t, std::int64_t, std::string_view text) {
