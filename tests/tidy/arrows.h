@@ -98,8 +98,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/tokenizer/chat", {"components/tokenizer"}},
       {"components/part", {"components/tensor", "components/ops"}},
       {"components/part/fused", {"components/tensor", "components/ops", "components/part"}},
-      {"components/part/cached",
-       {"components/tensor", "components/ops", "components/part", "components/part/fused"}},
+      {"components/part/cached", {"components/tensor", "components/ops", "components/part", "components/part/fused"}},
       {"components/block", {"components/tensor", "components/part"}},
       {"components/ops", {"components/tensor"}},
       {"components/data", {"components/tensor"}},
@@ -126,6 +125,6 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {"components/tensor", "components/block/block.h", "components/part/weight.h",
-                                    "components/ops/kernel_policy.h", "components/ops/matmul.h",
-                                    "components/generation", "components/tokenizer/chat"};
+inline const Names kOpenToRunner = {
+    "components/tensor",       "components/block/block.h", "components/part/weight.h", "components/ops/kernel_policy.h",
+    "components/ops/matmul.h", "components/generation",    "components/tokenizer/chat"};
