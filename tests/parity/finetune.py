@@ -101,7 +101,7 @@ def shown_batches(roux, work, count):
                           capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(done.stdout + done.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return json.loads(done.stdout)["samples"]
 
 
 def main():
