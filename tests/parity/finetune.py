@@ -26,6 +26,7 @@ recipe_version: 1
 init_from: {folder}
 data: {{train: {{type: jsonl, path: {data}}}}}
 loader: {{shuffle: false}}
+logging_steps: 1
 training: {{max_steps: {steps}, global_batch_size: {batch}, micro_batch_size: {micro}}}
 optimizer: {{type: adamw, lr: {rate}}}
 """
