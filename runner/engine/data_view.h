@@ -36,7 +36,7 @@ struct SampleView {
   enum class Unit { kBytes, kTokens, kIds };  ///< kIds: no tokenizer is known, and a token's text is its number
 
   std::int64_t index = 0;             ///< in the set
-  std::vector<std::int64_t> ids;      ///< [N]; empty: the input is no sequence of ids
+  std::vector<std::int64_t> ids;      ///< [N]; empty when the input is not a sequence of ids
   std::vector<std::int64_t> targets;  ///< [M]; what each position predicts, kNoTarget: nothing
   std::vector<bool> mask;             ///< [N]; empty: every position is seen
   Unit unit = Unit::kTokens;          ///< what an id is
