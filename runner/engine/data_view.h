@@ -23,8 +23,8 @@ struct DataRequest {
 /// Where positions of a sample come from.
 struct SamplePart {
   std::int64_t begin = 0, length = 0;  ///< positions of the input
-  std::string file;                    ///< "": not known
-  std::string unit;                    ///< `row`, `line`, `byte`, `token`: what `number` counts; "": not known
+  std::string file{};                  ///< "": not known
+  std::string unit{};                  ///< `row`, `line`, `byte`, `token`: what `number` counts; "": not known
   std::int64_t number = 0;             ///< from 1
   bool cut = false;                    ///< the record was longer
 };
