@@ -233,8 +233,7 @@ SpecialTokens find_special_tokens(const Tokenizer& tokenizer, const FolderSettin
   return {find(settings.bos), find(settings.eos), find(settings.pad), find(settings.unk)};
 }
 
-std::shared_ptr<const Tokenizer> make_pipeline(TokenizerFile file, const FolderSettings& settings,
-                                               Description description) {
+std::shared_ptr<Tokenizer> make_pipeline(TokenizerFile file, const FolderSettings& settings, Description description) {
   const std::string path = description.path;
   const Fields root(file.rest, path, "");
   if (!root.has("model")) throw root.error("model", "is missing");
@@ -280,9 +279,9 @@ std::shared_ptr<const Tokenizer> make_pipeline(TokenizerFile file, const FolderS
   return std::make_shared<Pipeline>(std::move(parts), settings, std::move(description));
 }
 
-std::shared_ptr<const Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
-                                                          std::vector<std::pair<std::string, std::string>> merges,
-                                                          const FolderSettings& settings, Description description) {
+std::shared_ptr<Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
+                                                    std::vector<std::pair<std::string, std::string>> merges,
+                                                    const FolderSettings& settings, Description description) {
   Node byte_level = Node::mapping();
   byte_level.set("type", Node::string("ByteLevel"));
   byte_level.set("add_prefix_space", Node::boolean(false));

@@ -61,13 +61,12 @@ class Pipeline final : public Tokenizer {
 };
 
 /// From what was read of a tokenizer.json. Throws RunError that names file and field.
-std::shared_ptr<const Tokenizer> make_pipeline(TokenizerFile file, const FolderSettings& settings,
-                                               Description description);
+std::shared_ptr<Tokenizer> make_pipeline(TokenizerFile file, const FolderSettings& settings, Description description);
 
 /// A byte-level BPE as GPT-2's: from vocab.json and merges.txt.
-std::shared_ptr<const Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
-                                                          std::vector<std::pair<std::string, std::string>> merges,
-                                                          const FolderSettings& settings, Description description);
+std::shared_ptr<Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
+                                                    std::vector<std::pair<std::string, std::string>> merges,
+                                                    const FolderSettings& settings, Description description);
 
 /// Fills in the special tokens that a folder names. Throws RunError for one that the vocabulary lacks.
 SpecialTokens find_special_tokens(const Tokenizer& tokenizer, const FolderSettings& settings);

@@ -23,7 +23,7 @@ bool is_file(const fs::path& path) {
 
 std::string content_of(const fs::path& path) { return runner::core::read_file(path.string(), kBytesMax).value(); }
 
-using Read = std::shared_ptr<const Tokenizer>;
+using Read = std::shared_ptr<Tokenizer>;
 
 Read read_json(const fs::path& path) {
   const std::string name = path.string();
@@ -66,8 +66,15 @@ Read read(const fs::path& path) {
 
 }  // namespace
 
-runner::core::Result<std::shared_ptr<const Tokenizer>> read_tokenizer(const std::string& path) {
+runner::core::Result<std::shared_ptr<Tokenizer>> read_tokenizer(const std::string& path) {
   return runner::core::attempt([&] { return read(path); });
+}
+
+void Tokenizer::choose(const Choices& choices) {
+  settings_.add_special_tokens = choices.add_special_tokens;
+  settings_.padding_side = choices.padding_side;
+  if (choices.truncation_side) settings_.truncation_side = *choices.truncation_side;
+  if (choices.pad) special_.pad = choices.pad;
 }
 
 runner::core::Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<const std::string> texts,

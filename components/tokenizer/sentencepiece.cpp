@@ -411,8 +411,8 @@ class SentencePiece final : public Tokenizer {
 
 }  // namespace
 
-std::shared_ptr<const Tokenizer> make_sentencepiece(SentencePieceModel model, const FolderSettings& settings,
-                                                    Description description) {
+std::shared_ptr<Tokenizer> make_sentencepiece(SentencePieceModel model, const FolderSettings& settings,
+                                              Description description) {
   return std::make_shared<SentencePiece>(std::move(model), settings, std::move(description));
 }
 

@@ -13,7 +13,7 @@ namespace components::tokenizer {
 /// `tokenizers` makes of the same model: the highest score is merged first, runs of spaces become one, control pieces
 /// are not found in texts and are decoded to nothing. Special tokens are added where the folder of the model says so.
 /// Throws RunError that names file and field.
-std::shared_ptr<const Tokenizer> make_sentencepiece(SentencePieceModel model, const FolderSettings& settings,
-                                                    Description description);
+std::shared_ptr<Tokenizer> make_sentencepiece(SentencePieceModel model, const FolderSettings& settings,
+                                              Description description);
 
 }  // namespace components::tokenizer

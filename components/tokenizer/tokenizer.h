@@ -42,6 +42,15 @@ struct Settings {
   bool clean_up_tokenization_spaces = false;     ///< Transformers' decode() does; decode() below does not
   std::optional<std::int64_t> model_max_length;  ///< tokens; nothing when the model has no limit
   std::string tokenizer_class;                   ///< of Transformers; may be empty
+  bool add_special_tokens = true;                ///< a recipe's choice: to texts that are not conversations
+};
+
+/// What a recipe says in place of the files.
+struct Choices {
+  bool add_special_tokens = true;
+  Side padding_side = Side::kRight;
+  std::optional<Side> truncation_side;  ///< nothing: as the files say
+  std::optional<std::int32_t> pad;
 };
 
 /// Tokens with a meaning of their own.
@@ -69,7 +78,8 @@ struct Description {
   std::vector<std::pair<std::string, std::string>> parts;
 };
 
-/// Texts to numbers and back. It does not change once it is read: every function may be called from several threads.
+/// Texts to numbers and back. It does not change once it is shared: every const function may be called from several
+/// threads.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -100,6 +110,8 @@ class Tokenizer {
   /// both.
   std::optional<std::int32_t> fill_id() const { return special_.pad ? special_.pad : special_.eos; }
   const Settings& settings() const { return settings_; }
+  /// Before anyone else has it.
+  void choose(const Choices& choices);
   const Description& description() const { return description_; }
 
   static constexpr std::size_t kTextMax = 0x7FFFFFFF;  ///< bytes
@@ -115,7 +127,7 @@ class Tokenizer {
 /// `tokenizer_config.json`, `special_tokens_map.json` and `generation_config.json` say the rest; they also do so beside
 /// a file that is named.
 /// Failure names file and field: nothing is there, a file is damaged, or asks for what roux does not know.
-runner::core::Result<std::shared_ptr<const Tokenizer>> read_tokenizer(const std::string& path);
+runner::core::Result<std::shared_ptr<Tokenizer>> read_tokenizer(const std::string& path);
 
 struct Inputs {
   const runner::core::Node& block;  ///< for locations in messages

@@ -153,7 +153,8 @@ class Counter {
     for (std::size_t i = 0; i < indices.size(); ++i) {
       const std::int64_t length = padded_ ? measured(indices[i]) : input.size(1);
       stats_.tokens += length;
-      const std::int64_t* row = ids + static_cast<std::int64_t>(i) * input.size(1);
+      const std::int64_t* row =
+          ids + static_cast<std::int64_t>(i) * input.size(1) + filled_in_front(data_, input.size(1), length);
       for (std::int64_t k = 0; k < length; ++k) used_[static_cast<std::size_t>(row[k])] = true;
     }
   }

@@ -104,11 +104,17 @@ SampleView view_of(const Dataset& data, std::int64_t index) {
     for (const std::int64_t bit : integers((*mask)[0])) view.mask.push_back(bit != 0);
   }
   const std::int64_t length = length_of(parts);
-  if (length > 0 && length < static_cast<std::int64_t>(view.ids.size())) {  // the rest is pad_to_multiple_of
-    const auto kept = static_cast<std::size_t>(length);
-    view.ids.resize(kept);
-    if (!view.mask.empty()) view.mask.resize(kept);
-    if (!own_length && view.targets.size() > kept) view.targets.resize(kept);
+  const auto width = static_cast<std::int64_t>(view.ids.size());
+  if (length > 0 && length < width) {  // the rest is pad_to_multiple_of
+    const std::int64_t front = filled_in_front(data, width, length);
+    const auto keep = [&](auto& row) {
+      if (static_cast<std::int64_t>(row.size()) != width) return;
+      row.erase(row.begin() + front + length, row.end());
+      row.erase(row.begin(), row.begin() + front);
+    };
+    keep(view.ids);
+    keep(view.mask);
+    if (!own_length) keep(view.targets);
   }
   for (const auto& part : parts) view.parts.push_back(shown_part(part, data));
   return view;
@@ -140,6 +146,12 @@ bool has_ids(const Dataset& data) {
 
 std::int64_t length_of(const std::vector<components::data::Part>& parts) {
   return parts.empty() ? 0 : parts.back().begin + parts.back().length;
+}
+
+std::int64_t filled_in_front(const Dataset& data, std::int64_t width, std::int64_t length) {
+  const auto tokenizer = data.tokenizer();
+  const bool left = tokenizer != nullptr && tokenizer->settings().padding_side == components::tokenizer::Side::kLeft;
+  return left ? width - length : 0;
 }
 
 SamplePart shown_part(const components::data::Part& part, const Dataset& data) {

@@ -54,7 +54,8 @@ struct Writing {
       const std::vector<std::int64_t> ids = set->encode(text);
       return Ids(ids.begin(), ids.end());
     }
-    auto encoding = tokenizer->encode(text, {.add_special_tokens = add_special_tokens});
+    auto encoding =
+        tokenizer->encode(text, {.add_special_tokens = add_special_tokens && tokenizer->settings().add_special_tokens});
     if (!encoding) return encoding.failure();
     return std::move(encoding.value().ids);
   }

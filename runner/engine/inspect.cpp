@@ -24,6 +24,7 @@
 #include "runner/core/log.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
+#include "runner/engine/look_at_data.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source_weights.h"
 #include "runner/train/experiment/experiment.h"
@@ -236,7 +237,9 @@ class Predictor {
     }
     at::Tensor values = tensors.at(returns_ == "embeddings" ? components::kHidden : components::kOutput)[0];
     const std::int64_t own = data_.predicted_positions(made.index);
-    if (own > 0 && values.dim() > 1) values = values.narrow(0, 0, own);
+    if (own > 0 && values.dim() > 1) {
+      values = values.narrow(0, filled_in_front(data_, values.size(0), own), own);
+    }
     if (returns_ == "probabilities") values = at::softmax(values.to(at::kFloat), -1);
     if (returns_ == "labels") values = at::argmax(values, -1);
     made.shape = values.sizes().vec();

@@ -36,6 +36,9 @@ bool has_ids(const components::data::Dataset& data);
 /// Positions of a sample, without padding.
 std::int64_t length_of(const std::vector<components::data::Part>& parts);
 
+/// Positions in front of a sample of that length that only fill its row of a batch.
+std::int64_t filled_in_front(const components::data::Dataset& data, std::int64_t width, std::int64_t length);
+
 SamplePart shown_part(const components::data::Part& part, const components::data::Dataset& data);
 
 }  // namespace runner::engine

@@ -51,14 +51,32 @@ std::optional<Node> read_named(const Node& named, Diagnostics& diagnostics) {
   return std::nullopt;
 }
 
+/// Calls `use` for a data set, or for those that it is made of.
+template <typename Set, typename Use>
+void each_set(Set& set, const Use& use) {
+  if (!set.is_mapping()) return;
+  use(set);
+  if (auto* const sets = set.find("sets"); sets != nullptr && sets->is_sequence()) {
+    for (auto& one : sets->items()) each_set(one, use);
+  }
+  if (auto* const of = set.find("of")) each_set(*of, use);
+}
+
+bool has_type(const Node& set, std::initializer_list<const char*> types) {
+  const Node* type = set.find("type");
+  return type != nullptr && type->is_string() &&
+         std::find(types.begin(), types.end(), type->as_string()) != types.end();
+}
+
 /// Whether a data set reads text, which needs a tokenizer.
 bool has_text(const Node& recipe) {
   const Node* data = recipe.find("data");
   if (data == nullptr || !data->is_mapping()) return false;
-  return std::any_of(data->entries().begin(), data->entries().end(), [](const Node::Entry& set) {
-    const Node* type = set.value.is_mapping() ? set.value.find("type") : nullptr;
-    return type != nullptr && type->is_string() && (type->as_string() == "text" || type->as_string() == "jsonl");
-  });
+  bool has = false;
+  for (const Node::Entry& set : data->entries()) {
+    each_set(set.value, [&has](const Node& one) { has = has || has_type(one, {"text", "text_lines", "jsonl"}); });
+  }
+  return has;
 }
 
 bool has_tokenizer(const std::string& folder) {
@@ -85,17 +103,17 @@ std::int64_t positions_of(const Node& model) {
 void settle_lengths(Node& recipe, std::int64_t positions) {
   Node* const data = recipe.find("data");
   if (data == nullptr || !data->is_mapping() || positions <= 0 || positions >= kLengthDefault) return;
-  for (Node::Entry& set : data->entries()) {
-    const Node* type = set.value.is_mapping() ? set.value.find("type") : nullptr;
-    if (type == nullptr || !type->is_string() || type->as_string() != "jsonl") continue;
+  const auto settle = [positions](Node& set) {
+    if (!has_type(set, {"jsonl"})) return;
     if (std::any_of(std::begin(kLengthKeys), std::end(kLengthKeys),
-                    [&](const char* key) { return set.value.find(key) != nullptr; })) {
-      continue;
+                    [&](const char* key) { return set.find(key) != nullptr; })) {
+      return;
     }
-    Node length = Node::integer(positions, set.value.location());
+    Node length = Node::integer(positions, set.location());
     length.add_history("the model's context length");
-    set.value.set(kLengthKeys[0], std::move(length), set.value.location());
-  }
+    set.set(kLengthKeys[0], std::move(length), set.location());
+  };
+  for (Node::Entry& set : data->entries()) each_set(set.value, settle);
 }
 
 }  // namespace

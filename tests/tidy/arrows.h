@@ -82,7 +82,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
        {"runner/cli", "runner/cli/explain", "runner/cli/generation", "runner/cli/group", "runner/cli/prediction",
         "runner/cli/proof"}},
       {"runner/train/experiment", {"runner/train/data"}},
-      {"runner/train/experiment/memory", {"runner/train/experiment"}},
+      {"runner/train/experiment/memory", {"runner/train/data", "runner/train/experiment"}},
       {"runner/train/strategy", {"runner/train/experiment"}},
       {"runner/train/step", {"runner/train/data", "runner/train/experiment"}},
       {"runner/train/observe", {"runner/train/data", "runner/train/experiment", "runner/train/step"}},

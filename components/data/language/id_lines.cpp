@@ -143,27 +143,40 @@ class Packer {
   std::vector<Row> rows_;
 };
 
-/// A tensor [B, width] filled with `fill`; `copy(line, to)` writes a line and returns its end.
+/// How shorter rows are filled.
+template <typename T>
+struct Fill {
+  T value;
+  bool left;  ///< in front
+};
+
+/// A tensor [B, width]; `copy(line, to)` writes a line and returns its end.
 template <typename T, typename Copy>
 at::Tensor padded(const Content& content, const std::vector<const Row*>& rows, std::int64_t width, at::ScalarType type,
-                  T fill, Copy copy) {
+                  const Fill<T>& fill, Copy copy) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, type);
   T* to = tensor.mutable_data_ptr<T>();
   for (const Row* row : rows) {
     T* end = to;
     for (const Line& line : content.of(*row)) end = copy(line, end);
-    std::fill(end, to + width, fill);
+    std::fill(end, to + width, fill.value);
+    if (fill.left) std::rotate(to, end, to + width);
     to += width;
   }
   return tensor;
 }
 
-/// kPositions of these rows.
-at::Tensor positions_of(const Content& content, const std::vector<const Row*>& rows, std::int64_t width) {
+/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself.
+at::Tensor positions_of(const Content& content, const std::vector<const Row*>& rows, std::int64_t width,
+                        bool fill_left) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
   auto* to = tensor.mutable_data_ptr<std::int64_t>();
   for (const Row* row : rows) {
     std::int64_t* const end = to + width;
+    if (fill_left) {
+      std::iota(to, end - row->length, std::int64_t{0});
+      to = end - row->length;
+    }
     for (const Line& line : content.of(*row)) {
       std::iota(to, to + line.length, std::int64_t{0});
       to += line.length;
@@ -181,6 +194,8 @@ class IdLines final : public Dataset {
         content_(std::move(content)),
         units_(options.units),
         multiple_(options.pad_to_multiple_of),
+        fill_(options.fill),
+        fill_left_(options.fill_left),
         tokenizer_(options.tokenizer) {
     for (const TextFile& file : options.files) paths_.push_back(file.path);
   }
@@ -205,23 +220,27 @@ class IdLines final : public Dataset {
     outputs = rounded_up(outputs, multiple_);
     const auto copied = [&](std::int64_t width, std::int64_t fill,
                             const std::int32_t* (Content::*of)(const Line&) const, std::int64_t Line::*count) {
-      return padded<std::int64_t>(content_, rows, width, at::kLong, fill, [&](const Line& one, std::int64_t* to) {
-        return std::copy_n((content_.*of)(one), one.*count, to);
-      });
+      return padded<std::int64_t>(
+          content_, rows, width, at::kLong, {fill, fill_left_},
+          [&](const Line& one, std::int64_t* to) { return std::copy_n((content_.*of)(one), one.*count, to); });
     };
-    batch.set(kInput, copied(length, 0, &Content::input, &Line::length));
+    batch.set(kInput, copied(length, fill_, &Content::input, &Line::length));
     batch.set(kTarget, copied(outputs, kPadTarget, &Content::target, &Line::outputs));
     if (signature_.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask(rows, length));
-    if (signature_.find(kPositions) != nullptr) batch.set(kPositions, positions_of(content_, rows, length));
+    if (signature_.find(kPositions) != nullptr) batch.set(kPositions, positions_of(content_, rows, length, fill_left_));
     if (content_.has_types) batch.set(kTokenTypes, copied(length, 0, &Content::types, &Line::length));
-    if (content_.has_decoder) batch.set(kDecoderInput, copied(outputs, 0, &Content::decoder, &Line::outputs));
+    if (content_.has_decoder) batch.set(kDecoderInput, copied(outputs, fill_, &Content::decoder, &Line::outputs));
   }
 
   double unigram_entropy() const override {
     std::call_once(counted_, [this] {
       std::vector<std::int64_t> counts(static_cast<std::size_t>(signature_.at(kInput).vocab_size));
       for (const Line& one : content_.lines) {
-        for (std::int64_t i = 0; i < one.length; ++i) ++counts[static_cast<std::size_t>(content_.input(one)[i])];
+        // Of what is to be predicted, which the loss is compared with.
+        for (std::int64_t i = 0; i < one.outputs; ++i) {
+          const std::int32_t id = content_.target(one)[i];
+          if (id != kPadTarget) ++counts[static_cast<std::size_t>(id)];
+        }
       }
       entropy_ = entropy_of(counts);
     });
@@ -302,7 +321,7 @@ class IdLines final : public Dataset {
   }
 
   at::Tensor mask(const std::vector<const Row*>& rows, std::int64_t length) const {
-    return padded<bool>(content_, rows, length, at::kBool, false, [&](const Line& one, bool* to) {
+    return padded<bool>(content_, rows, length, at::kBool, {false, fill_left_}, [&](const Line& one, bool* to) {
       if (!one.masked) return std::fill_n(to, one.length, true);
       return std::transform(content_.mask(one), content_.mask(one) + one.length, to,
                             [](std::int32_t bit) { return bit != 0; });
@@ -313,6 +332,8 @@ class IdLines final : public Dataset {
   Content content_;
   std::string units_;
   std::int64_t multiple_;
+  std::int32_t fill_;
+  bool fill_left_;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
   std::vector<std::string> paths_;
   mutable std::once_flag counted_;
@@ -460,7 +481,7 @@ class Reader {
     ++too_long_;
     longest_ = std::max(longest_, ids.longest());
     if (options_.too_long != LongLine::kCut) return false;
-    ids.cut(*options_.max_seq_len);
+    ids.cut(*options_.max_seq_len, !options_.cut_left);
     ++content_.cut;
     return true;
   }
@@ -512,7 +533,7 @@ BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, cons
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
-    mask.scattered = any(&Line::scattered) || (options.packing && any(&Line::masked));
+    mask.scattered = any(&Line::scattered) || (options.packing && any(&Line::masked)) || options.fill_left;
     signature.tensors.push_back(mask);
   }
   // A model that reads them of packed rows reads them of all sets.
@@ -572,6 +593,15 @@ bool make_rows(Content& content, const IdLinesOptions& options, const Inputs& in
 }
 
 }  // namespace
+
+void IdLinesOptions::use(std::shared_ptr<const tokenizer::Tokenizer> its) {
+  fill = its->fill_id().value_or(0);
+  fill_left = its->settings().padding_side == tokenizer::Side::kLeft;
+  cut_left = its->settings().truncation_side == tokenizer::Side::kLeft;
+  vocab_size = its->id_limit();
+  units = "tokens";
+  tokenizer = std::move(its);
+}
 
 std::shared_ptr<Dataset> make_id_lines(const IdLinesOptions& options, const Inputs& inputs) {
   const std::optional<std::int64_t> known = vocabulary(options, inputs);

@@ -26,6 +26,9 @@ struct IdLinesOptions {
   /// Several lines in one row of up to max_seq_len ids, first fit in the order of the files; batches have kPositions.
   bool packing = false;
   std::int64_t pad_to_multiple_of = 1;  ///< what the length of a batch is rounded up to
+  std::int32_t fill = 0;                ///< the id of what is filled
+  bool fill_left = false;               ///< in front of shorter rows, not behind them
+  bool cut_left = false;                ///< a line that is too long loses its beginning
   BadRecord on_bad_record = BadRecord::kError;
   bool always_mask = false;                ///< batches have a mask even where it is true everywhere
   std::optional<std::int64_t> vocab_size;  ///< what ids are below; nothing: that of the training set or the files
@@ -34,6 +37,9 @@ struct IdLinesOptions {
   /// have to be below.
   std::function<runner::core::Result<IdsLine>(const std::string& line, std::int64_t vocab_size)> parse;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  ///< for text of ids; may be null
+
+  /// Lines are texts of this one: its vocabulary, and where it fills and cuts.
+  void use(std::shared_ptr<const tokenizer::Tokenizer> its);
 };
 
 /// A data set of lines of ids that differ in length, held in memory. Null when an error was reported. Reads the keys

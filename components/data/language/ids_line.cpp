@@ -65,9 +65,10 @@ std::string length_problem(const char* key, const std::vector<std::int32_t>& lis
 
 std::int64_t IdsLine::longest() const { return static_cast<std::int64_t>(std::max(input.size(), decoder.size())); }
 
-void IdsLine::cut(std::int64_t length) {
+void IdsLine::cut(std::int64_t length, bool first) {
   for (auto* list : {&input, &labels, &mask, &types, &decoder}) {
-    list->resize(std::min(list->size(), static_cast<std::size_t>(length)));
+    if (list->size() <= static_cast<std::size_t>(length)) continue;
+    first ? list->erase(list->begin() + length, list->end()) : list->erase(list->begin(), list->end() - length);
   }
 }
 

@@ -19,8 +19,8 @@ struct IdsLine {
   std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
 
   std::int64_t longest() const;  ///< of input and decoder
-  /// Leaves the first `length` positions.
-  void cut(std::int64_t length);
+  /// Leaves the first `length` positions, or the last ones.
+  void cut(std::int64_t length, bool first = true);
   /// What each position is to predict, [M]; kPadTarget: nothing.
   std::vector<std::int32_t> target() const;
 };

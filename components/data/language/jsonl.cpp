@@ -6,6 +6,7 @@
 
 #include "components/data/block_location.h"
 #include "components/data/data.h"
+#include "components/data/language/encoded_text.h"
 #include "components/data/language/id_lines.h"
 #include "components/data/language/jsonl_record.h"
 #include "components/data/language/recipe_tokenizer.h"
@@ -45,7 +46,7 @@ class Encoder {
     const Result<TextRecord> record = parse_text_record(line, columns_);
     if (!record) return record.failure();
     switch (record.value().kind) {
-      case TextRecord::Kind::kText: return whole(record.value().text);
+      case TextRecord::Kind::kText: return encoded_text(*tokenizer_, record.value().text);
       case TextRecord::Kind::kCompletion: return completion(record.value());
       case TextRecord::Kind::kMessages: return conversation(record.value());
     }
@@ -55,23 +56,15 @@ class Encoder {
  private:
   using Spans = std::vector<std::pair<std::size_t, std::size_t>>;  ///< characters [begin, end)
 
-  Result<IdsLine> whole(const std::string& text) const {
-    auto encoding = tokenizer_->encode(text);
-    if (!encoding) return encoding.failure();
-    IdsLine line;
-    line.input = std::move(encoding.value().ids);
-    end(line);
-    if (line.input.empty()) return Failure{"the text is empty", ""};
-    return line;
-  }
-
   /// A token that lies in both belongs to the completion, which it is a part of the beginning of.
   Result<IdsLine> completion(const TextRecord& record) const {
-    auto encoding = tokenizer_->encode(record.prompt + record.text, {.add_special_tokens = true, .with_offsets = true});
+    auto encoding =
+        tokenizer_->encode(record.prompt + record.text,
+                           {.add_special_tokens = tokenizer_->settings().add_special_tokens, .with_offsets = true});
     if (!encoding) return encoding.failure();
     const std::size_t begin = characters(record.prompt);
     IdsLine line = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
-    end(line);
+    add_end(*tokenizer_, line);
     if (line.input.empty()) return Failure{"prompt and completion are empty", ""};
     return line;
   }
@@ -92,19 +85,6 @@ class Encoder {
       at = finish;
     }
     return labelled(encoding.value(), answers);
-  }
-
-  /// The end token, which is to be learnt, too.
-  void end(IdsLine& line) const {
-    const auto eos = tokenizer_->special().eos;
-    if (!eos) return;
-    const bool labelled = !line.labels.empty();
-    if (line.input.empty() || line.input.back() != *eos) {
-      line.input.push_back(*eos);
-      if (labelled) line.labels.push_back(*eos);
-    } else if (labelled) {
-      line.labels.back() = *eos;  // the tokenizer has added it
-    }
   }
 
   /// Tokens outside of `spans` have no part in the loss.
@@ -172,9 +152,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.packing = config.packing;
   options.pad_to_multiple_of = config.pad_to_multiple_of;
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
-  options.vocab_size = (*tokenizer)->id_limit();
-  options.units = "tokens";
-  options.tokenizer = *tokenizer;
+  options.use(*tokenizer);
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
   return make_id_lines(options, inputs);
 }

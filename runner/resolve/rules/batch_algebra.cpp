@@ -15,7 +15,15 @@ constexpr const char* kAccumulation = "training.gradient_accumulation_steps";
 constexpr const char* kGlobal = "training.global_batch_size";
 constexpr const char* kProcesses = "launch.num_processes";
 constexpr const char* kSplit = "loader.split_batches";
+constexpr const char* kMemory = "training.max_memory";
+constexpr const char* kShrinks = "training.auto_micro_batch";
 constexpr std::int64_t kLanguageMicroBatchMax = 4;
+
+/// Whether the optimizer cannot take back a step that ran out of memory.
+bool moves_in_backward(const SettledTree& tree) {
+  const auto optimizer = tree.text("optimizer.type");
+  return optimizer == "lomo" || optimizer == "adalomo";
+}
 
 /// What a size is computed from: the other two, and the number of processes.
 std::string origin_of(std::string_view path) {
@@ -73,6 +81,18 @@ std::int64_t language_micro_batch(std::int64_t global, std::int64_t processes) {
   return size;
 }
 
+/// With `max_memory` the largest that fits: all samples of a process at once, halved until they do.
+void settle_language(SettledTree& tree, std::int64_t global, std::int64_t processes) {
+  if (tree.value(kMemory) != nullptr && global % processes == 0 && !moves_in_backward(tree)) {
+    const std::string why = "the largest that fits into max_memory";
+    tree.fill(kMicro, Node::integer(global / processes), why + " is at most this");
+    if (!tree.text(kShrinks)) tree.fill(kShrinks, Node::string("halve"), "finds " + why);
+  } else {
+    tree.fill(kMicro, Node::integer(language_micro_batch(global, processes)), "default for a pretrained model");
+  }
+  deal(tree, processes);
+}
+
 /// A micro-batch of all processes is cut into as many parts.
 void check_split(SettledTree& tree) {
   const std::optional<std::int64_t> micro = tree.integer(kMicro);
@@ -102,10 +122,7 @@ void settle(SettledTree& tree) {
             : "micro_batch_size: samples of one forward pass; global_batch_size: samples of one optimizer step");
   if (global && micro && !accumulation) return deal(tree, processes);
   if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
-  if (global && !micro && tree.text("model.type") == "transformers") {
-    tree.fill(kMicro, Node::integer(language_micro_batch(*global, processes)), "default for a pretrained model");
-    return deal(tree, processes);
-  }
+  if (global && !micro && tree.text("model.type") == "transformers") return settle_language(tree, *global, processes);
   if (global && !micro) {
     tree.fill(kAccumulation, Node::integer(1), "default of training");
     return divide(tree, kAccumulation, kMicro, processes);

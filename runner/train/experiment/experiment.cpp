@@ -21,6 +21,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/config_parse.h"
 #include "runner/registry/validate.h"
+#include "runner/train/data/sample_lengths.h"
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
 #include "runner/train/experiment/bf16_master_weights.h"
@@ -425,12 +426,12 @@ void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> stra
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {
-  return experiment.model->forward_flops(std::max<std::int64_t>(1, data.signature().max_length()));
+  return mean_over_lengths(data, [&](std::int64_t positions) { return experiment.model->forward_flops(positions); });
 }
 
 double training_flops(const Experiment& experiment) {
-  const auto positions = std::max<std::int64_t>(1, experiment.train_data->signature().max_length());
-  return experiment.model->training_flops(positions);
+  return mean_over_lengths(*experiment.train_data,
+                           [&](std::int64_t positions) { return experiment.model->training_flops(positions); });
 }
 
 }  // namespace runner::train

@@ -110,7 +110,8 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
 /// from it; a later strategy must have the same ones.
 void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy);
 
-/// Floating-point operations of the forward pass for one sample of `data`: matrix products and convolutions only.
+/// Floating-point operations of the forward pass for one sample of `data`, the mean where lengths differ and without
+/// padding: matrix products and convolutions only.
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data);
 /// The same of a forward and a backward pass for one sample of the training set.
 double training_flops(const Experiment& experiment);

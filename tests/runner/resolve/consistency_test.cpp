@@ -543,6 +543,21 @@ TEST_CASE("the model of a folder computes a few of a global batch at a time", "[
   }
 }
 
+TEST_CASE("with a limit of memory the model of a folder begins with all samples", "[recipe][consistency]") {
+  const auto with = [](const std::string& optimizer, const std::string& more) {
+    return settled("model: {type: transformers, config: {model_type: gpt2}}\nloss: cross_entropy\noptimizer: " +
+                   optimizer + "\n" + kData + "training: {max_steps: 10, global_batch_size: 6, max_memory: 2GB" + more +
+                   "}\nlaunch: {num_processes: 2}\n");
+  };
+  const Settled result = with("sgd", "");
+  CHECK(result.root.at_path("training.micro_batch_size")->as_integer() == 3);
+  CHECK(result.root.at_path("training.gradient_accumulation_steps")->as_integer() == 1);
+  CHECK(result.root.at_path("training.auto_micro_batch")->as_string() == "halve");
+  CHECK(with("sgd", ", auto_micro_batch: shrink").root.at_path("training.auto_micro_batch")->as_string() == "shrink");
+  CHECK(with("lomo", "").root.at_path("training.micro_batch_size")->as_integer() == 3);
+  CHECK(with("lomo", "").root.at_path("training.auto_micro_batch")->is_null());
+}
+
 TEST_CASE("a micro-batch that is split is one of all processes", "[recipe][consistency]") {
   const Settled result =
       settled(kParts + kData + "training: {max_steps: 10, micro_batch_size: 8, gradient_accumulation_steps: 3}\n" +

@@ -23,6 +23,7 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
 #include "runner/checkpoint/checkpoint.h"
+#include "runner/train/data/sample_lengths.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -111,6 +112,14 @@ double batch_bytes(const components::BatchSpec& data, std::int64_t samples) {
   return bytes;
 }
 
+/// What batches of a data set are at most.
+components::BatchSpec largest_batch(const Experiment& experiment, const std::string& name,
+                                    const components::data::Dataset& data) {
+  const core::Node* multiple = experiment.recipe.root.at_path("data." + name + ".pad_to_multiple_of");
+  const bool given = multiple != nullptr && multiple->is_integer();
+  return longest_batch(data, given ? multiple->as_integer() : 1);
+}
+
 /// A tensor on the meta device as a batch has it.
 at::Tensor on_meta(const TensorSpec& port, std::int64_t samples) {
   const std::int64_t positions = std::max<std::int64_t>(1, port.max_length);
@@ -141,7 +150,8 @@ class Rehearsal {
         model_(*experiment.model),
         options_(on_the_cpu(stepper_options(experiment.recipe))),
         on_gpu_(!device_of(experiment.recipe).is_cpu()),
-        batch_bytes_(batch_bytes(experiment.train_data->signature(), options_.loader.micro_batch_size)),
+        train_batch_(largest_batch(experiment, "train", *experiment.train_data)),
+        batch_bytes_(batch_bytes(train_batch_, options_.loader.micro_batch_size)),
         frees_gradients_(experiment.optimizer->steps_in_backward()),
         self_(std::make_shared<Rehearsal*>(this)) {
     watch_blocks();
@@ -173,7 +183,7 @@ class Rehearsal {
     try {
       // The first micro-batch starts without gradients, the second with those of the first.
       for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
-        forward_backward(batch_on_meta(experiment_.train_data->signature(), samples));
+        forward_backward(batch_on_meta(train_batch_, samples));
       }
       ledger_.settle();
       if (on_gpu_) batches.reset();  // the passes have freed it
@@ -284,7 +294,7 @@ class Rehearsal {
       trained += bytes_of(model_.trained_parameters()) + bytes_of(model_.buffers());
     const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
-      const auto& data = set.data->signature();
+      const components::BatchSpec data = largest_batch(experiment_, set.name, *set.data);
       const std::int64_t micro = config.micro_batch_size.value_or(options_.loader.micro_batch_size);
       const std::int64_t samples = std::min(micro, set.data->size());
       const Bytes held(ledger_, Ledger::kBatches, batch_bytes(data, samples));
@@ -309,6 +319,7 @@ class Rehearsal {
   Model& model_;
   const StepperOptions options_;
   const bool on_gpu_;
+  const components::BatchSpec train_batch_;
   const double batch_bytes_;  ///< of one micro-batch
   const bool frees_gradients_;
   const std::shared_ptr<Rehearsal*> self_;

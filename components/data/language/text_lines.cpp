@@ -6,6 +6,9 @@
 #include "components/data/block_location.h"
 #include "components/data/byte_stream.h"
 #include "components/data/data.h"
+#include "components/data/language/encoded_text.h"
+#include "components/data/language/id_lines.h"
+#include "components/data/language/recipe_tokenizer.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
@@ -150,6 +153,32 @@ void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, 
   }
 }
 
+LongLine long_line(TooLong word) {
+  switch (word) {
+    case TooLong::kCut: return LongLine::kCut;
+    case TooLong::kDrop: return LongLine::kDrop;
+    case TooLong::kError: break;
+  }
+  return LongLine::kError;
+}
+
+std::shared_ptr<Dataset> make_of_tokens(const Config& config, const Inputs& inputs,
+                                        std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
+  IdLinesOptions options;
+  options.files = find_text_files(config.path, config.exclude, inputs);
+  if (options.files.empty()) return nullptr;
+  const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
+  if (!share) return nullptr;
+  options.share = *share;
+  options.max_seq_len = config.max_seq_len;
+  options.too_long = long_line(config.too_long);
+  options.parse = [tokenizer](const std::string& line, std::int64_t /*vocab_size*/) {
+    return encoded_text(*tokenizer, line);
+  };
+  options.use(std::move(tokenizer));
+  return make_id_lines(options, inputs);
+}
+
 /// False when a line is too long.
 bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& inputs) {
   const auto too_long = [&config](const Line& line) { return line.bytes > config.max_seq_len; };
@@ -171,6 +200,9 @@ bool shorten(std::vector<Line>& lines, const Config& config, const Inputs& input
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  const auto tokenizer = tokenizer_of(config.tokenizer, inputs);
+  if (!tokenizer) return nullptr;
+  if (*tokenizer != nullptr) return make_of_tokens(config, inputs, *tokenizer);
   if (!fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
   std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
   if (files.empty()) return nullptr;

@@ -1,0 +1,31 @@
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "components/data/data.h"
+#include "components/data/selection.h"
+#include "generated/data/concat.h"
+
+namespace components::data::concat {
+
+std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
+  SelectionParts parts;
+  bool good = true;
+  for (std::size_t i = 0; i < config.sets.size(); ++i) {
+    Inputs own{inputs.name + ".sets[" + std::to_string(i) + "]",
+               config.sets[i],
+               inputs.diagnostics,
+               inputs.header_only,
+               inputs.train != nullptr || parts.sets.empty() ? inputs.train : parts.sets.front().get(),
+               inputs.seed,
+               inputs.new_rows,
+               inputs.keep,
+               inputs.tokenizer};
+    std::shared_ptr<Dataset> set = build(config.sets[i], own);
+    good = good && set != nullptr;
+    if (set != nullptr) parts.sets.push_back(std::move(set));
+  }
+  return good ? make_selection(std::move(parts), inputs) : nullptr;
+}
+
+}  // namespace components::data::concat

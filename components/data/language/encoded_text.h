@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "components/data/language/ids_line.h"
+#include "components/tokenizer/tokenizer.h"
+#include "runner/core/result.h"
+
+namespace components::data {
+
+/// A text of its own, with the end token behind it. Failure: it is empty, or the tokenizer's.
+runner::core::Result<IdsLine> encoded_text(const tokenizer::Tokenizer& tokenizer, const std::string& text);
+
+/// Puts the end token behind ids and labels, which is to be learnt, too; unless the recipe adds no special tokens.
+void add_end(const tokenizer::Tokenizer& tokenizer, IdsLine& line);
+
+}  // namespace components::data
