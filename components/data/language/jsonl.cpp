@@ -7,6 +7,7 @@
 #include "components/data/block_location.h"
 #include "components/data/data.h"
 #include "components/data/language/id_lines.h"
+#include "components/data/language/id_stream.h"
 #include "components/data/language/jsonl_record.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/tensor/tensor_spec.h"
@@ -21,6 +22,8 @@ using runner::core::Failure;
 using runner::core::Result;
 using tokenizer::Encoding;
 using tokenizer::Tokenizer;
+
+constexpr std::int64_t kShuffleBuffer = 10'000;  ///< records, where the key `shuffle_buffer` is left out
 
 /// Positions of the bytes of a text that begin a character, counted.
 std::size_t characters(std::string_view text) {
@@ -176,7 +179,9 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.units = "tokens";
   options.tokenizer = *tokenizer;
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
-  return make_id_lines(options, inputs);
+  if (!config.streaming || inputs.new_rows) return make_id_lines(options, inputs);
+  options.shuffle_buffer = config.shuffle_buffer.value_or(kShuffleBuffer);
+  return make_id_stream(std::move(options), inputs);
 }
 
 }  // namespace components::data::jsonl
