@@ -65,8 +65,8 @@ class Dataset : public runner::core::Stateful {
   /// Writes the tensors of signature() for these samples into `batch`, in its order. RunError names file and record
   /// when one is bad. May be called from several threads.
   virtual void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const = 0;
-  /// The samples one after the other, of a set that is too large for random access: its size() is kEndless, and no
-  /// function that takes an index, fetch() neither, may be called. Null: samples are read by index.
+  /// The samples one after the other, of a set that is too large for random access: its size() is kEndless, and
+  /// fetch() and the other functions that take an index may not be called. Null: samples are read by index.
   virtual std::unique_ptr<Stream> open_stream(const StreamOptions& options) const;
   bool is_stream() const { return size() == kEndless; }
   /// How an epoch is shuffled: 0 permutes all samples; otherwise (streaming) the size of blocks that are permuted, so

@@ -48,7 +48,8 @@ struct Encoded {
 struct Recipe {
   IdLinesOptions options;
   BatchSpec signature;
-  std::string set;  ///< `data.train`
+  std::string set;                ///< `data.train`
+  std::int64_t buffer_bytes = 0;  ///< of text, about: by the first records
 
   const std::string& path(const RecordPlace& place) const { return options.files[place.file].path; }
   /// Whether each record is a sample, whatever is in it.
@@ -288,6 +289,7 @@ class StreamedLines final : public TokenizedSet {
            (recipe_->options.packing ? ", packed" : "");
   }
   std::int64_t records() const override { return 0; }
+  std::int64_t memory_bytes() const override { return recipe_->buffer_bytes; }
 
  private:
   std::shared_ptr<const Recipe> recipe_;
@@ -311,9 +313,10 @@ BatchSpec signature_of(const IdLinesOptions& options) {
   return signature;
 }
 
-/// Looks at the first records, so that a wrong column is noticed before training. False when an error was reported.
-bool first_records_are_good(const Recipe& recipe, const Inputs& inputs) {
-  std::int64_t records = 0, files = 0;
+/// Looks at the first records, so that a wrong column is noticed before training, and at their size. False when an
+/// error was reported.
+bool look_at_first_records(Recipe& recipe, const Inputs& inputs) {
+  std::int64_t records = 0, files = 0, bytes = 0;
   for (const TextFile& file : recipe.options.files) {
     if (++files > kFirstFiles || records >= kFirstRecords) break;
     RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), file.path);
@@ -323,6 +326,7 @@ bool first_records_are_good(const Recipe& recipe, const Inputs& inputs) {
       if (!line) break;
       if (line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
       ++records;
+      bytes += static_cast<std::int64_t>(line->size());
       const auto ids = recipe.options.parse(std::string(*line), *recipe.options.vocab_size);
       if (!ids && recipe.options.on_bad_record == BadRecord::kError) {
         errors.add(source.number(), ids.failure().message, ids.failure().hint);
@@ -331,6 +335,11 @@ bool first_records_are_good(const Recipe& recipe, const Inputs& inputs) {
     if (!source.problem().empty()) errors.add(source.problem_line(), source.problem());
     if (errors.any()) return false;
   }
+  if (records == 0) return true;
+  recipe.buffer_bytes = bytes / records * recipe.options.shuffle_buffer;
+  const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
+  if (std::any_of(recipe.options.files.begin(), recipe.options.files.end(), is_packed)) return true;
+  recipe.buffer_bytes = std::min(recipe.buffer_bytes, total_bytes(recipe.options.files));
   return true;
 }
 
@@ -342,7 +351,7 @@ std::shared_ptr<Dataset> make_id_stream(IdLinesOptions options, const Inputs& in
   recipe->signature = signature_of(options);
   recipe->set = "data." + inputs.name;
   recipe->options = std::move(options);
-  if (!first_records_are_good(*recipe, inputs)) return nullptr;
+  if (!look_at_first_records(*recipe, inputs)) return nullptr;
   return std::make_shared<StreamedLines>(recipe);
 }
 

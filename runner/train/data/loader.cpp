@@ -36,7 +36,12 @@ BatchSchedule Loader::schedule(std::int64_t batch_size) const {
   return schedule;
 }
 
-void Loader::seek(Position position) { position_ = position; }
+// A position of a longer epoch is one of a later epoch: the data may have changed since.
+void Loader::seek(Position position) {
+  const std::int64_t samples = samples_per_epoch();
+  if (samples > 0) position = {position.epoch + position.sample / samples, position.sample % samples};
+  position_ = position;
+}
 
 EpochOrder::Options Loader::order_options() const {
   if (data_.is_stream()) return {.size = data_.size()};

@@ -4,6 +4,7 @@
 #include "components/data/stream.h"
 
 #include <ATen/ops/equal.h>
+#include <sys/resource.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -343,4 +344,28 @@ TEST_CASE("what the first records show is said before training", "[data][stream]
   CHECK(bad.data == nullptr);
   CHECK_THAT(bad.messages, Catch::Contains("a.jsonl:3: "));
   CHECK(streamed(", on_bad_record: skip") != nullptr);
+}
+
+// By name only: tests_torch "[.stream_memory]".
+TEST_CASE("a stream of 500 MB takes no more memory than one of 50 MB", "[.stream_memory]") {
+  const Shards shards;
+  std::string text;
+  while (text.size() < 10'000'000) text += Shards::records(0, 23) + R"({"text": ")" + std::string(900, 'a') + "\"}\n";
+  const auto peak_after_a_pass = [&](int files) {
+    for (int i = 0; i < files; ++i) shards.folder.write("x" + std::to_string(i) + ".jsonl", text);
+    const auto data = good_data(
+        "{type: jsonl, path: \"x*.jsonl\", tokenizer: {type: file, path: tokenizer.json}, max_seq_len: 24, streaming: "
+        "true, shuffle_buffer: 1000}");
+    const auto stream = data->open_stream({.shuffle = true});
+    for (std::int64_t i = 0;; ++i) {
+      const auto sample = stream->next(true);
+      if (i % 1000 == 0) batch_of(*stream, {sample});
+      if (sample->pass() > 0) break;
+    }
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss / 1000;  // MB
+  };
+  const auto small = peak_after_a_pass(5);
+  CHECK(peak_after_a_pass(50) - small < 20);
 }
