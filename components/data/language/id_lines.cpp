@@ -189,8 +189,7 @@ class Reader {
     }
     // An id takes two bytes of a file at least, and 4 here, in input and target.
     content_.bytes = std::exchange(bytes_, 0);
-    if (!fits_in_memory(4.0 * static_cast<double>(content_.bytes), "path", "use fewer or smaller files, or token files",
-                        inputs_)) {
+    if (!fits_in_memory(4.0 * static_cast<double>(content_.bytes), "path", options_.if_too_large, inputs_)) {
       return {};
     }
     const std::int64_t begin = PercentRange::boundary(content_.whole, options_.share.from);

@@ -27,6 +27,8 @@ struct IdLinesOptions {
   bool packing = false;
   std::int64_t pad_to_multiple_of = 1;  ///< what the length of a batch is rounded up to
   BadRecord on_bad_record = BadRecord::kError;
+  /// What to do where the files do not fit into memory.
+  const char* if_too_large = "use fewer or smaller files, or token files";
   std::int64_t shuffle_buffer = 1;         ///< records that a stream draws from when it is shuffled
   bool always_mask = false;                ///< batches have a mask even where it is true everywhere
   std::optional<std::int64_t> vocab_size;  ///< what ids are below; nothing: that of the training set or the files

@@ -179,6 +179,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.units = "tokens";
   options.tokenizer = *tokenizer;
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
+  if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_id_lines(options, inputs);
   options.shuffle_buffer = config.shuffle_buffer.value_or(kShuffleBuffer);
   return make_id_stream(std::move(options), inputs);
