@@ -22,6 +22,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                inputs.keep,
                inputs.tokenizer};
     std::shared_ptr<Dataset> set = build(config.sets[i], own);
+    if (set != nullptr && !is_counted(*set, own)) set = nullptr;
     good = good && set != nullptr;
     if (set != nullptr) parts.sets.push_back(std::move(set));
   }

@@ -45,6 +45,17 @@ struct Account {
   std::string reasons = {};           ///< of the skipped ones: the first of each kind, with file and line
 };
 
+class Stream;
+
+/// The order of a stream.
+struct StreamOptions {
+  bool shuffle = false;  ///< false: that of the files
+  std::uint64_t seed = 0;
+};
+
+/// size() of a set that is read as a stream: more than a training reads, and exact as a double.
+inline constexpr std::int64_t kEndless = std::int64_t{1} << 52;
+
 /// A named data set: samples by index, the same every time (random access; order is the sampler's). If samples depend
 /// on more than the index (random noise, a forward-only source), that is its state.
 class Dataset : public runner::core::Stateful {
@@ -54,6 +65,10 @@ class Dataset : public runner::core::Stateful {
   /// Writes the tensors of signature() for these samples into `batch`, in its order. RunError names file and record
   /// when one is bad. May be called from several threads.
   virtual void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const = 0;
+  /// The samples one after the other, of a set that is too large for random access: its size() is kEndless, and
+  /// fetch() and the other functions that take an index may not be called. Null: samples are read by index.
+  virtual std::unique_ptr<Stream> open_stream(const StreamOptions& options) const;
+  bool is_stream() const { return size() == kEndless; }
   /// How an epoch is shuffled: 0 permutes all samples; otherwise (streaming) the size of blocks that are permuted, so
   /// that disk reads are sequential.
   virtual std::int64_t shuffle_block() const { return 0; }

@@ -1,8 +1,15 @@
 #include <limits>
 
 #include "components/data/data.h"
+#include "components/data/stream.h"
 
 namespace components::data {
+
+Stream::~Stream() = default;
+Stream::Sample::~Sample() = default;
+Stream::Mark::~Mark() = default;
+
+std::unique_ptr<Stream> Dataset::open_stream(const StreamOptions&) const { return nullptr; }
 
 double Dataset::unigram_entropy() const { return std::numeric_limits<double>::quiet_NaN(); }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "components/data/block_location.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
@@ -324,6 +325,14 @@ class Merge {
 };
 
 }  // namespace
+
+bool is_counted(const Dataset& set, const Inputs& inputs) {
+  if (!set.is_stream()) return true;
+  inputs.diagnostics.error(location_of(inputs.block, "streaming"),
+                           "data." + inputs.name + " is streamed, and concat and subset number their samples",
+                           "leave streaming out, or list all files in the path of one streamed set");
+  return false;
+}
 
 std::shared_ptr<Dataset> make_selection(SelectionParts parts, const Inputs& inputs) {
   auto signature = Merge(parts.sets, inputs).signature();

@@ -15,6 +15,9 @@ struct SelectionParts {
   std::optional<std::vector<std::int64_t>> chosen = {};  ///< samples, as numbered over all sets
 };
 
+/// False, with an error, for a set of streamed samples, whose number is not known.
+bool is_counted(const Dataset& set, const Inputs& inputs);
+
 /// Null when an error was reported: the sets hold different tensors.
 std::shared_ptr<Dataset> make_selection(SelectionParts parts, const Inputs& inputs);
 

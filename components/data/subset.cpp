@@ -53,7 +53,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const Inputs own{inputs.name, config.of,       inputs.diagnostics, inputs.header_only, inputs.train,
                    inputs.seed, inputs.new_rows, inputs.keep,        inputs.tokenizer};
   std::shared_ptr<Dataset> set = build(config.of, own);
-  if (set == nullptr) return nullptr;
+  if (set == nullptr || !is_counted(*set, own)) return nullptr;
   const auto count = count_of(config, set->size(), inputs);
   if (!count) return nullptr;
   std::vector<std::int64_t> chosen(static_cast<std::size_t>(*count));

@@ -86,11 +86,15 @@ std::string training_text(const engine::Plan& plan) {
     fastest = "; on this processor " + plan.fastest_precision + " is the fastest";
   text += format("  %-14s %s%s\n", "precision", plan.precision.c_str(), fastest.c_str());
   if (plan.steps > 0) {
-    text += format("  %-14s %s, %.2f epochs of %s, %s samples", "length", steps_text(plan.steps).c_str(), plan.epochs,
-                   steps_text(plan.steps_per_epoch).c_str(), count(plan.samples).c_str());
+    text += format("  %-14s %s, ", "length", steps_text(plan.steps).c_str());
+    if (plan.steps_per_epoch > 0) {
+      text += format("%.2f epochs of %s, ", plan.epochs, steps_text(plan.steps_per_epoch).c_str());
+    }
+    text += count(plan.samples) + " samples";
     text += plan.tokens > 0 ? ", " + count(plan.tokens) + " tokens\n" : "\n";
   } else {
-    text += format("  %-14s until max_time; an epoch has %s\n", "length", steps_text(plan.steps_per_epoch).c_str());
+    text += format("  %-14s until max_time", "length");
+    text += plan.steps_per_epoch > 0 ? "; an epoch has " + steps_text(plan.steps_per_epoch) + "\n" : "\n";
   }
   if (plan.flops_per_step > 0)
     text += format("  %-14s %s a step\n", "FLOPs", core::format_count(plan.flops_per_step).c_str());
@@ -166,7 +170,7 @@ std::string plan_json(const engine::Plan& plan) {
     Node row = Node::mapping();
     row.set("name", Node::string(set.name));
     row.set("description", Node::string(set.description));
-    row.set("samples", Node::integer(set.samples));
+    row.set("samples", set.samples > 0 ? Node::integer(set.samples) : Node::null());  // of a stream: not known
     row.set("tokens_per_sample", Node::integer(set.tokens_per_sample));
     if (std::isfinite(set.unigram_entropy)) row.set("unigram_entropy", Node::floating(set.unigram_entropy));
     data.push_back(std::move(row));
@@ -177,7 +181,6 @@ std::string plan_json(const engine::Plan& plan) {
       {"parameters", plan.parameters},
       {"trained_parameters", plan.trained_parameters},
       {"steps", plan.steps},
-      {"steps_per_epoch", plan.steps_per_epoch},
       {"samples", plan.samples},
       {"tokens", plan.tokens},
       {"micro_batch_size", plan.micro_batch_size},
@@ -206,6 +209,8 @@ std::string plan_json(const engine::Plan& plan) {
       {"disk_free_bytes", plan.disk_free_bytes},
   };
   for (const auto& [name, value] : figures) root.set(name, Node::integer(value));
+  const bool has_epochs = plan.steps_per_epoch > 0;
+  root.set("steps_per_epoch", has_epochs ? Node::integer(plan.steps_per_epoch) : Node::null());
   root.set("precision", Node::string(plan.precision));
   root.set("fastest_precision", plan.fastest_precision.empty() ? Node::null() : Node::string(plan.fastest_precision));
   root.set("memory_peak", Node::string(plan.memory.when));
@@ -213,7 +218,7 @@ std::string plan_json(const engine::Plan& plan) {
   root.set("checkpoints_kept_which", Node::string(plan.kept));
   if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
   if (!plan.step_wait.empty()) root.set("step_wait", Node::string(plan.step_wait));
-  root.set("epochs", Node::floating(plan.epochs));
+  root.set("epochs", has_epochs ? Node::floating(plan.epochs) : Node::null());
   root.set("flops_per_step", Node::floating(plan.flops_per_step));
   return core::to_json(root);
 }

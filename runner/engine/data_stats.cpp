@@ -217,6 +217,15 @@ std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataReq
   const auto opened = open_set(recipe, request, diagnostics);
   if (!opened) return std::nullopt;
   const Dataset& data = *opened->data;
+  if (data.is_stream()) {
+    const core::Node* buffer = recipe.root.at_path("data." + request.data + ".shuffle_buffer");
+    const bool has_buffer = buffer != nullptr && !buffer->is_null();
+    diagnostics.error(recipe.location("data." + request.data + ".streaming"),
+                      "data." + request.data + " is a stream, and its figures are those of all samples in memory",
+                      "where its files fit into memory, add data." + request.data + ".streaming=false" +
+                          (has_buffer ? " data." + request.data + ".shuffle_buffer=null" : ""));
+    return std::nullopt;
+  }
   const auto account = data.account();
   DataStats stats;
   stats.set = request.data;

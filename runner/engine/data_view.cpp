@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <utility>
 
+#include "components/data/stream.h"
 #include "components/generation/text_stream.h"
 #include "components/tensor/tensors.h"
 #include "components/tokenizer/tokenizer.h"
@@ -81,12 +83,11 @@ std::string tensor_text(const at::Tensor& one, const components::TensorSpec& spe
   return std::string(components::to_text(spec.dtype)) + " [" + core::joined(one.sizes().vec()) + "]";
 }
 
-SampleView view_of(const Dataset& data, std::int64_t index) {
-  components::TensorMap batch;
-  data.fetch(std::array{index}, batch);
+/// `batch` has this sample only.
+SampleView view_of(const Dataset& data, std::int64_t index, const components::TensorMap& batch,
+                   const std::vector<components::data::Part>& parts) {
   SampleView view;
   view.index = index;
-  const auto parts = data.parts_of(index);
   if (!has_ids(data)) {
     view.columns = data.columns_of(index);
     for (const components::TensorSpec& spec : data.signature().tensors) {
@@ -118,6 +119,24 @@ SampleView view_of(const Dataset& data, std::int64_t index) {
   }
   for (const auto& part : parts) view.parts.push_back(shown_part(part, data));
   return view;
+}
+
+/// Samples of the first pass of a stream; returns the number of those before the end of what was read.
+std::int64_t view_stream(const resolve::Recipe& recipe, const DataRequest& request, const Dataset& data,
+                         const Words& words, DataView& view) {
+  const train::Loader::Options loader = train::stepper_options(recipe).loader;
+  const auto stream = data.open_stream({request.shuffled && loader.shuffle, loader.seed});
+  while (static_cast<std::int64_t>(view.samples.size()) < request.count) {
+    const std::int64_t index = stream->position();
+    const auto sample = stream->next(true);
+    if (sample->pass() > 0) return index;
+    if (index < request.first) continue;
+    components::TensorMap batch;
+    stream->collate(std::span(&sample, 1), batch);
+    view.samples.push_back(view_of(data, index, batch, sample->parts()));
+    words.write(view.samples.back());
+  }
+  return stream->position();
 }
 
 /// The samples of the first epoch from `first` on, in its order, or in that of the set.
@@ -207,9 +226,15 @@ std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataReque
   }
   DataView view{request.data, opened->type, opened->data->describe(), 0, {}};
   const Words words(*opened->data, of_recipe);
-  for (const std::int64_t index : indices_of(recipe, request, *opened->data, view.size)) {
-    view.samples.push_back(view_of(*opened->data, index));
-    if (!view.samples.back().ids.empty()) words.write(view.samples.back());
+  if (opened->data->is_stream()) {
+    view.size = view_stream(recipe, request, *opened->data, words, view);
+  } else {
+    for (const std::int64_t index : indices_of(recipe, request, *opened->data, view.size)) {
+      components::TensorMap batch;
+      opened->data->fetch(std::array{index}, batch);
+      view.samples.push_back(view_of(*opened->data, index, batch, opened->data->parts_of(index)));
+      if (!view.samples.back().ids.empty()) words.write(view.samples.back());
+    }
   }
   if (view.samples.empty()) {
     diagnostics.error({},
@@ -218,6 +243,7 @@ std::optional<DataView> view_data(const resolve::Recipe& recipe, const DataReque
                       "samples are counted from 0 to " + std::to_string(view.size - 1));
     return std::nullopt;
   }
+  if (opened->data->is_stream()) view.size = 0;
   return view;
 }
 

@@ -52,7 +52,7 @@ struct SampleView {
 
 struct DataView {
   std::string set, type, description;
-  std::int64_t size = 0;  ///< samples of the set, or of an epoch with DataRequest::shuffled
+  std::int64_t size = 0;  ///< samples of the set, or of an epoch with DataRequest::shuffled; 0: a stream
   std::vector<SampleView> samples;
 };
 

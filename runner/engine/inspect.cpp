@@ -106,6 +106,12 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   }
   if (!foreign && !fits_recorded_files(*loaded.experiment, checkpoint, diagnostics)) return std::nullopt;
   loaded.data = loaded.experiment->find_data(request.input.empty() ? request.data : train::kNewRows);
+  if (loaded.data->is_stream()) {
+    diagnostics.error(recipe.location("data." + request.data + ".streaming"),
+                      "data." + request.data + " is a stream, which has no end",
+                      "name another data set with --data");
+    return std::nullopt;
+  }
   if (foreign) {
     if (!load_foreign(request.checkpoint, recipe, *loaded.experiment->model, diagnostics)) return std::nullopt;
   } else {

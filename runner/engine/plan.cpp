@@ -88,10 +88,12 @@ void plan_step_wait(const train::Experiment& experiment, Plan& plan) {
 }
 
 void plan_lengths(const train::Experiment& experiment, Plan& plan) {
-  plan.steps_per_epoch = experiment.shape.steps_per_epoch();
   plan.steps = experiment.total_steps;
   plan.samples = experiment.shape.samples_after(plan.steps);
-  plan.epochs = static_cast<double>(plan.samples) / static_cast<double>(experiment.shape.samples);
+  if (!experiment.train_data->is_stream()) {
+    plan.steps_per_epoch = experiment.shape.steps_per_epoch();
+    plan.epochs = static_cast<double>(plan.samples) / static_cast<double>(experiment.shape.samples);
+  }
   if (__builtin_mul_overflow(plan.samples, experiment.train_data->tokens_per_sample(), &plan.tokens)) {
     plan.tokens = std::numeric_limits<std::int64_t>::max();
   }
@@ -164,7 +166,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   if (train::device_of(recipe).is_cpu()) plan.fastest_precision = train::fastest_precision();
   plan.global_batch_size = plan.micro_batch_size * train::window_batches(recipe);
   const auto add_data = [&plan](const std::string& name, const components::data::Dataset& data) {
-    plan.data.push_back({name, data.describe(), data.size(), data.tokens_per_sample(), data.unigram_entropy()});
+    plan.data.push_back(
+        {name, data.describe(), data.is_stream() ? 0 : data.size(), data.tokens_per_sample(), data.unigram_entropy()});
   };
   add_data("train", *experiment->train_data);
   for (const auto& set : experiment->eval_data) add_data(set.name, *set.data);

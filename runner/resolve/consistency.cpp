@@ -21,6 +21,7 @@ constexpr Rule kRules[] = {
     {"train_set", train_set},
     {"data_set_names", data_set_names},
     {"held_out", held_out},
+    {"streamed_sets", streamed_sets},
     {"one_limit", one_limit},
     {"batch_algebra", batch_algebra},
     {"compat", compat},

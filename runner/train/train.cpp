@@ -177,9 +177,11 @@ void print_figure(const std::string& name, double value) {
 
 void print_summary(const Experiment& experiment, const store::RunWriter& run, const LoopResult& result) {
   const Node& summary = result.summary;
-  std::printf("\n%s: %s, %.2f epochs, %s (%.4g steps/s)\n", result.reason.c_str(),
-              core::counted(summary.find("step")->as_integer(), "step", "steps").c_str(), figure(summary, "epoch"),
-              core::format_duration(figure(summary, "train_seconds")).c_str(), figure(summary, "steps_per_s"));
+  std::printf("\n%s: %s, ", result.reason.c_str(),
+              core::counted(summary.find("step")->as_integer(), "step", "steps").c_str());
+  if (!experiment.train_data->is_stream()) std::printf("%.2f epochs, ", figure(summary, "epoch"));
+  std::printf("%s (%.4g steps/s)\n", core::format_duration(figure(summary, "train_seconds")).c_str(),
+              figure(summary, "steps_per_s"));
   if (const Node* loss = summary.find("loss"); loss != nullptr && loss->is_number()) {
     print_figure("loss", loss->as_double());
   }

@@ -125,6 +125,7 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {
-    "components/tensor",       "components/block/block.h", "components/part/weight.h", "components/ops/kernel_policy.h",
-    "components/ops/matmul.h", "components/generation",    "components/tokenizer/chat"};
+inline const Names kOpenToRunner = {"components/tensor",         "components/block/block.h",
+                                    "components/part/weight.h",  "components/ops/kernel_policy.h",
+                                    "components/ops/matmul.h",   "components/generation",
+                                    "components/tokenizer/chat", "components/data/stream.h"};

@@ -1,12 +1,8 @@
 #include "components/data/language/id_lines.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <limits>
-#include <list>
 #include <mutex>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <utility>
@@ -16,7 +12,10 @@
 #include "components/data/csv_file.h"
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
+#include "components/data/language/id_rows.h"
+#include "components/data/language/row_packer.h"
 #include "components/data/language/skipped_records.h"
+#include "components/data/language/tokenized_set.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
@@ -36,41 +35,16 @@ namespace {
 constexpr double kManyWithout = 0.1;  ///< of the records: it may be a mistake that nothing of them is learnt
 constexpr std::int64_t kVocabularyMax = 16'777'216;  ///< of the key `vocab_size`
 
-/// A sample: where its lists begin among all values, one after the other.
-struct Line {
-  std::int64_t at = 0;
-  std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
-  std::int64_t number = 0;               ///< in its file, from 1
-  std::size_t file = 0;
-  bool cut = false;        ///< the record was longer
-  bool masked = false;     ///< has a mask with zeros
-  bool scattered = false;  ///< with zeros in front of ones
-};
-
-/// A sample: lines next to each other.
-struct Row {
-  std::size_t first = 0, count = 0;
-  std::int64_t length = 0, outputs = 0;  ///< of all of them
-};
+using Line = IdRows::Line;
+using Row = IdRows::Row;
 
 /// All that the files hold, and what of it is the set's.
-struct Content {
-  std::vector<std::int32_t> values;  ///< of each line: input, target, types, decoder, mask; those that there are
-  std::vector<Line> lines;
-  std::vector<Row> rows;
-  bool has_types = false, has_decoder = false;
+struct Content : IdRows {
   std::int64_t id_max = 0, type_max = 0;  ///< of all lines, whatever the split
   std::int64_t whole = 0;                 ///< lines before the split
   std::int64_t cut = 0, bytes = 0;
   std::int64_t dropped = 0, skipped = 0;  ///< of the split
   std::string skipped_reasons;
-
-  std::span<const Line> of(const Row& row) const { return {lines.data() + row.first, row.count}; }
-  const std::int32_t* input(const Line& line) const { return values.data() + line.at; }
-  const std::int32_t* target(const Line& line) const { return input(line) + line.length; }
-  const std::int32_t* types(const Line& line) const { return target(line) + line.outputs; }
-  const std::int32_t* decoder(const Line& line) const { return types(line) + (has_types ? line.length : 0); }
-  const std::int32_t* mask(const Line& line) const { return decoder(line) + (has_decoder ? line.outputs : 0); }
 };
 
 struct Range {
@@ -89,116 +63,32 @@ Range lengths(const std::vector<Part>& parts, std::int64_t Part::*length) {
   return range;
 }
 
-std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
-  return (length + multiple - 1) / multiple * multiple;
-}
-
 void one_line_a_row(Content& content) {
   for (std::size_t i = 0; i < content.lines.size(); ++i) {
     content.rows.push_back({i, 1, content.lines[i].length, content.lines[i].outputs});
   }
 }
 
-/// Each line goes into the first of the open rows that has room for it; of too many the oldest is closed. Depends on
-/// the lines only. Moves the lines of a row next to each other.
-class Packer {
- public:
-  explicit Packer(std::int64_t length) : length_(length) {}
-
-  void pack(Content& content) {
-    for (const Line& line : content.lines) add(line);
-    while (!open_.empty()) close(open_.begin());
-    content.lines = std::move(lines_);
-    content.rows = std::move(rows_);
-  }
-
- private:
-  struct Open {
-    std::vector<Line> lines;
-    std::int64_t length = 0;
-  };
-
-  void add(const Line& line) {
-    auto row =
-        std::find_if(open_.begin(), open_.end(), [&](const Open& one) { return one.length + line.length <= length_; });
-    if (row == open_.end()) {
-      if (open_.size() == kOpenMax) close(open_.begin());
-      row = open_.emplace(open_.end());
-    }
-    row->lines.push_back(line);
-    row->length += line.length;
-    if (row->length == length_) close(row);
-  }
-
-  void close(std::list<Open>::iterator row) {
-    rows_.push_back({lines_.size(), row->lines.size(), row->length, row->length});
-    lines_.insert(lines_.end(), row->lines.begin(), row->lines.end());
-    open_.erase(row);
-  }
-
-  static constexpr std::size_t kOpenMax = 64;  ///< bounds the time; few rows stay half empty
-  std::int64_t length_;
-  std::list<Open> open_;
-  std::vector<Line> lines_;
-  std::vector<Row> rows_;
-};
-
-/// How shorter rows are filled.
-template <typename T>
-struct Fill {
-  T value;
-  bool left;  ///< in front
-};
-
-/// A tensor [B, width]; `copy(line, to)` writes a line and returns its end.
-template <typename T, typename Copy>
-at::Tensor padded(const Content& content, const std::vector<const Row*>& rows, std::int64_t width, at::ScalarType type,
-                  const Fill<T>& fill, Copy copy) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, type);
-  T* to = tensor.mutable_data_ptr<T>();
-  for (const Row* row : rows) {
-    T* end = to;
-    for (const Line& line : content.of(*row)) end = copy(line, end);
-    std::fill(end, to + width, fill.value);
-    if (fill.left) std::rotate(to, end, to + width);
-    to += width;
-  }
-  return tensor;
+/// Moves the lines of a row next to each other.
+void pack(Content& content, std::int64_t row_length) {
+  std::vector<Line> packed;
+  RowPacker<Line> packer(row_length, [&](std::vector<Line>&& lines, std::int64_t length) {
+    content.rows.push_back({packed.size(), lines.size(), length, length});
+    packed.insert(packed.end(), lines.begin(), lines.end());
+  });
+  for (const Line& line : content.lines) packer.add(line, line.length);
+  packer.flush();
+  content.lines = std::move(packed);
 }
 
-/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself.
-at::Tensor positions_of(const Content& content, const std::vector<const Row*>& rows, std::int64_t width,
-                        bool fill_left) {
-  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
-  auto* to = tensor.mutable_data_ptr<std::int64_t>();
-  for (const Row* row : rows) {
-    std::int64_t* const end = to + width;
-    if (fill_left) {
-      std::iota(to, end - row->length, std::int64_t{0});
-      to = end - row->length;
-    }
-    for (const Line& line : content.of(*row)) {
-      std::iota(to, to + line.length, std::int64_t{0});
-      to += line.length;
-    }
-    std::iota(to, end, to[-1] + 1);
-    to = end;
-  }
-  return tensor;
-}
-
-class IdLines final : public Dataset {
+class IdLines final : public TokenizedSet {
  public:
   IdLines(BatchSpec signature, Content content, const IdLinesOptions& options)
-      : signature_(std::move(signature)),
+      : TokenizedSet(options.files, options.tokenizer),
+        signature_(std::move(signature)),
         content_(std::move(content)),
         units_(options.units),
-        multiple_(options.pad_to_multiple_of),
-        fill_(options.fill),
-        fill_left_(options.fill_left),
-        tokenizer_(options.tokenizer) {
-    for (const TextFile& file : options.files) paths_.push_back(file.path);
-  }
+        fill_(options.fill) {}
 
   const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return static_cast<std::int64_t>(content_.rows.size()); }
@@ -210,26 +100,8 @@ class IdLines final : public Dataset {
 
   void fetch(std::span<const std::int64_t> indices, TensorMap& batch) const override {
     std::vector<const Row*> rows;
-    std::int64_t length = 0, outputs = 0;
-    for (const std::int64_t index : indices) {
-      rows.push_back(&row(index));
-      length = std::max(length, rows.back()->length);
-      outputs = std::max(outputs, rows.back()->outputs);
-    }
-    length = rounded_up(length, multiple_);
-    outputs = rounded_up(outputs, multiple_);
-    const auto copied = [&](std::int64_t width, std::int64_t fill,
-                            const std::int32_t* (Content::*of)(const Line&) const, std::int64_t Line::*count) {
-      return padded<std::int64_t>(
-          content_, rows, width, at::kLong, {fill, fill_left_},
-          [&](const Line& one, std::int64_t* to) { return std::copy_n((content_.*of)(one), one.*count, to); });
-    };
-    batch.set(kInput, copied(length, fill_, &Content::input, &Line::length));
-    batch.set(kTarget, copied(outputs, kPadTarget, &Content::target, &Line::outputs));
-    if (signature_.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask(rows, length));
-    if (signature_.find(kPositions) != nullptr) batch.set(kPositions, positions_of(content_, rows, length, fill_left_));
-    if (content_.has_types) batch.set(kTokenTypes, copied(length, 0, &Content::types, &Line::length));
-    if (content_.has_decoder) batch.set(kDecoderInput, copied(outputs, fill_, &Content::decoder, &Line::outputs));
+    for (const std::int64_t index : indices) rows.push_back(&row(index));
+    content_.write(rows, signature_, fill_, batch);
   }
 
   double unigram_entropy() const override {
@@ -249,29 +121,23 @@ class IdLines final : public Dataset {
 
   std::string describe() const override {
     const Range range = lengths(content_.lines, &Line::length);
-    return counted_large(static_cast<std::int64_t>(paths_.size()), "file", "files") + ", " +
+    return counted_large(static_cast<std::int64_t>(paths().size()), "file", "files") + ", " +
            runner::core::format_bytes(content_.bytes) + ", " +
            counted_large(static_cast<std::int64_t>(content_.lines.size()), "line", "lines") + " of " +
            (range.varies() ? with_commas(range.least) + " to " : "") + with_commas(range.most) + " " + units_ +
            (content_.cut > 0 ? " (" + with_commas(content_.cut) + " cut)" : "") + packed();
   }
 
-  std::vector<std::string> files() const override {
-    std::vector<std::string> all = paths_;
-    if (tokenizer_ != nullptr) all.push_back(tokenizer_->description().path);
-    return all;
-  }
-
   std::optional<Record> record_of(std::int64_t index) const override {
     const Line& first = content_.lines[row(index).first];
-    return Record{"line", first.number, paths_.size() > 1 ? paths_[first.file] : ""};
+    return Record{"line", first.number, paths().size() > 1 ? paths()[first.file] : ""};
   }
 
   std::vector<Part> parts_of(std::int64_t index) const override {
     std::vector<Part> parts;
     std::int64_t begin = 0;
     for (const Line& one : content_.of(row(index))) {
-      parts.push_back({begin, one.length, Record{"line", one.number, paths_[one.file]}, one.cut});
+      parts.push_back({begin, one.length, Record{"line", one.number, paths()[one.file]}, one.cut});
       begin += one.length;
     }
     return parts;
@@ -286,23 +152,9 @@ class IdLines final : public Dataset {
             .reasons = content_.skipped_reasons};
   }
 
-  std::shared_ptr<const tokenizer::Tokenizer> tokenizer() const override { return tokenizer_; }
-
   std::int64_t memory_bytes() const override {
     return static_cast<std::int64_t>(content_.values.size() * sizeof(std::int32_t) +
                                      content_.lines.size() * sizeof(Line) + content_.rows.size() * sizeof(Row));
-  }
-
-  std::string decode(std::span<const std::int64_t> ids) const override {
-    if (tokenizer_ == nullptr) return "";
-    return tokenizer_->decode(std::vector<std::int32_t>(ids.begin(), ids.end()));
-  }
-
-  std::vector<std::int64_t> encode(const std::string& text) const override {
-    if (tokenizer_ == nullptr) return {};
-    const auto encoded = tokenizer_->encode(text);
-    if (!encoded) throw runner::core::RunError(encoded.failure().message, encoded.failure().hint);
-    return {encoded.value().ids.begin(), encoded.value().ids.end()};
   }
 
  private:
@@ -320,22 +172,10 @@ class IdLines final : public Dataset {
            std::to_string(100 * filled / (size() * signature_.max_length())) + " % full";
   }
 
-  at::Tensor mask(const std::vector<const Row*>& rows, std::int64_t length) const {
-    return padded<bool>(content_, rows, length, at::kBool, {false, fill_left_}, [&](const Line& one, bool* to) {
-      if (!one.masked) return std::fill_n(to, one.length, true);
-      return std::transform(content_.mask(one), content_.mask(one) + one.length, to,
-                            [](std::int32_t bit) { return bit != 0; });
-    });
-  }
-
   BatchSpec signature_;
   Content content_;
   std::string units_;
-  std::int64_t multiple_;
-  std::int32_t fill_;
-  bool fill_left_;
-  std::shared_ptr<const tokenizer::Tokenizer> tokenizer_;
-  std::vector<std::string> paths_;
+  RowFill fill_;
   mutable std::once_flag counted_;
   mutable double entropy_ = 0;
 };
@@ -353,8 +193,7 @@ class Reader {
     }
     // An id takes two bytes of a file at least, and 4 here, in input and target.
     content_.bytes = std::exchange(bytes_, 0);
-    if (!fits_in_memory(4.0 * static_cast<double>(content_.bytes), "path", "use fewer or smaller files, or token files",
-                        inputs_)) {
+    if (!fits_in_memory(4.0 * static_cast<double>(content_.bytes), "path", options_.if_too_large, inputs_)) {
       return {};
     }
     const std::int64_t begin = PercentRange::boundary(content_.whole, options_.share.from);
@@ -425,19 +264,9 @@ class Reader {
       return;
     }
     line.cut = content_.cut > already_cut;
-    line.at = static_cast<std::int64_t>(content_.values.size());
-    line.length = static_cast<std::int64_t>(ids.input.size());
-    const std::vector<std::int32_t> target = ids.target();
-    line.outputs = static_cast<std::int64_t>(target.size());
-    line.masked = std::find(ids.mask.begin(), ids.mask.end(), 0) != ids.mask.end();
-    const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
-    line.scattered = std::find(first, ids.mask.end(), 1) != ids.mask.end();
-    if (!line.masked) ids.mask.clear();
-    const std::vector<std::int32_t>* const lists[] = {&ids.input, &target, &ids.types, &ids.decoder, &ids.mask};
-    for (const std::vector<std::int32_t>* list : lists) {
-      content_.values.insert(content_.values.end(), list->begin(), list->end());
-    }
-    content_.lines.push_back(line);
+    content_.add(line, ids);
+    line = content_.lines.back();
+    const std::span<const std::int32_t> target(content_.target(line), static_cast<std::size_t>(line.outputs));
     if (std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; })) return;
     if (without_target_++ == 0) first_without_ = line;
   }
@@ -517,12 +346,12 @@ BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, cons
     return std::any_of(content.lines.begin(), content.lines.end(), [is](const Line& line) { return line.*is; });
   };
   const auto is_padded = [&options](const Range& range) {
-    return range.varies() || range.most % options.pad_to_multiple_of != 0;
+    return range.varies() || range.most % options.fill.multiple != 0;
   };
   const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    port.max_length = rounded_up(std::max(range.most, options.max_seq_len.value_or(0)), options.pad_to_multiple_of);
+    port.max_length = rounded_up(std::max(range.most, options.max_seq_len.value_or(0)), options.fill.multiple);
     port.padded = is_padded(range);
     return port;
   };
@@ -533,7 +362,7 @@ BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, cons
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
-    mask.scattered = any(&Line::scattered) || (options.packing && any(&Line::masked)) || options.fill_left;
+    mask.scattered = any(&Line::scattered) || (options.packing && any(&Line::masked)) || options.fill.left;
     signature.tensors.push_back(mask);
   }
   // A model that reads them of packed rows reads them of all sets.
@@ -588,15 +417,15 @@ bool make_rows(Content& content, const IdLinesOptions& options, const Inputs& in
                              "set max_seq_len to the model's context length");
     return false;
   }
-  Packer(*options.max_seq_len).pack(content);
+  pack(content, *options.max_seq_len);
   return true;
 }
 
 }  // namespace
 
 void IdLinesOptions::use(std::shared_ptr<const tokenizer::Tokenizer> its) {
-  fill = its->fill_id().value_or(0);
-  fill_left = its->settings().padding_side == tokenizer::Side::kLeft;
+  fill.id = its->fill_id().value_or(0);
+  fill.left = its->settings().padding_side == tokenizer::Side::kLeft;
   cut_left = its->settings().truncation_side == tokenizer::Side::kLeft;
   vocab_size = its->id_limit();
   units = "tokens";

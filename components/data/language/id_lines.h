@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "components/data/language/id_rows.h"
 #include "components/data/language/ids_line.h"
 #include "components/data/text_files.h"
 #include "components/tokenizer/tokenizer.h"
@@ -25,11 +26,12 @@ struct IdLinesOptions {
   LongLine too_long = LongLine::kCut;
   /// Several lines in one row of up to max_seq_len ids, first fit in the order of the files; batches have kPositions.
   bool packing = false;
-  std::int64_t pad_to_multiple_of = 1;  ///< what the length of a batch is rounded up to
-  std::int32_t fill = 0;                ///< the id of what is filled
-  bool fill_left = false;               ///< in front of shorter rows, not behind them
-  bool cut_left = false;                ///< a line that is too long loses its beginning
+  RowFill fill;
+  bool cut_left = false;  ///< a line that is too long loses its beginning
   BadRecord on_bad_record = BadRecord::kError;
+  /// What to do where the files do not fit into memory.
+  const char* if_too_large = "use fewer or smaller files, or token files";
+  std::int64_t shuffle_buffer = 1;         ///< records that a stream draws from when it is shuffled
   bool always_mask = false;                ///< batches have a mask even where it is true everywhere
   std::optional<std::int64_t> vocab_size;  ///< what ids are below; nothing: that of the training set or the files
   const char* units = "ids";               ///< what a line is made of, for messages

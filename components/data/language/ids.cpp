@@ -28,7 +28,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.max_seq_len = config.max_seq_len;
   options.too_long = long_line(config.too_long);
   options.packing = config.packing;
-  options.pad_to_multiple_of = config.pad_to_multiple_of;
+  options.fill.multiple = config.pad_to_multiple_of;
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.always_mask = config.attention_mask == AttentionMask::kAlways;
   options.vocab_size = config.vocab_size;

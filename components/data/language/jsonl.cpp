@@ -8,6 +8,7 @@
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
 #include "components/data/language/id_lines.h"
+#include "components/data/language/id_stream.h"
 #include "components/data/language/jsonl_record.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/tensor/tensor_spec.h"
@@ -22,6 +23,8 @@ using runner::core::Failure;
 using runner::core::Result;
 using tokenizer::Encoding;
 using tokenizer::Tokenizer;
+
+constexpr std::int64_t kShuffleBuffer = 10'000;  ///< records, where the key `shuffle_buffer` is left out
 
 /// Positions of the bytes of a text that begin a character, counted.
 std::size_t characters(std::string_view text) {
@@ -150,11 +153,14 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.max_seq_len = config.max_seq_len;
   options.too_long = long_line(config.too_long);
   options.packing = config.packing;
-  options.pad_to_multiple_of = config.pad_to_multiple_of;
+  options.fill.multiple = config.pad_to_multiple_of;
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.use(*tokenizer);
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
-  return make_id_lines(options, inputs);
+  if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
+  if (!config.streaming || inputs.new_rows) return make_id_lines(options, inputs);
+  options.shuffle_buffer = config.shuffle_buffer.value_or(kShuffleBuffer);
+  return make_id_stream(std::move(options), inputs);
 }
 
 }  // namespace components::data::jsonl

@@ -22,16 +22,17 @@ std::string kind_of(const std::string& message) {
 
 }  // namespace
 
-void SkippedRecords::add(const std::string& path, std::int64_t line, const std::string& message) {
+bool SkippedRecords::add(const std::string& path, std::int64_t line, const std::string& message) {
   ++count_;
   const auto [at, is_new] = places_.try_emplace(kind_of(message), kinds_.size());
   if (is_new && kinds_.size() == kKindsMax) {
     places_.erase(at);
     ++others_;
-    return;
+    return false;
   }
   if (is_new) kinds_.push_back({path + ":" + std::to_string(line) + ": " + message, 0});
   ++kinds_[at->second].count;
+  return is_new;
 }
 
 std::string SkippedRecords::reasons() const {

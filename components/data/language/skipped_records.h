@@ -12,7 +12,8 @@ namespace components::data {
 /// Records that `on_bad_record: skip` leaves out: how many, and of each kind where the first one is.
 class SkippedRecords {
  public:
-  void add(const std::string& path, std::int64_t line, const std::string& message);
+  /// Whether it is the first of its kind that is listed.
+  bool add(const std::string& path, std::int64_t line, const std::string& message);
   std::int64_t count() const { return count_; }
   /// The first of each kind with file and line, and how many are like it; "" without any.
   std::string reasons() const;

@@ -298,7 +298,8 @@ std::string view_json(const engine::DataView& view) {
     samples += (samples.empty() ? "\n" : ",\n") + core::to_json(sample_node(sample), -1);
   }
   return "{\"set\": " + core::json_quote(view.set) + ", \"type\": " + core::json_quote(view.type) +
-         ", \"size\": " + std::to_string(view.size) + ", \"samples\": [" + samples + "\n]}\n";
+         ", \"size\": " + (view.size > 0 ? std::to_string(view.size) : "null") + ", \"samples\": [" + samples +
+         "\n]}\n";
 }
 
 }  // namespace runner::cli

@@ -19,7 +19,7 @@ constexpr std::size_t kChunk = std::size_t{256} << 10;
 /// A file, unpacked where it is compressed.
 class LineSource::Bytes {
  public:
-  explicit Bytes(const std::string& path) {
+  Bytes(const std::string& path, std::int64_t begin) {
     if (path.ends_with(".gz")) {
       packed_ = gzopen(path.c_str(), "rbe");
       is_packed_ = true;
@@ -28,6 +28,7 @@ class LineSource::Bytes {
     }
     opened_ = is_packed_ ? packed_ != nullptr : plain_.is_open();
     if (!opened_) problem_ = std::string("cannot read it: ") + std::strerror(errno);
+    if (opened_ && begin > 0) go_to(begin);
   }
   ~Bytes() {
     if (packed_ != nullptr) gzclose_r(packed_);
@@ -47,6 +48,14 @@ class LineSource::Bytes {
   const std::string& problem() const { return problem_; }
 
  private:
+  void go_to(std::int64_t begin) {
+    if (is_packed_) {
+      gzseek(packed_, begin, SEEK_SET);  // the next read does it, and tells what is wrong
+    } else {
+      plain_.seekg(begin);
+    }
+  }
+
   std::size_t unpack(char* to, std::size_t size) {
     const int read = gzread(packed_, to, static_cast<unsigned>(size));
     if (gzdirect(packed_) != 0) {
@@ -71,7 +80,8 @@ class LineSource::Bytes {
   std::string problem_;
 };
 
-LineSource::LineSource(const std::string& path) : source_(std::make_unique<Bytes>(path)) {}
+LineSource::LineSource(const std::string& path, const Place& start)
+    : source_(std::make_unique<Bytes>(path, start.offset)), base_(start.offset), number_(start.lines) {}
 
 LineSource::~LineSource() = default;
 
@@ -102,6 +112,7 @@ std::optional<std::string_view> LineSource::next() {
 /// Reads on; false after a problem. A last line without an end counts only when the file was read to its own.
 bool LineSource::fill() {
   text_.erase(0, at_);
+  base_ += static_cast<std::int64_t>(at_);
   at_ = 0;
   searched_ = text_.size();
   text_.resize(searched_ + kChunk);

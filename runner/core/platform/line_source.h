@@ -13,7 +13,15 @@ namespace runner::core {
 /// line, of at most kLineMax bytes.
 class LineSource {
  public:
-  explicit LineSource(const std::string& path);
+  /// The beginning of a line of the unpacked text.
+  struct Place {
+    std::int64_t offset = 0;  ///< bytes in front of it
+    std::int64_t lines = 0;   ///< lines in front of it
+  };
+
+  explicit LineSource(const std::string& path) : LineSource(path, {}) {}
+  /// Reads from `start` on. A compressed file is unpacked up to there, a plain one is not read.
+  LineSource(const std::string& path, const Place& start);
   ~LineSource();
   LineSource(const LineSource&) = delete;
   LineSource& operator=(const LineSource&) = delete;
@@ -22,6 +30,9 @@ class LineSource {
   std::optional<std::string_view> next();
   std::int64_t number() const { return number_; }  ///< of that line, from 1
   std::int64_t bytes() const { return bytes_; }    ///< of text so far, unpacked
+  Place end() const {
+    return {base_ + static_cast<std::int64_t>(at_), number_};
+  }  ///< of that line, where the next one begins
 
   /// Why the file could not be read to its end: a line that is too long, compressed data that are cut short or damaged,
   /// a failure of the disk. "" when it was.
@@ -42,6 +53,7 @@ class LineSource {
   std::size_t at_ = 0;        // where the next line begins
   std::size_t searched_ = 0;  // no line ends before it
   bool ended_ = false;
+  std::int64_t base_ = 0;  // offset of text_ in the file
   std::int64_t number_ = 0, bytes_ = 0, problem_line_ = 0;
   std::string problem_;
 };

@@ -7,6 +7,7 @@
 
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
+#include "runner/core/units.h"
 #include "runner/registry/wording.h"
 
 namespace runner::resolve {
@@ -89,6 +90,69 @@ void held_out(SettledTree& tree) {
     if (std::max(trained->first, evaluated->first) >= std::min(trained->second, evaluated->second)) continue;
     tree.warning(set, set + " evaluates samples of data.train: both read the same part of the same files",
                  "write split: \":90%\" in train and split: \"90%:\" in " + name);
+  }
+}
+
+namespace {
+
+bool is_streamed(const SettledTree& tree, const std::string& set) {
+  return tree.text(set + ".type") == "jsonl" && tree.is_true(set + ".streaming");
+}
+
+/// What counts the passes over a set.
+void refuse_epochs(SettledTree& tree) {
+  const auto counts_epochs = [](const Node* value) {
+    if (value == nullptr || !value->is_string()) return false;
+    const auto interval = core::parse_interval(value->as_string());
+    return interval && interval.value().unit == core::Interval::Unit::kEpochs;
+  };
+  const auto refuse = [&tree](const std::string& path) {
+    tree.error(path, path + " counts epochs, but data.train is a stream, which has none", "count optimizer steps");
+  };
+  if (tree.given("training.max_epochs")) {
+    tree.error("training.max_epochs", "training.max_epochs counts epochs, but data.train is a stream, which has none",
+               "use max_steps");
+  }
+  for (const char* path : {"eval.eval_steps", "checkpoint.save_steps"}) {
+    if (counts_epochs(tree.value(path))) refuse(path);
+  }
+  const Node* callbacks = tree.value("callbacks");
+  if (callbacks == nullptr || !callbacks->is_sequence()) return;
+  for (const Node& callback : callbacks->items()) {
+    const Node* every = callback.find("every");
+    if (!counts_epochs(every)) continue;
+    tree.error_at(every->location(), "`every` counts epochs, but data.train is a stream, which has none",
+                  "count optimizer steps");
+  }
+}
+
+}  // namespace
+
+/// Samples that come one after the other cannot be ordered by what follows, and do not end.
+void streamed_sets(SettledTree& tree) {
+  for (const std::string& name : evaluated_sets(tree)) {
+    const std::string set = "data." + name;
+    if (!is_streamed(tree, set)) continue;
+    tree.error(set + ".streaming", set + " is evaluated as a whole: only data.train can be a stream",
+               "remove streaming, and use fewer or smaller files");
+  }
+  if (!is_streamed(tree, "data.train")) return;
+  refuse_epochs(tree);
+  const bool ends = tree.given("training.max_steps") || tree.given("training.max_time");
+  if (!ends && !tree.given("training.max_epochs") && !tree.was_refused("training")) {
+    tree.error("training", "data.train is a stream, which has no end: training needs max_steps or max_time",
+               "add max_steps: 1000");
+  }
+  const auto refuse = [&tree](const std::string& key, const std::string& what) {
+    tree.error("loader." + key, "loader." + key + " " + what + ", but data.train is a stream", "remove " + key);
+  };
+  if (tree.given("loader.num_samples")) refuse("num_samples", "sets the length of an epoch");
+  if (tree.is_true("loader.replacement")) refuse("replacement", "draws from the whole set");
+  if (tree.is_true("loader.group_by_length")) refuse("group_by_length", "needs the lengths of all samples");
+  if (tree.is_true("loader.drop_last")) refuse("drop_last", "is about the end of an epoch");
+  const Node* seedable = tree.value("loader.use_seedable_sampler");
+  if (seedable != nullptr && seedable->is_bool() && !seedable->as_bool()) {
+    refuse("use_seedable_sampler", "draws a permutation of the whole set");
   }
 }
 

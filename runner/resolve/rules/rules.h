@@ -17,6 +17,7 @@ std::vector<std::string> evaluated_sets(const SettledTree& tree);
 void train_set(SettledTree& tree);
 void data_set_names(SettledTree& tree);
 void held_out(SettledTree& tree);
+void streamed_sets(SettledTree& tree);
 
 // What is trained, for how long, and how.
 void one_limit(SettledTree& tree);

@@ -1,9 +1,11 @@
 #include "runner/train/data/loader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
+#include "runner/train/data/sample_stream.h"
 
 namespace runner::train {
 
@@ -17,11 +19,16 @@ Loader::Loader(const components::data::Dataset& data, Options options)
                                         .even = options.even,
                                         .cuts_last_round = options.cuts_last_round})),
       order_(order_options()),
+      stream_(data.is_stream()
+                  ? std::make_unique<SampleStream>(data, components::data::StreamOptions{options.shuffle, options.seed})
+                  : nullptr),
       expected_(options.micro_batch_size) {
   micro_batches_.rank = options.rank;
   micro_batches_.rank_0_reads = options.rank_0_reads;
   RUNNER_ASSERT(options_.micro_batch_size > 0, "the batch algebra settles a positive micro-batch size");
 }
+
+Loader::~Loader() = default;
 
 BatchSchedule Loader::schedule(std::int64_t batch_size) const {
   BatchSchedule schedule = micro_batches_;
@@ -29,9 +36,15 @@ BatchSchedule Loader::schedule(std::int64_t batch_size) const {
   return schedule;
 }
 
-void Loader::seek(Position position) { position_ = position; }
+// A position of a longer epoch is one of a later epoch: the data may have changed since.
+void Loader::seek(Position position) {
+  const std::int64_t samples = samples_per_epoch();
+  if (samples > 0) position = {position.epoch + position.sample / samples, position.sample % samples};
+  position_ = position;
+}
 
 EpochOrder::Options Loader::order_options() const {
+  if (data_.is_stream()) return {.size = data_.size()};
   EpochOrder::Options order{.size = data_.size(),
                             .block = data_.shuffle_block(),
                             .shuffle = options_.shuffle,
@@ -69,14 +82,51 @@ void Loader::fetch(std::int64_t count, components::TensorMap& batch) {
     }
     prefetcher_.reset();
   }
-  data_.fetch(order_.read(position_.epoch, position_.sample, count), batch);
+  if (stream_ != nullptr) {
+    stream_->collate(stream_->read(position_.sample, count), batch);
+  } else {
+    data_.fetch(order_.read(position_.epoch, position_.sample, count), batch);
+  }
   if (options_.num_workers > 0) read_ahead(schedule(count).after(position_, count));
 }
 
 void Loader::read_ahead(Position start) {
   prefetcher_ = std::make_unique<Prefetcher>(
-      data_, order_options(), schedule(expected_), start,
+      claims(), schedule(expected_), start,
       Prefetcher::Options{options_.num_workers, options_.num_workers * options_.prefetch_factor});
+}
+
+// A stream is read where a batch is claimed, so in order; its texts are encoded where the batch is made.
+Prefetcher::Claim Loader::claims() {
+  if (stream_ != nullptr) {
+    return [&stream = *stream_](const Position& position, std::int64_t count) -> Prefetcher::Job {
+      return [&stream, samples = stream.read(position.sample, count)](components::TensorMap& batch) {
+        stream.collate(samples, batch);
+      };
+    };
+  }
+  const auto order = std::make_shared<EpochOrder>(order_options());
+  return [&data = data_, order](const Position& position, std::int64_t count) -> Prefetcher::Job {
+    const auto found = order->read(position.epoch, position.sample, count);
+    return [&data, samples = std::vector<std::int64_t>(found.begin(), found.end())](components::TensorMap& batch) {
+      data.fetch(samples, batch);
+    };
+  };
+}
+
+core::Node Loader::stream_state() const {
+  const bool reads = stream_ != nullptr && (!options_.rank_0_reads || options_.rank == 0);
+  return reads ? stream_->state_at(position_.sample) : core::Node::null();
+}
+
+void Loader::restore_stream(const core::Node& state) {
+  if (stream_ == nullptr || state.is_null()) return;
+  prefetcher_.reset();
+  stream_->restore(state);
+}
+
+void Loader::keep_from(const Position& position) {
+  if (stream_ != nullptr) stream_->keep_from(position.sample);
 }
 
 std::vector<std::int64_t> Loader::samples_between(Position from, Position to) const {

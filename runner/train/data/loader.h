@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "components/data/data.h"
+#include "runner/core/node.h"
 #include "runner/train/data/batch_schedule.h"
 #include "runner/train/data/epoch_order.h"
 #include "runner/train/data/prefetcher.h"
@@ -15,9 +16,11 @@ class TensorMap;
 
 namespace runner::train {
 
+class SampleStream;
+
 /// Orders a data set and cuts it into micro-batches. The order is a pure function of (seed, epoch), and the position is
 /// always exact, so a resumed run sees the samples of an uninterrupted one: what worker threads have prefetched does
-/// not count until it is returned.
+/// not count until it is returned. A stream orders itself: its samples are those of an epoch that has no end.
 class Loader {
  public:
   struct Options {
@@ -39,6 +42,7 @@ class Loader {
   using Position = BatchSchedule::Position;
 
   Loader(const components::data::Dataset& data, Options options);
+  ~Loader();
 
   std::int64_t batches_per_epoch() const { return micro_batches_.shares_per_epoch(); }  ///< of all ranks
   std::int64_t samples_per_epoch() const { return micro_batches_.samples_per_epoch; }   ///< BatchSchedule
@@ -61,11 +65,20 @@ class Loader {
   /// Fills `batch` with the next samples of the epoch and advances; `count` does not cross its end. After the last
   /// sample of an epoch the position is the start of the next one. When a data set throws, the position stays.
   void next(std::int64_t count, components::TensorMap& batch);
+  /// What restore_stream() needs beside the position, and what is written into a checkpoint; null where the set is no
+  /// stream, and on a rank that reads none of it.
+  core::Node stream_state() const;
+  /// The position is that of the state. RunError when the files have changed.
+  void restore_stream(const core::Node& state);
+  /// Positions in front of this one are hardly returned to; those behind it cost little time.
+  void keep_from(const Position& position);
+
   /// The samples between two positions, as the data set numbers them, in the order of the epoch.
   std::vector<std::int64_t> samples_between(Position from, Position to) const;
 
  private:
   EpochOrder::Options order_options() const;
+  Prefetcher::Claim claims();
   BatchSchedule schedule(std::int64_t batch_size) const;
   void fetch(std::int64_t count, components::TensorMap& batch);
   void read_ahead(Position start);
@@ -75,6 +88,7 @@ class Loader {
   BatchSchedule micro_batches_;
   Position position_;
   EpochOrder order_;
+  std::unique_ptr<SampleStream> stream_;  ///< of a set that is one
   std::int64_t expected_;
   std::unique_ptr<Prefetcher> prefetcher_;  ///< from the first batch on
 };

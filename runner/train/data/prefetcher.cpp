@@ -7,7 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "components/data/data.h"
 #include "runner/core/error.h"
 
 namespace runner::train {
@@ -32,11 +31,9 @@ class SignalsStayHere {
 
 }  // namespace
 
-Prefetcher::Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order,
-                       const BatchSchedule& schedule, Position start, const Options& options)
-    : data_(data),
-      schedule_(schedule),
-      order_(order),
+Prefetcher::Prefetcher(Claim claim_batch, const BatchSchedule& schedule, Position start, const Options& options)
+    : schedule_(schedule),
+      claim_batch_(std::move(claim_batch)),
       to_claim_(schedule.first_mine(start)),
       slots_(static_cast<std::size_t>(std::max<std::int64_t>(1, options.batches_max))),
       to_take_(to_claim_) {
@@ -70,7 +67,7 @@ bool Prefetcher::wait_for_room(std::int64_t number) {
   return !ending_;
 }
 
-bool Prefetcher::claim(std::int64_t& number, std::vector<std::int64_t>& samples) {
+bool Prefetcher::claim(std::int64_t& number, Job& job) {
   const std::lock_guard lock(claiming_);
   number = claimed_;
   if (!wait_for_room(number)) return false;
@@ -78,19 +75,18 @@ bool Prefetcher::claim(std::int64_t& number, std::vector<std::int64_t>& samples)
   const Position position = to_claim_;
   const std::int64_t count = schedule_.batch_at(position);
   to_claim_ = schedule_.first_mine(schedule_.after(position, count));
-  const auto order = order_.read(position.epoch, position.sample, count);
-  samples.assign(order.begin(), order.end());
+  job = claim_batch_(position, count);
   return true;
 }
 
 void Prefetcher::work() {
-  std::vector<std::int64_t> samples;
   for (;;) {
     std::int64_t number = -1;
     Slot slot;
     try {
-      if (!claim(number, samples)) return;
-      data_.fetch(samples, slot.batch);
+      Job job;
+      if (!claim(number, job)) return;
+      job(slot.batch);
     } catch (...) {
       slot.batch.clear();
       slot.failure = std::current_exception();

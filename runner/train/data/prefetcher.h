@@ -3,17 +3,13 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
 #include "components/tensor/tensors.h"
 #include "runner/train/data/batch_schedule.h"
-#include "runner/train/data/epoch_order.h"
-
-namespace components::data {
-class Dataset;
-}
 
 namespace runner::train {
 
@@ -27,11 +23,14 @@ class Prefetcher {
     std::int64_t batches_max = 2;  ///< read or being read, and not yet taken
   };
   using Position = BatchSchedule::Position;
+  /// Makes a batch; called by any of the threads.
+  using Job = std::function<void(components::TensorMap& batch)>;
+  /// The job of the batch at a position, in the order of the positions and by one thread at a time.
+  using Claim = std::function<Job(const Position& position, std::int64_t count)>;
 
-  /// Starts reading at once. `data` and its fetch() are used by the threads until the destructor returns, which waits
-  /// for the batches being read. RunError when threads cannot be started.
-  Prefetcher(const components::data::Dataset& data, const EpochOrder::Options& order, const BatchSchedule& schedule,
-             Position start, const Options& options);
+  /// Starts reading at once. `claim_batch` and its jobs are used by the threads until the destructor returns, which
+  /// waits for the batches being read. RunError when threads cannot be started.
+  Prefetcher(Claim claim_batch, const BatchSchedule& schedule, Position start, const Options& options);
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
@@ -49,17 +48,16 @@ class Prefetcher {
 
   void work();
   void end();
-  /// The samples of the next batch of the schedule and its number; false when told to stop.
-  bool claim(std::int64_t& number, std::vector<std::int64_t>& samples);
+  /// The job of the next batch of the schedule and its number; false when told to stop.
+  bool claim(std::int64_t& number, Job& job);
   bool wait_for_room(std::int64_t number);
   void deliver(std::int64_t number, Slot&& slot);
   Slot& slot_of(std::int64_t number) { return slots_[static_cast<std::size_t>(number) % slots_.size()]; }
 
-  const components::data::Dataset& data_;
   const BatchSchedule schedule_;
 
   std::mutex claiming_;  // held by the thread that claims, which may wait for room, and guards these three:
-  EpochOrder order_;
+  Claim claim_batch_;
   Position to_claim_;
   std::int64_t claimed_ = 0;
 

@@ -10,8 +10,9 @@ namespace {
 
 constexpr std::int64_t kGroups = 64;
 
-/// 0: samples do not differ in length.
+/// 0: samples do not differ in length, or it is not known how.
 std::int64_t longest_of(const components::data::Dataset& data) {
+  if (data.is_stream()) return 0;
   std::int64_t longest = 0;
   for (std::int64_t i = 0; i < data.size(); ++i) longest = std::max(longest, data.length_of(i));
   return longest;

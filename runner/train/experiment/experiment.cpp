@@ -339,6 +339,12 @@ void build_weight_average(Experiment& experiment, Diagnostics& diagnostics) {
   components::NamedTensors weights = experiment.strategy->optimizer_tensors();
   for (auto& buffer : experiment.model->buffers()) weights.push_back(std::move(buffer));
   experiment.weight_average = std::make_shared<WeightAverage>(std::move(averaging), weights);
+  if (experiment.train_data->is_stream() && experiment.weight_average->updates_bn_stats() &&
+      !experiment.model->buffers().empty()) {
+    diagnostics.error(recipe.weight_averaging->location(),
+                      "the running statistics of the average are measured over an epoch, and data.train is a stream",
+                      "remove weight_averaging, or use norms without running statistics");
+  }
 }
 
 void build_training(Experiment& experiment, const MakeStrategy& make_strategy, Diagnostics& diagnostics) {

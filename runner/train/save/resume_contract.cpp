@@ -386,6 +386,13 @@ std::string remedies(const Difference& difference) {
   return difference.hint_comes_last ? text + ", " + difference.hint : difference.hint + "; " + text;
 }
 
+/// Whether the training set is read as a stream.
+bool is_streamed(const Node& recipe) {
+  const Node *type = recipe.at_path("data.train.type"), *streaming = recipe.at_path("data.train.streaming");
+  return type != nullptr && type->is_string() && type->as_string() == "jsonl" && streaming != nullptr &&
+         streaming->is_bool() && streaming->as_bool();
+}
+
 void all_paths(const std::string& path, const Node& node, std::vector<std::string>& paths) {
   if (!path.empty()) paths.push_back(path);
   for (const auto& entry : node.entries()) {
@@ -451,6 +458,7 @@ std::vector<Difference> list_differences(const Recorded& recorded, const Present
 std::vector<Difference> list_data_changes(const artifact::Provenance& provenance, const Node& recipe,
                                           const std::optional<std::vector<std::string>>& files) {
   std::vector<Difference> changes;
+  const bool is_stream = is_streamed(recipe);
   const auto add = [&](const std::string& set, const std::string& before, const std::string& after) {
     Difference change;
     change.key = "data." + set;
@@ -462,6 +470,13 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& provenance
     change.effect = set == "train" ? Effect::kChangesResults : Effect::kHarmless;
     changes.push_back(std::move(change));
   };
+  // What the places in the state of a stream would not be in.
+  const auto add_file = [&](const std::string& set, const std::string& before, const std::string& after) {
+    add(set, before, after);
+    if (set != "train" || !is_stream) return;
+    changes.back().effect = Effect::kImpossible;
+    changes.back().hint = "restore the files to resume that run, or start a new one with `roux run RECIPE --new`";
+  };
   const auto bytes = [](const artifact::DataFile& file) { return std::to_string(file.bytes) + " bytes"; };
   std::set<std::string> recorded;
   for (const artifact::DataFile& file : provenance.data) {
@@ -469,13 +484,13 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& provenance
     if (file.set == "train") recorded.insert(file.path);
     const auto now = artifact::stat_data_file(file.set, file.path);
     if (!now) {
-      add(file.set, file.path + " of " + bytes(file), "gone or unreadable");
+      add_file(file.set, file.path + " of " + bytes(file), "gone or unreadable");
       continue;
     }
     if (now.value().bytes == file.bytes && now.value().mtime_ns == file.mtime_ns) continue;
     // A size may change without the samples (a log that grows after the split), but that is unknown here.
     if (now.value().bytes != file.bytes) {
-      add(file.set, file.path + " of " + bytes(file), bytes(now.value()));
+      add_file(file.set, file.path + " of " + bytes(file), bytes(now.value()));
       continue;
     }
     const auto read = artifact::read_data_file(file.set, file.path);
@@ -488,10 +503,11 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& provenance
   if (files && !provenance.data.empty()) {
     const std::size_t first = changes.size();
     for (const std::string& path : *files) {
-      if (!recorded.contains(path)) add("train", "without " + path, "with it");
+      if (!recorded.contains(path)) add_file("train", "without " + path, "with it");
     }
     for (const std::string& path : recorded) {
-      if (std::find(files->begin(), files->end(), path) == files->end()) add("train", "with " + path, "without it");
+      if (std::find(files->begin(), files->end(), path) == files->end())
+        add_file("train", "with " + path, "without it");
     }
     if (changes.size() == first) {
       std::vector<std::string> order;

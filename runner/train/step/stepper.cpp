@@ -75,6 +75,7 @@ StepResult Stepper::open_window(bool want_grad_norm) {
   runner_->drop();
   if (loader_.position().sample == 0) strategy_.sync_rng_states();
   window_start_.note(loader_.position());
+  loader_.keep_from(loader_.position());
   const std::int64_t begin_ns = clock.monotonic_ns();
   window_.fetch(micro_batch_size_);
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
@@ -213,6 +214,7 @@ void Stepper::count_progress(const StepResult& result) {
 }
 
 void Stepper::count_epochs() {
+  if (experiment_.train_data->is_stream()) return;  // it has none
   const auto& position = loader_.position();
   progress_.epoch = static_cast<double>(position.epoch) +
                     static_cast<double>(position.sample) / static_cast<double>(loader_.samples_per_epoch());
@@ -229,6 +231,7 @@ core::Node Stepper::state() const {
   position.set("epoch", core::Node::integer(loader_.position().epoch));
   position.set("sample", core::Node::integer(loader_.position().sample));
   state.set("data_position", std::move(position));
+  if (core::Node stream = loader_.stream_state(); !stream.is_null()) state.set("data_stream", std::move(stream));
   core::Node jumps = core::Node::sequence();
   for (const DataJump& jump : jumps_) {
     core::Node row = core::Node::sequence();
@@ -261,6 +264,7 @@ void Stepper::restore(const core::Node& state) {
   const core::Node* progress = state.find("progress");
   if (progress == nullptr) throw core::RunError("the checkpoint's trainer.json has no \"progress\"");
   progress_ = Progress::from_node(*progress);
+  if (const core::Node* stream = state.find("data_stream")) loader_.restore_stream(*stream);
   loader_.seek({integer("data_position.epoch"), integer("data_position.sample")});
   jumps_.clear();
   if (const core::Node* jumps = state.find("data_jumps"); jumps != nullptr) {

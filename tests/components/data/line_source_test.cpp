@@ -43,6 +43,27 @@ std::string lines_of(std::size_t count) {
 
 }  // namespace
 
+TEST_CASE("a file is read from any line on", "[data][line_source]") {
+  const tests::Folder folder;
+  const std::string text = "a\r\n\n" + std::string(300'000, 'b') + "\nc\nno end";
+  folder.write("a.txt", text);
+  folder.write("a.txt.gz", compressed(text));
+  for (const char* path : {"a.txt", "a.txt.gz"}) {
+    LineSource whole(path);
+    for (int before = 0; before < 6; ++before) {
+      INFO(path << ", behind line " << before);
+      LineSource source(path, whole.end());
+      CHECK(source.end().offset == whole.end().offset);
+      const auto line = whole.next(), again = source.next();
+      REQUIRE(line.has_value() == (before < 5));
+      CHECK(again == line);
+      CHECK(source.number() == whole.number());
+      CHECK(source.end().offset == whole.end().offset);
+    }
+    CHECK_FALSE(LineSource(path, {1'000'000, 9}).next());  // behind its end
+  }
+}
+
 TEST_CASE("lines are the same from a plain file and a compressed one", "[data][line_source]") {
   const tests::Folder folder;
   const std::string text = "a\r\n\n" + std::string(300'000, 'b') + "\nno end";

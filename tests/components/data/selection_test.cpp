@@ -92,6 +92,14 @@ TEST_CASE("sets of different kinds are not joined", "[selection]") {
         "  hint: give both packing: true, or none\n");
 }
 
+TEST_CASE("streamed samples are not numbered", "[selection]") {
+  const Folder folder;
+  const std::string of = "{type: subset, samples: 1, of: ";
+  CHECK(build_data(of + records("a.jsonl", ", streaming: true") + "}").messages ==
+        "data.yaml:1:117: error: data.train is streamed, and concat and subset number their samples\n"
+        "  hint: leave streaming out, or list all files in the path of one streamed set\n");
+}
+
 TEST_CASE("a subset has the first samples, or some at random", "[selection]") {
   const Folder folder;
   std::string lines;

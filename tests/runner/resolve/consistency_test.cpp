@@ -39,6 +39,9 @@ const std::string kParts =
     "optimizer: sgd\n";
 const std::string kData =
     "data: {train: {type: synthetic, task: regression}, val: {type: synthetic, task: regression}}\n";
+const std::string kStream =
+    "tokenizer: {type: file, path: t.json}\n"
+    "data: {train: {type: jsonl, path: a.jsonl, streaming: true}}\n";
 const std::string kBatch = "training: {max_steps: 10, micro_batch_size: 4}\n";
 
 TEST_CASE("each rule between sections reports what it found", "[recipe][consistency]") {
@@ -344,6 +347,40 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "r.yaml:6:24: error: cuda_graphs is true, but launch.num_processes is 2: a step of several processes is "
        "not captured\n  hint: remove one of them\n"},
       {"metric_directions", "settles without a word", kParts + kData + kBatch, ""},
+      {"streamed_sets", "a stream with a limit", kParts + kStream + kBatch, ""},
+      {"streamed_sets", "a stream of which an epoch is asked for",
+       kParts + kStream +
+           "training: {max_epochs: 2, micro_batch_size: 4}\n"
+           "eval: {eval_steps: 1ep}\n"
+           "checkpoint: {save_steps: 0.5ep}\n",
+       "r.yaml:6:24: error: training.max_epochs counts epochs, but data.train is a stream, which has none\n"
+       "  hint: use max_steps\n"
+       "r.yaml:7:20: error: eval.eval_steps counts epochs, but data.train is a stream, which has none\n"
+       "  hint: count optimizer steps\n"
+       "r.yaml:7:20: warning: eval.eval_steps is given, but train is the only data set: there is nothing to evaluate\n"
+       "  hint: add a data set, such as data.val\n"
+       "r.yaml:8:26: error: checkpoint.save_steps counts epochs, but data.train is a stream, which has none\n"
+       "  hint: count optimizer steps\n"},
+      {"streamed_sets", "a stream without an end",
+       kParts + kStream + "training: {max_tokens: 100, micro_batch_size: 4}\n",
+       "r.yaml:6:11: error: data.train is a stream, which has no end: training needs max_steps or max_time\n"
+       "  hint: add max_steps: 1000\n"},
+      {"streamed_sets", "an order that a stream cannot have",
+       kParts + kStream + kBatch +
+           "loader: {num_samples: 10, replacement: true, drop_last: true, use_seedable_sampler: false}\n",
+       "r.yaml:7:23: error: loader.num_samples sets the length of an epoch, but data.train is a stream\n"
+       "  hint: remove num_samples\n"
+       "r.yaml:7:40: error: loader.replacement draws from the whole set, but data.train is a stream\n"
+       "  hint: remove replacement\n"
+       "r.yaml:7:57: error: loader.drop_last is about the end of an epoch, but data.train is a stream\n"
+       "  hint: remove drop_last\n"
+       "r.yaml:7:85: error: loader.use_seedable_sampler draws a permutation of the whole set, but data.train is a "
+       "stream\n  hint: remove use_seedable_sampler\n"},
+      {"streamed_sets", "a set to be evaluated",
+       kParts + kBatch +
+           "data: {train: {type: jsonl, path: a.jsonl}, val: {type: jsonl, path: b.jsonl, streaming: true}}\n",
+       "r.yaml:5:90: error: data.val is evaluated as a whole: only data.train can be a stream\n"
+       "  hint: remove streaming, and use fewer or smaller files\n"},
   };
   std::vector<std::string> told;
   for (const Case& c : cases) {

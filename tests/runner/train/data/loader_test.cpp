@@ -158,6 +158,15 @@ TEST_CASE("a loader continues from the position that it is set to", "[train][loa
   }
 }
 
+TEST_CASE("a position of a longer epoch is one of a later epoch", "[train][loader]") {
+  const Watched data(23);
+  Loader alone(data, with_workers(0)), loader(data, with_workers(0));
+  alone.seek({4, 7});
+  loader.seek({2, 2 * 23 + 7});
+  CHECK(loader.position() == alone.position());
+  CHECK(read(loader, 5) == read(alone, 5));
+}
+
 TEST_CASE("unexpected sizes are read as well", "[train][loader]") {
   const Watched data(23);
   Loader alone(data, with_workers(0)), loader(data, with_workers(2));

@@ -1,0 +1,112 @@
+#include "components/data/language/id_rows.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "components/tensor/positions.h"
+#include "components/tensor/tensors.h"
+
+// B: samples of the batch   T: ids of the longest one   D: its decoder ids   M: D where there are any, else T
+
+namespace components::data {
+namespace {
+
+using Line = IdRows::Line;
+using Row = IdRows::Row;
+using Rows = std::span<const Row* const>;
+
+template <typename T>
+struct Fill {
+  T value;
+  bool left;  ///< in front
+};
+
+/// A tensor [B, width]; `copy(line, to)` writes a line and returns its end.
+template <typename T, typename Copy>
+at::Tensor padded(const IdRows& all, Rows rows, std::int64_t width, at::ScalarType type, const Fill<T>& fill,
+                  Copy copy) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, type);
+  T* to = tensor.mutable_data_ptr<T>();
+  for (const Row* row : rows) {
+    T* end = to;
+    for (const Line& line : all.of(*row)) end = copy(line, end);
+    std::fill(end, to + width, fill.value);
+    if (fill.left) std::rotate(to, end, to + width);
+    to += width;
+  }
+  return tensor;
+}
+
+/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself.
+at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, bool fill_left) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
+  auto* to = tensor.mutable_data_ptr<std::int64_t>();
+  for (const Row* row : rows) {
+    std::int64_t* const end = to + width;
+    if (fill_left) {
+      std::iota(to, end - row->length, std::int64_t{0});
+      to = end - row->length;
+    }
+    for (const Line& line : all.of(*row)) {
+      std::iota(to, to + line.length, std::int64_t{0});
+      to += line.length;
+    }
+    std::iota(to, end, to[-1] + 1);
+    to = end;
+  }
+  return tensor;
+}
+
+at::Tensor mask_of(const IdRows& all, Rows rows, std::int64_t width, bool fill_left) {
+  return padded<bool>(all, rows, width, at::kBool, {false, fill_left}, [&all](const Line& one, bool* to) {
+    if (!one.masked) return std::fill_n(to, one.length, true);
+    return std::transform(all.mask(one), all.mask(one) + one.length, to, [](std::int32_t bit) { return bit != 0; });
+  });
+}
+
+}  // namespace
+
+std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
+  return (length + multiple - 1) / multiple * multiple;
+}
+
+void IdRows::add(Line line, const IdsLine& ids) {
+  line.at = static_cast<std::int64_t>(values.size());
+  line.length = static_cast<std::int64_t>(ids.input.size());
+  const std::vector<std::int32_t> target = ids.target();
+  line.outputs = static_cast<std::int64_t>(target.size());
+  const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
+  line.masked = first != ids.mask.end();
+  line.scattered = std::find(first, ids.mask.end(), 1) != ids.mask.end();
+  for (const auto* list : {&ids.input, &target, &ids.types, &ids.decoder}) {
+    values.insert(values.end(), list->begin(), list->end());
+  }
+  if (line.masked) values.insert(values.end(), ids.mask.begin(), ids.mask.end());
+  lines.push_back(line);
+}
+
+void IdRows::write(Rows rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const {
+  std::int64_t length = 0, outputs = 0;
+  for (const Row* row : rows) {
+    length = std::max(length, row->length);
+    outputs = std::max(outputs, row->outputs);
+  }
+  length = rounded_up(length, fill.multiple);
+  outputs = rounded_up(outputs, fill.multiple);
+  const auto copied = [&](std::int64_t width, std::int64_t value, const std::int32_t* (IdRows::*of)(const Line&) const,
+                          std::int64_t Line::*count) {
+    return padded<std::int64_t>(
+        *this, rows, width, at::kLong, {value, fill.left},
+        [&](const Line& one, std::int64_t* to) { return std::copy_n((this->*of)(one), one.*count, to); });
+  };
+  batch.set(kInput, copied(length, fill.id, &IdRows::input, &Line::length));
+  batch.set(kTarget, copied(outputs, kPadTarget, &IdRows::target, &Line::outputs));
+  if (signature.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask_of(*this, rows, length, fill.left));
+  if (signature.find(kPositions) != nullptr) batch.set(kPositions, positions_of(*this, rows, length, fill.left));
+  if (has_types) batch.set(kTokenTypes, copied(length, 0, &IdRows::types, &Line::length));
+  if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &IdRows::decoder, &Line::outputs));
+}
+
+}  // namespace components::data

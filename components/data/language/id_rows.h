@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "components/data/language/ids_line.h"
+#include "components/tensor/tensor_spec.h"
+
+namespace components {
+class TensorMap;
+}
+
+namespace components::data {
+
+/// How rows of a batch get one length.
+struct RowFill {
+  std::int64_t multiple = 1;  ///< that length is rounded up to
+  std::int32_t id = 0;        ///< what is filled in; it has no part in attention and loss
+  bool left = false;          ///< in front of shorter rows, not behind them
+};
+
+/// Lines of ids, one behind the other, and rows that are made of neighbours among them: the samples of a set, or those
+/// of one batch. All lines have types, or none; the same of decoder ids.
+struct IdRows {
+  /// Where the lists of a line begin among all values.
+  struct Line {
+    std::int64_t at = 0;
+    std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
+    std::int64_t number = 0;               ///< in its file, from 1
+    std::size_t file = 0;
+    bool cut = false;        ///< the record was longer
+    bool masked = false;     ///< has a mask with zeros
+    bool scattered = false;  ///< with zeros in front of ones
+  };
+  /// A sample: lines next to each other.
+  struct Row {
+    std::size_t first = 0, count = 0;
+    std::int64_t length = 0, outputs = 0;  ///< of all of them
+  };
+
+  std::vector<std::int32_t> values;  ///< of each line: input, target, types, decoder, mask; those that there are
+  std::vector<Line> lines;
+  std::vector<Row> rows;
+  bool has_types = false, has_decoder = false;
+
+  std::span<const Line> of(const Row& row) const { return {lines.data() + row.first, row.count}; }
+  const std::int32_t* input(const Line& line) const { return values.data() + line.at; }
+  const std::int32_t* target(const Line& line) const { return input(line) + line.length; }
+  const std::int32_t* types(const Line& line) const { return target(line) + line.outputs; }
+  const std::int32_t* decoder(const Line& line) const { return types(line) + (has_types ? line.length : 0); }
+  const std::int32_t* mask(const Line& line) const { return decoder(line) + (has_decoder ? line.outputs : 0); }
+
+  /// Appends a line; `line` says where it comes from, the rest of it is filled in.
+  void add(Line line, const IdsLine& ids);
+  /// Writes the tensors of `signature` for these rows, shorter ones filled.
+  void write(std::span<const Row* const> rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const;
+};
+
+/// The smallest multiple that is not less than `length`.
+std::int64_t rounded_up(std::int64_t length, std::int64_t multiple);
+
+}  // namespace components::data

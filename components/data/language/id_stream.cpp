@@ -1,0 +1,359 @@
+#include "components/data/language/id_stream.h"
+
+#include <algorithm>
+#include <deque>
+#include <list>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/data/block_location.h"
+#include "components/data/csv_file.h"
+#include "components/data/language/id_rows.h"
+#include "components/data/language/record_order.h"
+#include "components/data/language/row_packer.h"
+#include "components/data/language/skipped_records.h"
+#include "components/data/language/stream_mark.h"
+#include "components/data/language/tokenized_set.h"
+#include "components/data/stream.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/positions.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/platform/line_source.h"
+#include "runner/core/platform/machine.h"
+#include "runner/core/units.h"
+
+// A sample is a row: one record, or several with `packing`.
+
+namespace components::data {
+namespace {
+
+using runner::core::Node;
+using runner::core::RunError;
+
+constexpr std::int64_t kFirstRecords = 8, kFirstFiles = 16;  ///< looked at before training
+constexpr std::int64_t kMarkEvery = 256;                     ///< samples, at least
+constexpr std::int64_t kMarksPerBuffer = 8;                  ///< so that a mark costs little for each sample
+
+/// A record as ids.
+struct Encoded {
+  RecordPlace place;
+  IdsLine ids;
+  bool cut = false;
+};
+
+/// What all streams of a set have in common.
+struct Recipe {
+  IdLinesOptions options;
+  BatchSpec signature;
+  std::string set;                ///< `data.train`
+  std::int64_t buffer_bytes = 0;  ///< of text, about: by the first records
+
+  const std::string& path(const RecordPlace& place) const { return options.files[place.file].path; }
+  /// Whether each record is a sample, whatever is in it.
+  bool one_to_one() const {
+    return !options.packing && options.too_long != LongLine::kDrop && options.on_bad_record == BadRecord::kError;
+  }
+
+  [[noreturn]] void fail(const RecordPlace& place, const runner::core::Failure& failure) const {
+    throw RunError(path(place) + ":" + std::to_string(place.number) + ": " + failure.message, failure.hint);
+  }
+
+  /// Nothing: too long, and dropped. RunError when that is an error.
+  std::optional<Encoded> shorten(const RecordPlace& place, IdsLine ids) const {
+    Encoded encoded{place, std::move(ids)};
+    const std::int64_t length = encoded.ids.longest(), longest = *options.max_seq_len;
+    if (length <= longest) return encoded;
+    if (options.too_long == LongLine::kError) {
+      fail(place, {with_commas(length) + " " + options.units + ", longer than max_seq_len " + std::to_string(longest),
+                   "raise max_seq_len, or use too_long: cut"});
+    }
+    if (options.too_long == LongLine::kDrop) return std::nullopt;
+    encoded.ids.cut(longest, !options.cut_left);
+    encoded.cut = true;
+    return encoded;
+  }
+
+  runner::core::Result<IdsLine> parse(const RecordText& record) const {
+    return options.parse(record.text, *options.vocab_size);
+  }
+};
+
+/// A row, encoded already or when it is used.
+class RowSample final : public Stream::Sample {
+ public:
+  RowSample(std::shared_ptr<const Recipe> recipe, std::int64_t pass, RecordText record)
+      : recipe_(std::move(recipe)), pass_(pass), record_(std::move(record)) {}
+  RowSample(std::shared_ptr<const Recipe> recipe, std::int64_t pass, std::vector<Encoded> records)
+      : recipe_(std::move(recipe)), pass_(pass), encoded_(std::move(records)) {}
+
+  std::int64_t pass() const override { return pass_; }
+
+  std::vector<Part> parts() const override {
+    std::vector<Part> parts;
+    std::int64_t begin = 0;
+    for (const Encoded& one : encoded()) {
+      const auto length = static_cast<std::int64_t>(one.ids.input.size());
+      parts.push_back({begin, length, Record{"line", one.place.number, recipe_->path(one.place)}, one.cut});
+      begin += length;
+    }
+    return parts;
+  }
+
+  /// Adds the row and its lines.
+  void add_to(IdRows& rows) const {
+    IdRows::Row row{rows.lines.size()};
+    for (const Encoded& one : encoded()) {
+      rows.add({.number = one.place.number, .file = one.place.file, .cut = one.cut}, one.ids);
+      ++row.count;
+      row.length += rows.lines.back().length;
+      row.outputs += rows.lines.back().outputs;
+    }
+    rows.rows.push_back(row);
+  }
+
+ private:
+  std::vector<Encoded> encoded() const {
+    if (!record_) return encoded_;
+    auto ids = recipe_->parse(*record_);
+    if (!ids) recipe_->fail(record_->place, ids.failure());
+    return {recipe_->shorten(record_->place, std::move(ids).value()).value()};
+  }
+
+  std::shared_ptr<const Recipe> recipe_;
+  std::int64_t pass_;
+  std::optional<RecordText> record_;
+  std::vector<Encoded> encoded_;
+};
+
+class IdStream final : public Stream {
+ public:
+  IdStream(std::shared_ptr<const Recipe> recipe, const StreamOptions& options)
+      : recipe_(std::move(recipe)),
+        order_({.files = recipe_->options.files,
+                .set = recipe_->set,
+                .shuffle = options.shuffle,
+                .buffer = recipe_->options.shuffle_buffer,
+                .seed = options.seed,
+                .bytes_max = runner::core::memory_limit() / 2}),
+        packer_(*recipe_->options.max_seq_len,
+                [this](std::vector<Encoded>&& records, std::int64_t) { ready_.push_back(std::move(records)); }) {}
+
+  std::int64_t position() const override { return position_; }
+
+  SamplePointer next(bool wanted) override {
+    SamplePointer sample;
+    if (recipe_->one_to_one()) {
+      RecordText record = next_record();
+      if (wanted) sample = std::make_shared<RowSample>(recipe_, pass_, std::move(record));
+    } else {
+      while (ready_.empty()) read_on();
+      if (wanted) sample = std::make_shared<RowSample>(recipe_, ready_pass_, std::move(ready_.front()));
+      ready_.pop_front();
+    }
+    ++position_;
+    return sample;
+  }
+
+  void collate(std::span<const SamplePointer> samples, TensorMap& batch) const override {
+    IdRows rows;
+    for (const SamplePointer& sample : samples) static_cast<const RowSample&>(*sample).add_to(rows);
+    std::vector<const IdRows::Row*> all;
+    for (const IdRows::Row& row : rows.rows) all.push_back(&row);
+    rows.write(all, recipe_->signature, recipe_->options.fill, batch);
+  }
+
+  std::shared_ptr<const Mark> mark() const override {
+    if (!ready_.empty()) return nullptr;
+    StreamMark mark{position_, pass_, samples_in_pass_, order_.state(), {}, files()};
+    for (const auto& open : packer_.open()) {
+      auto& row = mark.open_rows.emplace_back();
+      for (const Encoded& record : open.items) row.push_back(record.place);
+    }
+    return std::make_shared<StreamMark>(std::move(mark));
+  }
+
+  std::int64_t mark_interval() const override {
+    return std::max(kMarkEvery, recipe_->options.shuffle_buffer / kMarksPerBuffer);
+  }
+
+  std::shared_ptr<const Mark> mark_of(const Node& node) const override {
+    return std::make_shared<StreamMark>(StreamMark::of(node, files(), recipe_->set));
+  }
+
+  void go_to(const Mark& mark) override {
+    const auto& place = static_cast<const StreamMark&>(mark);
+    ready_.clear();
+    order_.restore(place.order);
+    std::list<RowPacker<Encoded>::Open> open;
+    for (const std::vector<RecordPlace>& row : place.open_rows) {
+      auto& opened = open.emplace_back();
+      for (const RecordText& record : order_.read(row)) {
+        std::optional<Encoded> encoded = encode(record);
+        if (!encoded) continue;  // it was encoded before
+        opened.length += static_cast<std::int64_t>(encoded->ids.input.size());
+        opened.items.push_back(std::move(*encoded));
+      }
+    }
+    packer_.restore(std::move(open));
+    position_ = place.position;
+    pass_ = place.pass;
+    samples_in_pass_ = place.samples_in_pass;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<TextFile>> files() const { return {recipe_, &recipe_->options.files}; }
+
+  /// Where each record is a sample.
+  RecordText next_record() {
+    for (;;) {
+      if (std::optional<RecordText> record = order_.next()) {
+        ++samples_in_pass_;
+        return std::move(*record);
+      }
+      end_pass();
+    }
+  }
+
+  /// Reads a record, or ends a pass.
+  void read_on() {
+    ready_pass_ = pass_;
+    if (const std::optional<RecordText> record = order_.next()) {
+      std::optional<Encoded> encoded = encode(*record);
+      if (!encoded) return;
+      ++samples_in_pass_;
+      const auto length = static_cast<std::int64_t>(encoded->ids.input.size());
+      if (recipe_->options.packing) {
+        packer_.add(std::move(*encoded), length);
+      } else {
+        ready_.push_back({std::move(*encoded)});
+      }
+      return;
+    }
+    packer_.flush();
+    end_pass();
+  }
+
+  void end_pass() {
+    if (samples_in_pass_ == 0) {
+      throw RunError(
+          recipe_->set + " has no usable line in " +
+              counted_large(static_cast<std::int64_t>(order_.files().size()), "file", "files"),
+          recipe_->options.too_long == LongLine::kDrop ? "use too_long: cut, or more lines" : "use more lines");
+    }
+    samples_in_pass_ = 0;
+    ++pass_;
+  }
+
+  /// Nothing when the record is left out.
+  std::optional<Encoded> encode(const RecordText& record) {
+    auto ids = recipe_->parse(record);
+    if (ids) return recipe_->shorten(record.place, std::move(ids).value());
+    const auto& failure = ids.failure();
+    if (recipe_->options.on_bad_record == BadRecord::kError) recipe_->fail(record.place, failure);
+    const std::string& path = recipe_->path(record.place);
+    if (skipped_.add(path, record.place.number, failure.message)) {
+      runner::core::log_warning(recipe_->set + ": skipped " + path + ":" + std::to_string(record.place.number) + ": " +
+                                failure.message + "; further lines like it are skipped without a message");
+    }
+    return std::nullopt;
+  }
+
+  std::shared_ptr<const Recipe> recipe_;
+  RecordOrder order_;
+  std::deque<std::vector<Encoded>> ready_;  // rows that were made and not yet returned
+  RowPacker<Encoded> packer_;
+  SkippedRecords skipped_;
+  std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
+  std::int64_t samples_in_pass_ = 0;  // records that are used
+};
+
+class StreamedLines final : public TokenizedSet {
+ public:
+  explicit StreamedLines(std::shared_ptr<const Recipe> recipe)
+      : TokenizedSet(recipe->options.files, recipe->options.tokenizer), recipe_(std::move(recipe)) {}
+
+  const BatchSpec& signature() const override { return recipe_->signature; }
+  std::int64_t size() const override { return kEndless; }
+  void fetch(std::span<const std::int64_t>, TensorMap&) const override {
+    RUNNER_ASSERT(false, "a stream is not read by index");
+  }
+  std::unique_ptr<Stream> open_stream(const StreamOptions& options) const override {
+    return std::make_unique<IdStream>(recipe_, options);
+  }
+  std::string describe() const override {
+    return counted_large(static_cast<std::int64_t>(paths().size()), "file", "files") + ", " +
+           runner::core::format_bytes(total_bytes(recipe_->options.files)) + ", read as a stream" +
+           (recipe_->options.packing ? ", packed" : "");
+  }
+  std::int64_t records() const override { return 0; }
+  std::int64_t memory_bytes() const override { return recipe_->buffer_bytes; }
+
+ private:
+  std::shared_ptr<const Recipe> recipe_;
+};
+
+BatchSpec signature_of(const IdLinesOptions& options) {
+  const auto spec = [&options](const char* name, std::int64_t vocabulary) {
+    TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
+    port.vocab_size = vocabulary;
+    port.max_length = rounded_up(*options.max_seq_len, options.fill.multiple);
+    port.padded = true;
+    return port;
+  };
+  BatchSpec signature;
+  signature.tensors = {spec(kInput, *options.vocab_size), spec(kTarget, *options.vocab_size)};
+  signature.find(kTarget)->has_ignored = true;
+  TensorSpec mask = spec(kAttentionMask, 0);
+  mask.dtype = Dtype::kBool;
+  mask.scattered = options.fill.left;
+  signature.tensors.push_back(mask);
+  if (options.packing) signature.tensors.push_back(spec(kPositions, 0));
+  return signature;
+}
+
+/// Looks at the first records, so that a wrong column is noticed before training, and at their size. False when an
+/// error was reported.
+bool look_at_first_records(Recipe& recipe, const Inputs& inputs) {
+  std::int64_t records = 0, files = 0, bytes = 0;
+  for (const TextFile& file : recipe.options.files) {
+    if (++files > kFirstFiles || records >= kFirstRecords) break;
+    RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), file.path);
+    runner::core::LineSource source(file.path);
+    while (records < kFirstRecords) {
+      const std::optional<std::string_view> line = source.next();
+      if (!line) break;
+      if (line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      ++records;
+      bytes += static_cast<std::int64_t>(line->size());
+      const auto ids = recipe.options.parse(std::string(*line), *recipe.options.vocab_size);
+      if (!ids && recipe.options.on_bad_record == BadRecord::kError) {
+        errors.add(source.number(), ids.failure().message, ids.failure().hint);
+      }
+    }
+    if (!source.problem().empty()) errors.add(source.problem_line(), source.problem());
+    if (errors.any()) return false;
+  }
+  if (records == 0) return true;
+  recipe.buffer_bytes = bytes / records * recipe.options.shuffle_buffer;
+  const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
+  if (std::any_of(recipe.options.files.begin(), recipe.options.files.end(), is_packed)) return true;
+  recipe.buffer_bytes = std::min(recipe.buffer_bytes, total_bytes(recipe.options.files));
+  return true;
+}
+
+}  // namespace
+
+std::shared_ptr<Dataset> make_id_stream(IdLinesOptions options, const Inputs& inputs) {
+  RUNNER_ASSERT(options.max_seq_len && options.vocab_size, "a stream knows its tensors before it is read");
+  const auto recipe = std::make_shared<Recipe>();
+  recipe->signature = signature_of(options);
+  recipe->set = "data." + inputs.name;
+  recipe->options = std::move(options);
+  if (!look_at_first_records(*recipe, inputs)) return nullptr;
+  return std::make_shared<StreamedLines>(recipe);
+}
+
+}  // namespace components::data

@@ -1,0 +1,33 @@
+#include "components/data/language/tokenized_set.h"
+
+#include <utility>
+
+#include "components/tokenizer/tokenizer.h"
+#include "runner/core/error.h"
+
+namespace components::data {
+
+TokenizedSet::TokenizedSet(const std::vector<TextFile>& files, std::shared_ptr<const tokenizer::Tokenizer> tokenizer)
+    : tokenizer_(std::move(tokenizer)) {
+  for (const TextFile& file : files) paths_.push_back(file.path);
+}
+
+std::vector<std::string> TokenizedSet::files() const {
+  std::vector<std::string> all = paths_;
+  if (tokenizer_ != nullptr) all.push_back(tokenizer_->description().path);
+  return all;
+}
+
+std::string TokenizedSet::decode(std::span<const std::int64_t> ids) const {
+  if (tokenizer_ == nullptr) return "";
+  return tokenizer_->decode(std::vector<std::int32_t>(ids.begin(), ids.end()));
+}
+
+std::vector<std::int64_t> TokenizedSet::encode(const std::string& text) const {
+  if (tokenizer_ == nullptr) return {};
+  const auto encoded = tokenizer_->encode(text);
+  if (!encoded) throw runner::core::RunError(encoded.failure().message, encoded.failure().hint);
+  return {encoded.value().ids.begin(), encoded.value().ids.end()};
+}
+
+}  // namespace components::data
