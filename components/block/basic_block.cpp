@@ -2,12 +2,15 @@
 
 #include <utility>
 
+#include "components/part/linear.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 
 namespace components::block {
 
 std::vector<NamedTensor> Block::constants() const { return {}; }
+
+std::vector<part::NamedLinear> Block::linears() { return {}; }
 
 void Block::decode(TensorMap&, part::CachedPass&) const { RUNNER_ASSERT(false, "asked of blocks that decode"); }
 

@@ -16,7 +16,8 @@ class TensorMap;
 
 namespace components::part {
 struct CachedPass;
-}
+struct NamedLinear;
+}  // namespace components::part
 
 namespace components::block {
 
@@ -51,6 +52,8 @@ class Block : public runner::core::Stateful {
   /// others.
   virtual std::vector<NamedTensor> constants() const;
   virtual std::vector<Tie> ties() const = 0;
+  /// Linear layers that adapters may add terms to, in a fixed order. parameters() has the terms' tensors at its end.
+  virtual std::vector<part::NamedLinear> linears();
   virtual void set_training(bool training) = 0;
   /// Momentum of running statistics from now on, instead of the recipe's; nothing: the recipe's.
   virtual void set_running_stats_momentum(std::optional<double> /*momentum*/) {}

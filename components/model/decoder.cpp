@@ -209,6 +209,33 @@ class Layer final : public block::BasicBlock {
     return {{name() + ".cos", rotation_->cos()}, {name() + ".sin", rotation_->sin()}};
   }
 
+  std::vector<NamedTensor> parameters() const override {
+    std::vector<NamedTensor> all = BasicBlock::parameters();
+    for (const part::Linear* linear : {&attention_.qkv(), &attention_.proj(), &mlp_.fc(), &mlp_.proj()}) {
+      for (const auto& term : linear->terms()) all.insert(all.end(), term->tensors().begin(), term->tensors().end());
+    }
+    return all;
+  }
+
+  std::vector<part::NamedLinear> linears() override {
+    const part::AttentionOptions& o = attention_.options();
+    const std::int64_t q = o.heads * o.head, kv = o.kv_heads * o.head, hidden = mlp_.options().hidden;
+    const std::int64_t width = ln_1_.options().width;
+    const std::vector<std::int64_t> fc = mlp_.options().gated ? std::vector{hidden, hidden} : std::vector{hidden};
+    return {{name() + ".attn_qkv", &attention_.qkv(), {q, kv, kv}},
+            {name() + ".attn_proj", &attention_.proj(), {width}},
+            {name() + ".mlp_fc", &mlp_.fc(), fc},
+            {name() + ".mlp_proj", &mlp_.proj(), {width}}};
+  }
+
+  void set_training(bool training) override {
+    BasicBlock::set_training(training);
+    for (const part::NamedLinear& named : linears()) {
+      for (const auto& term : named.linear->terms()) term->set_training(training);
+    }
+  }
+
+  /// Without the products of adapters, which are small beside the layers' own.
   double forward_flops(std::int64_t positions) const override {
     const part::AttentionOptions& o = attention_.options();
     const auto t = static_cast<double>(positions), c = static_cast<double>(ln_1_.options().width);

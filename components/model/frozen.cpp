@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "components/model/model.h"
+#include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/language/name_map.h"
 #include "runner/core/text/suggest.h"
@@ -70,6 +71,8 @@ std::vector<Named> all_names(const Model& model, const Node& block) {
   }
   return all;
 }
+
+bool is_of_adapter(const Named& named) { return part::is_of_term(named.parameter.name); }
 
 /// The patterns of one key.
 class Patterns {
@@ -150,9 +153,14 @@ void freeze_parameters(const Model& model, const Node& training, const Node& blo
   if (!freeze.given() && !train_only.given()) return;
   const int before = diagnostics.error_count();
   std::vector<bool> frozen(all.size(), false);
+  const bool adapted = std::any_of(all.begin(), all.end(), is_of_adapter);
+  if (adapted) {
+    for (std::size_t i = 0; i < all.size(); ++i) frozen[i] = !all[i].parameter.tensor.requires_grad();
+  }
   if (train_only.given()) {
-    frozen = train_only.chosen();
-    frozen.flip();
+    const std::vector<bool> named = train_only.chosen();
+    // Beside adapters it names more to train.
+    for (std::size_t i = 0; i < all.size(); ++i) frozen[i] = !named[i] && (!adapted || frozen[i]);
   }
   if (freeze.given()) {
     const std::vector<bool> named = freeze.chosen();
@@ -165,9 +173,7 @@ void freeze_parameters(const Model& model, const Node& training, const Node& blo
                       train_only.given() ? "train_only names only what freeze names, too" : "name fewer of them");
     return;
   }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (frozen[i]) all[i].parameter.tensor.set_requires_grad(false);
-  }
+  for (std::size_t i = 0; i < all.size(); ++i) all[i].parameter.tensor.set_requires_grad(!frozen[i]);
 }
 
 }  // namespace components::model

@@ -58,6 +58,8 @@ class SelfAttention {
   const AttentionOptions& options() const { return options_; }
   const Linear& qkv() const { return qkv_; }
   const Linear& proj() const { return proj_; }
+  Linear& qkv() { return qkv_; }
+  Linear& proj() { return proj_; }
 
  private:
   AttentionOptions options_;

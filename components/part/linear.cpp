@@ -13,7 +13,15 @@ Linear::Linear(Declared& declared, const std::string& name, const LinearOptions&
 }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return bias_.defined() ? at::linear(x, weight_.tensor(), bias_.tensor()) : at::linear(x, weight_.tensor());
+  const at::Tensor product =
+      bias_.defined() ? at::linear(x, weight_.tensor(), bias_.tensor()) : at::linear(x, weight_.tensor());
+  if (terms_.empty()) return product;
+  // Not added in place: recomputed blocks may keep what a product gave, and would take it for the product again.
+  const at::Tensor y = product.clone();
+  for (const auto& term : terms_) term->add(y, x);
+  return y;
 }
+
+bool is_of_term(std::string_view name) { return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"); }
 
 }  // namespace components::part

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "components/part/linear_term.h"
 #include "components/part/weight.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -15,7 +19,7 @@ struct LinearOptions {
   std::optional<Init> bias;  ///< nothing: no bias
 };
 
-/// `y = x W^T + b`, with `NAME.weight` [out, in] and `NAME.bias` [out].
+/// `y = x W^T + b`, with `NAME.weight` [out, in] and `NAME.bias` [out], and the terms that were added to it.
 class Linear {
  public:
   Linear(Declared& declared, const std::string& name, const LinearOptions& options);
@@ -24,8 +28,20 @@ class Linear {
   const Weight& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_.tensor(); }  ///< undefined: there is none
 
+  /// Whoever computes x W^T by itself adds these, in order.
+  const std::vector<std::shared_ptr<LinearTerm>>& terms() const { return terms_; }
+  void add_term(std::shared_ptr<LinearTerm> term) { terms_.push_back(std::move(term)); }
+
  private:
   Weight weight_, bias_;
+  std::vector<std::shared_ptr<LinearTerm>> terms_;
+};
+
+/// A linear layer of a block.
+struct NamedLinear {
+  std::string name;                 ///< `h.0.attn_qkv`: its weight is NAME.weight
+  Linear* linear = nullptr;         ///< which may be given terms
+  std::vector<std::int64_t> parts;  ///< outputs of the layers that are joined in it, such as q, k and v; one: it is one
 };
 
 }  // namespace components::part

@@ -27,6 +27,8 @@ class Mlp {
   const MlpOptions& options() const { return options_; }
   const Linear& fc() const { return fc_; }
   const Linear& proj() const { return proj_; }
+  Linear& fc() { return fc_; }
+  Linear& proj() { return proj_; }
 
  private:
   MlpOptions options_;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/io/checksum.h"
@@ -117,7 +118,7 @@ class Matcher {
     }
     const std::string folder = fs::path(source).parent_path().string();
     if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
-    weights_.tensors = static_cast<std::int64_t>(targets_.size());
+    weights_.tensors = count_of_base();
     const bool may_be_foreign = config_.rename.empty() && weights_.checkpoint.empty();
     type_ = may_be_foreign ? pretrained_type_of(source, reader, transformers_type(recipe_)) : nullptr;
     if (type_ != nullptr) {
@@ -157,6 +158,12 @@ class Matcher {
   }
 
  private:
+  /// Those that a source has to fill.
+  std::int64_t count_of_base() const {
+    return std::count_if(tensors_.begin(), tensors_.end(),
+                         [](const auto& tensor) { return !components::part::is_of_term(tensor.name); });
+  }
+
   /// A part of a tensor of the model: by either name, if the source is one of Transformers.
   bool selects(const std::string& name, const std::string& part) const {
     const auto by = [&](const Names& patterns) {
@@ -255,6 +262,7 @@ class Matcher {
         take_one(target, std::move(source), reader);
       }
       if (found || source_.lacking.contains(own)) continue;  // of which the parts are named
+      if (components::part::is_of_term(own)) continue;       // an adapter begins as it is drawn
       const bool drawn = excluded && (type_ != nullptr || !selects(own));
       const bool base = !drawn && type_ != nullptr && own == kHead;  // a file saved as the base model
       if (base) warn_of_head();
@@ -319,6 +327,7 @@ class Matcher {
     if (!is_first) return;  // the same tensor again, under its tied name
     const SourceTensor& fill = weights_.fills.back();
     if (dtype != fill.dtype) ++weights_.converted[fill.dtype + " to " + dtype];
+    if (components::part::is_of_term(name)) ++weights_.tensors;
     ++weights_.filled;
     weights_.elements += fill.rows_kept ? tensor.numel() / tensor.size(0) * *fill.rows_kept : tensor.numel();
     for (const std::string& part : fill.left_out) {
@@ -349,7 +358,7 @@ class Matcher {
     const Names& unexpected = weights_.unexpected;
     if (!missing.empty()) {
       error(weights_.source + " lacks " + std::to_string(missing.size()) + " of the model's " +
-                count_text(targets_.size(), "tensor", "tensors") + ": " + list_text(missing),
+                count_text(static_cast<std::size_t>(weights_.tensors), "tensor", "tensors") + ": " + list_text(missing),
             rename_hint().value_or(
                 near_hint().value_or("set init_from.exclude or strict: false to keep their initial values")));
     }

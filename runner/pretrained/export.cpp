@@ -205,7 +205,7 @@ class Writer {
       const TensorBytes* bytes = reader->find(name);
       return bytes != nullptr ? bytes->shape : std::vector<std::int64_t>();
     };
-    const core::Result<Node> config = config_of_recipe(request_.resolved, shape_of);
+    const core::Result<Node> config = config_to_export(request_.resolved, shape_of);
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
     const ModelType& type = *find_model_type(config.value().find("model_type")->as_string());
     const Tensors tensors = rename(*reader, type, config.value());

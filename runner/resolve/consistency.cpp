@@ -38,6 +38,7 @@ constexpr Rule kRules[] = {
     {"somewhere_to_roll_back_to", somewhere_to_roll_back_to},
     {"init_from_source", init_from_source},
     {"init_from_rename", init_from_rename},
+    {"adapters", adapters},
     {"precision_keys", precision_keys},
     {"cuda_graphs", cuda_graphs},
     {"profiler_activities", profiler_activities},
@@ -68,7 +69,7 @@ void check_export(const core::Node& recipe, core::Diagnostics& diagnostics) {
                       "remove save_at_end: false, or add save_best: true");
   }
   // No shape decides whether there is such a model.
-  const auto config = pretrained::config_of_recipe(recipe, [](const std::string&) {
+  const auto config = pretrained::config_to_export(recipe, [](const std::string&) {
     return std::vector<std::int64_t>{1, 1};
   });
   if (!config) diagnostics.error(wanted->location(), config.failure().message, config.failure().hint);

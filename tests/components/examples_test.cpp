@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "components/adapter/adapter.h"
 #include "components/layer/layer.h"
 #include "components/loss/loss.h"
 #include "components/lr_scheduler/lr_scheduler.h"
@@ -15,6 +16,7 @@
 #include "components/weight_averaging/weight_averaging.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
+#include "tests/support/blocks.h"
 #include "tests/support/torch/tensors_torch.h"
 
 using components::BatchSpec;
@@ -45,6 +47,11 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
   if (kind == "model") return model::build(block, {s.data, weights, block, diagnostics}) != nullptr;
   if (kind == "loss") return loss::build(block, {{s.output}, s.data, block, diagnostics}) != nullptr;
   if (kind == "metric") return metric::build(block, {{{s.output}, s.data, block, diagnostics}, {}}) != nullptr;
+  if (kind == "adapter") {
+    const Node of_model = tests::block("model", "{type: llama, n_layer: 1, n_head: 2, n_embd: 32}");
+    const auto model = model::build(of_model, {s.data, weights, of_model, diagnostics});
+    return model != nullptr && adapter::build(block, {*model, of_model, weights, block, diagnostics}) != nullptr;
+  }
   if (kind == "weight_averaging") return weight_averaging::build(block, {}) != nullptr;
   if (kind == "lr_scheduler") return lr_scheduler::build(block, {}) != nullptr;
   if (kind == "optimizer")
@@ -61,7 +68,8 @@ bool build_one(const std::string& kind, const Node& block, const Situation& s, D
 
 TEST_CASE("every example of these kinds builds", "[examples]") {
   const auto& registry = runner::registry::Registry::builtin();
-  for (const std::string kind : {"model", "layer", "loss", "optimizer", "lr_scheduler", "weight_averaging", "metric"}) {
+  for (const std::string kind :
+       {"model", "adapter", "layer", "loss", "optimizer", "lr_scheduler", "weight_averaging", "metric"}) {
     for (const std::string& name : registry.names(kind)) {
       const auto* fragment = registry.find(kind, name);
       INFO(kind << "/" << name);

@@ -110,6 +110,9 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"components/model",
        {"components/tensor", "components/ops", "components/part", "components/part/cached", "components/part/fused",
         "components/block", "components/layer"}},
+      {"components/adapter",
+       {"components/tensor", "components/ops", "components/part", "components/part/cached", "components/part/fused",
+        "components/model"}},
       {"components/generation",
        {"components/tensor", "components/block", "components/part/cached", "components/model"}},
       {"components/callback",
@@ -125,7 +128,12 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {"components/tensor",         "components/block/block.h",
-                                    "components/part/weight.h",  "components/ops/kernel_policy.h",
-                                    "components/ops/matmul.h",   "components/generation",
-                                    "components/tokenizer/chat", "components/data/stream.h"};
+inline const Names kOpenToRunner = {"components/tensor",
+                                    "components/block/block.h",
+                                    "components/part/weight.h",
+                                    "components/part/linear_term.h",
+                                    "components/ops/kernel_policy.h",
+                                    "components/ops/matmul.h",
+                                    "components/generation",
+                                    "components/tokenizer/chat",
+                                    "components/data/stream.h"};

@@ -110,7 +110,10 @@ at::Tensor by_kernels(const at::Tensor& x_NC, const CachedBlock& block, CachedPa
   const Linear &fc = block.mlp.fc(), &out = block.mlp.proj();
   const bool bf16 = is_bf16(qkv.weight(), pass);
   const auto product = [bf16](const at::Tensor& x, const Linear& linear) {
-    return row_products(lowered(x, bf16 && x.scalar_type() == at::kFloat), for_products(linear.weight(), bf16));
+    const at::Tensor rows = lowered(x, bf16 && x.scalar_type() == at::kFloat);
+    at::Tensor y = row_products(rows, for_products(linear.weight(), bf16));
+    for (const auto& term : linear.terms()) term->add_rows(y, rows);
+    return y;
   };
   const at::Tensor joint = product(norm(x_NC, block.ln_1, bf16), qkv);
   KvCache::Layer& layer =

@@ -10,10 +10,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"
 #include "components/part/fused/fused.h"
+#include "components/part/fused/node_terms.h"
 #include "components/part/fused/rows.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
@@ -33,6 +35,7 @@ struct Kept {
   at::Tensor normed;  // [N, C]
   NormStatistics statistics;
   at::Tensor weight;  // in the type of the products
+  NodeTerms terms;
 };
 
 template <typename T>
@@ -40,7 +43,9 @@ at::Tensor forward(const at::Tensor& x_BTC, const Norm& norm, const Linear& line
                    Kept& kept) {
   kept.weight = for_products<T>(linear.weight());
   kept.normed = norm_rows<T>(data<float>(x_BTC), nullptr, norm.weight(), norm.bias(), shape, kept.statistics);
-  return product(kept.normed, kept.weight.t());
+  at::Tensor out = product(kept.normed, kept.weight.t());
+  kept.terms.forward(linear, out, kept.normed);
+  return out;
 }
 
 class NormLinearBackward final : public torch::autograd::Node {
@@ -64,7 +69,7 @@ class NormLinearBackward final : public torch::autograd::Node {
   variable_list apply(variable_list&& gradients) override {
     RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    variable_list of_inputs(kInputs);
+    variable_list of_inputs(num_outputs());
     if (!gradients[0].defined()) {
       of_inputs[kX] = gradients[1];
       return of_inputs;
@@ -97,6 +102,7 @@ class NormLinearBackward final : public torch::autograd::Node {
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
     const at::Tensor dnormed = of_norm ? product(dout, weight) : at::Tensor();
     if (wants(kWeight)) of_inputs[kWeight] = matmul_float32(dout.t(), kept_.normed);
+    kept_.terms.backward(dout, kept_.normed, dnormed, of_inputs);
     if (!of_norm) return;
     NormGradients found = norm_rows_backward<T>({x_.unpack(), dnormed, dstream, norm_weight_.unpack(), with_bias_, {}},
                                                 shape_, kept_.statistics, false, false);
@@ -119,8 +125,11 @@ NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm& norm, const 
   const NormShape shape = shape_of(norm, x_BTC.size(0) * x_BTC.size(1));
   const bool bf16 = lowers_to_bf16();
   const at::Tensor& weight = linear.weight().tensor();
-  const bool wanted = any_requires_grad({x_BTC, norm.weight(), norm.bias(), weight});
+  std::vector<at::Tensor> inputs = {x_BTC, norm.weight(), norm.bias(), weight};
+  for (at::Tensor& tensor : term_tensors({&linear})) inputs.push_back(std::move(tensor));
+  const bool wanted = any_requires_grad(inputs);
   Kept kept;
+  kept.terms.first = kInputs;
   NormedLinear found{{}, x_BTC};
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -132,7 +141,7 @@ NormedLinear fused_norm_linear(const at::Tensor& x_BTC, const Norm& norm, const 
   if (!wanted) return found;
   const std::shared_ptr<NormLinearBackward> node(
       new NormLinearBackward(x_BTC, norm, linear, shape, bf16, std::move(kept)), torch::autograd::deleteNode);
-  node->set_next_edges(edges_of({x_BTC, norm.weight(), norm.bias(), weight}));
+  node->set_next_edges(edges_of(inputs));
   torch::autograd::set_history(found.out, node);
   torch::autograd::set_history(found.stream, node);
   return found;

@@ -11,10 +11,12 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"
 #include "components/part/fused/fused.h"
+#include "components/part/fused/node_terms.h"
 #include "components/part/fused/rows.h"
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
@@ -32,7 +34,7 @@ using kernels::PieceSums;
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-/// Places of the inputs in the graph.
+/// Places of the inputs in the graph; behind them are the tensors of the terms of the three linear layers.
 enum Input : std::size_t { kX, kMixed, kProjW, kProjB, kNormW, kNormB, kFcW, kFcB, kOutW, kOutB, kInputs };
 
 struct Sizes {
@@ -51,6 +53,7 @@ struct Kept {
   NormStatistics statistics;
   at::Tensor hidden, active;       // [N, F or 2 F], before bias and activation; [N, F] after
   at::Tensor proj_w, fc_w, out_w;  // in the type of the products
+  NodeTerms proj_terms, fc_terms, out_terms;
 };
 
 struct Parts {
@@ -65,10 +68,12 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
   kept.fc_w = for_products<T>(parts.mlp.fc().weight());
   kept.out_w = for_products<T>(parts.mlp.proj().weight());
   const at::Tensor attended = product(kept.mixed, kept.proj_w.t());
+  kept.proj_terms.forward(parts.proj, attended, kept.mixed);
   kept.y = new_tensor<float>({s.norm.rows, s.norm.width});
   const Branch branch{attended, parts.proj.bias(), kept.y, drops.attention};
   kept.normed = norm_rows<T>(data<float>(x), &branch, parts.norm.weight(), parts.norm.bias(), s.norm, kept.statistics);
   kept.hidden = product(kept.normed, kept.fc_w.t());
+  kept.fc_terms.forward(parts.mlp.fc(), kept.hidden, kept.normed);
   kept.active = new_tensor<T>({s.norm.rows, s.hidden});
   const std::int64_t wide = kept.hidden.size(1);
   parallel_for_rows(s.norm.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -77,6 +82,7 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
                                         s.gated});
   });
   const at::Tensor added = product(kept.active, kept.out_w.t());
+  kept.out_terms.forward(parts.mlp.proj(), added, kept.active);
   at::Tensor out = new_tensor<float>({s.batch, s.positions, s.norm.width});
   parallel_for_rows(s.norm.rows, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
     const std::int64_t at = begin * s.norm.width;
@@ -89,8 +95,8 @@ at::Tensor forward(const at::Tensor& x, const Parts& parts, const Sizes& s, cons
 
 class OutputMlpBackward final : public torch::autograd::Node {
  public:
-  OutputMlpBackward(const std::array<at::Tensor, kInputs>& inputs, const Sizes& sizes, const BranchDrops& drops,
-                    bool bf16, Kept kept)
+  OutputMlpBackward(const std::vector<at::Tensor>& inputs, const Sizes& sizes, const BranchDrops& drops, bool bf16,
+                    Kept kept)
       : sizes_(sizes), drops_(drops), bf16_(bf16), kept_(std::move(kept)) {
     for (const Input i : {kNormW, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
     for (const Input i : {kProjB, kNormB, kFcB, kOutB}) has_[i] = inputs[i].defined();
@@ -104,7 +110,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
   variable_list apply(variable_list&& gradients) override {
     RUNNER_ASSERT(!at::GradMode::is_enabled(), "nothing here asks for gradients of gradients");
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
-    if (!gradients[0].defined()) return variable_list(kInputs);
+    if (!gradients[0].defined()) return variable_list(num_outputs());
     RUNNER_ASSERT(kept_.y.defined(), "a block's backward pass runs once");
     const at::Tensor dz = std::move(gradients[0]).contiguous().view({sizes_.norm.rows, sizes_.norm.width});
     return bf16_ ? backward<Bf16>(dz) : backward<float>(dz);
@@ -145,6 +151,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
     const at::Tensor dactive = product(dz_low, weight_of(kOutW, kept_.out_w));
     of_inputs[kOutW] = weight_gradient(kOutW, dz_low, kept_.active);
+    kept_.out_terms.backward(dz_low, kept_.active, dactive, of_inputs);
     kept_.active = at::Tensor();
     const std::int64_t wide = kept_.hidden.size(1);
     const at::Tensor dhidden = sizes_.gated ? new_tensor<T>({s.rows, wide}) : dactive;
@@ -160,13 +167,14 @@ class OutputMlpBackward final : public torch::autograd::Node {
     kept_.hidden = at::Tensor();
     const at::Tensor dnormed = product(dhidden, weight_of(kFcW, kept_.fc_w));
     of_inputs[kFcW] = weight_gradient(kFcW, dhidden, kept_.normed);
+    kept_.fc_terms.backward(dhidden, kept_.normed, dnormed, of_inputs);
     kept_.normed = at::Tensor();
     return dnormed;
   }
 
   template <typename T>
   variable_list backward(const at::Tensor& dz) {
-    variable_list of_inputs(kInputs);
+    variable_list of_inputs(num_outputs());
     const at::Tensor dnormed = mlp_backward<T>(dz, of_inputs);
     NormGradients of_norm = norm_rows_backward<T>(
         {kept_.y, dnormed, dz, saved_[kNormW].unpack(), has_[kNormB], drops_.attention}, sizes_.norm, kept_.statistics,
@@ -176,10 +184,11 @@ class OutputMlpBackward final : public torch::autograd::Node {
     of_inputs[kProjB] = std::move(of_norm.sum);
     if (wants(kMixed)) of_inputs[kMixed] = product(of_norm.low, weight_of(kProjW, kept_.proj_w));
     of_inputs[kProjW] = weight_gradient(kProjW, of_norm.low, kept_.mixed);
+    kept_.proj_terms.backward(of_norm.low, kept_.mixed, of_inputs[kMixed], of_inputs);
     of_inputs[kX] = of_norm.dx.view({sizes_.batch, sizes_.positions, sizes_.norm.width});
     kept_ = Kept();
-    for (std::size_t i = 0; i < kInputs; ++i) {
-      if (!wants(static_cast<Input>(i))) of_inputs[i] = at::Tensor();
+    for (std::size_t i = 0; i < of_inputs.size(); ++i) {
+      if (!task_should_compute_output(i)) of_inputs[i] = at::Tensor();
     }
     return of_inputs;
   }
@@ -206,16 +215,17 @@ bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, c
 at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, const Linear& proj, const Norm& norm,
                             const Mlp& mlp, const BranchDrops& drops) {
   const Linear &fc = mlp.fc(), &out = mlp.proj();
-  const std::array<at::Tensor, kInputs> inputs = {x_BTC,
-                                                  mixed,
-                                                  proj.weight().tensor(),
-                                                  proj.bias(),
-                                                  norm.weight(),
-                                                  norm.bias(),
-                                                  fc.weight().tensor(),
-                                                  fc.bias(),
-                                                  out.weight().tensor(),
-                                                  out.bias()};
+  std::vector<at::Tensor> inputs = {x_BTC,
+                                    mixed,
+                                    proj.weight().tensor(),
+                                    proj.bias(),
+                                    norm.weight(),
+                                    norm.bias(),
+                                    fc.weight().tensor(),
+                                    fc.bias(),
+                                    out.weight().tensor(),
+                                    out.bias()};
+  for (at::Tensor& tensor : term_tensors({&proj, &fc, &out})) inputs.push_back(std::move(tensor));
   const Sizes sizes{x_BTC.size(0),
                     x_BTC.size(1),
                     shape_of(norm, x_BTC.size(0) * x_BTC.size(1)),
@@ -224,6 +234,9 @@ at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, co
                     mlp.options().gated};
   const bool bf16 = mixed.scalar_type() == at::kBFloat16;
   Kept kept;
+  kept.proj_terms.first = kInputs;
+  kept.fc_terms.first = kept.proj_terms.first + term_tensor_count(proj);
+  kept.out_terms.first = kept.fc_terms.first + term_tensor_count(fc);
   at::Tensor z_BTC;
   {
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -232,14 +245,10 @@ at::Tensor fused_output_mlp(const at::Tensor& x_BTC, const at::Tensor& mixed, co
     const Parts parts{proj, norm, mlp};
     z_BTC = bf16 ? forward<Bf16>(x_BTC, parts, sizes, drops, kept) : forward<float>(x_BTC, parts, sizes, drops, kept);
   }
-  if (!any_requires_grad({x_BTC, mixed, inputs[kProjW], inputs[kProjB], inputs[kNormW], inputs[kNormB], inputs[kFcW],
-                          inputs[kFcB], inputs[kOutW], inputs[kOutB]})) {
-    return z_BTC;
-  }
+  if (!any_requires_grad(inputs)) return z_BTC;
   const std::shared_ptr<OutputMlpBackward> node(new OutputMlpBackward(inputs, sizes, drops, bf16, std::move(kept)),
                                                 torch::autograd::deleteNode);
-  node->set_next_edges(edges_of({x_BTC, mixed, inputs[kProjW], inputs[kProjB], inputs[kNormW], inputs[kNormB],
-                                 inputs[kFcW], inputs[kFcB], inputs[kOutW], inputs[kOutB]}));
+  node->set_next_edges(edges_of(inputs));
   torch::autograd::set_history(z_BTC, node);
   return z_BTC;
 }

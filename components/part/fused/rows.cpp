@@ -60,13 +60,13 @@ NormGradients norm_rows_backward(const NormGradient& of, const NormShape& s, con
   return found;
 }
 
-bool any_requires_grad(std::initializer_list<at::Tensor> tensors) {
+bool any_requires_grad(at::ArrayRef<at::Tensor> tensors) {
   return at::GradMode::is_enabled() && std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& tensor) {
            return tensor.defined() && tensor.requires_grad();
          });
 }
 
-torch::autograd::edge_list edges_of(std::initializer_list<at::Tensor> tensors) {
+torch::autograd::edge_list edges_of(at::ArrayRef<at::Tensor> tensors) {
   torch::autograd::edge_list edges;
   for (const at::Tensor& tensor : tensors) {
     edges.push_back(tensor.defined() ? torch::autograd::impl::gradient_edge(tensor) : torch::autograd::Edge());

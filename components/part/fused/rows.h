@@ -76,8 +76,8 @@ NormGradients norm_rows_backward(const NormGradient& of, const NormShape& shape,
 AttentionShape attention_shape(std::int64_t batch, std::int64_t positions, const AttentionOptions& options);
 
 /// Whether any of these tensors, defined or not, wants a gradient now.
-bool any_requires_grad(std::initializer_list<at::Tensor> tensors);
+bool any_requires_grad(at::ArrayRef<at::Tensor> tensors);
 /// Their edges, in order: an undefined tensor has none.
-torch::autograd::edge_list edges_of(std::initializer_list<at::Tensor> tensors);
+torch::autograd::edge_list edges_of(at::ArrayRef<at::Tensor> tensors);
 
 }  // namespace components::part

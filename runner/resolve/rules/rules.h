@@ -31,6 +31,7 @@ void micro_batch_can_shrink(SettledTree& tree);
 void somewhere_to_roll_back_to(SettledTree& tree);
 void init_from_source(SettledTree& tree);
 void init_from_rename(SettledTree& tree);
+void adapters(SettledTree& tree);
 
 // The metrics that are measured, and what names one of them.
 void metric_directions(SettledTree& tree);

@@ -147,6 +147,16 @@ void settle_vocabulary(Recipe& recipe, const components::BatchSpec& data) {
   recipe.root.set("model", recipe.model);
 }
 
+/// Adds the recipe's adapters to the model, before it is known what is trained.
+void add_adapters(Experiment& experiment, const components::model::Model& model, components::part::WeightMaker& weights,
+                  Diagnostics& diagnostics) {
+  experiment.adapters.clear();
+  for (const Node& block : experiment.recipe.adapters) {
+    auto adapter = components::adapter::build(block, {model, experiment.recipe.model, weights, block, diagnostics});
+    if (adapter != nullptr) experiment.adapters.push_back(std::move(adapter));
+  }
+}
+
 /// For a model whose recipe says all of its sizes.
 components::BatchSpec ids_of_any_text() {
   return {{{components::kInput, components::Dtype::kInt64, {components::kBatch, components::kTime}, false}}};
@@ -160,6 +170,8 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   components::part::MetaWeights shapes;
   auto on_meta = components::model::build(block, {signature, shapes, block, diagnostics});
   if (on_meta == nullptr) return;
+  add_adapters(experiment, *on_meta, shapes, diagnostics);
+  if (experiment.adapters.size() != recipe.adapters.size()) return;
   components::model::freeze_parameters(*on_meta, recipe.at("training"), block, diagnostics);
   const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
   experiment.steps_in_backward = options.for_training && !with_gradients;
@@ -178,6 +190,9 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     }
     experiment.model = components::model::build(block, {signature, *maker, block, diagnostics});
     Diagnostics told_before;
+    // Drawn even where the model's weights follow: a file of those may hold no adapters.
+    components::part::DrawnWeights of_adapters;
+    add_adapters(experiment, *experiment.model, of_adapters, told_before);
     components::model::freeze_parameters(*experiment.model, recipe.at("training"), block, told_before);
   }
   apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/adapter/adapter.h"
 #include "components/callback/callback.h"
 #include "components/data/data.h"
 #include "components/loss/loss.h"
@@ -75,6 +76,7 @@ struct Experiment {
   std::shared_ptr<components::data::Dataset> train_data;
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
+  std::vector<std::shared_ptr<components::adapter::Adapter>> adapters;  ///< of the model, by `adapters`
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
   std::shared_ptr<Bf16MasterWeights>

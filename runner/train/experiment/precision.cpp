@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/precision.h"
 #include "runner/core/language/name_map.h"
@@ -117,6 +118,7 @@ void convert_weights(const Formats& formats, const Model& model) {
   for (const auto& block : model.blocks()) {
     if (!formats.at(block.get()).bf16_weights) continue;
     for (const auto& parameter : block->parameters()) {
+      if (components::part::is_of_term(parameter.name)) continue;  // adapters keep float32
       if (!parameter.tensor.is_floating_point() || parameter.tensor.scalar_type() == at::kBFloat16) continue;
       parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
     }
@@ -174,7 +176,9 @@ std::set<std::string> bf16_weights(const resolve::Recipe& recipe, const Model& m
   std::set<std::string> names;
   for (const auto& [block, format] : choose_formats(recipe, model, told_later)) {
     if (!format.bf16_weights) continue;
-    for (const auto& parameter : block->parameters()) names.insert(parameter.name);
+    for (const auto& parameter : block->parameters()) {
+      if (!components::part::is_of_term(parameter.name)) names.insert(parameter.name);
+    }
   }
   return names;
 }

@@ -200,6 +200,18 @@ class Judge {
     return true;
   }
 
+  /// Which adapters there are, and of which sizes, is in the saved state.
+  bool adapters(Difference& difference) {
+    const auto is = [&difference](std::string_view key) { return difference.key.ends_with(key); };
+    if (is(".init_lora_weights")) {
+      difference.effect = Effect::kHarmless;
+      difference.why = "a resume draws no weights";
+    } else if (!is(".lora_alpha") && !is(".use_rslora") && !is(".lora_dropout")) {
+      return trained(difference);
+    }
+    return true;
+  }
+
   bool device(Difference& difference) {
     difference.why = "another device changes the summation order and draws other random numbers";
     return !same_kind_of_device();
@@ -352,6 +364,7 @@ const std::vector<Judge::Rule> Judge::kRules = {
     {"model", &Judge::model},
     {"data", &Judge::data},
     {"optimizer", &Judge::optimizer},
+    {"adapters", &Judge::adapters},
     {"training.freeze", &Judge::trained},
     {"training.train_only", &Judge::trained},
     {"lr_scheduler", &Judge::schedule},

@@ -168,6 +168,14 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: write [0-9] for \\d, [A-Za-z0-9_] for \\w\n"
        "r.yaml:6:43: error: init_from.rename: \"(b\" is not a regular expression: missing ) at \"(b\"\n"
        "  hint: write \\( or \\) for a literal parenthesis\n"},
+      {"adapters", "values of another kind",
+       kParts + kData + kBatch + "adapters: [{type: lora, target_modules: [q, 1], init_lora_weights: loftq}]\n",
+       "r.yaml:6:41: error: target_modules must be a string or a list of names, got [\"q\", 1]\n"
+       "  hint: write all-linear, or a list such as [q_proj, v_proj]\n"
+       "r.yaml:6:68: error: init_lora_weights must be true, false or gaussian, got \"loftq\"\n"
+       "  hint: leave it out: true changes nothing at first\n"},
+      {"adapters", "names, all layers of some blocks",
+       kParts + kData + kBatch + "adapters: [{type: lora, target_modules: all-linear, layers_to_transform: 0}]\n", ""},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
        "r.yaml:6:52: warning: precision.scaler.init_scale has no effect: only 16-mixed scales the loss, but the mode "

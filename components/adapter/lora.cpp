@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/adapter/adapter.h"
+#include "components/adapter/low_rank.h"
+#include "components/adapter/target_names.h"
+#include "components/part/linear_term.h"
+#include "components/tensor/tensors.h"
+#include "generated/adapter/lora.h"  // Config; declares make()
+#include "runner/core/text/text.h"
+#include "runner/pretrained/model_type.h"
+
+namespace components::adapter::lora {
+namespace {
+
+using runner::core::Diagnostics;
+using runner::core::Node;
+
+constexpr const char* kAllLinear = "all-linear";
+
+/// PEFT's TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING.
+const std::map<std::string, std::vector<std::string>>& default_targets() {
+  static const std::map<std::string, std::vector<std::string>> targets = {
+      {"gpt2", {"c_attn"}},
+      {"llama", {"q_proj", "v_proj"}},
+      {"mistral", {"q_proj", "v_proj"}},
+      {"qwen2", {"q_proj", "v_proj"}},
+  };
+  return targets;
+}
+
+class Lora final : public Adapter {
+ public:
+  explicit Lora(std::vector<AdaptedLayer> layers) : layers_(std::move(layers)) {}
+  const std::vector<AdaptedLayer>& layers() const override { return layers_; }
+
+ private:
+  std::vector<AdaptedLayer> layers_;
+};
+
+/// What the configuration says about the layers of a model.
+class Choice {
+ public:
+  Choice(const Config& config, const Inputs& inputs)
+      : config_(config), inputs_(inputs), all_(all_targets(inputs.model, inputs.model_block)) {}
+
+  /// Empty when `diagnostics` got an error.
+  std::vector<Target> targets() {
+    if (all_.empty()) {
+      error(inputs_.block, "the model has no layers that an adapter can change",
+            "adapters are for the models gpt, llama and transformers");
+      return {};
+    }
+    std::vector<bool> chosen = targeted();
+    if (config_.exclude_modules) {
+      const std::vector<bool> excluded =
+          TargetNames("exclude_modules", key("exclude_modules"), all_, inputs_.diagnostics).chosen();
+      for (std::size_t i = 0; i < all_.size(); ++i) chosen[i] = chosen[i] && !excluded[i];
+    }
+    keep_blocks(chosen);
+    std::vector<Target> targets;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      if (chosen[i]) targets.push_back(all_[i]);
+    }
+    if (targets.empty() && !failed()) {
+      error(inputs_.block, "exclude_modules and layers_to_transform leave no layer to adapt",
+            "name fewer layers there");
+    }
+    check_ranks(targets);
+    if (failed()) targets.clear();
+    return targets;
+  }
+
+ private:
+  const Node& key(const char* name) const { return *inputs_.block.find(name); }
+  void error(const Node& at, const std::string& message, const std::string& hint) const {
+    inputs_.diagnostics.error(at.location(), message, hint);
+  }
+  bool failed() const { return inputs_.diagnostics.error_count() != before_; }
+
+  std::vector<bool> targeted() const {
+    if (!config_.target_modules) return by_default();
+    const Node& value = key("target_modules");
+    if (value.is_string() && runner::core::lower(value.as_string()) == kAllLinear) {
+      return std::vector<bool>(all_.size(), true);
+    }
+    return TargetNames("target_modules", value, all_, inputs_.diagnostics).chosen();
+  }
+
+  std::vector<bool> by_default() const {
+    const runner::pretrained::ModelType* type = runner::pretrained::model_type_of(inputs_.model_block);
+    const auto names = type != nullptr ? default_targets().find(type->name) : default_targets().end();
+    if (names == default_targets().end()) {
+      error(inputs_.block, "PEFT has no default target_modules for this model", "write target_modules: all-linear");
+      return std::vector<bool>(all_.size(), false);
+    }
+    Node list = Node::sequence();
+    for (const std::string& name : names->second) list.items().push_back(Node::string(name));
+    return TargetNames("target_modules", list, all_, inputs_.diagnostics).chosen();
+  }
+
+  void keep_blocks(std::vector<bool>& chosen) const {
+    if (!config_.layers_to_transform) return;
+    const std::int64_t blocks = all_.back().block + 1;
+    for (const Node& number : key("layers_to_transform").items()) {
+      if (number.as_integer() < blocks) continue;
+      error(number,
+            "layers_to_transform names block " + std::to_string(number.as_integer()) + ", but the model has " +
+                std::to_string(blocks) + " blocks",
+            "they are numbered from 0 to " + std::to_string(blocks - 1));
+    }
+    const std::vector<std::int64_t>& kept = *config_.layers_to_transform;
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      chosen[i] = chosen[i] && std::find(kept.begin(), kept.end(), all_[i].block) != kept.end();
+    }
+  }
+
+  void check_ranks(const std::vector<Target>& targets) const {
+    for (const Target& target : targets) {
+      const std::int64_t in = target.owner.linear->weight().tensor().size(1), most = std::min(in, target.out);
+      if (config_.r <= most) continue;
+      const Node* written = inputs_.block.find("r");
+      error(written != nullptr ? *written : inputs_.block,
+            "r is " + std::to_string(config_.r) + ", but " + target.name + " has " + std::to_string(in) +
+                " inputs and " + std::to_string(target.out) + " outputs",
+            "set r to " + std::to_string(most) + " or less");
+      return;
+    }
+  }
+
+  const Config& config_;
+  const Inputs& inputs_;
+  std::vector<Target> all_;
+  const int before_ = inputs_.diagnostics.error_count();
+};
+
+/// How A and B begin in PEFT, `init_lora_weights`.
+LowRankOptions options_of(const Config& config, const Target& target) {
+  LowRankOptions options;
+  options.name = target.name;
+  options.in = target.owner.linear->weight().tensor().size(1);
+  options.rank = config.r;
+  options.first = target.first;
+  options.out = target.out;
+  const Node& init = config.init_lora_weights;
+  const bool gaussian = init.is_string(), zeros = gaussian || init.as_bool();
+  options.a = gaussian ? part::normal(1.0 / static_cast<double>(config.r)) : part::kaiming_uniform(options.in);
+  options.b = zeros ? part::constant(0.0) : part::kaiming_uniform(config.r);
+  const auto r = static_cast<double>(config.r);
+  options.scale = config.lora_alpha / (config.use_rslora ? std::sqrt(r) : r);
+  options.dropout = config.lora_dropout;
+  return options;
+}
+
+/// Only the adapters are trained, and the biases that the configuration names.
+void freeze_base(const Config& config, const std::vector<Target>& targets, const Inputs& inputs) {
+  std::map<std::string, std::int64_t> adapted;  // outputs, by the name of a layer's bias
+  for (const Target& target : targets) adapted[target.owner.name + ".bias"] += target.out;
+  for (const NamedTensor& parameter : inputs.model.parameters()) {
+    if (part::is_of_term(parameter.name)) continue;
+    const auto layer = adapted.find(parameter.name);
+    const bool of_adapted = config.bias == Bias::kLoraOnly && layer != adapted.end();
+    if (of_adapted && layer->second < parameter.tensor.size(0)) {
+      inputs.diagnostics.error(inputs.block.find("bias")->location(),
+                               "bias is lora_only, but only a part of " + parameter.name + " belongs to adapted layers",
+                               "use bias: all, or adapt all layers that are joined in it");
+      return;
+    }
+    parameter.tensor.set_requires_grad(of_adapted || (config.bias == Bias::kAll && parameter.name.ends_with(".bias")));
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Adapter> make(const Config& config, const Inputs& inputs) {
+  const std::vector<Target> targets = Choice(config, inputs).targets();
+  if (targets.empty()) return nullptr;
+  const int before = inputs.diagnostics.error_count();
+  std::vector<AdaptedLayer> layers;
+  for (const Target& target : targets) {
+    const LowRankOptions options = options_of(config, target);
+    target.owner.linear->add_term(std::make_shared<LowRank>(options, inputs.weights));
+    layers.push_back({target.name, target.module, options.scale});
+  }
+  freeze_base(config, targets, inputs);
+  if (inputs.diagnostics.error_count() != before) return nullptr;
+  return std::make_shared<Lora>(std::move(layers));
+}
+
+}  // namespace components::adapter::lora

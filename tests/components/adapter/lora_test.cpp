@@ -1,0 +1,247 @@
+// Adapters on the ways that a layer is computed: fused, by plain operations, recomputed, and with a cache.
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "components/adapter/adapter.h"
+#include "components/generation/passes.h"
+#include "components/loss/loss.h"
+#include "components/model/model.h"
+#include "components/ops/kernel_policy.h"
+#include "components/part/linear_term.h"
+#include "components/tensor/autocast.h"
+#include "components/tensor/tensors.h"
+#include "tests/support/blocks.h"
+#include "tests/support/torch/tensors_torch.h"
+
+namespace {
+
+using components::NamedTensor;
+using components::TensorMap;
+using components::model::Model;
+using runner::core::Diagnostics;
+
+constexpr std::int64_t kVocabulary = 37, kPositions = 24;
+constexpr const char* kGpt = "{type: gpt, n_layer: 2, n_head: 2, n_embd: 32}";
+constexpr const char* kLlama =
+    "{type: llama, n_layer: 2, n_head: 4, n_kv_head: 2, n_embd: 48, mlp_width: 70, attention_bias: qkv}";
+constexpr const char* kEverywhere = "{type: lora, r: 5, target_modules: all-linear, init_lora_weights: false}";
+constexpr const char* kDropping =
+    "{type: lora, r: 5, target_modules: all-linear, init_lora_weights: false, lora_dropout: 0.25}";
+
+/// The plain operations while it lives.
+struct Plain {
+  explicit Plain(bool plain = true) { components::set_fused_kernels(!plain); }
+  ~Plain() { components::set_fused_kernels(true); }
+};
+
+/// A processor that has units for bfloat16.
+struct Bf16Units {
+  Bf16Units() { components::pretend_bf16_units(true); }
+  ~Bf16Units() { components::pretend_bf16_units(std::nullopt); }
+};
+
+struct Adapted {
+  std::shared_ptr<Model> model;
+  std::shared_ptr<components::adapter::Adapter> adapter;
+  std::string messages;
+  int errors = 0;
+
+  Adapted(const char* of_model, const std::string& of_adapter) {
+    at::manual_seed(3);
+    const auto model_block = tests::block("model", of_model), block = tests::block("adapter", of_adapter);
+    model = tests::make_model(of_model, tests::text_data(kVocabulary, kPositions));
+    components::part::DrawnWeights weights;
+    Diagnostics diagnostics;
+    adapter = components::adapter::build(block, {*model, model_block, weights, block, diagnostics});
+    messages = runner::core::render(diagnostics);
+    errors = diagnostics.error_count();
+  }
+
+  at::Tensor parameter(const std::string& name) const {
+    for (const NamedTensor& parameter : model->parameters()) {
+      if (parameter.name == name) return parameter.tensor;
+    }
+    FAIL("no parameter is called " << name);
+    return {};
+  }
+};
+
+/// The loss of one batch, after its backward pass.
+double pass(const Model& model, bool bf16 = false) {
+  using components::AutocastOptions;
+  const Bf16Units units;
+  at::manual_seed(7);
+  const at::Tensor x = at::randint(kVocabulary, {3, kPositions}, at::kLong);
+  const auto node = tests::block("loss", "cross_entropy");
+  Diagnostics diagnostics;
+  const auto loss =
+      components::loss::build(node, {model.outputs(), tests::text_data(kVocabulary, kPositions), node, diagnostics});
+  tests::clear_gradients(model);
+  at::Tensor sum;
+  {
+    const components::Autocast autocast({.type = bf16 ? AutocastOptions::Type::kBf16 : AutocastOptions::Type::kNone});
+    TensorMap tensors;
+    tensors.set(components::kInput, x);
+    model.forward_for_loss(tensors);
+    tensors.set(components::kTarget, x.roll(-1, 1));
+    sum = loss->sum(tensors, 1.0);
+  }
+  sum.backward();
+  return sum.item<double>();
+}
+
+std::vector<at::Tensor> gradients(const Model& model) {
+  std::vector<at::Tensor> found;
+  for (const NamedTensor& parameter : model.trained_parameters()) found.push_back(parameter.tensor.grad().clone());
+  return found;
+}
+
+void check_close(const std::vector<at::Tensor>& found, const std::vector<at::Tensor>& expected, double bound) {
+  REQUIRE(found.size() == expected.size());
+  REQUIRE_FALSE(found.empty());
+  double all = 0;
+  for (const at::Tensor& gradient : expected) all = std::max(all, gradient.abs().max().item<double>());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const double largest = std::max(expected[i].abs().max().item<double>(), 1e-2 * all);
+    CHECK((found[i] - expected[i]).abs().max().item<double>() <= bound * largest);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("adapters are drawn after the model, and only they are trained", "[adapter]") {
+  const Adapted adapted(kLlama, "{type: lora, r: 4}"), again(kLlama, "{type: lora, r: 4, init_lora_weights: false}");
+  at::manual_seed(3);
+  const auto base = tests::make_model(kLlama, tests::text_data(kVocabulary, kPositions));
+  REQUIRE(adapted.adapter != nullptr);
+  for (const NamedTensor& parameter : base->parameters()) {
+    CHECK(at::equal(adapted.parameter(parameter.name), parameter.tensor));
+    CHECK_FALSE(adapted.parameter(parameter.name).requires_grad());
+  }
+  std::vector<std::string> trained;
+  for (const NamedTensor& parameter : adapted.model->trained_parameters()) trained.push_back(parameter.name);
+  CHECK(trained == std::vector<std::string>{"h.0.attn_qkv.q_proj.lora_A.weight", "h.0.attn_qkv.q_proj.lora_B.weight",
+                                            "h.0.attn_qkv.v_proj.lora_A.weight", "h.0.attn_qkv.v_proj.lora_B.weight",
+                                            "h.1.attn_qkv.q_proj.lora_A.weight", "h.1.attn_qkv.q_proj.lora_B.weight",
+                                            "h.1.attn_qkv.v_proj.lora_A.weight", "h.1.attn_qkv.v_proj.lora_B.weight"});
+  // A is uniform within 1 / sqrt(48), as torch.nn.Linear begins; B is zero, or within 1 / sqrt(4).
+  const at::Tensor a = adapted.parameter(trained[0]), b = adapted.parameter(trained[1]);
+  CHECK(a.abs().max().item<double>() <= 1 / std::sqrt(48.0));
+  CHECK(a.abs().max().item<double>() >= 0.9 / std::sqrt(48.0));
+  CHECK(b.abs().max().item<double>() == 0.0);
+  CHECK(again.parameter(trained[1]).abs().max().item<double>() >= 0.4);
+  CHECK(at::equal(again.parameter(trained[0]), a));
+  REQUIRE(adapted.adapter->layers().size() == 4);
+  CHECK(adapted.adapter->layers()[3].name == "h.1.attn_qkv.v_proj");
+  CHECK(adapted.adapter->layers()[3].module == "model.layers.1.self_attn.v_proj");
+  CHECK(adapted.adapter->layers()[3].scale == 2.0);
+}
+
+TEST_CASE("fused and plain operations give the gradients of adapters", "[adapter][fused]") {
+  for (const char* model : {kGpt, kLlama}) {
+    for (const char* adapter : {kEverywhere, kDropping}) {
+      for (const char* more : {"", ", bias: all"}) {
+        DYNAMIC_SECTION(model << adapter << more) {
+          const std::string text = adapter;
+          const Adapted adapted(model, text.substr(0, text.size() - 1) + more + "}");
+          const double fused = pass(*adapted.model), low = pass(*adapted.model, true);
+          const auto of_low = gradients(*adapted.model);
+          pass(*adapted.model);
+          const auto of_fused = gradients(*adapted.model);
+          const Plain plain;
+          CHECK(pass(*adapted.model) == Approx(fused).epsilon(1e-5));
+          CHECK(low == Approx(fused).epsilon(1e-2));
+          check_close(of_fused, gradients(*adapted.model), 1e-4);
+          check_close(of_low, gradients(*adapted.model), 0.1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("recomputed blocks have the same adapters and dropout to the last bit", "[adapter]") {
+  for (const bool plain : {false, true}) {
+    for (const bool save_matmuls : {false, true}) {
+      DYNAMIC_SECTION((plain ? "plain" : "fused") << (save_matmuls ? ", products kept" : "")) {
+        const Plain as_asked(plain);
+        const Adapted adapted(kLlama, kDropping);
+        const double loss = pass(*adapted.model);
+        const auto expected = gradients(*adapted.model);
+        adapted.model->set_recomputed({{1, 2, save_matmuls}});
+        CHECK(pass(*adapted.model) == loss);
+        const auto found = gradients(*adapted.model);
+        REQUIRE(found.size() == expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) CHECK(at::equal(found[i], expected[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("generation with a cache computes adapters, each row by itself", "[adapter][generation]") {
+  using components::generation::Feed;
+  for (const char* model : {kGpt, kLlama}) {
+    for (const bool bf16 : {false, true}) {
+      DYNAMIC_SECTION(model << (bf16 ? ", bfloat16" : "")) {
+        Adapted adapted(model, kDropping);
+        adapted.model->set_training(false);
+        components::AutocastOptions autocast;
+        if (bf16) autocast.type = components::AutocastOptions::Type::kBf16;
+        const std::vector<std::int32_t> one = {5, 1, 30, 7, 7, 2}, two = {9, 8};
+        const auto passes = components::generation::cached_passes(*adapted.model, 2, kPositions, autocast);
+        const std::vector<Feed> alone = {{0, 0, one}}, both = {{1, 0, two}, {0, 0, one}};
+        const at::Tensor by_itself = passes->run(alone).clone();
+        CHECK(at::equal(passes->run(both)[1], by_itself[0]));
+        const at::NoGradGuard no_grad;
+        TensorMap tensors;
+        tensors.set(components::kInput, at::tensor(std::vector<std::int64_t>(one.begin(), one.end())).unsqueeze(0));
+        adapted.model->forward(tensors);
+        const at::Tensor expected = tensors.at(components::kOutput).select(1, -1)[0];
+        const double bound = (bf16 ? 0.05 : 1e-5) * expected.abs().max().item<double>();
+        CHECK((by_itself[0] - expected).abs().max().item<double>() <= bound);
+      }
+    }
+  }
+}
+
+TEST_CASE("layers are named as PEFT does", "[adapter]") {
+  struct Case {
+    const char* model;
+    const char* keys;
+    std::vector<std::string> names;
+  };
+  const Case cases[] = {
+      {kGpt, "", {"h.0.attn_qkv", "h.1.attn_qkv"}},
+      {kGpt, "target_modules: [c_attn], layers_to_transform: 1", {"h.1.attn_qkv"}},
+      {kGpt, "target_modules: [mlp.c_proj]", {"h.0.mlp_proj", "h.1.mlp_proj"}},
+      {kGpt, "target_modules: [transformer.h.0.attn.c_proj, h.1.mlp_fc]", {"h.0.attn_proj", "h.1.mlp_fc"}},
+      {kLlama, "target_modules: '.*layers[.]1[.].*(q|up)_proj'", {"h.1.attn_qkv.q_proj", "h.1.mlp_fc.up_proj"}},
+      {kLlama,
+       "target_modules: [attn_qkv], exclude_modules: [k_proj, 1.self_attn.v_proj], layers_to_transform: [0, 1]",
+       {"h.0.attn_qkv.q_proj", "h.0.attn_qkv.v_proj", "h.1.attn_qkv.q_proj"}},
+      {kLlama,
+       "target_modules: ALL-linear, layers_to_transform: [0]",
+       {"h.0.attn_qkv.q_proj", "h.0.attn_qkv.k_proj", "h.0.attn_qkv.v_proj", "h.0.attn_proj", "h.0.mlp_fc.gate_proj",
+        "h.0.mlp_fc.up_proj", "h.0.mlp_proj"}},
+  };
+  for (const Case& c : cases) {
+    INFO(c.model << " " << c.keys);
+    const std::string keys = c.keys;
+    const Adapted adapted(c.model, "{type: lora, r: 2" + (keys.empty() ? "" : ", " + keys) + "}");
+    INFO(adapted.messages);
+    REQUIRE(adapted.adapter != nullptr);
+    std::vector<std::string> names;
+    for (const auto& layer : adapted.adapter->layers()) names.push_back(layer.name);
+    CHECK(names == c.names);
+  }
+}

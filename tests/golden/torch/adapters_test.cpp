@@ -1,0 +1,240 @@
+// Adapters against PEFT: logits, loss, the gradient of every trained parameter, and those after five AdamW steps.
+// tests/parity/make_adapters.py wrote the folders of tests/parity/adapters.
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "components/loss/loss.h"
+#include "components/ops/kernel_policy.h"
+#include "components/optimizer/optimizer.h"
+#include "components/part/linear_term.h"
+#include "components/tensor/autocast.h"
+#include "components/tensor/tensors.h"
+#include "generated/section/init_from.h"
+#include "runner/checkpoint/init_from.h"
+#include "runner/checkpoint/tensor_file.h"
+#include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+#include "runner/pretrained/model_type.h"
+#include "runner/train/experiment/experiment.h"
+#include "tests/support/blocks.h"
+#include "tests/support/paths.h"
+#include "tests/support/torch/built_experiment_torch.h"
+#include "tests/support/torch/tensors_torch.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+using components::NamedTensor;
+using components::TensorMap;
+using runner::checkpoint::TensorSource;
+using runner::core::Node;
+using runner::train::Experiment;
+
+/// Shares of the largest entry; of the loss in bfloat16, which loses more where scores are as far apart as here.
+constexpr double kBound = 1e-4, kAfterSteps = 1e-3, kBf16Bound = 0.05;
+
+constexpr const char* kKeys[] = {"r",    "lora_alpha",        "target_modules", "exclude_modules",    "use_rslora",
+                                 "bias", "init_lora_weights", "lora_dropout",   "layers_to_transform"};
+
+struct Plain {
+  explicit Plain(bool plain) { components::set_fused_kernels(!plain); }
+  ~Plain() { components::set_fused_kernels(true); }
+};
+
+/// A processor that has units for bfloat16.
+struct Bf16Units {
+  Bf16Units() { components::pretend_bf16_units(true); }
+  ~Bf16Units() { components::pretend_bf16_units(std::nullopt); }
+};
+
+std::vector<std::string> folders() {
+  std::vector<std::string> found;
+  for (const auto& entry : fs::directory_iterator(tests::source_dir() + "/tests/parity/adapters")) {
+    found.push_back(entry.path().string());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The model's folder and the adapter's block, from PEFT's configuration.
+struct Case {
+  std::string base, block;
+};
+
+Case case_of(const std::string& folder) {
+  const Node config =
+      runner::core::parse_json(runner::core::read_file(folder + "/adapter_config.json", 1 << 20).value()).value();
+  Case found{tests::source_dir() + "/tests/parity/" + config.find("base_model_name_or_path")->as_string(),
+             "{type: lora"};
+  for (const char* key : kKeys) {
+    const Node* value = config.find(key);
+    if (!value->is_null()) found.block += std::string(", ") + key + ": " + runner::core::to_json(*value, -1);
+  }
+  found.block += "}";
+  return found;
+}
+
+/// PEFT's name of a parameter of a layer, in front of its last part.
+std::string peft_name(const components::adapter::AdaptedLayer& layer, const std::string& what) {
+  return "base_model.model." + layer.module + what;
+}
+
+std::unique_ptr<Experiment> load(const std::string& folder) {
+  const Case of_folder = case_of(folder);
+  auto experiment = tests::experiment_of("init_from: " + of_folder.base + "\nadapters: [" + of_folder.block +
+                                         "]\ndata: {train: {type: ids, path: " + of_folder.base +
+                                         "/ids.jsonl}}\noptimizer: {type: adamw, lr: 0.001}\n" +
+                                         "training: {max_steps: 1, micro_batch_size: 2}\n");
+  const runner::resolve::Recipe& recipe = experiment->recipe;
+  runner::core::Diagnostics diagnostics;
+  const auto weights = runner::checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,
+                                                          *experiment->model, recipe.output_dir, diagnostics);
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(weights);
+  CHECK(weights->filled == weights->tensors);
+  runner::checkpoint::load_init_weights(*weights, *experiment->model);
+  const at::NoGradGuard no_grad;
+  const TensorSource source(folder + "/adapter_model.safetensors");
+  for (const NamedTensor& parameter : experiment->model->parameters()) {
+    for (const auto& layer : experiment->adapters.at(0)->layers()) {
+      for (const std::string suffix : {".lora_A.weight", ".lora_B.weight"}) {
+        if (parameter.name == layer.name + suffix) parameter.tensor.copy_(source.tensor(peft_name(layer, suffix)));
+      }
+    }
+  }
+  return experiment;
+}
+
+/// What PEFT has for a trained parameter, with `prefix` before its names.
+at::Tensor expected_of(const Experiment& experiment, const TensorSource& source, const std::string& prefix,
+                       const std::string& name) {
+  for (const auto& layer : experiment.adapters.at(0)->layers()) {
+    for (const std::string letter : {"A", "B"}) {
+      if (name == layer.name + ".lora_" + letter + ".weight")
+        return source.tensor(prefix + peft_name(layer, ".lora_" + letter + ".default.weight"));
+    }
+  }
+  const std::string type = experiment.recipe.model.find("config")->find("model_type")->as_string();
+  for (const auto& rule : runner::pretrained::find_model_type(type)->weights) {
+    const auto number = runner::pretrained::number_in(rule.name, name);
+    if (!number) continue;
+    std::vector<at::Tensor> parts;
+    for (const std::string& from : rule.from) {
+      const std::string there = "base_model.model." + runner::pretrained::with_number(from, *number);
+      const std::string adapted = there.substr(0, there.size() - 4) + "base_layer.bias";
+      parts.push_back(source.tensor(prefix + (source.find(prefix + there) != nullptr ? there : adapted)));
+    }
+    return at::cat(parts, 0);
+  }
+  FAIL("Transformers has no " << name);
+  return {};
+}
+
+double distance(const at::Tensor& found, const at::Tensor& expected) {
+  return (found.to(at::kDouble) - expected.to(at::kDouble)).abs().max().item<double>();
+}
+
+double largest(const at::Tensor& tensor) { return tensor.abs().max().item<double>(); }
+
+/// Mean loss of a batch, with its graph.
+at::Tensor mean_loss(const Experiment& experiment, TensorMap batch, bool bf16 = false) {
+  using components::AutocastOptions;
+  const components::Autocast autocast({.type = bf16 ? AutocastOptions::Type::kBf16 : AutocastOptions::Type::kNone});
+  const auto count = static_cast<double>(experiment.loss->count(batch));
+  experiment.model->forward_for_loss(batch);
+  return experiment.loss->sum(batch, 1.0 / count) / count;
+}
+
+void check_logits(const Experiment& experiment, const TensorSource& expected, TensorMap batch) {
+  const at::NoGradGuard no_grad;
+  experiment.model->forward(batch);
+  const at::Tensor logits = expected.tensor("logits");
+  CHECK(distance(batch.at(components::kOutput), logits) <= kBound * largest(logits));
+}
+
+void check_gradients(const Experiment& experiment, const TensorSource& expected, const TensorMap& batch) {
+  tests::clear_gradients(*experiment.model);
+  const at::Tensor mean = mean_loss(experiment, batch);
+  mean.backward();
+  CHECK(mean.item<double>() == Approx(expected.tensor("loss").item<double>()).epsilon(kBound));
+  double all = 0;
+  for (const NamedTensor& parameter : experiment.model->trained_parameters()) {
+    all = std::max(all, largest(parameter.tensor.grad()));
+  }
+  for (const NamedTensor& parameter : experiment.model->parameters()) {
+    INFO("grad/" << parameter.name);
+    CHECK(parameter.tensor.grad().defined() == parameter.tensor.requires_grad());
+    if (!parameter.tensor.requires_grad()) continue;
+    const at::Tensor wanted = expected_of(experiment, expected, "grad/", parameter.name);
+    // A gradient that is zero but for rounding has no size of its own.
+    const double size = std::max(largest(wanted), 1e-3 * all);
+    CHECK(distance(parameter.tensor.grad(), wanted) <= kBound * size);
+  }
+}
+
+void check_steps(const Experiment& experiment, const TensorSource& expected, const TensorMap& batch) {
+  const auto node =
+      tests::block("optimizer", "{type: adamw, lr: 0.001, betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.01}");
+  runner::core::Diagnostics diagnostics;
+  const auto parameters = experiment.model->trained_parameters();
+  const auto optimizer =
+      components::optimizer::build(node, {components::optimizer::make_param_groups(node, parameters, diagnostics)});
+  for (int step = 0; step < 5; ++step) {
+    tests::clear_gradients(*experiment.model);
+    mean_loss(experiment, batch).backward();
+    optimizer->step();
+  }
+  for (const NamedTensor& parameter : parameters) {
+    INFO("after/" << parameter.name);
+    const at::Tensor wanted = expected_of(experiment, expected, "after/", parameter.name);
+    const at::Tensor gradient = expected_of(experiment, expected, "grad/", parameter.name).abs();
+    // Where a gradient is zero but for rounding AdamW makes steps of whole lr of it.
+    const at::Tensor difference = (parameter.tensor.detach() - wanted).abs();
+    CHECK(largest(difference.masked_fill(gradient <= 1e-4 * gradient.max(), 0)) <= kAfterSteps * largest(wanted));
+  }
+}
+
+TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
+  std::vector<std::int64_t> numbers;
+  for (std::int64_t i = 0; i < expected.tensor("logits").size(0); ++i) numbers.push_back(i);
+  TensorMap batch;
+  experiment.train_data->fetch(numbers, batch);
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
+  CHECK(folders().size() == 7);
+  for (const std::string& folder : folders()) {
+    for (const bool plain : {false, true}) {
+      DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {
+        const Plain as_asked(plain);
+        const auto experiment = load(folder);
+        const TensorSource expected(folder + "/expected.safetensors");
+        const TensorMap batch = batch_of(*experiment, expected);
+        check_logits(*experiment, expected, batch);
+        check_gradients(*experiment, expected, batch);
+        check_steps(*experiment, expected, batch);
+      }
+      DYNAMIC_SECTION(fs::path(folder).filename().string() << ", bfloat16" << (plain ? ", plain operations" : "")) {
+        const Plain as_asked(plain);
+        const auto experiment = load(folder);
+        const TensorSource expected(folder + "/expected.safetensors");
+        const Bf16Units units;
+        CHECK(mean_loss(*experiment, batch_of(*experiment, expected), true).item<double>() ==
+              Approx(expected.tensor("loss").item<double>()).epsilon(kBf16Bound));
+      }
+    }
+  }
+}

@@ -1,0 +1,96 @@
+"""Writes adapters of PEFT for models of models/, with results, adapters/CASE/: what roux has to agree with.
+
+usage: make_adapters.py [--check] [CASE...]
+
+Needs peft 0.21 beside what make.py needs. --check writes nothing: it computes everything again from the committed
+adapters, and compares as make.py does.
+
+Each folder is one that PEFT loads, adapter_config.json and adapter_model.safetensors, and beside that
+
+  expected.safetensors  logits      [B, T, V] of the records without an attention_mask in the model's ids.jsonl
+                        loss        mean over the labels that are not -100
+                        grad/NAME   gradient of that loss, of each trained parameter as PEFT names it
+                        after/NAME  those after 5 steps of AdamW
+
+in float32. The configuration's base_model_name_or_path is the folder of the model, from here.
+"""
+
+import json
+import os
+import pathlib
+import sys
+
+import torch
+from make import ADAMW, MODELS, STEPS, check_tensors, read_batches
+from peft import LoraConfig, PeftModel, get_peft_model
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForCausalLM
+from transformers.utils.logging import disable_progress_bar
+
+ADAPTERS = MODELS.parent / "adapters"
+CASES = {
+    "gpt2-default": ("gpt2-default", {"r": 4, "lora_alpha": 8}),
+    "gpt2-all-linear-biases": ("gpt2-untied", {"r": 4, "target_modules": "all-linear", "bias": "all"}),
+    "gpt2-lora-biases": ("gpt2-default", {"r": 4, "target_modules": ["c_attn", "mlp.c_proj"], "bias": "lora_only"}),
+    "llama-default": ("llama-grouped", {"r": 4, "lora_alpha": 16}),
+    "llama-all-linear-rslora": ("llama-biases", {"r": 4, "target_modules": "all-linear", "use_rslora": True}),
+    "llama-expression": ("llama-grouped", {"r": 2, "target_modules": r".*\.(k_proj|up_proj|down_proj)",
+                                           "exclude_modules": ["layers.1.mlp.up_proj"]}),
+    "qwen2-one-layer": ("qwen2-default", {"r": 4, "target_modules": ["q_proj", "v_proj", "o_proj", "gate_proj"],
+                                          "layers_to_transform": [1]}),
+}
+
+
+def base_model(name):
+    return AutoModelForCausalLM.from_pretrained(f"models/{name}", dtype=torch.float32, attn_implementation="eager")
+
+
+def write_adapter(case, folder):
+    base, fields = CASES[case]
+    model = get_peft_model(base_model(base), LoraConfig(task_type="CAUSAL_LM", **fields))
+    generator = torch.Generator().manual_seed(sorted(CASES).index(case))
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if "lora_" in name:
+                weight.normal_(0.0, 0.25, generator=generator)
+    model.save_pretrained(folder)
+    (folder / "README.md").unlink(missing_ok=True)
+
+
+def expected_results(case, folder):
+    base, _ = CASES[case]
+    model = PeftModel.from_pretrained(base_model(base), folder, is_trainable=True).train()
+    batch = dict(read_batches(MODELS / base / "ids.jsonl"))["unpadded"]
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    optimizer = torch.optim.AdamW(trained.values(), **ADAMW)
+    results = {}
+    for step in range(STEPS):
+        output = model(**batch, use_cache=False)
+        optimizer.zero_grad()
+        output.loss.backward()
+        if step == 0:
+            results = {"logits": output.logits.detach(), "loss": output.loss.detach()}
+            results |= {f"grad/{name}": weight.grad.clone() for name, weight in trained.items()}
+        optimizer.step()
+    return results | {f"after/{name}": weight.detach().clone() for name, weight in trained.items()}
+
+
+def main(words):
+    torch.set_num_threads(1)
+    disable_progress_bar()
+    os.chdir(MODELS.parent)
+    errors = []
+    for case in [word for word in words if word != "--check"] or sorted(CASES):
+        folder = ADAPTERS / case
+        if "--check" not in words:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_adapter(case, folder)
+            save_file(expected_results(case, folder), folder / "expected.safetensors")
+        else:
+            errors += check_tensors(case, expected_results(case, folder), load_file(folder / "expected.safetensors"))
+    print("\n".join(errors) or "passed")
+    sys.exit(1 if errors else 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
