@@ -17,6 +17,7 @@
 
 namespace runner::checkpoint {
 
+class BaseWeights;
 class CheckpointPrefetch;
 
 /// Everything that decides the next step, by reference. `stateful` names go into trainer.json as sections
@@ -31,6 +32,9 @@ struct TrainState {
   /// The generator states of all ranks (components::RandomState::bytes), for save(); empty: a single rank.
   std::vector<std::string> random_states = {};
   c10::Device device = c10::Device(c10::kCPU);  ///< that training draws random numbers on
+  /// What the model has from elsewhere and a checkpoint names only; null: it holds all. load() sets it.
+  std::shared_ptr<const BaseWeights> base = nullptr;
+  std::string base_elsewhere = {};  ///< where load() looks for it first, as `init_from` names it; may be ""
 };
 
 struct SaveOptions {
@@ -50,8 +54,9 @@ struct SaveOptions {
 /// RunError on disk errors; the last checkpoint stays intact.
 std::string save(const TrainState& state, const SaveOptions& options);
 
-/// What save() will write, in bytes, for `plan` and the free-space check.
-std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter);
+/// What save() will write, in bytes, for `plan` and the free-space check. `base` as in TrainState.
+std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter,
+                            const BaseWeights* base = nullptr);
 
 /// Fills model, stateful parts and generator from a verified folder; returns the counters. RunError names the tensor
 /// that does not fit. A generator that the checkpoint lacks, of a rank or of another device, keeps its state, and the
@@ -59,7 +64,9 @@ std::int64_t estimate_bytes(const components::model::Model& model, int optimizer
 core::Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefetched = nullptr);
 
 /// Weights only, with strict names and shapes. `path`: a checkpoint, as for `eval` and `predict`; or a folder with
-/// model.safetensors or its shards, an index, or a safetensors file.
-void load_weights(const std::string& path, const components::model::Model& model);
+/// model.safetensors or its shards, an index, or a safetensors file. Of a checkpoint of adapters the base, too, from
+/// where it was or from `base_elsewhere`.
+void load_weights(const std::string& path, const components::model::Model& model,
+                  const std::string& base_elsewhere = "");
 
 }  // namespace runner::checkpoint

@@ -6,6 +6,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/tensor_file.h"
 
@@ -35,7 +36,9 @@ std::string first_mismatch(const std::string& checkpoint, const components::mode
       return tensor.name + " is " + tensor.dtype + " there and " + target->second.dtype + " in the model";
     }
   }
+  const auto base = BaseWeights::of_checkpoint(checkpoint);
   for (const auto& [name, target] : wanted) {
+    if (base != nullptr && base->holds(name)) continue;
     if (saved.value()->find(name) == nullptr) return "the checkpoint has no " + name;
   }
   return "";

@@ -22,6 +22,7 @@
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/artifact/torch_reader.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/config_check.h"
 #include "runner/checkpoint/tensor_file.h"
 #include "runner/core/error.h"
@@ -117,7 +118,10 @@ class Matcher {
       if (key == artifact::kStateDictKey) weights_.key = value;
     }
     const std::string folder = fs::path(source).parent_path().string();
-    if (artifact::read_manifest(folder)) weights_.checkpoint = folder;
+    if (artifact::read_manifest(folder)) {
+      weights_.checkpoint = folder;
+      weights_.base = BaseWeights::of_checkpoint(folder);
+    }
     weights_.tensors = count_of_base();
     const bool may_be_foreign = config_.rename.empty() && weights_.checkpoint.empty();
     type_ = may_be_foreign ? pretrained_type_of(source, reader, transformers_type(recipe_)) : nullptr;
@@ -263,6 +267,11 @@ class Matcher {
       }
       if (found || source_.lacking.contains(own)) continue;  // of which the parts are named
       if (components::part::is_of_term(own)) continue;       // an adapter begins as it is drawn
+      if (weights_.base != nullptr && !excluded && weights_.base->holds(own)) {
+        ++weights_.filled;
+        weights_.elements += target.tensor->tensor.numel();
+        continue;
+      }
       const bool drawn = excluded && (type_ != nullptr || !selects(own));
       const bool base = !drawn && type_ != nullptr && own == kHead;  // a file saved as the base model
       if (base) warn_of_head();
@@ -365,8 +374,10 @@ class Matcher {
     if (!unexpected.empty()) {
       error("the model has no tensors named " + list_text(unexpected) + " (" + std::to_string(unexpected.size()) +
                 " of the " + count_text(there_.size(), "tensor", "tensors") + " in " + weights_.source + ")",
-            missing.empty() ? "set init_from.exclude or strict: false to skip them"
-                            : "init_from.rename maps them to the model's names");
+            components::part::is_of_term(unexpected.front())
+                ? "give the recipe the adapters of that run, or exclude: [\"*.lora_*\"] to begin with its base alone"
+            : missing.empty() ? "set init_from.exclude or strict: false to skip them"
+                              : "init_from.rename maps them to the model's names");
     }
   }
 
@@ -432,6 +443,7 @@ std::string InitWeights::text() const {
   std::string text = std::to_string(filled) + " of " + std::to_string(tensors) + " tensors (" +
                      core::format_count(static_cast<double>(elements)) + " elements) from " + source;
   if (!key.empty()) text += " (its `" + key + "`)";
+  if (base != nullptr) text += " and its base " + base->source();
   for (const auto& [types, count] : converted) text += ", " + std::to_string(count) + " " + types;
   if (vocabulary) {
     const auto [there, here] = *vocabulary;
@@ -553,6 +565,7 @@ void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at:
 }  // namespace
 
 void load_init_weights(const InitWeights& weights, const components::model::Model& model) {
+  if (weights.base != nullptr) weights.base->load_into(model, "");
   if (const auto whole = artifact::verify_tensor_set(weights.source); !whole) {
     throw core::RunError("init_from: " + whole.failure().message,
                          "use another checkpoint; `roux checkpoints verify` shows which are intact", core::kExitUsage);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,8 @@
 #include "runner/core/node.h"
 
 namespace runner::checkpoint {
+
+class BaseWeights;
 
 /// Tokens of a vocabulary that gets another size.
 struct ResizedVocabulary {
@@ -30,6 +33,7 @@ struct InitWeights {
   std::vector<std::string> left_out;              ///< of the model, or parts of one, by include and exclude
   std::map<std::string, std::int64_t> converted;  ///< `BF16 to F32` -> how many
   std::optional<ResizedVocabulary> vocabulary;    ///< by `resize_vocab`, when the source's has another size
+  std::shared_ptr<const BaseWeights> base;        ///< of a checkpoint of adapters: what that one does not hold
   std::int64_t tensors = 0;                       ///< of the model
   std::int64_t filled = 0;                        ///< of those, number that get weights
   std::int64_t elements = 0;                      ///< elements that are filled

@@ -12,6 +12,7 @@
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/state_section.h"
@@ -67,8 +68,8 @@ std::string model_path(const std::string& folder) {
   return path.empty() ? (fs::path(folder) / kModelFile).string() : path;
 }
 
-/// Compares first, then copies, so a model that does not fit stays unchanged.
-void load_model(const TensorSource& file, const components::model::Model& model, Types types) {
+/// Compares first, then copies, so a model that does not fit stays unchanged. `base`: what the file need not have.
+void load_model(const TensorSource& file, const components::model::Model& model, Types types, const BaseWeights* base) {
   std::multimap<std::string, std::string> other_names;
   std::unordered_set<std::string> known;
   for (const components::block::Tie& tie : model.ties()) {
@@ -87,6 +88,7 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     const auto [first, last] = other_names.equal_range(target.name);
     for (auto name = first; bytes == nullptr && name != last; ++name) bytes = file.find(name->second);
     found.push_back(bytes);
+    if (bytes == nullptr && base != nullptr && base->holds(target.name)) continue;
     if (bytes == nullptr) {
       differences.missing(target.name);
     } else if (target.tensor.sizes() != at::IntArrayRef(bytes->shape)) {
@@ -101,7 +103,9 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     if (!known.contains(bytes.name)) differences.unexpected(bytes.name);
   }
   differences.refuse_if_any(file.path());
-  for (std::size_t i = 0; i < targets.size(); ++i) file.copy_to(*found[i], targets[i].tensor);
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    if (found[i] != nullptr) file.copy_to(*found[i], targets[i].tensor);
+  }
 }
 
 const Node& section(const Node& trainer, const char* key, const std::string& path) {
@@ -169,16 +173,23 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefet
   const std::string trainer_path = (fs::path(path) / artifact::kTrainerFile).string();
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
-  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame);
+  auto base = BaseWeights::of_trainer(trainer, trainer_path);
+  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame, base.get());
+  // Back to an earlier step it is there already, and does not change.
+  const bool is_there = state.base != nullptr && base != nullptr && state.base->checksum() == base->checksum();
+  if (base != nullptr && !is_there) base->load_into(*state.model, state.base_elsewhere);
+  state.base = std::move(base);
   load_stateful(path, sections, state, prefetched);
   load_generators(path, state.rank, state.device, prefetched);
   return section(trainer, "counters", trainer_path);
 }
 
-void load_weights(const std::string& path, const components::model::Model& model) {
+void load_weights(const std::string& path, const components::model::Model& model, const std::string& base_elsewhere) {
   std::error_code error;
   const bool folder = fs::is_directory(path, error);
-  load_model(TensorSource(folder ? model_path(path) : path), model, Types::kConverted);
+  const auto base = BaseWeights::of_checkpoint(folder ? path : fs::path(path).parent_path().string());
+  load_model(TensorSource(folder ? model_path(path) : path), model, Types::kConverted, base.get());
+  if (base != nullptr) base->load_into(model, base_elsewhere);
 }
 
 }  // namespace runner::checkpoint

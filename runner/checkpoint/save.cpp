@@ -1,4 +1,5 @@
 #include "components/tensor/tensors.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/snapshot.h"
 
@@ -18,9 +19,11 @@ std::string save(const TrainState& state, const SaveOptions& options) {
   return snapshot.commit(*snapshot.write(options), options);
 }
 
-std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter) {
+std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter,
+                            const BaseWeights* base) {
   std::int64_t bytes = kOverheadBytes + kGeneratorBytes;
   for (const NamedTensor& named : model.parameters()) {
+    if (base != nullptr && base->holds(named.name)) continue;
     const auto tensor_bytes = static_cast<std::int64_t>(named.tensor.nbytes()) + kOverheadBytesPerTensor;
     bytes += (named.tensor.requires_grad() ? 1 + optimizer_tensors_per_parameter : 1) * tensor_bytes;
   }

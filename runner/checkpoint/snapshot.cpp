@@ -9,6 +9,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/shards.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/files.h"
 #include "runner/checkpoint/state_section.h"
 #include "runner/core/platform/parallel.h"
@@ -40,6 +41,7 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
       cpu_capability_(components::cpu_capability()) {
   components::NamedTensors tensors = state.model->parameters();
   for (NamedTensor& buffer : state.model->buffers()) tensors.push_back(std::move(buffer));
+  if (state.base) std::erase_if(tensors, [&](const NamedTensor& named) { return state.base->holds(named.name); });
   std::vector<std::pair<std::string, std::int64_t>> sizes;
   for (const NamedTensor& named : tensors) {
     sizes.emplace_back(named.name, static_cast<std::int64_t>(named.tensor.nbytes()));
@@ -75,6 +77,7 @@ Snapshot::Snapshot(const TrainState& state, std::int64_t shard_bytes_max)
   trainer.set("format_version", Node::integer(artifact::kTrainerVersion));
   trainer.set("counters", state.counters);
   trainer.set("ties", ties_of(*state.model));
+  if (state.base) trainer.set("base", state.base->to_node());
   trainer.set("state", std::move(values));
   texts_.emplace_back(artifact::kTrainerFile, core::to_json(with_marked_numbers(trainer)) + "\n");
 }

@@ -20,6 +20,7 @@
 #include "components/tokenizer/chat/written_format.h"
 #include "components/tokenizer/tokenizer.h"
 #include "generated/section/generation.h"
+#include "generated/section/init_from.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
@@ -127,7 +128,7 @@ std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, core::Di
 bool set_weights(const resolve::Recipe& recipe, const GenerateRequest& request, const FoundCheckpoint& checkpoint,
                  const train::Experiment& experiment, core::Diagnostics& diagnostics) {
   if (checkpoint.path.empty()) return load_foreign(request.checkpoint, recipe, *experiment.model, diagnostics);
-  checkpoint::load_weights(checkpoint.path, *experiment.model);
+  checkpoint::load_weights(checkpoint.path, *experiment.model, recipe.init_from->path.value_or(""));
   return true;
 }
 

@@ -12,6 +12,7 @@
 #include "generated/section/precision.h"
 #include "generated/section/training.h"
 #include "runner/artifact/probe.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/text/text.h"
@@ -158,7 +159,10 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
                                                *experiment->model, recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   Plan plan;
-  if (init) plan.init_from = init->text();
+  if (init) {
+    plan.init_from = init->text();
+    experiment->base = checkpoint::base_of(*init, *experiment->model);
+  }
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);
   plan.num_processes = recipe.launch->num_processes;

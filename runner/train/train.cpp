@@ -24,6 +24,7 @@
 #include "runner/artifact/provenance.h"
 #include "runner/artifact/secrets.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/build_info.h"
@@ -323,7 +324,11 @@ class Training {
       init_ = init_weights(recipe_, *experiment_->model, diagnostics_);  // the checkpoint of the preview is gone
     }
     if (diagnostics_.has_errors()) return false;
-    if (init_) checkpoint::load_init_weights(*init_, *experiment_->model);
+    if (init_) {
+      checkpoint::load_init_weights(*init_, *experiment_->model);
+      experiment_->base = checkpoint::base_of(*init_, *experiment_->model);
+      if (is_first_ && experiment_->base != nullptr) experiment_->base->checksum();  // of what was read now
+    }
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
       check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);

@@ -28,6 +28,10 @@ namespace runner::distributed {
 class ProcessGroup;
 }
 
+namespace runner::checkpoint {
+class BaseWeights;
+}
+
 namespace runner::train {
 
 class Bf16MasterWeights;
@@ -77,6 +81,7 @@ struct Experiment {
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
   std::vector<std::shared_ptr<components::adapter::Adapter>> adapters;  ///< of the model, by `adapters`
+  std::shared_ptr<const checkpoint::BaseWeights> base;  ///< what checkpoints name and do not hold; null: nothing
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
   std::shared_ptr<Bf16MasterWeights>

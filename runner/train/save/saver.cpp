@@ -12,6 +12,7 @@
 
 #include "components/tensor/random_state.h"
 #include "generated/section/checkpoint.h"
+#include "generated/section/init_from.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
 #include "runner/checkpoint/checkpoint.h"
@@ -100,7 +101,8 @@ void Saver::prepare() {
   if (!writes_) return;
   first_step_ = stepper_.progress().step;
   save_throttle_.note(first_step_, clock_.monotonic_ns());
-  const std::int64_t bytes = checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_));
+  const std::int64_t bytes =
+      checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_), experiment_.base.get());
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
   if (saves) {
     core::make_folders(checkpoints_dir_).value();
@@ -157,6 +159,8 @@ checkpoint::TrainState Saver::train_state() const {
   checkpoint::TrainState state;
   state.rank = experiment_.rank();
   state.model = experiment_.model.get();
+  state.base = experiment_.base;
+  state.base_elsewhere = experiment_.recipe.init_from->path.value_or("");
   state.device = experiment_.device;
   state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
   state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
@@ -383,6 +387,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   checkpoint::TrainState state = train_state();
   experiment_.weight_average->reset();  // a checkpoint from before the section existed has none
   const Node counters = checkpoint::load(checkpoint, state, found.prefetched);
+  experiment_.base = state.base;
   EvalWeights::restore_trained(experiment_);
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;

@@ -354,8 +354,8 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
     estimate.data_sets += static_cast<double>(set.data->memory_bytes());
   }
   if (copies_checkpoints(experiment.recipe)) {
-    estimate.copies =
-        static_cast<double>(checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment)));
+    estimate.copies = static_cast<double>(
+        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get()));
   }
   estimate.program = kProgramBytes;
   return estimate;
