@@ -96,7 +96,7 @@ TEST_CASE("streamed samples are not numbered", "[selection]") {
   const Folder folder;
   const std::string of = "{type: subset, samples: 1, of: ";
   CHECK(build_data(of + records("a.jsonl", ", streaming: true") + "}").messages ==
-        "data.yaml:1:117: error: data.train is streamed, and concat and subset number their samples\n"
+        "data.yaml:1:119: error: data.train is streamed, and concat and subset number their samples\n"
         "  hint: leave streaming out, or list all files in the path of one streamed set\n");
 }
 
