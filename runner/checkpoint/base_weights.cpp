@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "components/part/linear.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
@@ -84,6 +85,7 @@ Node BaseWeights::to_node() const {
     one.set("name", Node::string(fill.name));
     one.set("from", std::move(from));
     if (fill.transposed) one.set("transposed", Node::boolean(true));
+    if (!fill.dtype.empty()) one.set("dtype", Node::string(fill.dtype));
     tensors.items().push_back(std::move(one));
   }
   Node node = Node::mapping();
@@ -106,6 +108,8 @@ std::shared_ptr<const BaseWeights> BaseWeights::of_trainer(const Node& trainer, 
     }
     const Node* transposed = one.find("transposed");
     fill.transposed = transposed != nullptr && transposed->is_bool() && transposed->as_bool();
+    const Node* dtype = one.find("dtype");
+    if (dtype != nullptr && dtype->is_string()) fill.dtype = dtype->as_string();
   }
   return std::make_shared<BaseWeights>(field(*node, "source", &Node::is_string, path).as_string(), std::move(fills),
                                        field(*node, "checksum", &Node::is_string, path).as_string());
@@ -141,6 +145,22 @@ void BaseWeights::load_into(const components::model::Model& model, const std::st
   throw RunError("the base model in " + places.front() + " has changed since these adapters were saved",
                  "put back the weights that they were trained on, or name where they are with --set init_from=FOLDER",
                  core::kExitUsage);
+}
+
+std::set<std::string> bf16_in_source(const std::vector<SourceTensor>& fills, const components::model::Model& model) {
+  std::set<std::string> frozen, names;
+  bool has_adapters = false;
+  for (const auto& block : model.blocks()) {
+    for (const components::part::NamedLinear& named : block->linears()) {
+      has_adapters = has_adapters || !named.linear->terms().empty();
+      if (!named.linear->weight().tensor().requires_grad()) frozen.insert(named.name + ".weight");
+    }
+  }
+  if (!has_adapters) return {};
+  for (const SourceTensor& fill : fills) {
+    if (fill.dtype == "BF16" && fill.left_out.empty() && frozen.contains(fill.name)) names.insert(fill.name);
+  }
+  return names;
 }
 
 std::shared_ptr<const BaseWeights> base_of(const InitWeights& init, const components::model::Model& model) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ class BaseWeights {
   std::vector<SourceTensor> fills_;  ///< sorted by name
   mutable std::string checksum_;
 };
+
+/// Of the frozen weights of linear layers those that the source has in bfloat16: as such they lose nothing and take
+/// half the memory. `fills` as InitWeights has them; the model has adapters, else there are none.
+std::set<std::string> bf16_in_source(const std::vector<SourceTensor>& fills, const components::model::Model& model);
 
 /// Those of the model, whose frozen parameters `init` fills as a whole; null for a model without adapters.
 std::shared_ptr<const BaseWeights> base_of(const InitWeights& init, const components::model::Model& model);

@@ -162,6 +162,10 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   if (init) {
     plan.init_from = init->text();
     experiment->base = checkpoint::base_of(*init, *experiment->model);
+    const auto low = checkpoint::bf16_in_source(init->base ? init->base->fills() : init->fills, *experiment->model);
+    for (const auto& parameter : experiment->model->parameters()) {
+      if (low.contains(parameter.name)) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
+    }
   }
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);

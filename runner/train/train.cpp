@@ -299,6 +299,11 @@ class Training {
       if (start_.checkpoint.empty()) init_ = init_weights(recipe_, on_meta, diagnostics_);
       return !diagnostics_.has_errors();
     };
+    options.in_bf16 = [this](const components::model::Model& on_meta) -> std::set<std::string> {
+      if (init_) return checkpoint::bf16_in_source(init_->base ? init_->base->fills() : init_->fills, on_meta);
+      const auto base = start_.checkpoint.empty() ? nullptr : checkpoint::BaseWeights::of_checkpoint(start_.checkpoint);
+      return base != nullptr ? checkpoint::bf16_in_source(base->fills(), on_meta) : std::set<std::string>();
+    };
     experiment_ = build_or_explain(recipe_, options, diagnostics_);
     if (experiment_ == nullptr) return false;
     if (!experiment_->device.is_cpu()) experiment_->new_graph = request_.new_graph;

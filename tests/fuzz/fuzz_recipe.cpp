@@ -40,6 +40,7 @@ constexpr std::int64_t kCaseSecondsMax = 2;  // of the worker's processor time
 constexpr std::size_t kTextMax = 1 << 17;
 constexpr int kFilesBetween = 20;  // a file takes much less time than a recipe
 constexpr int kTokenizersBetween = 5;
+constexpr int kGenerationsBetween = 5;  // each is written to a disk
 
 /// A reader, and how its cases end when they are saved; a recipe's have no ending.
 struct Reader {
@@ -51,8 +52,9 @@ constexpr Reader kReaders[] = {{"", run_case},
                                {".tensors", tests::TensorFiles::read},
                                {".config", tests::read_config_text},
                                {".index", tests::read_index_text},
+                               {".generation", tests::read_generation_text},
                                {".tokenizer", tests::TokenizerFiles::read}};
-enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kTokenizer };
+enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kTokenizer };
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -163,6 +165,12 @@ std::vector<std::string> config_corpus() {
   return files;
 }
 
+std::vector<std::string> generation_corpus() {
+  return {R"({"do_sample": true, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "eos_token_id": [2, 5]})",
+          R"({"max_new_tokens": 40, "min_p": 0.1, "repetition_penalty": 1.1, "stop_strings": ["a"], "num_beams": 4,
+              "num_return_sequences": 2, "bad_words_ids": [[1]], "transformers_version": "4.40.0"})"};
+}
+
 std::vector<std::string> index_corpus() {
   std::vector<std::string> files = {R"({"metadata": {}, "weight_map": {"w": "one.bin", "v": "two.safetensors"}})"};
   for (const std::string& path :
@@ -191,7 +199,8 @@ std::size_t kind_of(const std::string& path) {
   const std::int64_t end = now_ns(CLOCK_MONOTONIC) + static_cast<std::int64_t>(options.seconds * 1e9);
   tests::TensorFiles files(tensor_corpus(), options.seed);
   tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
-  tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed);
+  tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed),
+      generations(generation_corpus(), options.seed);
   while (now_ns(CLOCK_MONOTONIC) < end) {
     watched_case(shared, mutator.next(), kRecipe);
     for (int i = 0; i < kFilesBetween; ++i) {
@@ -199,8 +208,10 @@ std::size_t kind_of(const std::string& path) {
       watched_case(shared, configs.next(), kConfig);
       watched_case(shared, indexes.next(), kIndex);
     }
+    for (int i = 0; i < kGenerationsBetween; ++i) watched_case(shared, generations.next(), kGeneration);
     for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), kTokenizer);
   }
+  tests::remove_generation_folder();
   _exit(0);
 }
 

@@ -5,15 +5,18 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/differences.h"
 #include "runner/recipe/read.h"
+#include "runner/resolve/generation_settings.h"
 
 namespace tests {
 namespace {
@@ -146,6 +149,15 @@ std::string JsonFiles::next() {
   return text;
 }
 
+namespace {
+
+std::string& generation_folder() {
+  static std::string folder;
+  return folder;
+}
+
+}  // namespace
+
 void read_config_text(const std::string& text) {
   using namespace runner;
   core::Diagnostics diagnostics;
@@ -162,6 +174,35 @@ void read_config_text(const std::string& text) {
   const auto again = pretrained::check_config(*config, diagnostics);
   if (!again || core::to_json(*again) != core::to_json(*config)) std::abort();
   if (!pretrained::differences(*config, *again).empty()) std::abort();
+}
+
+void remove_generation_folder() {
+  std::error_code ignored;
+  if (!generation_folder().empty()) std::filesystem::remove_all(generation_folder(), ignored);
+}
+
+void read_generation_text(const std::string& text) {
+  using namespace runner;
+  std::string& folder = generation_folder();
+  if (folder.empty()) {
+    folder = (std::filesystem::temp_directory_path() / "roux-fuzz-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) std::abort();
+    core::write_file_atomic(folder + "/config.json", "{\"model_type\": \"gpt2\"}").value();
+  }
+  core::write_file_atomic(folder + "/generation_config.json", text).value();
+  core::Diagnostics diagnostics;
+  Node recipe = Node::mapping();
+  recipe.set("init_from", Node::string(folder));
+  recipe.set("generation", Node::mapping());
+  resolve::complete_generation(recipe, diagnostics);
+  diagnostics.sort();
+  core::render(diagnostics);
+  const auto source = std::make_shared<const core::Source>(core::Source{"again", text, core::Source::Kind::kFile});
+  const auto whole = recipe::read_json(source, {}, diagnostics);
+  for (const Node::Entry& setting : recipe.find("generation")->entries()) {
+    const Node* written = whole && whole->is_mapping() ? whole->find(setting.key) : nullptr;
+    if (written == nullptr || !written->same_value(setting.value)) std::abort();
+  }
 }
 
 void read_index_text(const std::string& text) {

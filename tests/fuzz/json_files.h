@@ -27,6 +27,10 @@ class JsonFiles {
 /// read again.
 void read_config_text(const std::string& text);
 
+/// Gives it to the reader of generation_config.json. Aborts when a setting that is taken is not the file's.
+void read_generation_text(const std::string& text);
+void remove_generation_folder();  ///< that it writes the text to
+
 /// Gives it to the reader of indexes of shards. Aborts when a shard that was accepted lies in another folder.
 void read_index_text(const std::string& text);
 

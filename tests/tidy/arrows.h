@@ -131,6 +131,7 @@ inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 inline const Names kOpenToRunner = {"components/tensor",
                                     "components/block/block.h",
                                     "components/part/weight.h",
+                                    "components/part/linear.h",
                                     "components/part/linear_term.h",
                                     "components/ops/kernel_policy.h",
                                     "components/ops/matmul.h",

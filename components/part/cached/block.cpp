@@ -38,7 +38,8 @@ bool is_bf16(const Weight& weight, const CachedPass& pass) {
 }
 
 at::Tensor for_products(const Weight& weight, bool bf16) {
-  if (!bf16 || weight.tensor().scalar_type() == at::kBFloat16) return weight.tensor();
+  if (!bf16) return weight.tensor().to(at::kFloat);
+  if (weight.tensor().scalar_type() == at::kBFloat16) return weight.tensor();
   return weight.low().in_bf16(weight.tensor());
 }
 

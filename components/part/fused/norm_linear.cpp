@@ -98,7 +98,7 @@ class NormLinearBackward final : public torch::autograd::Node {
 
   template <typename T>
   void backward(const at::Tensor& dout, const at::Tensor& dstream, variable_list& of_inputs) {
-    const at::Tensor weight = kept_.weight.defined() ? kept_.weight : weight_.unpack();
+    const at::Tensor weight = kept_.weight.defined() ? kept_.weight : weight_.unpack().to(at::kFloat);
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
     const at::Tensor dnormed = of_norm ? product(dout, weight) : at::Tensor();
     if (wants(kWeight)) of_inputs[kWeight] = matmul_float32(dout.t(), kept_.normed);

@@ -130,7 +130,9 @@ class OutputMlpBackward final : public torch::autograd::Node {
     return wants(i) ? matmul_float32(dout.t(), in) : at::Tensor();
   }
 
-  at::Tensor weight_of(Input i, const at::Tensor& low) const { return low.defined() ? low : saved_[i].unpack(); }
+  at::Tensor weight_of(Input i, const at::Tensor& low) const {
+    return low.defined() ? low : saved_[i].unpack().to(at::kFloat);
+  }
 
   /// The gradient of the MLP's branch, to that of what was normed.
   template <typename T>
@@ -205,10 +207,15 @@ class OutputMlpBackward final : public torch::autograd::Node {
 
 bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp, bool drops) {
   const AttentionOptions& o = attention.options();
-  const at::Tensor& weight = attention.qkv().weight().tensor();
-  return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && weight.scalar_type() == at::kFloat &&
-         supports_own_kernels(x_BTC) && x_BTC.is_contiguous() && x_BTC.numel() > 0 && o.head % 2 == 0 && o.causal &&
-         !o.alibi && of_kernels(mlp.options().activation) && fused_kernels_fit_autocast() &&
+  for (const Linear* linear : {&attention.qkv(), &attention.proj(), &mlp.fc(), &mlp.proj()}) {
+    const at::Tensor& weight = linear->weight().tensor();
+    if (weight.scalar_type() != at::kFloat && (weight.scalar_type() != at::kBFloat16 || weight.requires_grad())) {
+      return false;
+    }
+  }
+  return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && supports_own_kernels(x_BTC) &&
+         x_BTC.is_contiguous() && x_BTC.numel() > 0 && o.head % 2 == 0 && o.causal && !o.alibi &&
+         of_kernels(mlp.options().activation) && fused_kernels_fit_autocast() &&
          causal_attention_covers(attention_shape(x_BTC.size(0), x_BTC.size(1), o), lowers_to_bf16(), drops);
 }
 

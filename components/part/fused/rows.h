@@ -18,13 +18,15 @@
 
 namespace components::part {
 
-/// A matrix in the type of the products.
+/// A matrix in the type of the products. A frozen one may be bfloat16 under products in float32; then it is a copy,
+/// which lives as long as the result.
 template <typename T>
 at::Tensor for_products(const Weight& weight) {
+  const at::Tensor& tensor = weight.tensor();
   if constexpr (std::is_same_v<T, float>) {
-    return weight.tensor();
+    return tensor.to(at::kFloat);
   } else {
-    return weight.low().in_bf16(weight.tensor());
+    return tensor.scalar_type() == at::kBFloat16 ? tensor : weight.low().in_bf16(tensor);
   }
 }
 

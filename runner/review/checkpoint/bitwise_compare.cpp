@@ -13,6 +13,7 @@
 #include "runner/core/text/text.h"
 #include "runner/store/database/wall_clock.h"
 #include "runner/store/run_reader.h"
+#include "runner/store/system_metrics.h"
 
 namespace runner::review {
 namespace {
@@ -33,7 +34,7 @@ core::Result<Curves> curves_of(const std::string& run_dir) {
   if (!details) return details.failure();
   Curves curves;
   for (const store::SeriesSummary& series : details.value().series) {
-    if (store::is_wall_clock(series.name)) continue;
+    if (store::is_wall_clock(series.name) || series.context == store::kSystemContext) continue;
     const auto points = store::read_series(run_dir, series.name, series.context);
     if (!points) return points.failure();
     for (const store::SeriesPoint& point : points.value()) curves[series.key()][point.step] = point.value;

@@ -176,8 +176,9 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
   experiment.steps_in_backward = options.for_training && !with_gradients;
   std::set<std::string> in_bf16 = bf16_weights(recipe, *on_meta);
-  if (!fits_memory(*on_meta, in_bf16, with_gradients, options, recipe, diagnostics)) return;
   if (options.check_model && !options.check_model(*on_meta)) return;
+  if (options.in_bf16) in_bf16.merge(options.in_bf16(*on_meta));
+  if (!fits_memory(*on_meta, in_bf16, with_gradients, options, recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
   } else {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,8 @@ struct BuildOptions {
   MakeStrategy make_strategy = nullptr;  ///< `for_training` needs it
   /// Is given the model on the meta device, before its weights are made. False, with an error, ends the build.
   std::function<bool(const components::model::Model& on_meta)> check_model = nullptr;
+  /// Then asked for the names of weights that are made in bfloat16, whatever the precision says; no function: none.
+  std::function<std::set<std::string>(const components::model::Model& on_meta)> in_bf16 = nullptr;
   int local_rank = 0;                                          ///< this process's among those of its machine
   std::shared_ptr<distributed::ProcessGroup> ranks = nullptr;  ///< null: this process trains alone
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ namespace store = runner::store;
 struct Contents {
   double loss_at_2 = 1.5;
   double tokens_per_s = 1000;
+  std::optional<double> processor = {};
   std::string text = "hello";
   float weight = 0.5F;
   std::string trainer = R"({"counters": {"progress": {"step": 3, "seconds": 1.0}}})";
@@ -36,6 +38,7 @@ std::string make_run(const OutputDir& output, const FixedClock& clock, const Con
     store_test::log(*writer, "loss", step, step == 2 ? contents.loss_at_2 : 2.0 / static_cast<double>(step));
     store_test::log(*writer, "tokens_per_s", step, contents.tokens_per_s);
   }
+  if (contents.processor) store_test::log(*writer, "cpu_utilization_percentage", 2, *contents.processor, "system");
   store_test::log(*writer, "grad_norm", 1, std::numeric_limits<double>::quiet_NaN());
   Node sample = Node::mapping();
   sample.set("name", Node::string("sample"));
@@ -68,6 +71,7 @@ TEST_CASE("a difference of one bit between runs is reported with step and name",
   const Case cases[] = {
       {"the same", {}, {}},
       {"another speed", {.tokens_per_s = 7}, {}},
+      {"another use of the machine", {.processor = 99}, {}},
       {"another time", {.trainer = R"({"counters": {"progress": {"step": 3, "seconds": 9.0}}})"}, {}},
       {"one bit of a metric", {.loss_at_2 = 1.5000000000000002}, {"loss at step 2 is 1.5000000000000002, and was 1.5"}},
       {"a point is missing", {.with_step_2 = false}, {"loss at step 2 is missing; was 1.5"}},
