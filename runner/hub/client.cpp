@@ -92,6 +92,18 @@ std::optional<double> pause_before(int attempt, const HttpAnswer* answer) {
   return static_cast<double>(1 << std::min(attempt, 5));
 }
 
+core::Result<std::string> redirect_target(const std::string& from, const std::string& location) {
+  const std::string next = joined_url(from, location);
+  constexpr const char* kHint = "check HF_ENDPOINT and the proxy";
+  if (!next.starts_with("https://") && !next.starts_with("http://")) {
+    return core::Failure{" redirects to an address that is neither http nor https", kHint};
+  }
+  if (from.starts_with("https://") && !next.starts_with("https://")) {
+    return core::Failure{" redirects from https to http, which anyone on the way could change", kHint};
+  }
+  return next;
+}
+
 Client::Client(const Settings& settings, Wait wait)
     : settings_(settings), wait_(std::move(wait)), token_(read_token().value()), http_({.timeout_s = kTimeout_s}) {}
 
@@ -115,14 +127,8 @@ HttpAnswer Client::follow(HttpRequest request, bool to_storage) {
     if (!is_redirect(answer)) return answer;
     const std::string next = joined_url(request.url, answer.header("location"));
     if (!to_storage && origin_of(next) != home) return answer;
-    if (!next.starts_with("https://") && !next.starts_with("http://")) {
-      throw HubError(settings_.host() + " redirects to an address that is neither http nor https",
-                     "check HF_ENDPOINT and the proxy");
-    }
-    if (request.url.starts_with("https://") && !next.starts_with("https://")) {
-      throw HubError(settings_.host() + " redirects from https to http, which anyone on the way could change",
-                     "check HF_ENDPOINT and the proxy");
-    }
+    const auto target = redirect_target(request.url, next);
+    if (!target) throw HubError(settings_.host() + target.failure().message, target.failure().hint);
     request.url = next;
   }
   throw HubError(settings_.host() + " redirects more than " + std::to_string(kRedirectsMax) + " times",
@@ -227,14 +233,14 @@ HubError Client::refusal(const Name& name, const HttpAnswer& answer) const {
             "check the name; for a private repository, set HF_TOKEN to a token from " + tokens};
   }
   if (code == "RevisionNotFound" || (answer.status == 404 && code.empty() && name.revision != "main")) {
-    return {name.repository() + " has no revision " + core::quote(name.revision) + " at " + host,
-            page + "/tree/main lists branches and tags"};
+    return HubError::wrong_name(name.repository() + " has no revision " + core::quote(name.revision) + " at " + host,
+                                page + "/tree/main lists branches and tags");
   }
   if (answer.status == 404) {
-    return {host + " has no " + (name.is_dataset ? "data set " : "model ") + name.repository(),
-            name.is_dataset
-                ? "check the name; a model is hf://OWNER/NAME"
-                : "check the name; a data set is hf://datasets/OWNER/NAME, and a private one needs HF_TOKEN"};
+    return HubError::wrong_name(
+        host + " has no " + (name.is_dataset ? "data set " : "model ") + name.repository(),
+        name.is_dataset ? "check the name; a model is hf://OWNER/NAME"
+                        : "check the name; a data set is hf://datasets/OWNER/NAME, and a private one needs HF_TOKEN");
   }
   const std::string words = answer.body.empty() ? "" : ": " + core::quote(answer.body, kWordsMax);
   if (is_temporary(answer.status)) {

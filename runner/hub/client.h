@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runner/core/error.h"
+#include "runner/core/result.h"
 #include "runner/hub/name.h"
 #include "runner/hub/settings.h"
 #include "runner/net/http.h"
@@ -19,9 +20,16 @@ class HubError : public core::RunError {
  public:
   HubError(const std::string& message, const std::string& hint, bool is_unreachable = false)
       : RunError(message, hint), is_unreachable_(is_unreachable) {}
+  /// The name is wrong: no such repository, revision or file.
+  static HubError wrong_name(const std::string& message, const std::string& hint) {
+    return HubError(message, hint, core::kExitUsage);
+  }
   bool is_unreachable() const { return is_unreachable_; }
 
  private:
+  HubError(const std::string& message, const std::string& hint, core::ExitCode code)
+      : RunError(message, hint, code), is_unreachable_(false) {}
+
   bool is_unreachable_;
 };
 
@@ -74,6 +82,8 @@ class Client {
   net::Http http_;
 };
 
+/// Where a redirect leads. Failure when it leaves http and https, or https for http.
+core::Result<std::string> redirect_target(const std::string& from, const std::string& location);
 /// Whether the same request may succeed later: 408, 429 and the 5xx of overload.
 bool is_temporary(long status);
 /// Seconds before the retry after `attempt` failures, as `Retry-After` of the response says or else doubled each time;

@@ -151,13 +151,14 @@ class Fetch {
     Name whole = name_;
     whole.file.clear();
     const std::string near = core::closest(name_.file, listing.files);
-    throw HubError(whole.text(name_.revision) + " has no file " + core::quote(name_.file),
-                   near.empty() ? "its files: " + listed(listing.files)
-                                : "did you mean " + core::quote(near) + "? its files: " + listed(listing.files));
+    throw HubError::wrong_name(whole.text(name_.revision) + " has no file " + core::quote(name_.file),
+                               near.empty()
+                                   ? "its files: " + listed(listing.files)
+                                   : "did you mean " + core::quote(near) + "? its files: " + listed(listing.files));
   }
 
   [[noreturn]] void lacks(const std::string& what, const std::vector<std::string>& files) const {
-    throw HubError(name_.text() + " has no " + what, "its files: " + listed(files));
+    throw HubError::wrong_name(name_.text() + " has no " + what, "its files: " + listed(files));
   }
 
   std::vector<std::string> shards(const Listing& listing, const std::string& index) const {

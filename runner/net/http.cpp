@@ -109,6 +109,7 @@ struct Headers {
 
 NoResponse::Cause cause_of(CURLcode code) {
   switch (code) {
+    case CURLE_WRITE_ERROR:  // a response beyond its limit
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT: return NoResponse::Cause::kAddress;
     case CURLE_PEER_FAILED_VERIFICATION:

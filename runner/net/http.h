@@ -15,7 +15,7 @@ namespace runner::net {
 /// No response: the connection failed, was lost, or could not be made.
 class NoResponse : public core::RunError {
  public:
-  /// Where the request was wrong, or the certificate: to try again cannot help.
+  /// kAddress: the address is wrong, or what is there: a response beyond its limit. To try again helps kPasses alone.
   enum class Cause { kPasses, kAddress, kCertificate, kNoLibrary };
   NoResponse(Cause cause, const std::string& message, int code, std::string reason, std::string hint = "")
       : RunError(message, std::move(hint)), cause_(cause), code_(code), reason_(std::move(reason)) {}
