@@ -80,6 +80,10 @@ class Fetch {
       : name_(name), part_(part), settings_(settings), watch_(watch), cache_(settings, name) {}
 
   Located run() {
+    if (name_.is_dataset && name_.file.empty()) {
+      throw HubError::wrong_name(name_.text() + " names a whole data set, and files are fetched one by one",
+                                 "name a file of it: " + name_.text() + "/FILE");
+    }
     const auto known = cache_.commit_of(name_.revision);
     const bool usable = known && is_here(cache_, *known, name_, part_, /*strictly=*/false);
     if (usable && (settings_.offline || (is_commit(name_.revision) && is_here(cache_, *known, name_, part_, true)))) {

@@ -10,6 +10,7 @@
 #include "runner/cli/local_device.h"
 #include "runner/cli/recorded_recipe.h"
 #include "runner/core/text/text.h"
+#include "runner/hub/name.h"
 #include "runner/pretrained/config.h"
 
 namespace runner::cli {
@@ -69,6 +70,12 @@ bool may_be_run(Session& session, const std::string& word) {
 
 std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& flags, engine::GenerateRequest& request,
                                                  const std::vector<recipe::Override>& forced) {
+  const auto name = hub::parse_name(flags.path);
+  if (name && !name.value().file.empty()) {
+    session.fail(flags.path + " names a file, and a model is a whole repository",
+                 "write hf://" + name.value().repository());
+    return std::nullopt;
+  }
   const auto here = session.fetched_path(flags.path, hub::Part::kAll);
   if (!here) return std::nullopt;
   flags.path = *here;

@@ -131,6 +131,8 @@ TEST_CASE("a name that the Hub does not know is an error at its place", "[hub][c
   CHECK(here.says("has no model ada/tni"));
   CHECK(here.roux({"fetch", "hf://ada/tiny", "--set", "a=b"}) == 2);
   CHECK(here.says("error: hf://ada/tiny is not a recipe, so nothing in it can be changed"));
+  CHECK(here.roux({"generate", "hf://ada/tiny/config.json", "--prompt", "a"}) == 2);
+  CHECK(here.says("hint: write hf://ada/tiny\n"));
   CHECK(here.roux({"generate", "hf://ada/tni", "--prompt", "a"}) == 2);
   CHECK(here.says("has no model ada/tni"));
 }
