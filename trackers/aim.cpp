@@ -11,15 +11,17 @@
 
 #include "generated/tracker/aim.h"  // Config; declares make()
 #include "runner/core/log.h"
+#include "runner/net/digest.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
-#include "trackers/io/sha256.h"
 #include "trackers/server/aim_server.h"
 #include "trackers/server/aim_tree.h"
 #include "trackers/tracker.h"
 
 namespace trackers::aim {
 namespace {
+
+using runner::net::sha256;
 
 using runner::core::Node;
 using Remedy = TrackerError::Remedy;

@@ -12,6 +12,8 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/net/digest.h"
+#include "runner/net/environment.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
 #include "trackers/io/json_text.h"
@@ -19,13 +21,14 @@
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/safe_name.h"
-#include "trackers/io/sha256.h"
 #include "trackers/io/zip_folder.h"
-#include "trackers/server/environment.h"
 #include "trackers/tracker.h"
 
 namespace trackers::comet_ml {
 namespace {
+
+using runner::net::environment;
+using runner::net::sha256;
 
 namespace fs = std::filesystem;
 using runner::core::json_quote;

@@ -15,19 +15,22 @@
 #include "runner/core/log.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/net/environment.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/config_values.h"
 #include "trackers/io/crc32c.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
-#include "trackers/server/environment.h"
 #include "trackers/server/mlflow_names.h"
 #include "trackers/server/mlflow_server.h"
 #include "trackers/tracker.h"
 
 namespace trackers::mlflow {
 namespace {
+
+using runner::net::environment;
+using runner::net::environment_flag;
 
 using nlohmann::json;
 using runner::core::json_quote;

@@ -16,19 +16,22 @@
 #include "runner/core/platform/machine.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
+#include "runner/net/digest.h"
+#include "runner/net/environment.h"
 #include "trackers/io/artifact_files.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
 #include "trackers/io/png.h"
 #include "trackers/io/safe_name.h"
-#include "trackers/io/sha256.h"
 #include "trackers/io/wire.h"
-#include "trackers/server/environment.h"
 #include "trackers/tracker.h"
 #include "trackers/wandb_file.h"
 
 namespace trackers::wandb {
 namespace {
+
+using runner::net::environment;
+using runner::net::sha256;
 
 namespace fs = std::filesystem;
 using runner::core::json_quote;

@@ -12,6 +12,7 @@
 #include "runner/core/log.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/resolve/hub_values.h"
 #include "runner/resolve/recipe.h"
 #include "runner/review/checkpoint/checkpoints.h"
 #include "runner/store/run_reader.h"
@@ -36,6 +37,8 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   pretrained::ExportRequest model;
   model.tensors = tensors;
   model.resolved = summary.value().resolved;
+  core::Diagnostics told_by_its_training;
+  resolve::locate_hub_values(model.resolved, told_by_its_training);  // its tokenizer is copied
   model.folder = request.folder;
   model.shard_bytes_max = request.shard_bytes_max;
   model.force = request.force;

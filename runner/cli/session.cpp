@@ -3,12 +3,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "runner/cli/launch_config.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/launch/rank_environment.h"
+#include "runner/recipe/interpolate.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
 #include "runner/sweep/spec/sweep.h"
@@ -68,6 +70,24 @@ std::string Session::runs_dir() const {
   return variable != nullptr && *variable != '\0' ? variable : "runs";
 }
 
+bool Session::fetch(const recipe::Composed& open, core::Diagnostics& diagnostics) {
+  // The supervisor of this process has fetched it for all ranks.
+  if (hub == HubUse::kCache || std::getenv(launch::kSupervised) != nullptr) return true;
+  core::Node root = open.root;
+  core::Diagnostics told_by_the_validation;
+  recipe::interpolate(root, open.recipe_dir, {}, told_by_the_validation);
+  exit_code = fetch_of_recipe(std::move(root), hub, quiet || launch::another_process_reports(), diagnostics);
+  return exit_code == core::kExitDone;
+}
+
+std::optional<std::string> Session::fetched_path(const std::string& word, hub::Part part) {
+  if (!hub::is_name(word)) return word;
+  const auto fetched = fetch_named(word, part, quiet);
+  if (fetched) return fetched.value().path;
+  fail(fetched.failure().message, fetched.failure().hint, fetched.failure().exit_code);
+  return std::nullopt;
+}
+
 std::optional<resolve::Recipe> Session::load(const std::string& path, const recipe::ComposeOptions& options) {
   if (path.empty()) {
     fail("the path of the recipe is empty");
@@ -76,6 +96,10 @@ std::optional<resolve::Recipe> Session::load(const std::string& path, const reci
   core::Diagnostics diagnostics;
   std::optional<resolve::Recipe> recipe;
   if (const auto open = recipe::compose_uninterpolated(path, options, diagnostics)) {
+    if (!fetch(*open, diagnostics)) {
+      show(diagnostics);
+      return std::nullopt;
+    }
     recipe = resolve::interpolate_and_settle(path, *open, registry::Registry::builtin(), diagnostics);
     const core::Node* sweep = recipe->root.find("sweep");
     if (sweep != nullptr && sweep->is_mapping()) sweep::check_sweep(*recipe, *open, diagnostics);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runner/artifact/git_state.h"
+#include "runner/cli/hub/fetching.h"
 #include "runner/cli/parser/command.h"
 #include "runner/core/diagnostics.h"
 #include "runner/recipe/compose.h"
@@ -51,6 +52,7 @@ struct Session {
   std::string output_dir;         ///< `--output-dir`; "" when not given
   bool color = false;             ///< standard error is a terminal, and NO_COLOR is unset
   bool outlives_readers = false;  ///< a closed standard output is not a failure: results are on the disk
+  HubUse hub = HubUse::kCache;    ///< what load() fetches; a command that trains or reads data sets it
   int exit_code = 0;
   std::vector<std::string> command_line;
   std::optional<Host> host;           ///< nothing: the process is ours
@@ -66,6 +68,12 @@ struct Session {
   /// The same for a recipe that a command writes itself.
   std::optional<resolve::Recipe> load(const std::shared_ptr<const core::Source>& text,
                                       const recipe::ComposeOptions& options);
+
+  /// Fetches what the recipe has on the Hub, as `hub` says; false after errors, which `diagnostics` has.
+  bool fetch(const recipe::Composed& open, core::Diagnostics& diagnostics);
+  /// The path that a word of the command line names: of `hf://`, where it is after fetching it; of any other, the word.
+  /// Nothing when the session failed.
+  std::optional<std::string> fetched_path(const std::string& word, hub::Part part);
 
   /// Whether the environment or the launch file changes recipes.
   static bool changes_recipes();

@@ -149,6 +149,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
 
 void run(Session& session, const RunFlags& flags) {
   begin_training(session);
+  session.hub = HubUse::kAll;
   const auto recipe = session.load(flags.recipe);
   if (recipe) train(session, *recipe, train_request(session, flags), /*may_take_all=*/true);
 }

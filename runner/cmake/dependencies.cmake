@@ -46,7 +46,7 @@ third_party(edit ${ROUX_EDIT})
 third_party(png PNG::PNG)
 third_party(zlib ZLIB::ZLIB)  # LibTorch keeps its own deflate to itself
 third_party(xxhash ${ROUX_LIBXXHASH})
-third_party(curl)  # headers only: trackers/server/curl.h opens the library
+third_party(curl)  # headers only: runner/net/curl.h opens the library
 target_include_directories(third_party_curl SYSTEM INTERFACE "${ROUX_CURL_INCLUDE}")
 third_party(libpq)  # the same: runner/sweep/study/libpq.h
 target_include_directories(third_party_libpq SYSTEM INTERFACE "${ROUX_LIBPQ_INCLUDE}")

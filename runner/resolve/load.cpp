@@ -6,6 +6,7 @@
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
 #include "runner/resolve/generation_settings.h"
+#include "runner/resolve/hub_values.h"
 #include "runner/resolve/pretrained_model.h"
 
 namespace runner::resolve {
@@ -32,6 +33,7 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   Recipe settled;
   settled.path = path;
   settled.sources = std::move(composed.sources);
+  locate_hub_values(composed.root, diagnostics);
   complete_pretrained(composed.root, diagnostics);
   complete_generation(composed.root, diagnostics);
   settled.root = registry::validate_recipe(composed.root, registry, diagnostics);

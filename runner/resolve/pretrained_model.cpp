@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runner/hub/name.h"
 #include "runner/pretrained/config.h"
 
 namespace runner::resolve {
@@ -85,6 +86,23 @@ bool has_tokenizer(const std::string& folder) {
                      [&](const char* file) { return fs::is_regular_file(fs::path(folder) / file, failed); });
 }
 
+/// Whether `init_from`, or its path, was refused: an error has been reported.
+bool is_refused(const Node* source) {
+  if (source != nullptr && source->is_mapping()) source = source->find("path");
+  return source != nullptr && source->is_null() && !source->history().empty() &&
+         source->history().back() == core::kRefused;
+}
+
+/// Without the configuration nothing can be said of them, so that they are not reported as missing.
+void leave_open(Node& recipe) {
+  for (const char* key : {"model", "loss"}) {
+    if (!is_missing(recipe, key)) continue;
+    Node refused = Node::null(recipe.location());
+    refused.add_history(core::kRefused);
+    recipe.set(key, std::move(refused), recipe.location());
+  }
+}
+
 constexpr const char* kLengthKeys[] = {"max_seq_len", "block_size", "seq_len", "max_length", "context_length"};
 constexpr std::int64_t kLengthDefault = 2048;  ///< of records
 
@@ -127,6 +145,7 @@ const Node* source_of(const Node& recipe) {
 void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (!recipe.is_mapping()) return;
   // A copy: what is set below moves the recipe's nodes.
+  if (is_refused(recipe.find("init_from"))) leave_open(recipe);
   const Node* const written = source_of(recipe);
   const std::optional<Node> source = written != nullptr ? std::make_optional(*written) : std::nullopt;
   const std::string of_folder = source ? pretrained::config_of_folder(source->as_string()) : "";
@@ -139,7 +158,9 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (!of_folder.empty() && is_missing(recipe, "tokenizer") && has_text(recipe) && has_tokenizer(source->as_string())) {
     Node block = Node::mapping(source->location());
     block.set("type", Node::string("file", source->location()));
-    block.set("path", Node::string(source->as_string(), source->location()));
+    Node path = Node::string(source->as_string(), source->location());
+    path.set_history(source->history());  // its name on the Hub, if it has one
+    block.set("path", std::move(path));
     block.add_history("init_from: " + source->as_string());
     recipe.set("tokenizer", std::move(block), source->location());
   }
@@ -147,6 +168,14 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   std::error_code failed;
   if (source && of_folder.empty() && is_missing(recipe, "model") &&
       (fs::is_directory(source->as_string(), failed) || !fs::exists(source->as_string(), failed))) {
+    if (hub::is_name(source->as_string())) {
+      leave_open(recipe);
+      diagnostics.error(
+          source->location(),
+          "init_from gives the model, and " + source->as_string() + " is not in the cache of the Hugging Face Hub",
+          "`roux fetch` with this recipe downloads it; or write the model");
+      return;
+    }
     const bool there = fs::is_directory(source->as_string(), failed);
     const bool adapter = fs::exists(fs::path(source->as_string()) / kAdapterFile, failed);
     diagnostics.error(source->location(),

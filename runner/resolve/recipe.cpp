@@ -14,6 +14,7 @@
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
 #include "runner/resolve/hashed_values.h"
+#include "runner/resolve/hub_values.h"
 #include "runner/resolve/rules/settled_tree.h"
 
 namespace runner::resolve {
@@ -34,11 +35,16 @@ Node escaped(const Node& node) {
   return result;
 }
 
-/// The values as a recipe that can be read again. Secrets become their reference; under `vars` the purpose of a value
-/// is unknown, so all values from the environment count as secret there.
+/// The values as a recipe that can be read again. What is on the Hub has its name and commit again. Secrets become
+/// their reference; under `vars` the purpose of a value is unknown, so all values from the environment count as secret
+/// there.
 void make_readable(Node& node, bool in_vars) {
   bool secret = in_vars;
   for (const std::string& step : node.history()) secret = secret || step == "secret";
+  if (const std::string name = hub_name(node); !name.empty()) {  // its path is this machine's
+    node = Node::string(name, node.location());
+    return;
+  }
   std::string reference;
   if (secret && node.is_string() && registry::came_from_environment(node, &reference)) {
     node = Node::string(reference, node.location());

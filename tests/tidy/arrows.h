@@ -16,11 +16,13 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"recipe", {"core"}},
       {"registry", {"core", "recipe"}},
       {"pretrained", {"core", "recipe", "artifact"}},
-      {"resolve", {"core", "recipe", "registry", "pretrained"}},
+      {"net", {"core"}},
+      {"hub", {"core", "net"}},
+      {"resolve", {"core", "recipe", "registry", "pretrained", "hub"}},
       {"store", {"core", "recipe"}},
       {"artifact", {"core"}},
       {"query", {"core", "recipe", "store"}},
-      {"trackers", {"core", "store"}},
+      {"trackers", {"core", "store", "net"}},
       {"sampler", {"core"}},
       {"pruner", {"core"}},
       {"tokenizer", {"core"}},
@@ -32,7 +34,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"transfer", {"core", "recipe", "store", "trackers", "sweep", "review"}},
       {"cli",  // and runner/engine/engine.h, runner/cuda/cuda.h
        {"core", "recipe", "registry", "pretrained", "resolve", "store", "artifact", "query", "trackers", "launch",
-        "sweep", "terminal", "chart", "review", "transfer", "tokenizer"}},
+        "sweep", "terminal", "chart", "review", "transfer", "tokenizer", "hub"}},
       {"cuda", {"core"}},
       {"kernels", {}},
       {"distributed", {"core"}},
@@ -66,7 +68,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/sweep", {"runner/sweep/spec", "runner/sweep/study", "runner/sweep/analysis", "runner/sweep/trial"}},
       {"runner/review/compare", {"runner/review"}},
       {"runner/review/sweep", {"runner/review"}},
-      {"runner/cli", {"runner/cli/parser"}},
+      {"runner/cli", {"runner/cli/parser", "runner/cli/hub"}},
       {"runner/cli/prediction", {"runner/cli"}},
       {"runner/cli/generation", {"runner/cli", "runner/cli/prediction"}},
       {"runner/cli/group", {"runner/cli"}},
@@ -79,8 +81,8 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/cli/command/sweep", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/tokenizer", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command",
-       {"runner/cli", "runner/cli/explain", "runner/cli/generation", "runner/cli/group", "runner/cli/prediction",
-        "runner/cli/proof"}},
+       {"runner/cli", "runner/cli/explain", "runner/cli/generation", "runner/cli/group", "runner/cli/hub",
+        "runner/cli/prediction", "runner/cli/proof"}},
       {"runner/train/experiment", {"runner/train/data"}},
       {"runner/train/experiment/memory", {"runner/train/data", "runner/train/experiment"}},
       {"runner/train/strategy", {"runner/train/experiment"}},
@@ -128,13 +130,8 @@ inline const Names kWithTorch = {"cuda", "distributed", "components", "checkpoin
 inline const Names kInterfacesOnly = {"checkpoint", "train", "engine"};
 
 /// Of components/, beside each kind's interface: what those layers may include, by folder or by file.
-inline const Names kOpenToRunner = {"components/tensor",
-                                    "components/block/block.h",
-                                    "components/part/weight.h",
-                                    "components/part/linear.h",
-                                    "components/part/linear_term.h",
-                                    "components/ops/kernel_policy.h",
-                                    "components/ops/matmul.h",
-                                    "components/generation",
-                                    "components/tokenizer/chat",
-                                    "components/data/stream.h"};
+inline const Names kOpenToRunner = {
+    "components/tensor",        "components/block/block.h",      "components/part/weight.h",
+    "components/part/linear.h", "components/part/linear_term.h", "components/ops/kernel_policy.h",
+    "components/ops/matmul.h",  "components/generation",         "components/tokenizer/chat",
+    "components/data/stream.h"};

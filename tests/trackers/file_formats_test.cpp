@@ -8,11 +8,13 @@
 #include "runner/core/text/utf8.h"
 #include "tests/support/folder.h"
 #include "trackers/io/safe_name.h"
-#include "trackers/io/sha256.h"
+#include "runner/net/digest.h"
 #include "trackers/io/wire.h"
 #include "trackers/wandb_file.h"
 
 namespace {
+
+using runner::net::sha256;
 
 using namespace trackers;
 

@@ -4,10 +4,12 @@
 #include <cctype>
 #include <cstddef>
 
-#include "trackers/io/sha256.h"
+#include "runner/net/digest.h"
 
 namespace trackers {
 namespace {
+
+using runner::net::sha256;
 
 constexpr std::size_t kBytesMax = 80, kDigits = 12;
 

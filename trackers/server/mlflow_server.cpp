@@ -6,10 +6,13 @@
 
 #include "runner/core/platform/files.h"
 #include "runner/core/units.h"
-#include "trackers/server/environment.h"
+#include "runner/net/environment.h"
 
 namespace trackers {
 namespace {
+
+using runner::net::environment;
+using runner::net::environment_flag;
 
 using nlohmann::json;
 using Remedy = TrackerError::Remedy;

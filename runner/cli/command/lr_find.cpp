@@ -92,6 +92,7 @@ void lr_find(Session& session, LrFindFlags& flags) {
                             ", which is too " + (small ? "small" : "large") + " for float32 weights",
                         "use rates from " + terminal::number_text(kLrMin) + " to " + terminal::number_text(kLrMax));
   }
+  session.hub = HubUse::kAll;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   const auto device = local_device(session, *recipe);

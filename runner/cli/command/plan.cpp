@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "generated/section/init_from.h"
 #include "generated/section/launch.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
@@ -10,7 +11,9 @@
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
+#include "runner/hub/fetch.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/hub_values.h"
 #include "runner/resolve/recipe.h"
 
 namespace runner::cli {
@@ -21,9 +24,29 @@ struct PlanFlags {
   std::string format = "text";
 };
 
+/// Weights that are still on the Hub are not fetched to plan with them: the plan goes without.
+void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
+  core::Node* path = recipe.root.at_path("init_from.path");
+  if (path == nullptr || !path->is_string()) return;
+  const std::string pinned = resolve::hub_name(*path);
+  const auto name = hub::parse_name(pinned.empty() ? path->as_string() : pinned);
+  const auto settings = hub::read_settings();
+  if (!name || !settings || hub::is_fetched(name.value(), hub::Part::kAll, settings.value())) return;
+  core::Diagnostics diagnostics;
+  diagnostics.notice(
+      path->location(),
+      "the weights of " + name.value().text() + " are not here yet, so they are not compared with the model",
+      "`roux fetch` with this recipe downloads them, and so does `roux run`");
+  session.show(diagnostics);
+  *path = core::Node::null(path->location());
+  recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+}
+
 void plan(Session& session, const PlanFlags& flags) {
+  session.hub = HubUse::kSettings;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
+  leave_out_unfetched(session, *recipe);
   note_growing_batch(session, *recipe);
   const LocalDevice device = planned_device(session, *recipe, processes_per_machine(*recipe->launch));
   core::Diagnostics diagnostics;

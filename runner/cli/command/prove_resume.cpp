@@ -66,6 +66,7 @@ std::vector<std::string> child_arguments(const ProveFlags& flags, const recipe::
 void prove_resume(Session& session, ProveFlags& flags) {
   core::Diagnostics diagnostics;
   const recipe::ComposeOptions options = compose_options(flags.recipe, diagnostics);
+  session.hub = HubUse::kAll;
   const auto recipe = session.load(flags.recipe);
   if (!recipe || depends_on_time(*recipe, session)) return;
   for (const std::int64_t step : flags.proof.kill_at) {

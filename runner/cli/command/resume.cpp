@@ -79,6 +79,7 @@ void resume(Session& session, RunFlags& flags) {
   if (moves_derived_schedule(flags.recipe.path, *options)) {
     flags.recipe.sets_before.push_back("lr_scheduler.total_steps=null");
   }
+  session.hub = HubUse::kAll;
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::TrainRequest request = train_request(session, flags);

@@ -10,6 +10,7 @@
 #include "runner/cli/local_device.h"
 #include "runner/cli/recorded_recipe.h"
 #include "runner/core/text/text.h"
+#include "runner/hub/name.h"
 #include "runner/pretrained/config.h"
 
 namespace runner::cli {
@@ -69,6 +70,15 @@ bool may_be_run(Session& session, const std::string& word) {
 
 std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& flags, engine::GenerateRequest& request,
                                                  const std::vector<recipe::Override>& forced) {
+  const auto name = hub::parse_name(flags.path);
+  if (name && !name.value().file.empty()) {
+    session.fail(flags.path + " names a file, and a model is a whole repository",
+                 "write hf://" + name.value().repository());
+    return std::nullopt;
+  }
+  const auto here = session.fetched_path(flags.path, hub::Part::kAll);
+  if (!here) return std::nullopt;
+  flags.path = *here;
   const bool is_folder = !pretrained::config_of_folder(flags.path).empty();
   if (is_folder) {
     if (!use_folder(session, flags.path, request)) return std::nullopt;
@@ -77,6 +87,7 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
     if (!use_run(session, flags, request.run)) return std::nullopt;
   }
   if (request.checkpoint.empty()) request.checkpoint = "last";
+  session.hub = HubUse::kSettings;
   auto options = session.changes(flags);
   if (!options) return std::nullopt;
   options->overrides.push_back({recipe::Override::Kind::kDefault, "generation={}", "roux " + request.command});

@@ -48,6 +48,11 @@ std::optional<sweep::Sweep> read_sweep(Session& session, const SweepFlags& flags
   core::Diagnostics diagnostics;
   auto open = recipe::compose_uninterpolated(flags.recipe.path, *options, diagnostics);
   std::optional<sweep::Sweep> sweep;
+  session.hub = HubUse::kAll;
+  if (open && !session.fetch(*open, diagnostics)) {
+    session.show(diagnostics);
+    return std::nullopt;
+  }
   if (open) sweep = sweep::Sweep::read(flags.recipe.path, *std::move(open), diagnostics);
   session.show(diagnostics);
   if (!sweep) session.exit_code = core::kExitUsage;

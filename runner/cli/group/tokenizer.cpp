@@ -15,7 +15,9 @@ constexpr std::size_t kInputMax = 1 << 30;
 }  // namespace
 
 std::shared_ptr<const components::tokenizer::Tokenizer> tokenizer_or_fail(const std::string& path, Session& session) {
-  auto read = components::tokenizer::read_tokenizer(path);
+  const auto here = session.fetched_path(path, hub::Part::kTokenizer);
+  if (!here) return nullptr;
+  auto read = components::tokenizer::read_tokenizer(*here);
   if (read) return std::move(read).value();
   session.fail(read.failure().message, read.failure().hint);
   return nullptr;

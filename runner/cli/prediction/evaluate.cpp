@@ -81,6 +81,7 @@ struct Prepared {
 std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!is_clear(session, flags)) return std::nullopt;
   if (!is_recipe(flags.recipe.path) && !use_run(session, flags.recipe, flags.request.run)) return std::nullopt;
+  session.hub = HubUse::kSettings;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return std::nullopt;
   const auto device = local_device(session, *recipe);

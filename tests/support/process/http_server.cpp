@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace tests {
@@ -42,6 +43,24 @@ std::optional<HttpRequest> read_request(int connection, std::string& buffer) {
   request.body = buffer.substr(end + 4, bytes);
   buffer.erase(0, end + 4 + bytes);
   return request;
+}
+
+std::string text_of(const HttpReply& reply, bool head_only) {
+  std::string text = "HTTP/1.1 " + std::to_string(reply.status) +
+                     " So\r\nContent-Length: " + std::to_string(reply.body.size()) + "\r\n";
+  for (const std::string& header : reply.headers) text += header + "\r\n";
+  text += "\r\n";
+  if (head_only) return text;
+  return text + reply.body.substr(0, reply.cut_after.value_or(reply.body.size()));
+}
+
+bool send_all(int connection, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t sent = send(connection, text.data(), text.size(), MSG_NOSIGNAL);
+    if (sent < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
 }
 
 }  // namespace
@@ -86,9 +105,8 @@ void HttpServer::serve(int connection) {
     }
     if (reply.fate == HttpReply::Fate::kHang) hang();
     if (reply.fate != HttpReply::Fate::kAnswer) break;
-    const std::string answer = "HTTP/1.1 " + std::to_string(reply.status) +
-                               " So\r\nContent-Length: " + std::to_string(reply.body.size()) + "\r\n\r\n" + reply.body;
-    if (send(connection, answer.data(), answer.size(), MSG_NOSIGNAL) < 0) break;
+    const std::string answer = text_of(reply, request->method == "HEAD");
+    if (!send_all(connection, answer) || reply.cut_after) break;
   }
   const std::lock_guard lock(mutex_);
   open_.erase(connection);

@@ -5,6 +5,7 @@
 #include <future>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ struct HttpReply {
   int status = 200;
   std::string body;
   enum class Fate { kAnswer, kDrop, kHang } fate = Fate::kAnswer;  ///< kHang: no answer before the server is gone
+  std::vector<std::string> headers = {};                           ///< `Name: value`
+  std::optional<std::size_t> cut_after = {};  ///< the connection is lost after this much of the body
 };
 
 /// A server on the loopback for one test. Its requests are handled one after the other, each on its connection's

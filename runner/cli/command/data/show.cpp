@@ -39,6 +39,7 @@ ViewStyle style_of(const ShowFlags& flags) {
 }
 
 void show(Session& session, ShowFlags& flags) {
+  session.hub = HubUse::kSettings;
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::Engine* engine = engine_or_fail(session);

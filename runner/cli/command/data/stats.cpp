@@ -24,6 +24,7 @@ struct StatsFlags {
 };
 
 void stats(Session& session, StatsFlags& flags) {
+  session.hub = HubUse::kSettings;
   const auto recipe = session.load(flags.recipe);
   if (!recipe) return;
   engine::Engine* engine = engine_or_fail(session);

@@ -105,7 +105,9 @@ std::string recipe_text(const TokenizeRequest& request, const Tokenizer& tokeniz
 }
 
 void run(TokenizeFlags& flags, Session& session) {
-  auto read = components::tokenizer::read_tokenizer(flags.tokenizer);
+  const auto path = session.fetched_path(flags.tokenizer, hub::Part::kTokenizer);
+  if (!path) return;
+  auto read = components::tokenizer::read_tokenizer(*path);
   if (!read) return session.fail(read.failure().message, read.failure().hint);
   const auto tokenizer = std::move(read).value();
   if (!find_inputs(flags, session) || !choose_layout(flags.request, *tokenizer, session)) return;

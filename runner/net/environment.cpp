@@ -1,10 +1,10 @@
-#include "trackers/server/environment.h"
+#include "runner/net/environment.h"
 
 #include <strings.h>
 
 #include <cstdlib>
 
-namespace trackers {
+namespace runner::net {
 
 std::optional<std::string> environment(const char* name) {
   const char* value = std::getenv(name);
@@ -20,4 +20,4 @@ bool environment_flag(const char* name) {
   return false;
 }
 
-}  // namespace trackers
+}  // namespace runner::net

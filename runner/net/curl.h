@@ -2,7 +2,7 @@
 
 #include <curl/curl.h>
 
-namespace trackers {
+namespace runner::net {
 
 /// The functions of libcurl, loaded on first use: linking it would double the program's start time. It is the machine's
 /// own, and so are its certificates.
@@ -18,7 +18,7 @@ struct Curl {
   decltype(&curl_slist_free_all) slist_free_all;
 };
 
-/// TrackerError, with the package to install, when missing.
+/// NoResponse, with the package to install, when missing.
 const Curl& curl();
 
-}  // namespace trackers
+}  // namespace runner::net

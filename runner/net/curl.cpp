@@ -1,27 +1,27 @@
-#include "trackers/server/curl.h"
+#include "runner/net/curl.h"
 
 #include <dlfcn.h>
 
 #include <string>
 
-#include "trackers/io/tracker_data.h"
+#include "runner/net/http.h"
 
-namespace trackers {
+namespace runner::net {
 namespace {
 
 template <typename Function>
 void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   if (function != nullptr) return;
-  throw TrackerError(TrackerError::Remedy::kPause, std::string("libcurl.so.4 has no ") + name,
-                     "install a newer libcurl");
+  throw NoResponse(NoResponse::Cause::kNoLibrary, std::string("libcurl.so.4 has no ") + name, 0, "",
+                   "install a newer libcurl");
 }
 
 Curl load() {
   void* library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
-    throw TrackerError(TrackerError::Remedy::kPause, std::string("cannot load libcurl: ") + dlerror(),
-                       "install the package libcurl4");
+    throw NoResponse(NoResponse::Cause::kNoLibrary, std::string("cannot load libcurl: ") + dlerror(), 0, "",
+                     "install the package libcurl4");
   }
   Curl loaded;
   decltype(&curl_global_init) global_init = nullptr;
@@ -46,4 +46,4 @@ const Curl& curl() {
   return loaded;
 }
 
-}  // namespace trackers
+}  // namespace runner::net

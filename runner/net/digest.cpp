@@ -1,11 +1,10 @@
-#include "trackers/io/sha256.h"
+#include "runner/net/digest.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
 
-namespace trackers {
+namespace runner::net {
 namespace {
 
 constexpr std::size_t kBlockBytes = 64;
@@ -29,7 +28,7 @@ std::uint32_t word_at(std::string_view block, std::size_t index) {
   return word;
 }
 
-void compress(State& state, std::string_view block) {
+void sha256_block(State& state, std::string_view block) {
   std::array<std::uint32_t, 64> words{};
   for (std::size_t i = 0; i < 16; ++i) words[i] = word_at(block, i);
   for (std::size_t i = 16; i < words.size(); ++i) {
@@ -50,25 +49,81 @@ void compress(State& state, std::string_view block) {
   for (std::size_t i = 0; i < state.size(); ++i) state[i] += mixed[i];
 }
 
+void sha1_block(State& state, std::string_view block) {
+  std::array<std::uint32_t, 80> words{};
+  for (std::size_t i = 0; i < 16; ++i) words[i] = word_at(block, i);
+  for (std::size_t i = 16; i < words.size(); ++i) {
+    words[i] = std::rotl(words[i - 3] ^ words[i - 8] ^ words[i - 14] ^ words[i - 16], 1);
+  }
+  std::uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::uint32_t mixed = 0, constant = 0;
+    if (i < 20) {
+      mixed = (b & c) | (~b & d), constant = 0x5a827999;
+    } else if (i < 40) {
+      mixed = b ^ c ^ d, constant = 0x6ed9eba1;
+    } else if (i < 60) {
+      mixed = (b & c) | (b & d) | (c & d), constant = 0x8f1bbcdc;
+    } else {
+      mixed = b ^ c ^ d, constant = 0xca62c1d6;
+    }
+    const std::uint32_t next = std::rotl(a, 5) + mixed + e + constant + words[i];
+    e = d, d = c, c = std::rotl(b, 30), b = a, a = next;
+  }
+  const std::array<std::uint32_t, 5> added = {a, b, c, d, e};
+  for (std::size_t i = 0; i < added.size(); ++i) state[i] += added[i];
+}
+
+constexpr State kSha256 = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                           0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+constexpr State kSha1 = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0, 0, 0, 0};
+
 }  // namespace
 
-std::string sha256(std::string_view bytes) {
-  State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const std::uint64_t bits = 8 * static_cast<std::uint64_t>(bytes.size());
-  for (; bytes.size() >= kBlockBytes; bytes.remove_prefix(kBlockBytes)) compress(state, bytes.substr(0, kBlockBytes));
-  std::string last(bytes);
-  last += '\x80';
+Digest::Digest(Kind kind) : kind_(kind), state_(kind == Kind::kSha1 ? kSha1 : kSha256) {}
+
+void Digest::compress(std::string_view block) {
+  if (kind_ == Kind::kSha1) {
+    sha1_block(state_, block);
+  } else {
+    sha256_block(state_, block);
+  }
+}
+
+void Digest::add(std::string_view bytes) {
+  bytes_ += bytes.size();
+  if (!rest_.empty()) {
+    const std::size_t taken = std::min(kBlockBytes - rest_.size(), bytes.size());
+    rest_ += bytes.substr(0, taken);
+    bytes.remove_prefix(taken);
+    if (rest_.size() < kBlockBytes) return;
+    compress(rest_);
+    rest_.clear();
+  }
+  for (; bytes.size() >= kBlockBytes; bytes.remove_prefix(kBlockBytes)) compress(bytes.substr(0, kBlockBytes));
+  rest_ = bytes;
+}
+
+std::string Digest::hex() {
+  const std::uint64_t bits = 8 * bytes_;
+  std::string last = rest_ + '\x80';
   last.resize((last.size() + 8 + kBlockBytes - 1) / kBlockBytes * kBlockBytes - 8);
   for (int shift = 56; shift >= 0; shift -= 8) last += static_cast<char>(bits >> shift & 0xff);
   for (std::size_t at = 0; at < last.size(); at += kBlockBytes) {
-    compress(state, std::string_view(last).substr(at, kBlockBytes));
+    compress(std::string_view(last).substr(at, kBlockBytes));
   }
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
-  for (const std::uint32_t word : state) {
-    for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[word >> shift & 0xf];
+  for (std::size_t word = 0; word < (kind_ == Kind::kSha1 ? 5U : 8U); ++word) {
+    for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[state_[word] >> shift & 0xf];
   }
   return text;
 }
 
-}  // namespace trackers
+std::string sha256(std::string_view bytes) {
+  Digest digest(Digest::Kind::kSha256);
+  digest.add(bytes);
+  return digest.hex();
+}
+
+}  // namespace runner::net

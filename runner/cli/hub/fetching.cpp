@@ -1,0 +1,114 @@
+#include "runner/cli/hub/fetching.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <thread>
+
+#include "runner/core/clock.h"
+#include "runner/core/log.h"
+#include "runner/core/text/utf8.h"
+#include "runner/core/units.h"
+#include "runner/resolve/hub_values.h"
+#include "runner/terminal/live_lines.h"
+
+namespace runner::cli {
+namespace {
+
+constexpr double kBytesForRest = 1e6;  // before that a remaining time would be a guess
+constexpr std::int64_t kDrawEvery_ns = 200'000'000, kLineEvery_ns = 5'000'000'000;
+
+/// Bytes, rate and remaining time: a line that is redrawn, or from time to time a new one.
+class FetchLine {
+ public:
+  explicit FetchLine(bool quiet) : quiet_(quiet) {
+    if (!quiet && terminal::LiveLines::size_of(STDERR_FILENO)) lines_.emplace(STDERR_FILENO);
+  }
+  ~FetchLine() { clear(); }
+  FetchLine(const FetchLine&) = delete;
+  FetchLine& operator=(const FetchLine&) = delete;
+
+  void show(const hub::FetchProgress& progress) {
+    const std::int64_t now_ns = core::system_clock().monotonic_ns();
+    if (last_ns_ == 0) start_ns_ = last_ns_ = now_ns;  // questions before the first byte say nothing of the rate
+    if (quiet_ || now_ns - last_ns_ < (lines_ ? kDrawEvery_ns : kLineEvery_ns)) return;
+    last_ns_ = now_ns;
+    const std::string text = line(progress, static_cast<double>(now_ns - start_ns_) * 1e-9);
+    if (lines_) {
+      lines_->draw({text});
+    } else {
+      core::log_info(text);
+    }
+  }
+
+  void clear() {
+    if (lines_) lines_->clear();
+  }
+
+ private:
+  static std::string line(const hub::FetchProgress& progress, double seconds) {
+    const auto received = static_cast<double>(progress.bytes - progress.bytes_before);
+    const double rate = seconds > 0 ? received / seconds : 0;
+    std::string text = "fetching " + core::escape_for_terminal(progress.file) + "  " +
+                       core::format_bytes(progress.bytes) + " of " + core::format_bytes(progress.bytes_total);
+    if (rate > 0) text += "  " + core::format_bytes(static_cast<std::int64_t>(rate)) + "/s";
+    const auto rest = static_cast<double>(progress.bytes_total - progress.bytes);
+    if (received >= kBytesForRest && rest > 0) text += "  " + core::format_duration(rest / rate) + " left";
+    return text;
+  }
+
+  bool quiet_;
+  std::optional<terminal::LiveLines> lines_;
+  std::int64_t start_ns_ = 0, last_ns_ = 0;
+};
+
+/// Whether the model is what `init_from` says: the recipe has none, or one without its configuration.
+bool takes_model(const core::Node& recipe) {
+  const core::Node* model = recipe.find("model");
+  if (model == nullptr || model->is_null()) return true;
+  if (!model->is_mapping()) return model->is_string() && model->as_string() == "transformers";
+  const core::Node *type = model->find("type"), *config = model->find("config");
+  return type != nullptr && type->is_string() && type->as_string() == "transformers" &&
+         (config == nullptr || config->is_null());
+}
+
+bool is_needed(const resolve::HubValue& value, const hub::Name& name, HubUse use, const core::Node& recipe) {
+  if (value.is_data && name.file.empty()) return false;  // an error of the validation
+  return use == HubUse::kAll || !value.is_weights || (name.file.empty() && takes_model(recipe));
+}
+
+}  // namespace
+
+core::Result<hub::Located> fetch_named(const std::string& text, hub::Part part, bool quiet) {
+  return core::attempt([&] {
+    const hub::Name name = hub::parse_name(text).value();
+    FetchLine line(quiet);
+    hub::FetchWatch watch;
+    watch.wait = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
+    watch.progress = [&line](const hub::FetchProgress& progress) { line.show(progress); };
+    watch.notes = [&line](const std::string& message) {
+      line.clear();
+      core::log_warning(core::escape_for_terminal(message));
+    };
+    return hub::fetch(name, part, hub::read_settings().value(), watch);
+  });
+}
+
+int fetch_of_recipe(core::Node recipe, HubUse use, bool quiet, core::Diagnostics& diagnostics) {
+  int status = 0;
+  if (use == HubUse::kCache) return status;
+  for (const resolve::HubValue& value : resolve::hub_values(recipe)) {
+    const auto name = hub::parse_name(value.value->as_string());  // a Failure where it was located already
+    if (!name || !is_needed(value, name.value(), use, recipe)) continue;
+    const bool without_weights = value.is_weights && use == HubUse::kSettings;
+    const auto got = fetch_named(value.value->as_string(), without_weights ? hub::Part::kSettings : value.part, quiet);
+    if (got) continue;
+    diagnostics.error(value.value->location(), got.failure().message, got.failure().hint);
+    status = got.failure().exit_code;
+  }
+  return status;
+}
+
+}  // namespace runner::cli

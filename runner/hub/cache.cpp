@@ -1,0 +1,101 @@
+#include "runner/hub/cache.h"
+
+#include <unistd.h>
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "runner/core/error.h"
+#include "runner/core/platform/files.h"
+#include "runner/core/text/utf8.h"
+
+namespace runner::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kRefBytesMax = 4096;
+
+void make_parent(const std::string& path) { core::make_folders(fs::path(path).parent_path().string()).value(); }
+
+/// `../../blobs/ETAG` from snapshots/COMMIT/FILE: one more `..` for each folder of FILE.
+std::string link_target(const std::string& file, const std::string& etag) {
+  std::string target = "../../";
+  for (const char c : file) {
+    if (c == '/') target += "../";
+  }
+  return target + "blobs/" + etag;
+}
+
+}  // namespace
+
+Cache::Cache(const Settings& settings, const Name& name) {
+  const std::string repository =
+      std::string(name.is_dataset ? "datasets" : "models") + "--" + name.owner + "--" + name.name;
+  folder_ = settings.cache + "/" + repository;
+  locks_ = settings.cache + "/.locks/" + repository;
+}
+
+std::optional<std::string> Cache::commit_of(const std::string& revision) const {
+  if (is_commit(revision)) return revision;
+  const auto content = core::read_file(folder_ + "/refs/" + revision, kRefBytesMax);
+  if (!content) return std::nullopt;
+  std::string commit = content.value();
+  while (!commit.empty() && (commit.back() == '\n' || commit.back() == ' ')) commit.pop_back();
+  return is_commit(commit) ? std::make_optional(commit) : std::nullopt;
+}
+
+bool Cache::has(const std::string& commit, const std::string& file) const {
+  std::error_code failed;
+  return fs::is_regular_file(path(commit, file), failed);
+}
+
+bool Cache::is_known_absent(const std::string& commit, const std::string& file) const {
+  std::error_code failed;
+  return fs::is_regular_file(folder_ + "/.no_exist/" + commit + "/" + file, failed);
+}
+
+void Cache::set_commit(const std::string& revision, const std::string& commit) const {
+  if (is_commit(revision) || commit_of(revision) == commit) return;
+  const std::string path = folder_ + "/refs/" + revision;
+  make_parent(path);
+  core::write_file_atomic(path, commit).value();
+}
+
+void Cache::set_absent(const std::string& commit, const std::string& file) const {
+  if (is_known_absent(commit, file)) return;
+  const std::string path = folder_ + "/.no_exist/" + commit + "/" + file;
+  make_parent(path);
+  core::write_file_atomic(path, "").value();
+}
+
+void Cache::link(const std::string& commit, const std::string& file, const std::string& etag) const {
+  if (has(commit, file)) return;
+  const std::string at = path(commit, file);
+  make_parent(at);
+  const std::string beside = at + ".tmp-" + std::to_string(::getpid());
+  ::unlink(beside.c_str());
+  if (::symlink(link_target(file, etag).c_str(), beside.c_str()) != 0 || ::rename(beside.c_str(), at.c_str()) != 0) {
+    const std::string reason = std::strerror(errno);
+    ::unlink(beside.c_str());
+    throw core::RunError("cannot create the link " + core::escape_for_terminal(at) + ": " + reason,
+                         "set HF_HUB_CACHE to a folder on a file system with symbolic links");
+  }
+}
+
+std::optional<Located> locate(const Name& name, const Settings& settings) {
+  const Cache cache(settings, name);
+  const auto commit = cache.commit_of(name.revision);
+  if (!commit) return std::nullopt;
+  std::error_code failed;
+  if (name.file.empty()) {
+    if (!fs::is_directory(cache.snapshot(*commit), failed)) return std::nullopt;
+    return Located{cache.snapshot(*commit), name.text(*commit)};
+  }
+  if (!fs::exists(cache.path(*commit, name.file), failed)) return std::nullopt;
+  return Located{cache.path(*commit, name.file), name.text(*commit)};
+}
+
+}  // namespace runner::hub

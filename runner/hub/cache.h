@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runner/hub/name.h"
+#include "runner/hub/settings.h"
+
+namespace runner::hub {
+
+/// What the cache has of one repository, in the layout of huggingface_hub, with which it is shared:
+///
+///   models--OWNER--NAME/refs/REVISION            the commit of a branch or tag
+///                       blobs/ETAG               a file's content; ETAG.incomplete: the beginning of one
+///                       snapshots/COMMIT/FILE    a link to ../../blobs/ETAG
+///                       .no_exist/COMMIT/FILE    the commit has no such file
+///   .locks/models--OWNER--NAME/ETAG.lock         held while a blob is downloaded
+class Cache {
+ public:
+  Cache(const Settings& settings, const Name& name);
+
+  std::string folder() const { return folder_; }
+  std::string blob(const std::string& etag) const { return folder_ + "/blobs/" + etag; }
+  std::string lock(const std::string& etag) const { return locks_ + "/" + etag + ".lock"; }
+  std::string snapshot(const std::string& commit) const { return folder_ + "/snapshots/" + commit; }
+  std::string path(const std::string& commit, const std::string& file) const { return snapshot(commit) + "/" + file; }
+
+  /// The commit that a revision had when it was last asked for.
+  std::optional<std::string> commit_of(const std::string& revision) const;
+  bool has(const std::string& commit, const std::string& file) const;
+  bool is_known_absent(const std::string& commit, const std::string& file) const;
+
+  /// All three do nothing where it is so already; RunError when the cache cannot be written.
+  void set_commit(const std::string& revision, const std::string& commit) const;
+  void set_absent(const std::string& commit, const std::string& file) const;
+  void link(const std::string& commit, const std::string& file, const std::string& etag) const;
+
+ private:
+  std::string folder_, locks_;
+};
+
+/// What is in the cache under a name, and the name with its commit. `path` is the snapshot's folder, or the file in it.
+struct Located {
+  std::string path;
+  std::string pinned;
+};
+
+/// Looks only at the cache. Nothing when it has no snapshot of that revision, or not the file.
+std::optional<Located> locate(const Name& name, const Settings& settings);
+
+}  // namespace runner::hub

@@ -1,0 +1,248 @@
+#include "runner/hub/download.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "runner/core/platform/files.h"
+#include "runner/core/text/utf8.h"
+#include "runner/core/units.h"
+#include "runner/hub/file_lock.h"
+#include "runner/net/digest.h"
+
+namespace runner::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+using net::HttpAnswer;
+
+constexpr std::size_t kReadBytes = 1U << 20;
+constexpr std::int64_t kProgress = 1 << 20;  // bytes after which a lost connection counts as the first
+constexpr int kWholeTries = 2;               // the second one from nothing
+
+/// What was received is not what was described; the next try begins from nothing.
+class Mismatch : public core::RunError {
+ public:
+  using RunError::RunError;
+};
+
+[[noreturn]] void cannot_write(const std::string& path, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  const std::string reason = error == ENOSPC   ? "the disk is full"
+                             : error == EDQUOT ? "the quota of its disk is used up"
+                             : error == EFBIG  ? "`ulimit -f` allows no file of this size"
+                                               : std::strerror(error);
+  throw core::RunError("cannot write " + core::escape_for_terminal(path) + ": " + reason,
+                       is_full ? "make room, or set HF_HUB_CACHE to a folder on a larger disk; the part that is there "
+                                 "is kept, and the same command resumes"
+                               : "set HF_HUB_CACHE to a folder that can be written",
+                       is_full ? core::kExitResumable : core::kExitFailed);
+}
+
+/// The beginning of a blob, open for appending.
+class Incomplete {
+ public:
+  explicit Incomplete(std::string path) : path_(std::move(path)) {
+    descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    struct stat info = {};
+    if (descriptor_ < 0 || fstat(descriptor_, &info) != 0) cannot_write(path_, errno);
+    bytes_ = info.st_size;
+  }
+  ~Incomplete() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Incomplete(const Incomplete&) = delete;
+  Incomplete& operator=(const Incomplete&) = delete;
+
+  std::int64_t bytes() const { return bytes_; }
+
+  void clear() {
+    if (ftruncate(descriptor_, 0) != 0) cannot_write(path_, errno);
+    bytes_ = 0;
+  }
+
+  void append(std::string_view piece) {
+    while (!piece.empty()) {
+      const ssize_t got = pwrite(descriptor_, piece.data(), piece.size(), bytes_);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) cannot_write(path_, errno);
+      bytes_ += got;
+      piece.remove_prefix(static_cast<std::size_t>(got));
+    }
+  }
+
+  void read_all(const std::function<void(std::string_view)>& take) const {
+    std::vector<char> buffer(kReadBytes);
+    for (std::int64_t at = 0; at < bytes_;) {
+      const ssize_t got = pread(descriptor_, buffer.data(), buffer.size(), at);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) {
+        throw core::RunError("cannot read " + core::escape_for_terminal(path_) + ": " +
+                             (got < 0 ? std::strerror(errno) : "it became shorter"));
+      }
+      take({buffer.data(), static_cast<std::size_t>(got)});
+      at += got;
+    }
+  }
+
+  /// fsync and rename; the folder's fsync too, where the file system has it.
+  void move_to(const std::string& path) {
+    if (fsync(descriptor_) != 0) cannot_write(path_, errno);
+    if (close(std::exchange(descriptor_, -1)) != 0) cannot_write(path_, errno);
+    if (rename(path_.c_str(), path.c_str()) != 0) cannot_write(path, errno);
+    const int folder = open(fs::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0) return;
+    fsync(folder);
+    close(folder);
+  }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::int64_t bytes_ = 0;
+};
+
+bool is_hex(const std::string& text, std::size_t digits) {
+  return text.size() == digits && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+/// Compares what was received with the ETag: SHA-256, or git's SHA-1 of a blob; other ETags say nothing of the content.
+void check(const Incomplete& file, const Download& wanted) {
+  const std::string& etag = wanted.info.etag;
+  const bool is_large = is_hex(etag, 64);
+  if (!is_large && !is_hex(etag, 40)) return;
+  net::Digest digest(is_large ? net::Digest::Kind::kSha256 : net::Digest::Kind::kSha1);
+  if (!is_large) digest.add("blob " + std::to_string(file.bytes()) + std::string(1, '\0'));
+  file.read_all([&digest](std::string_view piece) { digest.add(piece); });
+  const std::string got = digest.hex();
+  if (got == etag) return;
+  throw Mismatch(core::quote(wanted.file) + " of " + wanted.name.text(wanted.commit) + " arrived damaged: its " +
+                     (is_large ? "SHA-256" : "SHA-1") + " is " + got + " instead of " + etag,
+                 "try again; check the proxy if it happens again");
+}
+
+class Transfer {
+ public:
+  Transfer(Client& client, const Download& wanted, const DownloadWatch& watch, Incomplete& file)
+      : client_(client), wanted_(wanted), watch_(watch), file_(file) {}
+
+  /// Receives what is not there yet, over several connections if need be.
+  void run() {
+    if (is_too_long()) file_.clear();
+    for (int attempt = 0; !is_whole();) {
+      const std::int64_t before = file_.bytes();
+      std::optional<double> pause;
+      std::string problem;
+      try {
+        const HttpAnswer answer = client_.get(wanted_.name, wanted_.commit, wanted_.file, before, receiver());
+        if (answer.ok()) return check_size();
+        if (answer.status == 416) {  // not a part of the file that is there now
+          throw wrong_size();
+        }
+        if (!is_temporary(answer.status)) throw client_.refusal(wanted_.name, answer);
+        problem = client_.settings().host() + " answers " + std::to_string(answer.status);
+        pause = pause_before(attempt, &answer);
+        if (!pause || attempt + 1 >= Client::kAttemptsMax) throw client_.refusal(wanted_.name, answer);
+      } catch (const net::NoResponse& error) {
+        if (file_.bytes() - before >= kProgress) attempt = 0;
+        problem = error.reason();
+        pause = pause_before(attempt, nullptr);
+        if (!error.passes() || attempt + 1 >= Client::kAttemptsMax) throw client_.unreachable(error);
+      }
+      ++attempt;
+      if (watch_.notes) watch_.notes("downloading " + wanted_.file + " was interrupted (" + problem + "); resuming");
+      client_.wait(*pause);
+    }
+  }
+
+ private:
+  bool knows_size() const { return wanted_.info.bytes >= 0; }
+  bool is_too_long() const { return knows_size() && file_.bytes() > wanted_.info.bytes; }
+  bool is_whole() const { return knows_size() && file_.bytes() == wanted_.info.bytes; }
+
+  Mismatch wrong_size() const {
+    return Mismatch(core::quote(wanted_.file) + " of " + wanted_.name.text(wanted_.commit) + " has " +
+                        std::to_string(file_.bytes()) + " bytes instead of " + std::to_string(wanted_.info.bytes),
+                    "try again; check the proxy if it happens again");
+  }
+
+  void check_size() const {
+    if (knows_size() && !is_whole()) throw wrong_size();
+  }
+
+  std::function<void(const HttpAnswer&, std::string_view)> receiver() {
+    return [this, began = false](const HttpAnswer& answer, std::string_view piece) mutable {
+      if (!began) begin(answer);
+      began = true;
+      file_.append(piece);
+      if (is_too_long()) throw wrong_size();
+      if (watch_.at) watch_.at(file_.bytes());
+    };
+  }
+
+  /// A server that knows no ranges sends the whole file again; one that sends another range is not to be trusted.
+  void begin(const HttpAnswer& answer) {
+    if (answer.status == 200 && file_.bytes() > 0) file_.clear();
+    const std::string range = "bytes " + std::to_string(file_.bytes()) + "-";
+    if (answer.status == 206 && !answer.header("content-range").starts_with(range)) throw wrong_size();
+  }
+
+  Client& client_;
+  const Download& wanted_;
+  const DownloadWatch& watch_;
+  Incomplete& file_;
+};
+
+std::int64_t size_of(const std::string& path) {
+  std::error_code failed;
+  const auto bytes = fs::file_size(path, failed);
+  return failed ? -1 : static_cast<std::int64_t>(bytes);
+}
+
+bool has_blob(const Cache& cache, const FileInfo& info) {
+  const std::int64_t bytes = size_of(cache.blob(info.etag));
+  return bytes >= 0 && (info.bytes < 0 || bytes == info.bytes);
+}
+
+}  // namespace
+
+std::int64_t bytes_present(const Cache& cache, const FileInfo& info) {
+  if (has_blob(cache, info)) return size_of(cache.blob(info.etag));
+  return std::max<std::int64_t>(size_of(cache.blob(info.etag) + ".incomplete"), 0);
+}
+
+void download(Client& client, const Cache& cache, const Download& wanted, const DownloadWatch& watch) {
+  const std::string blob = cache.blob(wanted.info.etag);
+  if (has_blob(cache, wanted.info)) return;
+  core::make_folders(fs::path(blob).parent_path().string()).value();
+  const FileLock lock(
+      cache.lock(wanted.info.etag), [&client](double seconds) { client.wait(seconds); },
+      [&] {
+        if (watch.notes) watch.notes("another process downloads " + wanted.file + "; waiting for it");
+      });
+  if (has_blob(cache, wanted.info)) return;
+  Incomplete file(blob + ".incomplete");
+  for (int tries = 1;; ++tries) {
+    try {
+      Transfer(client, wanted, watch, file).run();
+      check(file, wanted);
+      break;
+    } catch (const Mismatch& mismatch) {
+      file.clear();
+      if (tries >= kWholeTries) throw HubError(mismatch.what(), mismatch.hint());
+      if (watch.notes) watch.notes(std::string(mismatch.what()) + "; downloading it again");
+    }
+  }
+  file.move_to(blob);
+}
+
+}  // namespace runner::hub

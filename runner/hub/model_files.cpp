@@ -1,0 +1,75 @@
+#include "runner/hub/model_files.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "runner/hub/name.h"
+
+namespace runner::hub {
+namespace {
+
+constexpr const char* kTokenizer[] = {
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "merges.txt",     "tokenizer.model",       "chat_template.jinja",     "chat_template.json"};
+constexpr const char* kConfigurations[] = {"config.json", "generation_config.json", "adapter_config.json"};
+/// The first one counts that a repository has.
+constexpr const char* kWeights[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
+                                    "pytorch_model.bin.index.json"};
+constexpr const char* kAdapter = "adapter_model.safetensors";
+
+bool has(const std::vector<std::string>& files, const std::string& file) {
+  return std::find(files.begin(), files.end(), file) != files.end();
+}
+
+std::string folder_of(const std::string& file) { return file.substr(0, file.rfind('/') + 1); }
+
+}  // namespace
+
+std::vector<std::string> optional_files(Part part) {
+  std::vector<std::string> files(std::begin(kTokenizer), std::end(kTokenizer));
+  if (part != Part::kTokenizer) files.insert(files.end(), std::begin(kConfigurations), std::end(kConfigurations));
+  return files;
+}
+
+std::vector<std::string> files_of(Part part, const std::vector<std::string>& repository) {
+  std::vector<std::string> files;
+  for (const std::string& file : optional_files(part)) {
+    if (has(repository, file)) files.push_back(file);
+  }
+  if (part != Part::kAll) return files;
+  for (const char* file : kWeights) {
+    if (!has(repository, file)) continue;
+    files.emplace_back(file);
+    break;
+  }
+  if (has(repository, kAdapter)) files.emplace_back(kAdapter);
+  return files;
+}
+
+std::vector<std::string> beside_tokenizer(const std::string& file, const std::vector<std::string>& repository) {
+  std::vector<std::string> files = {file};
+  for (const char* other : {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "merges.txt",
+                            "chat_template.jinja", "chat_template.json"}) {
+    const std::string path = folder_of(file) + other;
+    if (path != file && has(repository, path)) files.push_back(path);
+  }
+  return files;
+}
+
+bool is_index(std::string_view file) { return file.ends_with(".index.json"); }
+
+std::optional<std::vector<std::string>> shards_of(const std::string& index_file, const std::string& content) {
+  const auto parsed = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object()) return std::nullopt;
+  const auto map = parsed.find("weight_map");
+  if (map == parsed.end() || !map->is_object()) return std::nullopt;
+  std::set<std::string> shards;
+  for (const auto& entry : *map) {
+    if (!entry.is_string() || !is_safe_path(entry.get<std::string>())) return std::nullopt;
+    shards.insert(folder_of(index_file) + entry.get<std::string>());
+  }
+  return std::vector<std::string>(shards.begin(), shards.end());
+}
+
+}  // namespace runner::hub

@@ -1,0 +1,124 @@
+#include "runner/resolve/hub_values.h"
+
+#include <algorithm>
+
+#include "runner/hub/cache.h"
+
+namespace runner::resolve {
+namespace {
+
+using core::Diagnostics;
+using core::Node;
+using hub::Part;
+
+bool names_hub(const Node& value) { return value.is_string() && hub::is_name(value.as_string()); }
+bool was_located(const Node& value) { return !hub_name(value).empty(); }
+
+void add(Node* value, HubValue like, std::vector<HubValue>& values) {
+  if (value == nullptr) return;
+  for (Node& item : value->items()) add(&item, like, values);
+  if (!names_hub(*value) && !was_located(*value)) return;
+  like.value = value;
+  values.push_back(like);
+}
+
+void add_tokenizer(Node* tokenizer, std::vector<HubValue>& values) {
+  if (tokenizer != nullptr && tokenizer->is_mapping()) {
+    add(tokenizer->find("path"), {.value = nullptr, .part = Part::kTokenizer}, values);
+  }
+}
+
+/// A data set may hold others, at any depth.
+void add_data(Node& block, std::vector<HubValue>& values) {
+  for (Node& item : block.items()) add_data(item, values);
+  for (Node::Entry& entry : block.entries()) {
+    if (entry.key == "path") {
+      add(&entry.value, {.value = nullptr, .part = Part::kAll, .is_data = true}, values);
+    } else if (entry.key == "tokenizer") {
+      add_tokenizer(&entry.value, values);
+    } else {
+      add_data(entry.value, values);
+    }
+  }
+}
+
+/// What a name says that its place cannot mean; "" if nothing.
+std::string misfit(const hub::Name& name, const HubValue& use) {
+  if (use.is_data && name.file.empty()) {
+    return "a data set reads files, and " + name.text() + " names a whole repository";
+  }
+  if (!use.is_data && name.is_dataset) return name.text() + " is a data set of the Hub, not a model";
+  return "";
+}
+
+void locate(const HubValue& use, const hub::Settings& settings, bool gives_model, Diagnostics& diagnostics) {
+  Node& value = *use.value;
+  if (was_located(value)) return;
+  const auto refuse = [&](const std::string& message, const std::string& hint) {
+    diagnostics.error(value.location(), message, hint);
+    Node refused = Node::null(value.location());
+    refused.add_history(core::kRefused);
+    value = std::move(refused);
+  };
+  const auto name = hub::parse_name(value.as_string());
+  if (!name) return refuse(name.failure().message, name.failure().hint);
+  if (const std::string problem = misfit(name.value(), use); !problem.empty()) {
+    return refuse(problem,
+                  use.is_data ? "name a file of it: " + name.value().text() + "/FILE" : "write hf://OWNER/NAME");
+  }
+  const auto located = hub::locate(name.value(), settings);
+  if (!located && use.is_weights && gives_model) return;  // an error of what takes the model from it
+  if (!located) {
+    return diagnostics.notice(value.location(), name.value().text() + " is not in the cache of the Hugging Face Hub",
+                              "`roux run` fetches it, or `roux fetch` before");
+  }
+  Node path = Node::string(located->path, value.location());
+  path.set_history(value.history());
+  path.add_history(located->pinned);
+  value = std::move(path);
+}
+
+}  // namespace
+
+std::vector<hub::Located> located_values(Node& recipe) {
+  std::vector<hub::Located> located;
+  for (const HubValue& use : hub_values(recipe)) {
+    if (was_located(*use.value)) located.push_back({use.value->as_string(), hub_name(*use.value)});
+  }
+  return located;
+}
+
+std::vector<HubValue> hub_values(Node& recipe) {
+  std::vector<HubValue> values;
+  if (!recipe.is_mapping()) return values;
+  if (Node* source = recipe.find("init_from")) {
+    add(source->is_mapping() ? source->find("path") : source,
+        {.value = nullptr, .part = Part::kAll, .is_weights = true}, values);
+  }
+  if (Node* model = recipe.find("model"); model != nullptr && model->is_mapping()) {
+    add(model->find("config"), {.value = nullptr, .part = Part::kSettings}, values);
+  }
+  add_tokenizer(recipe.find("tokenizer"), values);
+  if (Node* data = recipe.find("data")) add_data(*data, values);
+  return values;
+}
+
+void locate_hub_values(Node& recipe, Diagnostics& diagnostics) {
+  const std::vector<HubValue> values = hub_values(recipe);
+  if (values.empty()) return;
+  const auto settings = hub::read_settings();
+  if (!settings) {
+    return diagnostics.error(values.front().value->location(), settings.failure().message, settings.failure().hint);
+  }
+  const Node* model = recipe.find("model");
+  const bool gives_model = model == nullptr || model->is_null();
+  for (const HubValue& use : values) locate(use, settings.value(), gives_model, diagnostics);
+}
+
+std::string hub_name(const Node& value) {
+  const auto& history = value.history();
+  const auto found = std::find_if(history.begin(), history.end(), [](const auto& step) { return hub::is_name(step); });
+  return found == history.end() || !value.is_string() ? "" : *found;
+}
+
+}  // namespace runner::resolve

@@ -1,0 +1,138 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/runner/hub/hub_stand_in.h"
+#include "tests/support/folder.h"
+#include "tests/support/paths.h"
+#include "tests/support/process/process.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kFirst(40, 'a'), kSecond(40, 'b');
+
+std::string content(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+/// The program, and a Hub with a model and its data.
+struct Here {
+  Here() {
+    const fs::path model = fs::path(tests::source_dir()) / "tests/parity/models/llama-grouped";
+    auto& files = hub.repositories["ada/tiny"][kFirst].files;
+    files["config.json"] = {content(model / "config.json")};
+    files["model.safetensors"] = {content(model / "model.safetensors"), true};
+    files["tokenizer.json"] = {content(fs::path(tests::source_dir()) / "recipes/examples/data/tokenizer.json")};
+    hub.revisions["ada/tiny"]["main"] = kFirst;
+    hub.repositories["datasets/ada/ids"][kFirst].files["train.jsonl"] = {content(model / "ids.jsonl")};
+    hub.revisions["datasets/ada/ids"]["main"] = kFirst;
+    folder.write("r.yaml",
+                 "recipe_version: 1\nrun_name: t\ninit_from: hf://ada/tiny\n"
+                 "data: {train: {type: ids, path: hf://datasets/ada/ids/train.jsonl}}\n"
+                 "optimizer: {type: adamw, lr: 0.001}\ntraining: {max_steps: 2, micro_batch_size: 5}\n");
+  }
+
+  int roux(std::vector<std::string> words) {
+    words.insert(words.begin(), tests::roux_program());
+    tests::Process process(words, {{"HF_ENDPOINT", hub.url()},
+                                   {"HF_HUB_CACHE", "cache"},
+                                   {"HF_TOKEN", "hf_secret"},
+                                   {"HF_HUB_OFFLINE", offline ? "1" : "0"},
+                                   {"HOME", fs::current_path().string()}});
+    const int status = process.wait();
+    said = process.output();
+    return status;
+  }
+  bool says(const std::string& text) const { return said.find(text) != std::string::npos; }
+  /// resolved.json of the newest run.
+  std::string recorded() const {
+    std::vector<std::string> runs;
+    for (const auto& run : fs::directory_iterator("runs")) runs.push_back(run.path().string());
+    return content(fs::path(*std::max_element(runs.begin(), runs.end())) / "resolved.json");
+  }
+
+  tests::Folder folder;
+  hub_tests::HubStandIn hub;
+  bool offline = false;
+  std::string said;
+};
+
+}  // namespace
+
+TEST_CASE("validate opens no connection, and plan fetches no weights", "[hub][cli]") {
+  Here here;
+  CHECK(here.roux({"validate", "r.yaml"}) == 2);
+  CHECK(here.says("hf://ada/tiny is not in the cache of the Hugging Face Hub"));
+  CHECK(here.hub.asked.empty());
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says("the weights of hf://ada/tiny@" + kFirst + " are not here yet"));
+  CHECK(std::none_of(here.hub.asked.begin(), here.hub.asked.end(),
+                     [](const auto& one) { return one.path.find("model.safetensors") != std::string::npos; }));
+  here.hub.asked.clear();
+  CHECK(here.roux({"validate", "r.yaml"}) == 0);
+  CHECK(here.hub.asked.empty());
+}
+
+TEST_CASE("run fetches what its recipe names and records the commit", "[hub][cli]") {
+  Here here;
+  REQUIRE(here.roux({"run", "r.yaml"}) == 0);
+  CHECK(here.says("initial weights: 15 of 15 tensors"));
+  CHECK_FALSE(here.says("hf_secret"));
+  CHECK(here.recorded().find("\"hf://ada/tiny@" + kFirst + "\"") != std::string::npos);
+  CHECK(here.recorded().find("\"hf://datasets/ada/ids@" + kFirst + "/train.jsonl\"") != std::string::npos);
+  CHECK(here.recorded().find("snapshots") == std::string::npos);
+
+  here.hub.repositories["datasets/ada/ids"][kSecond] = here.hub.repositories["datasets/ada/ids"][kFirst];
+  here.hub.revisions["datasets/ada/ids"]["main"] = kSecond;
+  here.hub.asked.clear();
+  REQUIRE(here.roux({"resume", "t", "--checkpoint", "last", "--set", "training.max_steps=3", "--allow-change",
+                     "training.max_steps"}) == 0);
+  CHECK(here.hub.asked.empty());  // the recorded commits are in the cache
+  CHECK(here.roux({"run", "r.yaml", "--checkpoint", "last", "--set", "training.max_steps=4", "--allow-change",
+                   "training.max_steps"}) == 2);
+  CHECK(here.says("hf://datasets/ada/ids@" + kSecond + "/train.jsonl"));  // the branch was moved meanwhile
+
+  REQUIRE(here.roux({"export", "t", "out"}) == 0);
+  CHECK(fs::exists("out/tokenizer.json"));
+}
+
+TEST_CASE("fetch prints what is where, and offline it is enough", "[hub][cli]") {
+  Here here;
+  REQUIRE(here.roux({"fetch", "r.yaml"}) == 0);
+  CHECK(here.said == "hf://ada/tiny@" + kFirst + "  cache/models--ada--tiny/snapshots/" + kFirst +
+                         "\nhf://datasets/ada/ids@" + kFirst + "/train.jsonl  cache/datasets--ada--ids/snapshots/" +
+                         kFirst + "/train.jsonl\n");
+  here.hub.asked.clear();
+  here.offline = true;
+  CHECK(here.roux({"fetch", "hf://ada/tiny"}) == 0);
+  CHECK(here.roux({"tokenizer", "info", "hf://ada/tiny"}) == 0);
+  CHECK(here.says("vocabulary"));
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says("init_from  15 of 15 tensors"));
+  CHECK(here.roux({"fetch", "hf://ada/other"}) == 1);
+  CHECK(here.says("error: hf://ada/other is not whole in the cache"));
+  CHECK(here.hub.asked.empty());
+}
+
+TEST_CASE("a name that the Hub does not know is an error at its place", "[hub][cli]") {
+  Here here;
+  CHECK(here.roux({"run", "r.yaml", "--set", "init_from=hf://ada/tni"}) == 2);
+  CHECK(here.says("--set init_from=hf://ada/tni: error: "));
+  CHECK(here.says("has no model ada/tni"));
+  CHECK(here.roux({"fetch", "hf://ada/tiny", "--set", "a=b"}) == 2);
+  CHECK(here.says("error: hf://ada/tiny is not a recipe, so nothing in it can be changed"));
+  CHECK(here.roux({"generate", "hf://ada/tiny/config.json", "--prompt", "a"}) == 2);
+  CHECK(here.says("hint: write hf://ada/tiny\n"));
+  CHECK(here.roux({"generate", "hf://ada/tni", "--prompt", "a"}) == 2);
+  CHECK(here.says("has no model ada/tni"));
+}
