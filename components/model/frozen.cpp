@@ -41,7 +41,30 @@ std::vector<std::string> names_of(const ModelType& type, const std::string& patt
   return names;
 }
 
+/// `h.{i}.attn_qkv.q_proj` of `h.{i}.attn_qkv.weight` and `model.layers.{i}.self_attn.q_proj.weight`, where several
+/// are joined.
+std::string term_layer(const WeightRule& rule, const std::string& module) {
+  const std::string own = rule.name.substr(0, rule.name.rfind('.'));
+  return rule.from.size() > 1 ? own + module.substr(module.rfind('.')) : own;
+}
+
+/// Of what was added to a linear layer: after that layer.
+void add_term_names(const ModelType& type, const std::string& name, Named& named) {
+  const std::string what = name.substr(name.rfind(".lora_"));
+  for (const WeightRule& rule : type.weights) {
+    if (!rule.name.ends_with(".weight")) continue;
+    for (const std::string& from : rule.from) {
+      const std::string module = from.substr(0, from.rfind('.'));
+      const auto number = runner::pretrained::number_in(term_layer(rule, module) + what, name);
+      if (!number) continue;
+      const std::vector<std::string> names = names_of(type, module + what, *number);
+      named.names.insert(named.names.end(), names.begin(), names.end());
+    }
+  }
+}
+
 void add_names(const ModelType& type, const std::string& name, Named& named) {
+  if (part::is_of_term(name)) return add_term_names(type, name, named);
   for (const WeightRule& rule : type.weights) {
     const std::optional<std::int64_t> number = runner::pretrained::number_in(rule.name, name);
     if (!number) continue;

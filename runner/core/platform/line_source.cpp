@@ -1,18 +1,18 @@
 #include "runner/core/platform/line_source.h"
 
-#include <zlib.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "runner/core/platform/gzip_file.h"
 #include "runner/core/units.h"
 
 namespace runner::core {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{256} << 10;
+constexpr std::int64_t kChunk = std::int64_t{256} << 10;
 
 }  // namespace
 
@@ -21,62 +21,39 @@ class LineSource::Bytes {
  public:
   Bytes(const std::string& path, std::int64_t begin) {
     if (path.ends_with(".gz")) {
-      packed_ = gzopen(path.c_str(), "rbe");
-      is_packed_ = true;
-    } else {
-      plain_.open(path, std::ios::binary);
+      packed_ = std::make_unique<GzipFile>(path);
+      pass_over(begin);
+      return;
     }
-    opened_ = is_packed_ ? packed_ != nullptr : plain_.is_open();
-    if (!opened_) problem_ = std::string("cannot read it: ") + std::strerror(errno);
-    if (opened_ && begin > 0) go_to(begin);
+    plain_.open(path, std::ios::binary);
+    if (!plain_.is_open()) problem_ = std::string("cannot read it: ") + std::strerror(errno);
+    if (begin > 0) plain_.seekg(begin);
   }
-  ~Bytes() {
-    if (packed_ != nullptr) gzclose_r(packed_);
-  }
-  Bytes(const Bytes&) = delete;
-  Bytes& operator=(const Bytes&) = delete;
 
   /// How many of `size` bytes were read; 0 at the end or after a problem.
   std::size_t read(char* to, std::size_t size) {
-    if (!opened_) return 0;
-    if (is_packed_) return unpack(to, size);
+    if (packed_ != nullptr) return packed_->read(to, size);
+    if (!problem_.empty()) return 0;
     plain_.read(to, static_cast<std::streamsize>(size));
     if (plain_.bad()) problem_ = std::string("cannot read it: ") + std::strerror(errno);
     return static_cast<std::size_t>(plain_.gcount());
   }
 
-  const std::string& problem() const { return problem_; }
+  const std::string& problem() const { return packed_ != nullptr ? packed_->problem() : problem_; }
 
  private:
-  void go_to(std::int64_t begin) {
-    if (is_packed_) {
-      gzseek(packed_, begin, SEEK_SET);  // the next read does it, and tells what is wrong
-    } else {
-      plain_.seekg(begin);
+  void pass_over(std::int64_t bytes) {
+    std::string passed(static_cast<std::size_t>(std::min<std::int64_t>(bytes, kChunk)), '\0');
+    while (bytes > 0) {
+      const auto most = static_cast<std::size_t>(std::min<std::int64_t>(bytes, kChunk));
+      const std::size_t read = packed_->read(passed.data(), most);
+      if (read == 0) return;
+      bytes -= static_cast<std::int64_t>(read);
     }
-  }
-
-  std::size_t unpack(char* to, std::size_t size) {
-    const int read = gzread(packed_, to, static_cast<unsigned>(size));
-    if (gzdirect(packed_) != 0) {
-      problem_ = "not compressed with gzip, in spite of its name";
-      return 0;
-    }
-    int status = Z_OK;
-    const char* const words = gzerror(packed_, &status);
-    if (status == Z_BUF_ERROR) {
-      problem_ = "the compressed file is cut short";
-    } else if (status == Z_ERRNO) {
-      problem_ = std::string("cannot read it: ") + std::strerror(errno);
-    } else if (status != Z_OK && status != Z_STREAM_END) {
-      problem_ = std::string("the compressed file is damaged: ") + words;
-    }
-    return read > 0 ? static_cast<std::size_t>(read) : 0;
   }
 
   std::ifstream plain_;
-  gzFile packed_ = nullptr;
-  bool is_packed_ = false, opened_ = false;
+  std::unique_ptr<GzipFile> packed_;
   std::string problem_;
 };
 
@@ -115,8 +92,8 @@ bool LineSource::fill() {
   base_ += static_cast<std::int64_t>(at_);
   at_ = 0;
   searched_ = text_.size();
-  text_.resize(searched_ + kChunk);
-  const std::size_t read = source_->read(text_.data() + searched_, kChunk);
+  text_.resize(searched_ + static_cast<std::size_t>(kChunk));
+  const std::size_t read = source_->read(text_.data() + searched_, static_cast<std::size_t>(kChunk));
   text_.resize(searched_ + read);
   bytes_ += static_cast<std::int64_t>(read);
   if (read > 0) return true;

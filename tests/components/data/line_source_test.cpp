@@ -83,6 +83,26 @@ TEST_CASE("lines are the same from a plain file and a compressed one", "[data][l
   }
 }
 
+TEST_CASE("what follows the end of compressed bytes is not passed over", "[data][line_source]") {
+  const tests::Folder folder;
+  const auto read = [&folder](const std::string& bytes) {
+    folder.write("a.gz", bytes);
+    LineSource source("a.gz");
+    int lines = 0;
+    while (source.next()) ++lines;
+    return std::to_string(lines) + " " + source.problem();
+  };
+  const std::string one = compressed("a\nb\n"), two = compressed("c\n");
+  const std::string other = "the compressed file is damaged: other bytes follow the end of compressed ones";
+  CHECK(read(one + two) == "3 ");
+  CHECK(read(one + std::string(512, '\0')) == "2 ");
+  CHECK(read(one + "x") == "2 " + other);
+  CHECK(read(one + "\x1e" + two.substr(1)) == "2 " + other);
+  CHECK(read(one + "\x1f\x8c" + two.substr(2)).starts_with("2 the compressed file is damaged: "));
+  CHECK(read(one + two.substr(0, 5)) == "2 the compressed file is cut short");
+  CHECK(read("") == "0 ");
+}
+
 TEST_CASE("a compressed file of records is one of a set", "[data][ids]") {
   const tests::Folder folder;
   folder.write("a.jsonl.gz", compressed(lines_of(2)));

@@ -1,0 +1,89 @@
+#include "runner/core/platform/gzip_file.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+namespace runner::core {
+namespace {
+
+constexpr std::size_t kPackedBytes = std::size_t{128} << 10;
+constexpr int kOnlyGzip = 16 + MAX_WBITS;
+constexpr unsigned char kMagic = 0x1F;  ///< first byte of a member
+
+}  // namespace
+
+struct GzipFile::State {
+  z_stream stream = {};
+  bool good = false;
+};
+
+GzipFile::GzipFile(const std::string& path)
+    : file_(path, std::ios::binary), state_(std::make_unique<State>()), packed_(kPackedBytes) {
+  if (!file_) problem_ = std::string("cannot read it: ") + std::strerror(errno);
+  state_->good = inflateInit2(&state_->stream, kOnlyGzip) == Z_OK;
+  if (!state_->good && problem_.empty()) problem_ = "cannot unpack it: there is no memory";
+}
+
+GzipFile::~GzipFile() {
+  if (state_->good) inflateEnd(&state_->stream);
+}
+
+/// False at the end of the file, or after a problem.
+bool GzipFile::fill() {
+  if (state_->stream.avail_in > 0) return true;
+  file_.read(packed_.data(), static_cast<std::streamsize>(packed_.size()));
+  if (file_.bad()) problem_ = std::string("cannot read it: ") + std::strerror(errno);
+  state_->stream.next_in = reinterpret_cast<unsigned char*>(packed_.data());
+  state_->stream.avail_in = static_cast<unsigned>(file_.gcount());
+  return problem_.empty() && state_->stream.avail_in > 0;
+}
+
+/// The same, at the end of the last member.
+bool GzipFile::begin_member() {
+  z_stream& stream = state_->stream;
+  while (fill()) {
+    if (began_ && *stream.next_in == 0) {
+      ++stream.next_in;
+      --stream.avail_in;
+      continue;
+    }
+    if (*stream.next_in != kMagic) {
+      problem_ = began_ ? "the compressed file is damaged: other bytes follow the end of compressed ones"
+                        : "not compressed with gzip, in spite of its name";
+      return false;
+    }
+    inflateReset(&stream);
+    began_ = inside_ = true;
+    return true;
+  }
+  return false;
+}
+
+std::size_t GzipFile::read(char* to, std::size_t size) {
+  if (!problem_.empty()) return 0;
+  z_stream& stream = state_->stream;
+  size = std::min<std::size_t>(size, std::numeric_limits<unsigned>::max());
+  stream.next_out = reinterpret_cast<unsigned char*>(to);
+  stream.avail_out = static_cast<unsigned>(size);
+  while (stream.avail_out > 0) {
+    if (!inside_ && !begin_member()) break;
+    if (!fill()) {
+      if (problem_.empty()) problem_ = "the compressed file is cut short";
+      break;
+    }
+    const int status = inflate(&stream, Z_NO_FLUSH);
+    if (status == Z_STREAM_END) {
+      inside_ = false;
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
+      problem_ = std::string("the compressed file is damaged: ") + (stream.msg != nullptr ? stream.msg : "no memory");
+      break;
+    }
+  }
+  return size - stream.avail_out;
+}
+
+}  // namespace runner::core
