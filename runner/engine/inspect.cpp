@@ -108,12 +108,13 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   loaded.data = loaded.experiment->find_data(request.input.empty() ? request.data : train::kNewRows);
   if (loaded.data->is_stream()) {
     diagnostics.error(recipe.location("data." + request.data + ".streaming"),
-                      "data." + request.data + " is a stream, which has no end",
-                      "name another data set with --data");
+                      "data." + request.data + " is a stream, which has no end", "name another data set with --data");
     return std::nullopt;
   }
   if (foreign) {
-    if (!load_foreign(request.checkpoint, recipe, *loaded.experiment->model, diagnostics)) return std::nullopt;
+    if (!load_foreign(request.checkpoint, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
+  } else if (!request.adapter.empty()) {
+    if (!load_below_adapter(checkpoint.path, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
   } else {
     checkpoint::load_weights(checkpoint.path, *loaded.experiment->model);
   }
