@@ -3,7 +3,8 @@
 usage: check_adapters.py ADAPTER EXPORTED MERGED LOGITS
 
 ADAPTER    folder of tests/parity/adapters that roux began from
-EXPORTED   the same adapter as `roux export` wrote it: its tensors are equal, and PEFT loads it
+EXPORTED   the same adapter as `roux export` wrote it: its tensors are equal, its configuration has the fields of the
+           installed PEFT, which loads it
 MERGED     as `roux merge-adapter` wrote it: the weights are those of PEFT's merge_and_unload
 LOGITS     of `roux predict --return logits`, a tensor for each record: those of PEFT with EXPORTED
 """
@@ -15,7 +16,7 @@ import sys
 import torch
 from check import by_batch
 from make import difference, read_batches
-from peft import PeftModel
+from peft import LoraConfig, PeftModel
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
@@ -31,6 +32,11 @@ def check_tensors(adapter, exported):
     there, here = (load_file(folder / "adapter_model.safetensors") for folder in (adapter, exported))
     errors = [f"only one has {name}" for name in sorted(there.keys() ^ here.keys())]
     return errors + [f"{name} differs" for name in there.keys() & here.keys() if not torch.equal(there[name], here[name])]
+
+
+def check_fields(exported):
+    written = json.loads((exported / "adapter_config.json").read_text()).keys()
+    return [f"field {name} of one only" for name in sorted(written ^ (LoraConfig().to_dict().keys() | {"peft_version"}))]
 
 
 def check_logits(model, logits, ids):
@@ -60,7 +66,7 @@ def main(adapter, exported, merged, logits):
     adapter, exported = pathlib.Path(adapter), pathlib.Path(exported)
     config = json.loads((adapter / "adapter_config.json").read_text())
     base = pathlib.Path(__file__).parent / config["base_model_name_or_path"]
-    errors = check_tensors(adapter, exported)
+    errors = check_tensors(adapter, exported) + check_fields(exported)
     model = PeftModel.from_pretrained(model_of(base), exported).eval()
     errors += check_logits(model, logits, base / "ids.jsonl")
     errors += check_weights(model.merge_and_unload().state_dict(), model_of(merged).state_dict())
