@@ -60,7 +60,7 @@ class Choice {
             "adapters are for the models gpt, llama and transformers");
       return {};
     }
-    if (config_.path && !fits_file()) return {};
+    if (begins_from_file() && !fits_file()) return {};
     std::vector<bool> chosen = targeted();
     if (config_.exclude_modules) {
       const std::vector<bool> excluded =
@@ -87,6 +87,14 @@ class Choice {
     inputs_.diagnostics.error(at.location(), message, hint);
   }
   bool failed() const { return inputs_.diagnostics.error_count() != before_; }
+
+  /// Whether the layers were read from the folder of an adapter just now. A run that began from one has recorded them.
+  bool begins_from_file() const {
+    if (!config_.path || !config_.target_modules) return false;
+    const std::vector<std::string>& history = key("target_modules").history();
+    return std::any_of(history.begin(), history.end(),
+                       [](const std::string& step) { return step.starts_with(runner::pretrained::kFromAdapter); });
+  }
 
   /// Whether the adapter to begin from is of such a model, as far as its folder is there. One error names the first
   /// layer of another one.

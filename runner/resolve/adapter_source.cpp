@@ -1,5 +1,7 @@
 #include "runner/resolve/adapter_source.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -23,12 +25,11 @@ class Block {
 
   void complete() {
     const Node* path = get("path");
-    if (path == nullptr || !path->is_string()) return;
+    if (path == nullptr || !path->is_string() || is_recorded()) return;
     const Node written = *path;
     folder_ = written.as_string();
     file_ = pretrained::adapter_config_of_folder(folder_);
     if (file_.empty()) {
-      if (get("r") != nullptr && get("target_modules") != nullptr) return;  // as recorded
       diagnostics_.error(written.location(),
                          "no " + std::string(pretrained::kAdapterConfigFile) + " in the folder " + folder_,
                          "path is the folder of an adapter that PEFT or `roux export` wrote");
@@ -46,6 +47,13 @@ class Block {
   }
 
  private:
+  /// Whether a run wrote it, with all keys: what the folder holds today says nothing of that run.
+  bool is_recorded() const {
+    constexpr const char* kAll[] = {"r", "lora_alpha", "lora_dropout", "use_rslora", "bias", "target_modules"};
+    return std::all_of(std::begin(kAll), std::end(kAll), [&](const char* key) { return get(key) != nullptr; }) &&
+           block_.find("exclude_modules") != nullptr && block_.find("layers_to_transform") != nullptr;
+  }
+
   const Node* get(const char* key) const {
     const Node* value = block_.find(key);
     return value != nullptr && !value->is_null() ? value : nullptr;
@@ -61,7 +69,7 @@ class Block {
     const Node* path = get("path");
     core::Location location = path->location();
     value.set_location(location);
-    value.add_history("adapter: " + file_);
+    value.add_history(pretrained::kFromAdapter + file_);
     block_.set(key, std::move(value), std::move(location));
   }
 
