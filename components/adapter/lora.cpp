@@ -14,6 +14,9 @@
 #include "components/tensor/tensors.h"
 #include "generated/adapter/lora.h"  // Config; declares make()
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
+#include "runner/pretrained/adapter_config.h"
+#include "runner/pretrained/adapter_file.h"
 #include "runner/pretrained/model_type.h"
 
 namespace components::adapter::lora {
@@ -57,6 +60,7 @@ class Choice {
             "adapters are for the models gpt, llama and transformers");
       return {};
     }
+    if (begins_from_file() && !fits_file()) return {};
     std::vector<bool> chosen = targeted();
     if (config_.exclude_modules) {
       const std::vector<bool> excluded =
@@ -83,6 +87,45 @@ class Choice {
     inputs_.diagnostics.error(at.location(), message, hint);
   }
   bool failed() const { return inputs_.diagnostics.error_count() != before_; }
+
+  /// Whether the layers were read from the folder of an adapter just now. A run that began from one has recorded them.
+  bool begins_from_file() const {
+    if (!config_.path || !config_.target_modules) return false;
+    const std::vector<std::string>& history = key("target_modules").history();
+    return std::any_of(history.begin(), history.end(),
+                       [](const std::string& step) { return step.starts_with(runner::pretrained::kFromAdapter); });
+  }
+
+  /// Whether the adapter to begin from is of such a model, as far as its folder is there. One error names the first
+  /// layer of another one.
+  bool fits_file() const {
+    namespace pretrained = runner::pretrained;
+    if (pretrained::adapter_config_of_folder(*config_.path).empty()) return true;
+    const auto adapter = pretrained::open_adapter(*config_.path);
+    if (!adapter) {
+      error(key("path"), adapter.failure().message, adapter.failure().hint);
+      return false;
+    }
+    for (const auto& pair : adapter.value().file.pairs()) {
+      const auto at =
+          std::find_if(all_.begin(), all_.end(), [&](const Target& target) { return target.module == pair.module; });
+      const std::string module = runner::core::escape_for_terminal(pair.module);
+      if (at == all_.end()) {
+        error(key("path"), "the adapter of " + *config_.path + " changes " + module + ", which the model does not have",
+              "it was trained for another model");
+        return false;
+      }
+      const std::int64_t in = at->owner.linear->weight().tensor().size(1);
+      if (pair.a->shape[1] == in && pair.b->shape[0] == at->out) continue;
+      error(key("path"),
+            "the adapter of " + *config_.path + " has " + std::to_string(pair.a->shape[1]) + " inputs and " +
+                std::to_string(pair.b->shape[0]) + " outputs for " + module + ", and the model has " +
+                std::to_string(in) + " and " + std::to_string(at->out),
+            "it was trained for another model");
+      return false;
+    }
+    return true;
+  }
 
   std::vector<bool> targeted() const {
     if (!config_.target_modules) return by_default();

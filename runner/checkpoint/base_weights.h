@@ -1,12 +1,12 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "components/model/model.h"
+#include "runner/artifact/base_record.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/checkpoint/source_tensors.h"
 #include "runner/core/node.h"
@@ -17,31 +17,27 @@ namespace runner::checkpoint {
 /// and do not hold them.
 class BaseWeights {
  public:
-  /// `fills`: one for each tensor.
-  BaseWeights(std::string source, std::vector<SourceTensor> fills, std::string checksum = "");
+  /// `record`: its checksum may be "", to be computed.
+  explicit BaseWeights(artifact::BaseRecord record);
 
-  const std::string& source() const { return source_; }  ///< file of tensors or index of shards, absolute
-  const std::vector<SourceTensor>& fills() const { return fills_; }
+  /// Of what `init_from` reads: one for each tensor.
+  std::vector<SourceTensor> fills() const;
+  const std::string& source() const { return record_.source; }
   bool holds(const std::string& name) const;
-  /// Of the tensors in the source: names, types, shapes and numbers. The first call reads them all. RunError when that
-  /// fails.
+  /// The first call reads all of the tensors. RunError when that fails.
   const std::string& checksum() const;
+  core::Node to_node() const;  ///< for trainer.json
 
-  /// For trainer.json, and back: nothing where it has no base.
-  core::Node to_node() const;
+  /// Those that a trainer.json or the checkpoint in a folder names; null where it names none.
   static std::shared_ptr<const BaseWeights> of_trainer(const core::Node& trainer, const std::string& path);
-  /// The same for the checkpoint in a folder; nothing for a folder that is none.
   static std::shared_ptr<const BaseWeights> of_checkpoint(const std::string& folder);
 
-  /// Copies the weights into the model. `elsewhere`: where they may be instead, as `init_from` names it; "" when it is
-  /// not known.
-  /// Errors  RunError (exit status 2): they are not there, or have changed since; then the model stays as it is.
+  /// Copies the weights into the model. `elsewhere` and errors as in artifact::find_base(); after one the model is as
+  /// it was.
   void load_into(const components::model::Model& model, const std::string& elsewhere) const;
 
  private:
-  std::string source_;
-  std::vector<SourceTensor> fills_;  ///< sorted by name
-  mutable std::string checksum_;
+  mutable artifact::BaseRecord record_;
 };
 
 /// Of the frozen weights of linear layers those that the source has in bfloat16: as such they lose nothing and take

@@ -5,11 +5,13 @@
 #include <vector>
 
 #include "generated/section/checkpoint.h"
+#include "runner/artifact/base_record.h"
 #include "runner/artifact/checkpoint_name.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/resolve/hub_values.h"
@@ -42,7 +44,40 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   model.folder = request.folder;
   model.shard_bytes_max = request.shard_bytes_max;
   model.force = request.force;
+  model.merge = request.merge;
+  model.adapter = request.adapter;
+  if (const auto base = request.merge ? artifact::base_of_checkpoint(checkpoint) : std::nullopt) {
+    const core::Node* source = model.resolved.at_path("init_from.path");
+    model.base = artifact::find_base(*base, source != nullptr && source->is_string() ? source->as_string() : "");
+  }
   return pretrained::export_model(model);
+}
+
+std::string what(const pretrained::Exported& done) {
+  return (done.is_adapter ? "an adapter of a " : "a ") + done.model_type;
+}
+
+void print_exported(const pretrained::Exported& done, const std::string& folder) {
+  std::printf("exported %s to %s: %lld tensors, %s\n", what(done).c_str(), core::escape_for_terminal(folder).c_str(),
+              static_cast<long long>(done.tensors), core::format_bytes(done.bytes).c_str());
+  std::printf("  %s\n", core::escape_for_terminal(core::joined(done.files)).c_str());
+  if (done.is_adapter) {
+    std::printf("  base model: %s\n", done.base.empty() ? "none named, as the run did not begin from a Transformers "
+                                                          "folder; `roux export --merge` writes the whole model"
+                                                        : core::escape_for_terminal(done.base).c_str());
+  }
+  if (done.copied.empty()) {
+    std::printf("  no tokenizer: %s\n", done.source.empty()
+                                            ? "the model was not begun from a Transformers folder"
+                                            : ("none in " + core::escape_for_terminal(done.source)).c_str());
+  }
+}
+
+std::optional<std::int64_t> shard_bytes(Session& session, const std::string& text) {
+  const core::Result<std::int64_t> shard = core::parse_bytes(text);
+  if (shard && shard.value() >= 1) return shard.value();
+  session.fail("--max-shard-size is " + core::escape_for_terminal(text) + ", not a size", "write it as 500MB or 5GB");
+  return std::nullopt;
 }
 
 void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
@@ -50,9 +85,10 @@ void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
   const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + "/export";
   try {
     // What an earlier process of this run wrote is replaced.
+    const bool merge = *config.export_ == sections::checkpoint::Export::kMerged;
     const pretrained::Exported done =
-        export_checkpoint({name, recipe.output_dir, folder, config.max_shard_size, /*force=*/true});
-    core::log_info("exported a " + done.model_type + " to " + folder + ", " + core::format_bytes(done.bytes));
+        export_checkpoint({name, recipe.output_dir, folder, config.max_shard_size, /*force=*/true, merge});
+    core::log_info("exported " + what(done) + " to " + folder + ", " + core::format_bytes(done.bytes));
   } catch (const core::RunError& error) {
     throw core::RunError(std::string("checkpoint.export: ") + error.what(),
                          (error.hint().empty() ? "" : error.hint() + "; ") + "the training is complete: `roux export " +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "runner/cli/session.h"
@@ -16,11 +17,22 @@ struct ExportCheckpoint {
   std::string runs_dir, folder;
   std::int64_t shard_bytes_max = 0;
   bool force = false;
+  bool merge = false;        ///< of a run with adapters: the model with them
+  std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
 };
 
 /// `roux export`. Newer checkpoints that are damaged and so skipped are named on standard error.
 /// Errors  RunError: no such checkpoint, a damaged one, and those of pretrained::export_model().
 pretrained::Exported export_checkpoint(const ExportCheckpoint& request);
+
+/// `a llama`, or `an adapter of a llama`.
+std::string what(const pretrained::Exported& done);
+
+/// What `roux export` prints of a folder that it wrote.
+void print_exported(const pretrained::Exported& done, const std::string& folder);
+
+/// The value of --max-shard-size; nothing, with an error, when it is no size.
+std::optional<std::int64_t> shard_bytes(Session& session, const std::string& text);
 
 /// `checkpoint.export`: writes the folder `export` of a run that is trained, and logs it. The run may not have ended.
 /// Errors  RunError, with the command that tries again in its hint.

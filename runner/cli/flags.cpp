@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 
 namespace runner::cli {
 namespace {
@@ -16,6 +17,12 @@ namespace {
 std::string member_text(const std::vector<std::string>& known) { return "{" + core::joined(known, ",") + "}"; }
 
 }  // namespace
+
+std::string recipe_text(const std::string& text) {
+  std::string quoted = core::json_quote(text);
+  for (std::size_t at = 0; (at = quoted.find("${", at)) != std::string::npos; at += 3) quoted.insert(at, "$");
+  return quoted;
+}
 
 Option accept_only(Option option, const std::vector<std::string>& known) {
   const std::string one_of = (known.size() > 1 ? "one of " : "") + core::joined(known);

@@ -16,6 +16,9 @@ class Option;
 
 namespace runner::cli {
 
+/// Text that stays text as a value of a recipe: quoted, `${` escaped.
+std::string recipe_text(const std::string& text);
+
 /// Refuses values that are not among `known`, and lets completion offer these.
 Option accept_only(Option option, const std::vector<std::string>& known);
 

@@ -90,7 +90,8 @@ struct EvalRequest {
   /// `best`, `last`, `step-000500` (in the newest run of the recipe's run_name), or a path: of a checkpoint, or of
   /// weights that are no checkpoint of roux, such as a folder of Transformers or a safetensors file.
   std::string checkpoint;
-  std::string run;  ///< run; "" is the newest one with checkpoints
+  std::string run;           ///< run; "" is the newest one with checkpoints
+  std::string adapter = {};  ///< folder of PEFT that is added to those weights; the recipe names it, too
   std::string data = "val";
   std::string command = "eval";        ///< the word for hints
   std::string input = {};              ///< predict: a file of new rows instead of `data`; "": none

@@ -112,7 +112,9 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
     return std::nullopt;
   }
   if (foreign) {
-    if (!load_foreign(request.checkpoint, recipe, *loaded.experiment->model, diagnostics)) return std::nullopt;
+    if (!load_foreign(request.checkpoint, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
+  } else if (!request.adapter.empty()) {
+    if (!load_below_adapter(checkpoint.path, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
   } else {
     checkpoint::load_weights(checkpoint.path, *loaded.experiment->model, recipe.init_from->path.value_or(""));
   }

@@ -3,8 +3,11 @@
 #include <filesystem>
 #include <system_error>
 
+#include "components/part/linear_term.h"
 #include "generated/section/init_from.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/adapter_weights.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/log.h"
@@ -25,8 +28,9 @@ bool names_foreign_weights(const std::string& checkpoint) {
   return !artifact::read_manifest(checkpoint) && !std::filesystem::exists(checkpoint + "/trainer.json", failed);
 }
 
-bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const components::model::Model& model,
+bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const train::Experiment& experiment,
                   core::Diagnostics& diagnostics) {
+  const components::model::Model& model = *experiment.model;
   sections::init_from::Config config;
   config.path = path;
   Node written = Node::mapping();
@@ -46,7 +50,21 @@ bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const 
   }
   checkpoint::load_init_weights(*weights, model);
   core::log_info("weights: " + weights->text());
+  checkpoint::load_adapters(recipe.adapters, experiment.adapters, model, recipe.model);
   return true;
+}
+
+bool load_below_adapter(const std::string& checkpoint, const resolve::Recipe& recipe,
+                        const train::Experiment& experiment, core::Diagnostics& diagnostics) {
+  const std::string tensors = artifact::find_tensor_set(checkpoint).value();
+  const auto reader = artifact::open_tensors(tensors).value();
+  for (const artifact::TensorBytes& tensor : reader->tensors()) {
+    if (!components::part::is_of_term(tensor.name)) continue;
+    diagnostics.error({}, checkpoint + " has adapters of its own, and --adapter names another one",
+                      "leave --adapter out, or name the model that the run began from");
+    return false;
+  }
+  return load_foreign(checkpoint, recipe, experiment, diagnostics);
 }
 
 }  // namespace runner::engine

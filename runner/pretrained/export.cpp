@@ -1,30 +1,28 @@
 #include "runner/pretrained/export.h"
 
-#include <signal.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
-#include "runner/artifact/io/io.h"
-#include "runner/artifact/probe.h"
 #include "runner/artifact/safetensors_layout.h"
-#include "runner/artifact/safetensors_writer.h"
-#include "runner/artifact/shards.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
-#include "runner/core/platform/files.h"
-#include "runner/core/units.h"
+#include "runner/pretrained/adapter_config.h"
+#include "runner/pretrained/adapter_file.h"
+#include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/dtype.h"
+#include "runner/pretrained/folder_writer.h"
+#include "runner/pretrained/merge.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/pretrained/model_type.h"
 
@@ -38,18 +36,9 @@ using core::Node;
 using core::RunError;
 
 constexpr const char* kGenerationFile = "generation_config.json";
+constexpr std::string_view kBias = ".bias";
+constexpr double kIntegerMax = 1e15;
 constexpr const char* kVersion = "5.24.0";  // of Transformers, whose way of writing this is
-constexpr std::int64_t kSpareBytes = 1 << 20;
-constexpr std::array kTokenizerFiles = {"tokenizer.json",
-                                        "tokenizer_config.json",
-                                        "special_tokens_map.json",
-                                        "added_tokens.json",
-                                        "vocab.json",
-                                        "merges.txt",
-                                        "tokenizer.model",
-                                        "spiece.model",
-                                        "vocab.txt",
-                                        "chat_template.jinja"};
 
 /// The tensors as Transformers has them. Those that are not in a file lie in `made`.
 struct Tensors {
@@ -119,13 +108,12 @@ void add_zeros(const artifact::SafetensorsReader& reader, const ModelType& type,
 Tensors rename(const artifact::SafetensorsReader& reader, const ModelType& type, const Node& config) {
   Tensors renamed;
   for (const TensorBytes& bytes : reader.tensors()) {
-    bool found = false;
+    bool found = adapter_tensor(bytes.name).has_value();  // beside the model's own
     for (const WeightRule& rule : type.weights) {
       const std::optional<std::int64_t> number = number_in(rule.name, bytes.name);
-      if (!number) continue;
+      if (found || !number) continue;
       take(bytes, rule, *number, config, renamed);
       found = true;
-      break;
     }
     if (!found) {
       throw RunError("Transformers' " + type.name + " has no tensor for " + bytes.name, "", core::kExitUsage);
@@ -133,14 +121,6 @@ Tensors rename(const artifact::SafetensorsReader& reader, const ModelType& type,
   }
   add_zeros(reader, type, renamed);
   return renamed;
-}
-
-/// `float32`, as configurations call the type of the weights.
-std::string dtype_name(const std::string& dtype) {
-  static const std::map<std::string, std::string> kNames = {
-      {"F32", "float32"}, {"BF16", "bfloat16"}, {"F16", "float16"}, {"F64", "float64"}};
-  const auto at = kNames.find(dtype);
-  return at != kNames.end() ? at->second : "float32";
 }
 
 std::string sorted_json(std::map<std::string, Node> fields) {
@@ -196,146 +176,185 @@ std::string source_folder(const Node& resolved) {
   return pretrained || !config_of_folder(folder.string()).empty() ? folder.string() : "";
 }
 
+/// The adapter's block of the recipe; null without one.
+const Node* adapter_of(const Node& resolved) {
+  const Node* adapters = resolved.find("adapters");
+  return adapters != nullptr && !adapters->items().empty() ? &adapters->items().front() : nullptr;
+}
+
 class Writer {
  public:
-  explicit Writer(const ExportRequest& request) : request_(request) {}
+  explicit Writer(const ExportRequest& request) : request_(request), block_(adapter_of(request.resolved)) {}
 
   Exported write() {
-    const auto reader = artifact::open_tensors(request_.tensors).value();
+    check_request();
+    if (!request_.adapter.empty()) adapter_.emplace(open_adapter(request_.adapter).value());
+    reader_ = artifact::open_tensors(request_.tensors).value();
     const auto shape_of = [&](const std::string& name) {
-      const TensorBytes* bytes = reader->find(name);
+      const TensorBytes* bytes = reader_->find(name);
       return bytes != nullptr ? bytes->shape : std::vector<std::int64_t>();
     };
-    const core::Result<Node> config = config_to_export(request_.resolved, shape_of);
+    const core::Result<Node> config = config_of_recipe(request_.resolved, shape_of);
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
-    const ModelType& type = *find_model_type(config.value().find("model_type")->as_string());
-    const Tensors tensors = rename(*reader, type, config.value());
-    done_.model_type = type.name;
-    done_.tensors = static_cast<std::int64_t>(tensors.all.size());
-    for (const TensorBytes& tensor : tensors.all) done_.bytes += tensor.bytes;
-    open_folder();
-    try {
-      write_tensors(tensors.all);
-      write_text(kConfigFile, config_text(config.value(), type, tensors.all.front().dtype));
-      copy_tokenizer();
-      if (!fs::exists(fs::path(draft_) / kGenerationFile)) write_text(kGenerationFile, generation_text(config.value()));
-      finish();
-    } catch (...) {
-      std::error_code failed;
-      fs::remove_all(draft_, failed);
-      throw;
+    config_ = config.value();
+    type_ = find_model_type(config_.find("model_type")->as_string());
+    done_.model_type = type_->name;
+    done_.source = source_folder(request_.resolved);
+    tensors_ = rename(*reader_, *type_, config_);
+    if (request_.merge && !request_.base.empty()) add_base();
+    done_.is_adapter = block_ != nullptr && !request_.merge;
+    const std::vector<WrittenTensor> written = done_.is_adapter ? adapter_tensors() : model_tensors();
+    done_.tensors = static_cast<std::int64_t>(written.size());
+    for (const WrittenTensor& tensor : written) done_.bytes += tensor.bytes.bytes;
+    FolderWriter folder({request_.folder, request_.force, done_.bytes});
+    if (done_.is_adapter) {
+      folder.write_tensors(kAdapterFile, written);
+      folder.write_text(kAdapterConfigFile, adapter_config_text(adapter_config()));
+    } else {
+      folder.write_model(written, request_.shard_bytes_max);
+      folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
     }
-    std::sort(done_.files.begin(), done_.files.end());
+    copy_from_source(folder);
+    done_.files = folder.finish();
     return std::move(done_);
   }
 
  private:
-  void open_folder() {
-    std::error_code failed;
-    if (fs::exists(request_.folder, failed)) {
-      if (!fs::is_directory(request_.folder, failed)) {
-        throw RunError(request_.folder + " is not a folder", "choose another DIR", core::kExitUsage);
-      }
-      if (!fs::is_empty(request_.folder, failed) && !request_.force) {
-        throw RunError(request_.folder + " exists and is not empty", "choose another DIR, or add --force",
-                       core::kExitUsage);
-      }
+  void check_request() const {
+    if (request_.merge && block_ == nullptr) {
+      throw RunError("--merge is for runs with adapters, and this one has none", "leave it out", core::kExitUsage);
     }
-    const fs::path whole = fs::absolute(request_.folder).lexically_normal();
-    const fs::path target = whole.has_filename() ? whole : whole.parent_path();
-    artifact::make_dirs(io_, target.parent_path().string());
-    if (const std::int64_t free = artifact::free_bytes_at(target.parent_path().string());
-        free < done_.bytes + kSpareBytes) {
-      throw RunError("the model needs " + core::format_bytes(done_.bytes) + ", but " + target.parent_path().string() +
-                     " has " + core::format_bytes(free) + " free");
+    if (!request_.adapter.empty() && block_ != nullptr) {
+      throw RunError("the run has adapters of its own, and --adapter names another one",
+                     "use --merge to write the model with its own", core::kExitUsage);
     }
-    target_ = target.string();
-    const std::string prefix = "." + target.filename().string() + ".";
-    remove_old_drafts(target.parent_path(), prefix);
-    draft_ = (target.parent_path() / (prefix + std::to_string(::getpid()))).string();
-    io_.make_dir(draft_);
+    if (block_ != nullptr && !request_.merge) check_adapter_export(request_.resolved).value();
   }
 
-  /// Those of processes of this machine that were killed.
-  static void remove_old_drafts(const fs::path& folder, const std::string& prefix) {
-    std::error_code failed;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed)) {
-      const std::string name = entry.path().filename().string();
-      if (!name.starts_with(prefix)) continue;
-      pid_t process = 0;
-      const char* const end = name.data() + name.size();
-      const auto read = std::from_chars(name.data() + prefix.size(), end, process);
-      const bool is_gone =
-          read.ec == std::errc() && read.ptr == end && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
-      if (is_gone) fs::remove_all(entry.path(), failed);
-    }
-  }
-
-  void write_text(const std::string& name, const std::string& text) {
-    const std::string path = (fs::path(draft_) / name).string();
-    const int handle = io_.create(path);
-    io_.write(handle, path, text.data(), static_cast<std::int64_t>(text.size()));
-    io_.sync_file(handle, path);
-    io_.close(handle, path);
-    done_.files.push_back(name);
-  }
-
-  void write_tensors(const std::vector<TensorBytes>& tensors) {
-    std::vector<std::pair<std::string, std::int64_t>> sizes;
-    for (const TensorBytes& tensor : tensors) sizes.emplace_back(tensor.name, tensor.bytes);
-    const artifact::ShardPlan plan = artifact::plan_shards(sizes, request_.shard_bytes_max);
-    for (const artifact::ShardPlan::File& file : plan.files) {
-      std::vector<TensorBytes> of_file;
-      for (const std::size_t i : file.tensors) of_file.push_back(tensors[i]);
-      artifact::write_safetensors(io_, (fs::path(draft_) / file.name).string(), std::move(of_file), {{"format", "pt"}},
-                                  {});
-      done_.files.push_back(file.name);
-    }
-    if (!plan.index.empty()) {
-      write_text(std::string(artifact::kModelFile) + artifact::kIndexEnding, plan.index);
-    }
-  }
-
-  void copy_tokenizer() {
-    done_.source = source_folder(request_.resolved);
-    if (done_.source.empty()) return;
-    std::error_code failed;
-    const auto copy = [&](const std::string& name) {
-      const fs::path from = fs::path(done_.source) / name, to = fs::path(draft_) / name;
-      if (!fs::is_regular_file(from, failed)) return;
-      if (!fs::copy_file(from, to, failed)) throw RunError("cannot copy " + from.string() + ": " + failed.message());
-      done_.files.push_back(name);
-      done_.copied.push_back(name);
+  /// What the checkpoint does not hold, from a file with Transformers' names or roux's own.
+  void add_base() {
+    base_ = artifact::open_tensors(request_.base).value();
+    const auto is_own = [this](const TensorBytes& tensor) {
+      return std::any_of(type_->weights.begin(), type_->weights.end(),
+                         [&](const WeightRule& rule) { return number_in(rule.name, tensor.name).has_value(); });
     };
-    for (const char* name : kTokenizerFiles) copy(name);
-    copy(kGenerationFile);
+    const bool own = std::any_of(base_->tensors().begin(), base_->tensors().end(), is_own);
+    Tensors there = own ? rename(*base_, *type_, config_) : Tensors{base_->tensors(), {}};
+    std::set<std::string> trained;
+    for (const TensorBytes& tensor : tensors_.all) trained.insert(tensor.name);
+    for (TensorBytes& tensor : there.all) {
+      if (!is_weight(tensor.name)) tensor.name = type_->prefix + tensor.name;  // of a file of the base model
+      if (is_weight(tensor.name) && !trained.contains(tensor.name)) tensors_.all.push_back(std::move(tensor));
+    }
+    for (auto& made : there.made) tensors_.made.push_back(std::move(made));
   }
 
-  /// A folder that is there gets the files one by one; weights of another cut would be read beside the new ones.
-  void finish() {
-    std::error_code failed;
-    io_.sync_dir(draft_);
-    if (!fs::exists(target_, failed) || fs::is_empty(target_, failed)) {
-      fs::remove(target_, failed);
-      io_.rename(draft_, target_);
-    } else {
-      for (const fs::directory_entry& entry : fs::directory_iterator(target_)) {
-        const std::string name = entry.path().filename().string();
-        const bool weights = name.starts_with("model") &&
-                             (name.ends_with(artifact::kSafetensorsEnding) || name.ends_with(artifact::kIndexEnding));
-        if (weights) io_.remove_file(entry.path().string());
-      }
-      for (const std::string& name : done_.files) {
-        io_.rename((fs::path(draft_) / name).string(), (fs::path(target_) / name).string());
-      }
-      io_.remove_dir(draft_);
+  /// By Transformers' names.
+  bool is_weight(const std::string& name) const {
+    return std::any_of(type_->weights.begin(), type_->weights.end(), [&](const WeightRule& rule) {
+      return std::any_of(rule.from.begin(), rule.from.end(),
+                         [&](const std::string& from) { return number_in(from, name).has_value(); });
+    });
+  }
+
+  std::vector<WrittenTensor> model_tensors() const {
+    if (block_ != nullptr) {
+      Merge merge(*type_, adapter_scale(*block_));
+      for (const LowRankPair& pair : own_pairs()) merge.add(pair);
+      return merge.apply(tensors_.all).value();
     }
-    io_.sync_dir(fs::path(target_).parent_path().string());
+    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_.all).value();
+    std::vector<WrittenTensor> all;
+    for (const TensorBytes& tensor : tensors_.all) all.push_back({tensor});
+    return all;
+  }
+
+  /// The A and B of the checkpoint, by Transformers' names of their layers.
+  std::vector<LowRankPair> own_pairs() const {
+    std::map<std::string, LowRankPair> pairs;
+    for (const TensorBytes& tensor : reader_->tensors()) {
+      const auto own = adapter_tensor(tensor.name);
+      if (!own) continue;
+      const std::string module = module_of_layer(*type_, own->layer);
+      if (module.empty()) {
+        throw RunError("Transformers' " + type_->name + " has no layer for " + tensor.name, "", core::kExitUsage);
+      }
+      LowRankPair& pair = pairs[module];
+      pair.module = module;
+      (own->is_a ? pair.a : pair.b) = &tensor;
+    }
+    std::vector<LowRankPair> all;
+    for (auto& [module, pair] : pairs) {
+      if (pair.a == nullptr || pair.b == nullptr) {
+        throw RunError(request_.tensors + " lacks a half of the adapter of " + module);
+      }
+      all.push_back(std::move(pair));
+    }
+    if (all.empty()) throw RunError(request_.tensors + " holds no adapters", "", core::kExitUsage);
+    return all;
+  }
+
+  std::vector<WrittenTensor> adapter_tensors() {
+    std::vector<WrittenTensor> all;
+    std::set<std::string> adapted;
+    for (const LowRankPair& pair : own_pairs()) {
+      adapted.insert(pair.module);
+      for (const auto& [part, tensor] : {std::pair{AdapterName::Part::kA, pair.a}, {AdapterName::Part::kB, pair.b}}) {
+        all.push_back({*tensor});
+        all.back().bytes.name = adapter_name(pair.module, part);
+      }
+    }
+    const std::string bias = block_->find("bias")->as_string();
+    for (const TensorBytes& tensor : tensors_.all) {
+      if (bias == "none" || !tensor.name.ends_with(kBias)) continue;
+      const std::string module = tensor.name.substr(0, tensor.name.size() - kBias.size());
+      if (bias == "lora_only" && !adapted.contains(module)) continue;
+      TensorBytes named = tensor;
+      named.name = adapter_name(module, AdapterName::Part::kBias, adapted.contains(module));
+      all.push_back(converted(named, "F32"));
+    }
+    adapted_ = {adapted.begin(), adapted.end()};
+    return all;
+  }
+
+  /// What PEFT needs to know of them.
+  Node adapter_config() {
+    Node config = Node::mapping();
+    for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "bias"}) {
+      config.set(key, *block_->find(key));
+    }
+    const double alpha = block_->find("lora_alpha")->as_double();
+    if (alpha == std::floor(alpha) && alpha < kIntegerMax) {
+      config.set("lora_alpha", Node::integer(static_cast<std::int64_t>(alpha)));
+    }
+    const bool turns = std::any_of(type_->weights.begin(), type_->weights.end(),
+                                   [](const WeightRule& rule) { return rule.transposed; });
+    config.set("fan_in_fan_out", Node::boolean(turns));
+    config.set("target_modules", target_modules(*type_, blocks_of(config_), adapted_));
+    config.set("task_type", Node::string("CAUSAL_LM"));
+    if (!done_.source.empty() && !config_of_folder(done_.source).empty()) {
+      done_.base = fs::absolute(done_.source).lexically_normal().string();
+      config.set("base_model_name_or_path", Node::string(done_.base));
+    }
+    return config;
+  }
+
+  void copy_from_source(FolderWriter& folder) {
+    if (!done_.source.empty()) {
+      done_.copied = folder.copy_tokenizer(done_.source);
+      if (!done_.is_adapter && folder.copy(done_.source, kGenerationFile)) done_.copied.emplace_back(kGenerationFile);
+    }
+    if (!done_.is_adapter && !folder.has(kGenerationFile)) folder.write_text(kGenerationFile, generation_text(config_));
   }
 
   const ExportRequest& request_;
-  artifact::Io& io_ = artifact::system_io();
-  std::string target_, draft_;
+  const Node* block_;  ///< of the adapters; null: the run has none
+  std::unique_ptr<artifact::SafetensorsReader> reader_, base_;
+  std::optional<OpenedAdapter> adapter_;  ///< of the request
+  Node config_;
+  const ModelType* type_ = nullptr;
+  Tensors tensors_;
+  std::vector<std::string> adapted_;  ///< modules
   Exported done_;
 };
 

@@ -13,21 +13,27 @@ struct ExportRequest {
   core::Node resolved = {};  ///< recipe of the run they are from
   std::string folder;        ///< to write
   std::int64_t shard_bytes_max = 0;
-  bool force = false;  ///< write into a folder that exists: files of the same names are replaced
+  bool force = false;        ///< write into a folder that exists: files of the same names are replaced
+  bool merge = false;        ///< of a run with adapters: the model with them, not the adapters alone
+  std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
+  std::string base = {};     ///< file of the tensors that `tensors` lacks, or index of shards; "": it lacks none
 };
 
 struct Exported {
   std::string model_type;
+  bool is_adapter = false;  ///< adapters for such a model, not the model
   std::int64_t tensors = 0, bytes = 0;
   std::vector<std::string> files;   ///< their names, sorted
   std::vector<std::string> copied;  ///< of those, taken over from the folder of `init_from`
   std::string source;               ///< that folder; "" when there is none
+  std::string base;                 ///< of adapters: the folder of the model that they were trained for; "": none
 };
 
 /// Writes a trained model as Transformers' save_pretrained does: weights under its names, `config.json`,
-/// `generation_config.json` and, unchanged, the tokenizer's files of the folder that the recipe began from. A new
-/// folder appears whole or not at all. Errors  RunError: Transformers has no such model (exit status 2), the folder
-/// exists, the disk.
+/// `generation_config.json` and, unchanged, the tokenizer's files of the folder that the recipe began from. Of a run
+/// with adapters these, as PEFT's save_pretrained does, unless they are merged. A new folder appears whole or not at
+/// all. Errors  RunError: Transformers has no such model (exit status 2), an adapter of another one, the folder exists,
+/// the disk.
 Exported export_model(const ExportRequest& request);
 
 }  // namespace runner::pretrained

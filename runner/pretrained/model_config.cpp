@@ -176,12 +176,4 @@ Result<Node> config_of_recipe(const Node& resolved, const ShapeOf& shape_of) {
   return Failure{"a model of type " + name + " has no counterpart in Transformers", "gpt, llama and transformers have"};
 }
 
-Result<Node> config_to_export(const Node& resolved, const ShapeOf& shape_of) {
-  if (const Node* adapters = resolved.find("adapters"); adapters != nullptr && !adapters->items().empty()) {
-    return Failure{"the model has adapters, and Transformers' models hold none",
-                   "adapters cannot be merged into the model yet; `roux generate` and `eval` use them as they are"};
-  }
-  return config_of_recipe(resolved, shape_of);
-}
-
 }  // namespace runner::pretrained

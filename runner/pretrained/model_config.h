@@ -18,7 +18,4 @@ using ShapeOf = std::function<std::vector<std::int64_t>(const std::string& name)
 /// Failure: Transformers has no such model; the hint names the key.
 core::Result<core::Node> config_of_recipe(const core::Node& resolved, const ShapeOf& shape_of);
 
-/// The same for a folder of Transformers that is to be written. Failure where the recipe has adapters, too.
-core::Result<core::Node> config_to_export(const core::Node& resolved, const ShapeOf& shape_of);
-
 }  // namespace runner::pretrained

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/model_config.h"
 #include "runner/resolve/rules/rules.h"
 #include "runner/resolve/rules/settled_tree.h"
@@ -69,10 +70,19 @@ void check_export(const core::Node& recipe, core::Diagnostics& diagnostics) {
                       "remove save_at_end: false, or add save_best: true");
   }
   // No shape decides whether there is such a model.
-  const auto config = pretrained::config_to_export(recipe, [](const std::string&) {
+  const auto config = pretrained::config_of_recipe(recipe, [](const std::string&) {
     return std::vector<std::int64_t>{1, 1};
   });
   if (!config) diagnostics.error(wanted->location(), config.failure().message, config.failure().hint);
+  const core::Node* adapters = recipe.find("adapters");
+  const bool adapted = adapters != nullptr && !adapters->items().empty(), merged = wanted->as_string() == "merged";
+  if (merged && !adapted) {
+    diagnostics.error(wanted->location(), "checkpoint.export is merged, but the model has no adapters",
+                      "write export: transformers");
+  }
+  if (!adapted || merged) return;
+  const auto fits = pretrained::check_adapter_export(recipe);
+  if (!fits) diagnostics.error(wanted->location(), fits.failure().message, fits.failure().hint);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "runner/recipe/interpolate.h"
 #include "runner/registry/validate.h"
 #include "runner/registry/value_check.h"
+#include "runner/resolve/adapter_source.h"
 #include "runner/resolve/consistency.h"
 #include "runner/resolve/generation_settings.h"
 #include "runner/resolve/hub_values.h"
@@ -35,6 +36,7 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   settled.sources = std::move(composed.sources);
   locate_hub_values(composed.root, diagnostics);
   complete_pretrained(composed.root, diagnostics);
+  complete_adapters(composed.root, diagnostics);
   complete_generation(composed.root, diagnostics);
   settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
   resolve::settle(settled.root, diagnostics, {.meant_metric = [&registry](const std::string& word) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runner/hub/name.h"
+#include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
 
 namespace runner::resolve {
@@ -21,7 +22,6 @@ using core::Diagnostics;
 using core::Node;
 
 constexpr const char* kModel = "transformers";
-constexpr const char* kAdapterFile = "adapter_config.json";
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
 
 bool is_missing(const Node& recipe, const char* key) {
@@ -177,14 +177,15 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
       return;
     }
     const bool there = fs::is_directory(source->as_string(), failed);
-    const bool adapter = fs::exists(fs::path(source->as_string()) / kAdapterFile, failed);
+    const bool adapter = !pretrained::adapter_config_of_folder(source->as_string()).empty();
     diagnostics.error(source->location(),
                       "init_from gives the model if it is a folder with " + std::string(pretrained::kConfigFile) +
                           ", and " + source->as_string() +
                           (adapter ? " holds an adapter of PEFT"
                            : there ? " has none"
                                    : " is not there"),
-                      adapter ? "merge it into its base model (PEFT's merge_and_unload), save that, and name its folder"
+                      adapter ? "name the base model there, and the adapter by adapters: [{type: lora, path: " +
+                                    source->as_string() + "}]"
                               : "correct the path, or write the model");
   }
   if (model == nullptr) return;

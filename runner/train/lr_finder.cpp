@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "generated/section/init_from.h"
+#include "runner/checkpoint/adapter_weights.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/training_device.h"
@@ -44,6 +45,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
                                                *experiment->model, recipe.output_dir, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   if (init) checkpoint::load_init_weights(*init, *experiment->model);
+  checkpoint::load_adapters(recipe.adapters, experiment->adapters, *experiment->model, recipe.model);
   experiment->scheduler = std::make_shared<Climb>(request, recipe.base_lr);
   experiment->weight_average.reset();
   StepperOptions options = stepper_options(experiment->recipe);

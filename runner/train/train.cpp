@@ -24,6 +24,7 @@
 #include "runner/artifact/provenance.h"
 #include "runner/artifact/secrets.h"
 #include "runner/artifact/tensor_set.h"
+#include "runner/checkpoint/adapter_weights.h"
 #include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/init_from.h"
@@ -102,6 +103,12 @@ std::optional<checkpoint::InitWeights> init_weights(const resolve::Recipe& recip
                                                     core::Diagnostics& diagnostics) {
   return checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root, model, recipe.output_dir,
                                     diagnostics);
+}
+
+/// Adapters that begin as a folder of PEFT has them.
+void load_adapters(const Experiment& experiment) {
+  const resolve::Recipe& recipe = experiment.recipe;
+  checkpoint::load_adapters(recipe.adapters, experiment.adapters, *experiment.model, recipe.model);
 }
 
 void record_changes(store::RunWriter& run, const Start& start) {
@@ -334,6 +341,7 @@ class Training {
       experiment_->base = checkpoint::base_of(*init_, *experiment_->model);
       if (is_first_ && experiment_->base != nullptr) experiment_->base->checksum();  // of what was read now
     }
+    if (start_.checkpoint.empty()) load_adapters(*experiment_);
     if (is_first_) {
       const std::string there = start_.resume ? start_.resume->run_dir + "/checkpoints" : "";
       check_room(*experiment_, there.empty() ? recipe_.output_dir : there, there, request_.smoke);

@@ -53,8 +53,9 @@ constexpr Reader kReaders[] = {{"", run_case},
                                {".config", tests::read_config_text},
                                {".index", tests::read_index_text},
                                {".generation", tests::read_generation_text},
+                               {".adapter", tests::read_adapter_text},
                                {".tokenizer", tests::TokenizerFiles::read}};
-enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kTokenizer };
+enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kAdapter, kTokenizer };
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -171,6 +172,15 @@ std::vector<std::string> generation_corpus() {
               "num_return_sequences": 2, "bad_words_ids": [[1]], "transformers_version": "4.40.0"})"};
 }
 
+std::vector<std::string> adapter_corpus() {
+  std::vector<std::string> files;
+  for (const std::string& path :
+       runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/tests/parity/adapters/*/adapter_config.json")) {
+    files.push_back(runner::core::read_file(path, kTextMax / 4).value());
+  }
+  return files;
+}
+
 std::vector<std::string> index_corpus() {
   std::vector<std::string> files = {R"({"metadata": {}, "weight_map": {"w": "one.bin", "v": "two.safetensors"}})"};
   for (const std::string& path :
@@ -200,13 +210,14 @@ std::size_t kind_of(const std::string& path) {
   tests::TensorFiles files(tensor_corpus(), options.seed);
   tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
   tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed),
-      generations(generation_corpus(), options.seed);
+      generations(generation_corpus(), options.seed), adapters(adapter_corpus(), options.seed);
   while (now_ns(CLOCK_MONOTONIC) < end) {
     watched_case(shared, mutator.next(), kRecipe);
     for (int i = 0; i < kFilesBetween; ++i) {
       watched_case(shared, files.next(), kTensors);
       watched_case(shared, configs.next(), kConfig);
       watched_case(shared, indexes.next(), kIndex);
+      watched_case(shared, adapters.next(), kAdapter);
     }
     for (int i = 0; i < kGenerationsBetween; ++i) watched_case(shared, generations.next(), kGeneration);
     for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), kTokenizer);

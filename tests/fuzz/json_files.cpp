@@ -13,6 +13,8 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
+#include "runner/pretrained/adapter_config.h"
+#include "runner/pretrained/adapter_file.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/differences.h"
 #include "runner/recipe/read.h"
@@ -83,6 +85,14 @@ constexpr std::string_view kFields[] = {"model_type",
                                         "n_head",
                                         "weight_map",
                                         "pad_token_id",
+                                        "peft_type",
+                                        "r",
+                                        "lora_alpha",
+                                        "target_modules",
+                                        "rank_pattern",
+                                        "base_model.model.q_proj.lora_A.weight",
+                                        "base_model.model.h.0.base_layer.bias",
+                                        "base_model.model..lora_B.weight",
                                         "_",
                                         "wings"};
 
@@ -203,6 +213,35 @@ void read_generation_text(const std::string& text) {
     const Node* written = whole && whole->is_mapping() ? whole->find(setting.key) : nullptr;
     if (written == nullptr || !written->same_value(setting.value)) std::abort();
   }
+}
+
+void read_adapter_text(const std::string& text) {
+  using namespace runner;
+  core::Diagnostics diagnostics;
+  const auto source =
+      std::make_shared<const core::Source>(core::Source{"adapter_config.json", text, core::Source::Kind::kFile});
+  const auto read = recipe::read_json(source, {}, diagnostics);
+  if (read && read->is_mapping()) {
+    for (const Node::Entry& entry : read->entries()) {
+      const auto name = pretrained::parse_adapter_name(entry.key);
+      if (!name) continue;
+      const std::string bare = pretrained::adapter_name(name->module, name->part, false);
+      if (bare != entry.key && pretrained::adapter_name(name->module, name->part, true) != entry.key) std::abort();
+    }
+  }
+  const auto config =
+      read && !diagnostics.has_errors() ? pretrained::check_adapter_config(*read, diagnostics) : std::nullopt;
+  if (!config) {
+    if (!diagnostics.has_errors()) std::abort();  // no result and no error
+    diagnostics.sort();
+    core::render(diagnostics);
+    return;
+  }
+  if (!(pretrained::adapter_scale(*config) >= 0)) std::abort();
+  const auto again = pretrained::check_adapter_config(*config, diagnostics);
+  if (!again || core::to_json(*again) != core::to_json(*config)) std::abort();
+  const auto written = core::parse_json(pretrained::adapter_config_text(*config));
+  if (!written || !pretrained::check_adapter_config(written.value(), diagnostics)) std::abort();
 }
 
 void read_index_text(const std::string& text) {

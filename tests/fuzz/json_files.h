@@ -31,6 +31,10 @@ void read_config_text(const std::string& text);
 void read_generation_text(const std::string& text);
 void remove_generation_folder();  ///< that it writes the text to
 
+/// Gives it to the reader of adapters' configurations, and its keys to that of their tensors' names. Aborts when one
+/// that was accepted is another one when it is read again.
+void read_adapter_text(const std::string& text);
+
 /// Gives it to the reader of indexes of shards. Aborts when a shard that was accepted lies in another folder.
 void read_index_text(const std::string& text);
 

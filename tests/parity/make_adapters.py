@@ -2,7 +2,7 @@
 
 usage: make_adapters.py [--check] [CASE...]
 
-Needs peft 0.21 beside what make.py needs. --check writes nothing: it computes everything again from the committed
+--check writes nothing: it computes everything again from the committed
 adapters, and compares as make.py does.
 
 Each folder is one that PEFT loads, adapter_config.json and adapter_model.safetensors, and beside that

@@ -13,7 +13,7 @@ void add_chat(Command app, Session& session) {
   command
       .add_option("RECIPE", flags->recipe.path,
                   "Recipe, a run with its recorded recipe (id or a prefix of it, name, folder, or `last`), or a folder "
-                  "of Transformers")
+                  "of Transformers or of a PEFT adapter")
       .required();
   add_changes(command, flags->recipe);
   add_override_flags(command, flags->recipe);
@@ -26,6 +26,7 @@ void add_chat(Command app, Session& session) {
       "\nExamples:\n"
       "  roux chat models/SmolLM2-135M-Instruct\n"
       "  roux chat last --checkpoint best --system \"Be brief.\" --do-sample --temperature 0.7\n"
+      "  roux chat models/SmolLM2-135M-Instruct --adapter adapters/support\n"
       "  roux chat models/SmolLM2-135M-Instruct < questions.txt > answers.txt\n\n"
       "A line is a message; one that ends with a backslash continues on the next line. Ctrl-C ends an answer, Ctrl-D "
       "the "

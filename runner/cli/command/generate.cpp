@@ -35,7 +35,7 @@ void add_generate(Command app, Session& session) {
   command
       .add_option("RECIPE", flags->recipe.path,
                   "Recipe, a run with its recorded recipe (id or a prefix of it, name, folder, or `last`), or a folder "
-                  "of Transformers")
+                  "of Transformers or of a PEFT adapter")
       .required();
   add_changes(command, flags->recipe);
   add_override_flags(command, flags->recipe);
@@ -51,6 +51,7 @@ void add_generate(Command app, Session& session) {
   command.footer(
       "\nExamples:\n"
       "  roux generate models/SmolLM2-135M --prompt \"Once upon a time\"\n"
+      "  roux generate models/SmolLM2-135M --adapter adapters/poems --prompt \"Once upon a time\"\n"
       "  roux generate models/SmolLM2-135M-Instruct --chat --prompt \"What is a fjord?\" --max-new-tokens 100\n"
       "  roux generate last --checkpoint best --prompt \"ROMEO:\" --do-sample --temperature 0.8 --seed 1\n"
       "  roux generate recipe.yaml --prompts prompts.jsonl --stop \"User:\" --output texts.jsonl\n\n"

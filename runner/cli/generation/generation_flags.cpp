@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runner/cli/flags.h"
+#include "runner/cli/prediction/adapter_flag.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -48,12 +49,6 @@ std::string dashed(std::string key) {
 /// `--top-k,--top_k`
 std::string names_of(const std::string& key) { return "--" + dashed(key) + (dashed(key) == key ? "" : ",--" + key); }
 
-/// Text that stays text as a value of the recipe.
-std::string quoted(std::string text) {
-  for (std::size_t at = 0; (at = text.find("${", at)) != std::string::npos; at += 3) text.insert(at, "$");
-  return core::json_quote(text);
-}
-
 /// The key that an option of add_generation_flags() sets; "" for another option.
 std::string key_of(const Option& option) {
   for (const std::string& name : option.long_names()) {
@@ -75,7 +70,7 @@ std::optional<recipe::Override> change_of(const Option& option) {
   const std::string last = values.empty() ? "" : values.back();
   if (key == std::string(kSection) + kSample) return recipe::Override{{}, key + "=true", name};
   if (key == std::string(kSection) + kStop) {
-    return recipe::Override{{}, key + "=[" + core::joined(values, ", ", quoted) + "]", name + " " + last};
+    return recipe::Override{{}, key + "=[" + core::joined(values, ", ", recipe_text) + "]", name + " " + last};
   }
   const bool is_list = key.ends_with("eos_token_id") && !last.starts_with('[');
   return recipe::Override{{}, key + "=" + (is_list ? "[" + last + "]" : last), name + " " + last};
@@ -131,6 +126,7 @@ void add_weight_flags(Command command, engine::GenerateRequest& request) {
                   "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the "
                   "recipe by default")
       .type_name("RUN");
+  add_adapter_flag(command, request.adapter);
 }
 
 void add_chat_format_flag(Command command, engine::GenerateRequest& request, const std::string& when) {

@@ -4,33 +4,32 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include "generated/section/generation.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/flags.h"
 #include "runner/cli/local_device.h"
+#include "runner/cli/prediction/adapter_flag.h"
 #include "runner/cli/recorded_recipe.h"
 #include "runner/core/text/text.h"
 #include "runner/hub/name.h"
 #include "runner/pretrained/config.h"
+#include "runner/pretrained/folder_writer.h"
 
 namespace runner::cli {
 namespace {
 
 namespace fs = std::filesystem;
 
-using core::Node;
-
 constexpr const char* kTokenizerFiles[] = {"tokenizer.json", "vocab.json", "tokenizer.model"};
 
 /// A recipe for the model of a Transformers folder, with a data set that needs no file.
-std::shared_ptr<const core::Source> recipe_of_folder(const std::string& folder) {
+std::shared_ptr<const core::Source> recipe_of_folder(const std::string& folder, const std::string& tokenizer) {
   auto source = std::make_shared<core::Source>();
   source->name = folder;
-  Node path = Node::mapping();
-  path.set("path", Node::string(folder));
-  std::string escaped = core::to_json(path.entries().front().value, -1);
-  for (std::size_t at = 0; (at = escaped.find("${", at)) != std::string::npos; at += 3) escaped.insert(at, "$");
-  source->text = "init_from: {path: " + escaped + "}\n" + "tokenizer: {type: file, path: " + escaped + "}\n" +
+  source->text = "init_from: {path: " + recipe_text(folder) + "}\n" +
+                 "tokenizer: {type: file, path: " + recipe_text(tokenizer) + "}\n" +
                  "data: {train: {type: synthetic, task: regression, num_samples: 1}}\n"
                  "optimizer: {type: sgd, lr: 1.0}\n"
                  "training: {max_steps: 1, micro_batch_size: 1}\n";
@@ -38,18 +37,16 @@ std::shared_ptr<const core::Source> recipe_of_folder(const std::string& folder) 
 }
 
 /// The weights of a folder are those to use, and nothing else may be named; false when the session failed.
-bool use_folder(Session& session, const std::string& folder, engine::GenerateRequest& request) {
+bool use_folder(Session& session, const std::string& folder, const std::string& tokenizer,
+                engine::GenerateRequest& request) {
   if (!request.checkpoint.empty() || !request.run.empty()) {
     session.fail(folder + " is a folder of weights, and " +
                      (request.run.empty() ? "--checkpoint names others" : "--run names a run"),
                  "name the weights once");
     return false;
   }
-  std::error_code ignored;
-  bool has_tokenizer = false;
-  for (const char* file : kTokenizerFiles) has_tokenizer |= fs::is_regular_file(fs::path(folder) / file, ignored);
-  if (!has_tokenizer) {
-    session.fail("no tokenizer in the folder " + folder,
+  if (!pretrained::has_tokenizer(tokenizer)) {
+    session.fail("no tokenizer in the folder " + tokenizer,
                  "put the model's " + core::joined(kTokenizerFiles, " or ") + " there");
     return false;
   }
@@ -79,9 +76,13 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   const auto here = session.fetched_path(flags.path, hub::Part::kAll);
   if (!here) return std::nullopt;
   flags.path = *here;
+  const std::string example = "roux " + request.command + " BASE --adapter " + flags.path;
+  if (!use_base(session, flags.path, request.adapter, example)) return std::nullopt;
   const bool is_folder = !pretrained::config_of_folder(flags.path).empty();
+  const bool of_adapter = !request.adapter.empty() && pretrained::has_tokenizer(request.adapter);
+  const std::string tokenizer = of_adapter ? request.adapter : flags.path;
   if (is_folder) {
-    if (!use_folder(session, flags.path, request)) return std::nullopt;
+    if (!use_folder(session, flags.path, tokenizer, request)) return std::nullopt;
   } else if (!is_recipe(flags.path)) {
     if (!may_be_run(session, flags.path)) return std::nullopt;
     if (!use_run(session, flags, request.run)) return std::nullopt;
@@ -92,7 +93,9 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   if (!options) return std::nullopt;
   options->overrides.push_back({recipe::Override::Kind::kDefault, "generation={}", "roux " + request.command});
   options->overrides.insert(options->overrides.end(), forced.begin(), forced.end());
-  return is_folder ? session.load(recipe_of_folder(flags.path), *options) : session.load(flags.path, *options);
+  for (recipe::Override& change : adapter_change(request.adapter)) options->overrides.push_back(std::move(change));
+  return is_folder ? session.load(recipe_of_folder(flags.path, tokenizer), *options)
+                   : session.load(flags.path, *options);
 }
 
 void warn_of_greedy(const Session& session, const resolve::Recipe& recipe) {

@@ -7,6 +7,7 @@
 
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/local_device.h"
+#include "runner/cli/prediction/adapter_flag.h"
 #include "runner/cli/prediction/prediction_file.h"
 #include "runner/cli/prediction/returned_tensors.h"
 #include "runner/cli/recorded_recipe.h"
@@ -33,6 +34,7 @@ Command add_eval_command(Command app, const char* name, const char* title, EvalF
       .add_option("--checkpoint", flags.request.checkpoint,
                   "Checkpoint: last (default), best, step-000500, a folder; or weights: a Transformers folder, a file")
       .type_name("CHECKPOINT");
+  add_adapter_flag(command, flags.request.adapter);
   command.add_option("--data", flags.request.data, "Data set of the recipe; val by default").type_name("SET");
   command
       .add_option(
@@ -82,14 +84,20 @@ std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!is_clear(session, flags)) return std::nullopt;
   if (!is_recipe(flags.recipe.path) && !use_run(session, flags.recipe, flags.request.run)) return std::nullopt;
   session.hub = HubUse::kSettings;
-  auto recipe = session.load(flags.recipe);
+  engine::EvalRequest request = flags.request;
+  if (!use_base(session, request.checkpoint, request.adapter, "--checkpoint BASE --adapter " + request.checkpoint)) {
+    return std::nullopt;
+  }
+  auto options = session.changes(flags.recipe);
+  if (!options) return std::nullopt;
+  for (recipe::Override& change : adapter_change(request.adapter)) options->overrides.push_back(std::move(change));
+  auto recipe = session.load(flags.recipe.path, *options);
   if (!recipe) return std::nullopt;
   const auto device = local_device(session, *recipe);
   if (!device) return std::nullopt;
   recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return std::nullopt;
-  engine::EvalRequest request = flags.request;
   if (request.data.empty()) request.data = "val";
   request.gpu_names = device->gpu_names;
   return Prepared{*std::move(recipe), std::move(request), engine};

@@ -203,7 +203,7 @@ class Judge {
   /// Which adapters there are, and of which sizes, is in the saved state.
   bool adapters(Difference& difference) {
     const auto is = [&difference](std::string_view key) { return difference.key.ends_with(key); };
-    if (is(".init_lora_weights")) {
+    if (is(".init_lora_weights") || is(".path")) {
       difference.effect = Effect::kHarmless;
       difference.why = "a resume draws no weights";
     } else if (!is(".lora_alpha") && !is(".use_rslora") && !is(".lora_dropout")) {

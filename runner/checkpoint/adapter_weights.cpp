@@ -1,0 +1,129 @@
+#include "runner/checkpoint/adapter_weights.h"
+
+#include <ATen/core/grad_mode.h>
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "components/tensor/tensors.h"
+#include "runner/artifact/tensor_compare.h"
+#include "runner/checkpoint/tensor_file.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
+#include "runner/pretrained/adapter_file.h"
+#include "runner/pretrained/model_type.h"
+
+namespace runner::checkpoint {
+namespace {
+
+using components::adapter::Adapter;
+using core::Node;
+using core::RunError;
+using pretrained::AdapterName;
+using pretrained::ModelType;
+
+constexpr const char* kOtherModel = "it was trained for another model";
+
+class Loader {
+ public:
+  Loader(const pretrained::OpenedAdapter& adapter, const components::model::Model& model)
+      : adapter_(adapter), source_(adapter.file.path()) {
+    for (const auto& parameter : model.parameters()) parameters_.emplace(parameter.name, parameter.tensor);
+  }
+
+  void fill(const Adapter& adapter) {
+    for (const auto& layer : adapter.layers()) {
+      for (const auto& [part, ending] :
+           {std::pair{AdapterName::Part::kA, ".lora_A.weight"}, {AdapterName::Part::kB, ".lora_B.weight"}}) {
+        const std::string there = pretrained::adapter_name(layer.module, part);
+        const artifact::TensorBytes* bytes = source_.find(there);
+        if (bytes == nullptr) fail("lacks " + there + ", which the recipe trains");
+        copy(*bytes, parameters_.at(layer.name + ending));
+      }
+    }
+  }
+
+  /// `type`: null for a model that Transformers does not have.
+  void fill_biases(const ModelType* type) {
+    for (const auto& [name, bytes] : adapter_.file.biases()) {
+      if (type == nullptr || !fill_bias(*type, name, *bytes)) {
+        fail("holds " + core::escape_for_terminal(name) + ", which the model does not have");
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw RunError(source_.path() + " " + what, kOtherModel, core::kExitUsage);
+  }
+
+  void copy(const artifact::TensorBytes& bytes, const at::Tensor& to) {
+    if (to.sizes() != at::IntArrayRef(bytes.shape)) {
+      fail("has " + core::escape_for_terminal(bytes.name) + " of shape " + artifact::shape_text(bytes.shape) +
+           ", and the model's is " + artifact::shape_text(to.sizes().vec()));
+    }
+    source_.copy_to(*source_.find(bytes.name), to);
+  }
+
+  /// False when the model has no such bias. One of several that are joined is a part of the model's.
+  bool fill_bias(const ModelType& type, const std::string& name, const artifact::TensorBytes& bytes) {
+    for (const auto& rule : type.weights) {
+      std::int64_t first = 0;
+      for (const std::string& from : rule.from) {
+        const auto number = pretrained::number_in(from, name);
+        if (number) {
+          const auto own = parameters_.find(pretrained::with_number(rule.name, *number));
+          if (own == parameters_.end()) return false;
+          const std::int64_t last = first + bytes.shape[0];
+          if (rule.from.size() > 1 && last > own->second.size(0)) return false;
+          copy(bytes, rule.from.size() > 1 ? own->second.narrow(0, first, bytes.shape[0]) : own->second);
+          return true;
+        }
+        first += size_of_joined(from, rule, name);
+      }
+    }
+    return false;
+  }
+
+  /// Rows of a bias in front of `name` in the same tensor; 0 when `name` is of another rule.
+  std::int64_t size_of_joined(const std::string& from, const pretrained::WeightRule& rule, const std::string& name) {
+    for (const std::string& other : rule.from) {
+      const auto number = pretrained::number_in(other, name);
+      if (!number) continue;
+      const auto at = adapter_.file.biases().find(pretrained::with_number(from, *number));
+      if (at == adapter_.file.biases().end()) {
+        fail("has " + core::escape_for_terminal(name) + " without " + pretrained::with_number(from, *number) +
+             ", which the model joins with it");
+      }
+      return at->second->shape[0];
+    }
+    return 0;
+  }
+
+  const pretrained::OpenedAdapter& adapter_;
+  TensorSource source_;
+  std::map<std::string, at::Tensor> parameters_;
+};
+
+}  // namespace
+
+void load_adapters(const std::vector<Node>& blocks, const std::vector<std::shared_ptr<Adapter>>& adapters,
+                   const components::model::Model& model, const Node& model_block) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < adapters.size() && i < blocks.size(); ++i) {
+    const Node* path = blocks[i].find("path");
+    if (path == nullptr || !path->is_string()) continue;
+    const pretrained::OpenedAdapter opened = pretrained::open_adapter(path->as_string()).value();
+    Loader loader(opened, model);
+    loader.fill(*adapters[i]);
+    loader.fill_biases(pretrained::model_type_of(model_block));
+    core::log_info(
+        "adapter: " + core::counted_large(static_cast<std::int64_t>(adapters[i]->layers().size()), "layer", "layers") +
+        " from " + opened.file.path());
+  }
+}
+
+}  // namespace runner::checkpoint

@@ -1,0 +1,114 @@
+#include "runner/pretrained/adapter_layers.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "runner/core/error.h"
+
+namespace runner::pretrained {
+namespace {
+
+using core::Node;
+
+constexpr std::string_view kWeight = ".weight", kA = ".lora_A.weight", kB = ".lora_B.weight";
+
+/// `model.layers.0.mlp.down_proj` without its weight.
+std::string module_of(const std::string& weight, std::int64_t number) {
+  const std::string name = with_number(weight, number);
+  return name.substr(0, name.size() - kWeight.size());
+}
+
+std::string last_part(const std::string& name) { return name.substr(name.find_last_of('.') + 1); }
+
+/// Weights of linear layers of a block: all but those of norms.
+bool is_linear(const WeightRule& rule) {
+  return rule.name.find("{i}") != std::string::npos && rule.name.ends_with(kWeight) &&
+         rule.name.find(".ln_") == std::string::npos && rule.name.find("norm") == std::string::npos;
+}
+
+std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks) {
+  std::vector<std::string> modules;
+  for (const WeightRule& rule : type.weights) {
+    if (!is_linear(rule)) continue;
+    for (const std::string& from : rule.from) {
+      for (std::int64_t block = 0; block < blocks; ++block) modules.push_back(module_of(from, block));
+    }
+  }
+  return modules;
+}
+
+/// The last `parts` parts of a name; the whole where it has no more.
+std::string ending(const std::string& name, int parts) {
+  std::size_t at = name.size();
+  for (int i = 0; i < parts && at != std::string::npos && at > 0; ++i) at = name.rfind('.', at - 1);
+  return at == std::string::npos || at == 0 ? name : name.substr(at + 1);
+}
+
+}  // namespace
+
+std::optional<AdapterTensor> adapter_tensor(std::string_view name) {
+  if (!name.ends_with(kA) && !name.ends_with(kB)) return std::nullopt;
+  return AdapterTensor{std::string(name.substr(0, name.size() - kA.size())), name.ends_with(kA)};
+}
+
+std::string module_of_layer(const ModelType& type, const std::string& layer) {
+  for (const WeightRule& rule : type.weights) {
+    if (const auto alone = number_in(rule.name, layer + std::string(kWeight)); alone && rule.from.size() == 1) {
+      return module_of(rule.from.front(), *alone);
+    }
+    const std::string part = last_part(layer);
+    const std::string joined = layer.substr(0, layer.size() - std::min(layer.size(), part.size() + 1));
+    const auto number = number_in(rule.name, joined + std::string(kWeight));
+    if (!number) continue;
+    for (const std::string& from : rule.from) {
+      std::string module = module_of(from, *number);
+      if (rule.from.size() > 1 && last_part(module) == part) return module;
+    }
+  }
+  return "";
+}
+
+Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules) {
+  constexpr int kPartsMax = 2;  // `c_proj`, or `mlp.c_proj`; then whole names
+  const std::set<std::string> wanted(modules.begin(), modules.end());
+  std::vector<std::map<std::string, bool>> wanted_all(kPartsMax);  // by ending: whether all modules of it are wanted
+  for (const std::string& module : linear_modules(type, blocks)) {
+    for (int parts = 1; parts <= kPartsMax; ++parts) {
+      auto& all = wanted_all[static_cast<std::size_t>(parts - 1)];
+      const bool before = all.emplace(ending(module, parts), true).first->second;
+      all[ending(module, parts)] = before && wanted.contains(module);
+    }
+  }
+  std::set<std::string> names;
+  for (const std::string& module : wanted) {
+    std::string name = module;
+    for (int parts = kPartsMax; parts >= 1; --parts) {
+      const auto& all = wanted_all[static_cast<std::size_t>(parts - 1)];
+      const auto at = all.find(ending(module, parts));
+      if (at != all.end() && at->second) name = at->first;
+    }
+    names.insert(std::move(name));
+  }
+  Node list = Node::sequence();
+  for (const std::string& name : names) list.items().push_back(Node::string(name));
+  return list;
+}
+
+std::int64_t blocks_of(const Node& config) {
+  for (const char* key : {"num_hidden_layers", "n_layer"}) {
+    const Node* value = config.find(key);
+    if (value != nullptr && value->is_integer()) return value->as_integer();
+  }
+  return 0;
+}
+
+core::Result<void> check_adapter_export(const Node& resolved) {
+  const Node* more = resolved.at_path("training.train_only");
+  if (more == nullptr || !more->is_sequence() || more->items().empty()) return {};
+  return core::Failure{"training.train_only trains more than the adapters, which alone are exported",
+                       "export the whole model: `roux export --merge`, or checkpoint.export: merged", core::kExitUsage};
+}
+
+}  // namespace runner::pretrained

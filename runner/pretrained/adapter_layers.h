@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/node.h"
+#include "runner/core/result.h"
+#include "runner/pretrained/model_type.h"
+
+namespace runner::pretrained {
+
+/// A tensor of a roux checkpoint that an adapter has: `h.0.attn_qkv.q_proj.lora_A.weight`.
+struct AdapterTensor {
+  std::string layer;  ///< `h.0.attn_qkv.q_proj`
+  bool is_a = false;  ///< A; otherwise B
+};
+
+/// Nothing for a tensor of the model itself.
+std::optional<AdapterTensor> adapter_tensor(std::string_view name);
+
+/// Transformers' name of the layer that roux calls so, alone or joined with others; "" for none.
+std::string module_of_layer(const ModelType& type, const std::string& layer);
+
+/// The shortest names by which PEFT finds these modules and no other linear layers of a model with `blocks` blocks.
+core::Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules);
+
+/// The number of blocks that a checked configuration of a model has.
+std::int64_t blocks_of(const core::Node& config);
+
+/// Whether a folder of PEFT can hold all that a resolved recipe trains. Failure (exit status 2) names the key.
+core::Result<void> check_adapter_export(const core::Node& resolved);
+
+}  // namespace runner::pretrained

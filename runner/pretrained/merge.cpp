@@ -1,0 +1,215 @@
+// O: outputs of a layer   I: its inputs   R: rank
+
+#include "runner/pretrained/merge.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "runner/artifact/io/element.h"
+#include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/tensor_compare.h"
+#include "runner/core/error.h"
+#include "runner/core/text/utf8.h"
+#include "runner/pretrained/adapter_config.h"
+
+namespace runner::pretrained {
+namespace {
+
+using artifact::TensorBytes;
+using core::Failure;
+
+constexpr std::string_view kWeight = ".weight";
+constexpr std::int64_t kRowsOfThread = 64;
+
+std::int64_t elements(const TensorBytes& bytes) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : bytes.shape) count *= size;
+  return count;
+}
+
+/// Elements [first, first + count) as float32.
+void read_floats(const TensorBytes& bytes, std::int64_t first, std::int64_t count, float* to) {
+  artifact::visit_element(bytes.dtype, [&](auto element) {
+    using Element = decltype(element);
+    for (std::int64_t i = 0; i < count; ++i) {
+      to[i] = static_cast<float>(Element::value(artifact::bits_at<Element>(bytes.data, first + i)));
+    }
+  });
+}
+
+template <typename Element>
+void write_as(const float* from, std::int64_t count, char* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto bits = Element::to_bits(from[i]);
+    std::memcpy(to + i * static_cast<std::int64_t>(sizeof bits), &bits, sizeof bits);
+  }
+}
+
+void write_floats(const std::string& dtype, const float* from, std::int64_t count, char* to) {
+  if (dtype == "BF16") return write_as<artifact::Bf16Element>(from, count, to);
+  if (dtype == "F16") return write_as<artifact::F16Element>(from, count, to);
+  if (dtype == "F64") return write_as<artifact::PlainElement<double>>(from, count, to);
+  write_as<artifact::PlainElement<float>>(from, count, to);
+}
+
+std::vector<float> floats(const TensorBytes& bytes) {
+  std::vector<float> all(static_cast<std::size_t>(elements(bytes)));
+  read_floats(bytes, 0, elements(bytes), all.data());
+  return all;
+}
+
+std::vector<float> turned(const std::vector<float>& matrix, std::int64_t rows) {
+  const auto columns = static_cast<std::int64_t>(matrix.size()) / rows;
+  std::vector<float> other(matrix.size());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < columns; ++c) {
+      other[static_cast<std::size_t>(c * rows + r)] = matrix[static_cast<std::size_t>(r * columns + c)];
+    }
+  }
+  return other;
+}
+
+/// weight + scale * left right, with left [rows, R] and right [R, columns].
+struct Product {
+  const TensorBytes& weight;
+  std::vector<float> left, right;
+  std::int64_t rank;
+  double scale;
+  std::string dtype;  ///< of the result
+
+  void rows(std::int64_t first, std::int64_t last, char* to) const {
+    const std::int64_t columns = weight.shape[1], item = artifact::safetensors_item_bytes(dtype);
+    std::vector<float> own(static_cast<std::size_t>(columns)), sum(static_cast<std::size_t>(columns));
+    for (std::int64_t row = first; row < last; ++row) {
+      std::fill(sum.begin(), sum.end(), 0.0F);
+      for (std::int64_t r = 0; r < rank; ++r) {
+        const float factor = left[static_cast<std::size_t>(row * rank + r)];
+        const float* const of_right = right.data() + r * columns;
+        for (std::int64_t c = 0; c < columns; ++c) sum[static_cast<std::size_t>(c)] += factor * of_right[c];
+      }
+      read_floats(weight, row * columns, columns, own.data());
+      for (std::size_t c = 0; c < own.size(); ++c) own[c] += static_cast<float>(scale) * sum[c];
+      write_floats(dtype, own.data(), columns, to + row * columns * item);
+    }
+  }
+
+  std::vector<char> all() const {
+    const std::int64_t count = weight.shape[0];
+    std::vector<char> made(static_cast<std::size_t>(elements(weight) * artifact::safetensors_item_bytes(dtype)));
+    const std::int64_t most = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
+    const std::int64_t threads = std::clamp<std::int64_t>(count / kRowsOfThread, 1, most);
+    std::vector<std::jthread> working;
+    for (std::int64_t i = 1; i < threads; ++i) {
+      working.emplace_back(
+          [this, i, count, threads, &made] { rows(count * i / threads, count * (i + 1) / threads, made.data()); });
+    }
+    rows(0, count / threads, made.data());
+    working.clear();  // joins
+    return made;
+  }
+};
+
+}  // namespace
+
+WrittenTensor converted(const TensorBytes& tensor, const std::string& dtype) {
+  if (dtype.empty() || dtype == tensor.dtype || !artifact::is_floating(tensor.dtype)) return {tensor};
+  WrittenTensor made{tensor};
+  made.bytes.data = nullptr;
+  made.bytes.dtype = dtype;
+  made.bytes.bytes = elements(tensor) * artifact::safetensors_item_bytes(dtype);
+  made.make = [tensor, dtype, bytes = made.bytes.bytes] {
+    std::vector<char> content(static_cast<std::size_t>(bytes));
+    const std::vector<float> values = floats(tensor);
+    write_floats(dtype, values.data(), static_cast<std::int64_t>(values.size()), content.data());
+    return content;
+  };
+  return made;
+}
+
+Merge::Merge(const ModelType& type, const OpenedAdapter& adapter) : type_(type), scale_(adapter_scale(adapter.config)) {
+  for (const LowRankPair& pair : adapter.file.pairs()) add(pair);
+  biases_ = adapter.file.biases();
+}
+
+bool Merge::is_transposed(const std::string& weight) const {
+  return std::any_of(type_.weights.begin(), type_.weights.end(), [&](const WeightRule& rule) {
+    return rule.transposed && std::any_of(rule.from.begin(), rule.from.end(),
+                                          [&](const std::string& from) { return number_in(from, weight).has_value(); });
+  });
+}
+
+core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const LowRankPair& pair,
+                                          const std::string& dtype) const {
+  const bool transposed = is_transposed(pair.module + std::string(kWeight));
+  const std::int64_t in = pair.a->shape[1], out = pair.b->shape[0], rank = pair.a->shape[0];
+  const std::vector<std::int64_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};
+  if (weight.shape != shape || !artifact::is_floating(weight.dtype) || weight.dtype.starts_with("F8")) {
+    return Failure{"the adapter of " + core::escape_for_terminal(pair.module) + " has " + std::to_string(in) +
+                       " inputs and " + std::to_string(out) + " outputs, but the model's " +
+                       core::escape_for_terminal(weight.name) + " is " + weight.dtype + " " +
+                       artifact::shape_text(weight.shape),
+                   "it was trained for another model", core::kExitUsage};
+  }
+  WrittenTensor made{weight};
+  made.bytes.data = nullptr;
+  made.bytes.dtype = dtype;
+  made.bytes.bytes = elements(weight) * artifact::safetensors_item_bytes(dtype);
+  made.make = [weight, pair, scale = scale_, transposed, rank, dtype] {
+    std::vector<float> a = floats(*pair.a), b = floats(*pair.b);
+    const Product product{weight,
+                          transposed ? turned(a, rank) : std::move(b),
+                          transposed ? turned(b, pair.b->shape[0]) : std::move(a),
+                          rank,
+                          scale,
+                          dtype};
+    return product.all();
+  };
+  return made;
+}
+
+core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<TensorBytes>& tensors,
+                                                      const std::string& dtype) const {
+  std::vector<WrittenTensor> all;
+  std::set<std::string> used;
+  for (const TensorBytes& tensor : tensors) {
+    const bool whole = tensor.name.starts_with(type_.prefix);
+    std::string name = tensor.name;
+    const std::string other = whole ? name : type_.prefix + name;  // saved without the head
+    const std::string module = other.ends_with(kWeight) ? other.substr(0, other.size() - kWeight.size()) : "";
+    if (const auto pair = pairs_.find(module); pair != pairs_.end()) {
+      used.insert(module);
+      auto one = merged(tensor, pair->second, dtype.empty() ? tensor.dtype : dtype);
+      if (!one) return one.failure();
+      all.push_back(std::move(one).value());
+    } else if (const auto bias = biases_.find(other); bias != biases_.end()) {
+      used.insert(other);
+      if (bias->second->shape != tensor.shape) {
+        return Failure{"the adapter's " + core::escape_for_terminal(other) + " is " +
+                           artifact::shape_text(bias->second->shape) + ", and the model's is " +
+                           artifact::shape_text(tensor.shape),
+                       "it was trained for another model", core::kExitUsage};
+      }
+      TensorBytes replaced = *bias->second;
+      replaced.name = std::move(name);
+      all.push_back(converted(replaced, dtype.empty() ? tensor.dtype : dtype));
+    } else {
+      all.push_back(converted(tensor, dtype));
+    }
+  }
+  for (const auto& [module, pair] : pairs_) {
+    if (used.contains(module)) continue;
+    return Failure{"the adapter changes " + core::escape_for_terminal(module) + ", which the model does not have",
+                   "it was trained for another model", core::kExitUsage};
+  }
+  for (const auto& [name, bias] : biases_) {
+    if (used.contains(name)) continue;
+    return Failure{"the adapter holds " + core::escape_for_terminal(name) + ", which the model does not have",
+                   "it was trained for another model", core::kExitUsage};
+  }
+  return all;
+}
+
+}  // namespace runner::pretrained

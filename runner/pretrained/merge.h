@@ -1,0 +1,47 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/result.h"
+#include "runner/pretrained/adapter_file.h"
+#include "runner/pretrained/folder_writer.h"
+#include "runner/pretrained/model_type.h"
+
+namespace runner::pretrained {
+
+/// The tensor in another floating type of safetensors, made as it is written; "" keeps its own, as integers do.
+WrittenTensor converted(const artifact::TensorBytes& tensor, const std::string& dtype);
+
+/// Adds adapters to the weights of a model, in float32 as PEFT's merge_and_unload does.
+class Merge {
+ public:
+  Merge(const ModelType& type, double scale) : type_(type), scale_(scale) {}
+  /// All that the folder of an adapter holds; `adapter` has to live until the tensors are written.
+  Merge(const ModelType& type, const OpenedAdapter& adapter);
+
+  void add(const LowRankPair& pair) { pairs_[pair.module] = pair; }
+
+  /// The tensors of a model, by Transformers' names, with what is added to them; they may lack the prefix of the base
+  /// model. The tensors' data and the adapter's have to live until these are written. `dtype`: of safetensors, which
+  /// floating tensors become; "" keeps their own.
+  ///
+  /// Failure (exit status 2) names the first layer that the model does not have, or that has another shape.
+  core::Result<std::vector<WrittenTensor>> apply(const std::vector<artifact::TensorBytes>& tensors,
+                                                 const std::string& dtype = "") const;
+
+ private:
+  bool is_transposed(const std::string& weight) const;
+  /// `dtype`: of the result.
+  core::Result<WrittenTensor> merged(const artifact::TensorBytes& weight, const LowRankPair& pair,
+                                     const std::string& dtype) const;
+
+  const ModelType& type_;
+  double scale_;
+  std::map<std::string, LowRankPair> pairs_;
+  std::map<std::string, const artifact::TensorBytes*> biases_;
+};
+
+}  // namespace runner::pretrained
