@@ -46,9 +46,11 @@ pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   model.force = request.force;
   model.merge = request.merge;
   model.adapter = request.adapter;
-  if (const auto base = request.merge ? artifact::base_of_checkpoint(checkpoint) : std::nullopt) {
+  model.base = artifact::base_of_checkpoint(checkpoint);
+  if (model.base && request.merge) {
     const core::Node* source = model.resolved.at_path("init_from.path");
-    model.base = artifact::find_base(*base, source != nullptr && source->is_string() ? source->as_string() : "");
+    model.base->source =
+        artifact::find_base(*model.base, source != nullptr && source->is_string() ? source->as_string() : "");
   }
   return pretrained::export_model(model);
 }

@@ -190,18 +190,16 @@ class Writer {
     check_request();
     if (!request_.adapter.empty()) adapter_.emplace(open_adapter(request_.adapter).value());
     reader_ = artifact::open_tensors(request_.tensors).value();
-    const auto shape_of = [&](const std::string& name) {
-      const TensorBytes* bytes = reader_->find(name);
-      return bytes != nullptr ? bytes->shape : std::vector<std::int64_t>();
-    };
-    const core::Result<Node> config = config_of_recipe(request_.resolved, shape_of);
+    if (request_.base && request_.merge) base_ = artifact::open_tensors(request_.base->source).value();
+    const core::Result<Node> config =
+        config_of_recipe(request_.resolved, [this](const std::string& name) { return shape_of(name); });
     if (!config) throw RunError(config.failure().message, config.failure().hint, core::kExitUsage);
     config_ = config.value();
     type_ = find_model_type(config_.find("model_type")->as_string());
     done_.model_type = type_->name;
     done_.source = source_folder(request_.resolved);
     tensors_ = rename(*reader_, *type_, config_);
-    if (request_.merge && !request_.base.empty()) add_base();
+    if (base_ != nullptr) add_base();
     done_.is_adapter = block_ != nullptr && !request_.merge;
     const std::vector<WrittenTensor> written = done_.is_adapter ? adapter_tensors() : model_tensors();
     done_.tensors = static_cast<std::int64_t>(written.size());
@@ -231,9 +229,31 @@ class Writer {
     if (block_ != nullptr && !request_.merge) check_adapter_export(request_.resolved).value();
   }
 
+  /// As the model has it.
+  std::vector<std::int64_t> shape_of(const std::string& name) const {
+    if (const TensorBytes* bytes = reader_->find(name)) return bytes->shape;
+    if (!request_.base) return {};
+    if (base_ == nullptr) return {1, 1};  // an adapter does not say
+    std::vector<std::int64_t> shape;
+    for (const artifact::BaseRecord::Tensor& tensor : request_.base->tensors) {
+      if (tensor.name != name) continue;
+      for (const std::string& from : tensor.from) {
+        const TensorBytes* bytes = base_->find(from);
+        if (bytes == nullptr) return {};
+        std::vector<std::int64_t> part = bytes->shape;
+        if (tensor.transposed) std::reverse(part.begin(), part.end());
+        if (shape.empty()) {
+          shape = part;
+        } else {
+          shape[0] += part[0];
+        }
+      }
+    }
+    return shape;
+  }
+
   /// What the checkpoint does not hold, from a file with Transformers' names or roux's own.
   void add_base() {
-    base_ = artifact::open_tensors(request_.base).value();
     const auto is_own = [this](const TensorBytes& tensor) {
       return std::any_of(type_->weights.begin(), type_->weights.end(),
                          [&](const WeightRule& rule) { return number_in(rule.name, tensor.name).has_value(); });

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runner/artifact/base_record.h"
 #include "runner/core/node.h"
 
 namespace runner::pretrained {
@@ -16,7 +18,8 @@ struct ExportRequest {
   bool force = false;        ///< write into a folder that exists: files of the same names are replaced
   bool merge = false;        ///< of a run with adapters: the model with them, not the adapters alone
   std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
-  std::string base = {};     ///< file of the tensors that `tensors` lacks, or index of shards; "": it lacks none
+  /// Of adapters without their model. With `merge` its source has to be there.
+  std::optional<artifact::BaseRecord> base = {};
 };
 
 struct Exported {
