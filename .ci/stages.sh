@@ -21,11 +21,13 @@ inputs=(
               runner/core/platform/files.h runner/core/text/text.h roux tests/verify/lib tests/cli/driver.cpp
               tests/tidy/worked_examples.sh tests/support/*.h tests/support/torch/*.h tests/trackers/followed_run.h'
   # What fuzz_recipe links, the generated tables too, and what it mutates.
-  [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact
+  [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact runner/hub
+          runner/net tests/parity/adapters/*/adapter_config.json
           components/tokenizer tests/components/tokenizer/files components/model/names schemas tests/fuzz recipes
           tests/golden/bad tests/cli/*.cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
   # What tests_threads links, without the generated tables, which start no thread.
   [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch
+             runner/net runner/hub
              runner/sweep trackers components/sampler components/pruner tests/runner/store tests/runner/sweep
              tests/trackers tests/support tests/programs/bad_plugin.cpp'
   # What only this preset compiles, the headers that it includes, and what the bundle carries. The rest of the program

@@ -140,6 +140,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
   record.run = request.run;
   record.data = "train";
   record.command = request.command;
+  record.adapter = request.adapter;
   FoundCheckpoint checkpoint;
   if (!names_foreign_weights(request.checkpoint)) {
     checkpoint = find_checkpoint(recipe, record);

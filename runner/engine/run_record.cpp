@@ -92,7 +92,7 @@ bool is_table(const Node& recipe) {
 bool matters(const std::string& path, bool table) {
   if (path.ends_with(".memory_format")) return false;  // of memory, not of values
   if (is_under(path, "model") || is_under(path, "loss")) return true;
-  if (path.starts_with("adapters")) return !path.ends_with(".lora_dropout") && !path.ends_with(".init_lora_weights");
+  if (path.starts_with("adapters")) return path.ends_with(".lora_alpha") || path.ends_with(".use_rslora");
   if (!is_under(path, "data.train")) return false;
   if (table) return path != "data.train.path";  // compared by content
   return path == "data.train" || path == "data.train.type" || path == "data.train.vocab_size" ||
@@ -202,6 +202,7 @@ bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& 
   bool fits = true;
   for (const resolve::Change& change : resolve::list_changes(recorded.value(), recipe.root)) {
     if (!matters(change.path, table)) continue;
+    if (change.path.starts_with("adapters") && !request.adapter.empty()) continue;  // by its folder
     const std::string before = short_text(change.before_text(), change.before);
     const std::string location = change.before_location.text();
     diagnostics.error(change.after_location,

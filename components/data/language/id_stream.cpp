@@ -295,6 +295,11 @@ class StreamedLines final : public TokenizedSet {
   std::shared_ptr<const Recipe> recipe_;
 };
 
+bool has_target(const IdsLine& line) {
+  const std::vector<std::int32_t> target = line.target();
+  return std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; });
+}
+
 BatchSpec signature_of(const IdLinesOptions& options) {
   const auto spec = [&options](const char* name, std::int64_t vocabulary) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
@@ -315,9 +320,9 @@ BatchSpec signature_of(const IdLinesOptions& options) {
 }
 
 /// Looks at the first records, so that a wrong column is noticed before training, and at their size. False when an
-/// error was reported.
+/// error was reported. A training on nothing would end well, with a loss of 0: a warning.
 bool look_at_first_records(Recipe& recipe, const Inputs& inputs) {
-  std::int64_t records = 0, files = 0, bytes = 0;
+  std::int64_t records = 0, files = 0, bytes = 0, learnt = 0;
   for (const TextFile& file : recipe.options.files) {
     if (++files > kFirstFiles || records >= kFirstRecords) break;
     RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), file.path);
@@ -328,7 +333,11 @@ bool look_at_first_records(Recipe& recipe, const Inputs& inputs) {
       if (line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
       ++records;
       bytes += static_cast<std::int64_t>(line->size());
-      const auto ids = recipe.options.parse(std::string(*line), *recipe.options.vocab_size);
+      auto ids = recipe.options.parse(std::string(*line), *recipe.options.vocab_size);
+      if (ids && recipe.options.too_long == LongLine::kCut) {
+        ids.value().cut(*recipe.options.max_seq_len, !recipe.options.cut_left);
+      }
+      if (!ids || has_target(ids.value())) ++learnt;
       if (!ids && recipe.options.on_bad_record == BadRecord::kError) {
         errors.add(source.number(), ids.failure().message, ids.failure().hint);
       }
@@ -337,6 +346,13 @@ bool look_at_first_records(Recipe& recipe, const Inputs& inputs) {
     if (errors.any()) return false;
   }
   if (records == 0) return true;
+  if (learnt == 0) {
+    inputs.diagnostics.warning(
+        location_of(inputs.block, "path"),
+        "data." + inputs.name + ": of the first " + counted_large(records, "line", "lines") + " nothing is learnt",
+        "check that answers have the role assistant and are not cut away; `roux data show` "
+        "shows what is learnt, and loss_on: all takes everything");
+  }
   recipe.buffer_bytes = bytes / records * recipe.options.shuffle_buffer;
   const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
   if (std::any_of(recipe.options.files.begin(), recipe.options.files.end(), is_packed)) return true;

@@ -20,6 +20,7 @@ std::optional<std::shared_ptr<const tokenizer::Tokenizer>> tokenizer_of(const st
     found = tokenizer::build(*own, {*own, inputs.diagnostics});
   } else if (inputs.tokenizer) {
     found = inputs.tokenizer();
+    if (found == nullptr) return std::nullopt;  // what is wrong is said once
   }
   if (inputs.diagnostics.error_count() != before) return std::nullopt;
   return found;

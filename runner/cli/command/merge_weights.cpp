@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runner/artifact/base_record.h"
 #include "runner/artifact/file_check.h"
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/probe.h"
@@ -52,7 +53,12 @@ std::string find_source(const std::string& text, const std::string& runs_dir) {
     for (const std::string& line : skipped)
       std::fprintf(stderr, "skipped %s\n", core::escape_for_terminal(line).c_str());
   }
-  return artifact::find_tensor_set(path).value();
+  std::string set = artifact::find_tensor_set(path).value();
+  if (artifact::base_of_checkpoint(fs::path(set).parent_path().string())) {
+    throw RunError(path + " holds adapters, and not the model that they were trained for",
+                   "`roux export RUN DIR --merge` writes the model with them", core::kExitUsage);
+  }
+  return set;
 }
 
 /// A file if it ends like one, otherwise a file in this folder.

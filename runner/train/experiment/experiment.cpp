@@ -264,7 +264,9 @@ void settle_lengths(Experiment& experiment, Diagnostics& diagnostics) {
                       experiment.train_data->tokens_per_sample()};
   if (training.max_tokens && experiment.shape.tokens_per_sample == 0) {
     diagnostics.error(recipe.location("training.max_tokens"),
-                      "max_tokens limits training by tokens, but data.train has no tokens",
+                      std::string("max_tokens limits training by tokens, but ") +
+                          (experiment.train_data->signature().padded() ? "samples of data.train have different lengths"
+                                                                       : "data.train has no tokens"),
                       "use max_steps, max_epochs or max_time");
   }
   experiment.limits = {training.max_steps, training.max_epochs, training.max_tokens, training.max_time};

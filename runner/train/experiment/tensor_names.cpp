@@ -70,7 +70,9 @@ void check_left_out(const Experiment& experiment, const NamedDataset& set, Diagn
     diagnostics.error(experiment.recipe.location("data." + set.name),
                       "data." + set.name + " gives \"" + port.name + "\", which model " + registry::type_of(block) +
                           " reads, and data.train does not give it",
-                      "let data.train give it, too, so that the model is made to read it");
+                      port.name == components::kPositions
+                          ? "give data.train packing: true, too, or neither"
+                          : "let data.train give it, too, so that the model is made to read it");
   }
 }
 
