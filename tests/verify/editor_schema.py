@@ -80,6 +80,7 @@ PLACES = {
     "data": lambda block: {"data": {"train": block}},
     "metric": lambda block: {"eval": {"metrics": [block]}},
     "tracker": lambda block: {"trackers": [block]},
+    "adapter": lambda block: {"adapters": [block]},
     "callback": lambda block: {"callbacks": [block]},
     "layer": lambda block: {"model": {"type": "sequential", "layers": [block]}},
 }
