@@ -6,9 +6,9 @@
 #include <string>
 
 #include "runner/core/text/utf8.h"
+#include "runner/net/digest.h"
 #include "tests/support/folder.h"
 #include "trackers/io/safe_name.h"
-#include "runner/net/digest.h"
 #include "trackers/io/wire.h"
 #include "trackers/wandb_file.h"
 
