@@ -159,12 +159,12 @@ core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const LowRa
   made.bytes.bytes = elements(weight) * artifact::safetensors_item_bytes(dtype);
   made.make = [weight, pair, scale = scale_, transposed, rank, dtype] {
     std::vector<float> a = floats(*pair.a), b = floats(*pair.b);
-    const Product product{weight,
-                          transposed ? turned(a, rank) : std::move(b),
-                          transposed ? turned(b, pair.b->shape[0]) : std::move(a),
-                          rank,
-                          scale,
-                          dtype};
+    if (transposed) {
+      std::vector<float> turned_a = turned(a, rank), turned_b = turned(b, pair.b->shape[0]);
+      a.swap(turned_b);
+      b.swap(turned_a);
+    }
+    const Product product{weight, std::move(b), std::move(a), rank, scale, dtype};
     return product.all();
   };
   return made;
