@@ -13,6 +13,7 @@ void add_commands(Command app, Session& session);
 void add_checkpoints_commands(Command group, Session& session);
 void add_config_commands(Command group, Session& session);
 void add_data_commands(Command group, Session& session);
+void add_examples_commands(Command group, Session& session);
 void add_runs_commands(Command group, Session& session);
 void add_sweep_commands(Command group, Session& session);
 void add_tokenizer_commands(Command group, Session& session);

@@ -1,9 +1,9 @@
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <string>
 
 #include "runner/core/platform/process.h"
+#include "runner/core/platform/python_package.h"
 #include "runner/core/platform/torch_process_setup.h"
 #include "runner/cuda/cuda.h"
 #include "runner/engine/engine.h"
@@ -20,8 +20,10 @@ core::Failure no_engine(const std::string& what) {
 }
 
 core::Failure no_cuda(const std::string& what) {
-  return {"cannot load GPU support: " + what,
-          "`ROUX_PRESET=cuda ./roux` fetches CUDA's libraries; training on the CPU does not need them"};
+  const auto package = core::python_package(core::own_program());
+  const std::string remedy = package ? "`pip install torch==" + package->needed + "` installs CUDA's libraries"
+                                     : "`ROUX_PRESET=cuda ./roux` fetches CUDA's libraries";
+  return {"cannot load GPU support: " + what, remedy + "; training on the CPU does not need them"};
 }
 
 }  // namespace
@@ -30,6 +32,7 @@ core::Result<engine::Engine*> engine::load_engine() {
   static Engine* loaded = nullptr;
   if (loaded != nullptr) return loaded;
   if (const auto set = core::check_cpu_capability(); !set) return set.failure();
+  if (const auto fits = core::check_torch(core::own_program()); !fits) return fits.failure();
   core::prepare_for_torch();
   const std::string path = core::library_beside_program("libroux_engine.so");
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
@@ -48,15 +51,13 @@ bool cuda::has_driver() {
   return is_there;
 }
 
-bool cuda::has_support() {
-  std::error_code ignored;
-  return std::filesystem::exists(core::library_beside_program(kCudaLibrary), ignored);
-}
+bool cuda::has_support() { return core::has_gpu_libraries(); }
 
 core::Result<cuda::Cuda*> cuda::load_cuda() {
   static Cuda* loaded = nullptr;
   if (loaded != nullptr) return loaded;
   if (!has_support()) return nullptr;
+  if (const auto fits = core::check_torch(core::own_program()); !fits) return fits.failure();
   core::prepare_for_torch();
   const std::string path = core::library_beside_program(kCudaLibrary);
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);

@@ -8,6 +8,7 @@
 #include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/gpu_usage.h"
+#include "runner/core/platform/python_package.h"
 #include "runner/core/text/text.h"
 #include "runner/cuda/cuda.h"
 #include "runner/resolve/recipe.h"
@@ -27,7 +28,8 @@ core::Failure no_driver() {
 }
 
 core::Failure no_gpu_support() {
-  return {"this roux is built without GPU support", std::string("`ROUX_PRESET=cuda ./roux` builds it with") + kOnCpu};
+  const core::Failure failure = core::no_gpu_libraries();
+  return {failure.message, failure.hint + kOnCpu};
 }
 
 /// The GPUs that a training of this process can use, in CUDA's order.

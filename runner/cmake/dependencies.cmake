@@ -72,6 +72,8 @@ if(ROUX_ENGINE)
   target_link_options(third_party_torch INTERFACE
     "-Wl,-rpath-link,${ROUX_TORCH}/lib:${ROUX_DEPS}/nvidia/cu13/lib")
   set(ROUX_TORCH_RPATH "${ROUX_TORCH}/lib;${ROUX_DEPS}/nvidia/cu13/lib")
+  # In a wheel lib/ is site-packages/roux/lib, beside site-packages/torch.
+  set(ROUX_WHEEL_RPATH "$ORIGIN/../../torch/lib;$ORIGIN/../../nvidia/cu13/lib")
 endif()
 
 if(ROUX_CUDA)
@@ -93,7 +95,11 @@ if(ROUX_CUDA)
     "${ROUX_TORCH}/lib/libtorch_cuda.so" "${ROUX_TORCH}/lib/libc10_cuda.so"
     "${ROUX_DEPS}/nvidia/cu13/lib/libcudart.so.13")
   set(ROUX_CUDA_RPATH)
+  set(ROUX_WHEEL_CUDA_RPATH)
   foreach(part cu13 cudnn nccl nvshmem cusparselt)
     list(APPEND ROUX_CUDA_RPATH "${ROUX_DEPS_CUDA}/nvidia/${part}/lib")
+    if(NOT part STREQUAL "cu13")  # ROUX_WHEEL_RPATH has it; CMake leaves out what comes twice
+      list(APPEND ROUX_WHEEL_CUDA_RPATH "$ORIGIN/../../nvidia/${part}/lib")
+    endif()
   endforeach()
 endif()

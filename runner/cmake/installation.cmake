@@ -1,17 +1,26 @@
-# cmake --install PREFIX and cpack: the program, what it loads, what the author of a plugin needs, and the notices of
+# cmake --install PREFIX: the program, what it loads, what the author of a plugin needs, and the notices of
 # everything that is carried. Nothing in it names a folder of this machine, so that the prefix may be moved.
 # The component `program` is what trains, without what a plugin's author needs: tests/gpu/bundle installs it alone.
+# `libraries` are those of others, with their notices. packaging/ installs all but these, and chooses them itself.
+# `wheel`, for packaging/wheel/build alone, lets the libraries of an installed prefix look for torch beside it.
+function(wheel_library_path file)
+  list(JOIN ARGN ":" folders)
+  change_library_path("${file}" [[$ORIGIN/../lib]] "$ORIGIN:${folders}" COMPONENT wheel EXCLUDE_FROM_ALL)
+endfunction()
 install(TARGETS roux RUNTIME DESTINATION bin COMPONENT program)
 install(TARGETS schema_gen RUNTIME DESTINATION bin)
 install(TARGETS roux_base LIBRARY DESTINATION lib COMPONENT program)
 set_library_path(schema_gen "$ORIGIN/../lib")
 if(ROUX_ENGINE)
   install(TARGETS roux_engine LIBRARY DESTINATION lib COMPONENT program)
-  install_library_path(lib/libroux_engine.so program "$ORIGIN" ${ROUX_TORCH_RPATH})
+  install_library_path(lib/libroux_engine.so program "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_WHEEL_RPATH})
+  wheel_library_path(lib/libroux_engine.so ${ROUX_WHEEL_RPATH})
 endif()
 if(ROUX_CUDA)
   install(TARGETS roux_cuda LIBRARY DESTINATION lib COMPONENT program)
-  install_library_path(lib/libroux_cuda.so program "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_CUDA_RPATH})
+  install_library_path(lib/libroux_cuda.so program "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_CUDA_RPATH}
+                       ${ROUX_WHEEL_RPATH} ${ROUX_WHEEL_CUDA_RPATH})
+  wheel_library_path(lib/libroux_cuda.so ${ROUX_WHEEL_RPATH} ${ROUX_WHEEL_CUDA_RPATH})
 endif()
 
 install(CODE "set(ROOT \"${CMAKE_SOURCE_DIR}\")\nset(TO include/roux)")
@@ -19,6 +28,7 @@ install(SCRIPT "${CMAKE_SOURCE_DIR}/runner/cmake/public_headers.cmake")
 install(DIRECTORY schemas DESTINATION share/roux FILES_MATCHING PATTERN "*.json"
         PATTERN gen EXCLUDE PATTERN reference EXCLUDE)
 install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/schemas/" DESTINATION share/roux/schemas)
+install(DIRECTORY recipes DESTINATION share/roux)  # roux examples
 install(DIRECTORY "${CMAKE_BINARY_DIR}/generated/reference" DESTINATION share/doc/roux)
 install(FILES LICENSE NOTICE DESTINATION share/doc/roux)
 install(FILES README.md DESTINATION share/doc/roux OPTIONAL)
@@ -42,11 +52,5 @@ foreach(place bash:bash-completion/completions/roux zsh:zsh/site-functions/_roux
 endforeach()
 # Last, because it reads what the files above need.
 install(CODE "execute_process(COMMAND bash \"${CMAKE_SOURCE_DIR}/runner/cmake/carry_libraries.sh\"
-  \"${CMAKE_BINARY_DIR}\" \"${ROUX_DEPS}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)")
-
-set(CPACK_GENERATOR TGZ)
-set(CPACK_PACKAGE_NAME roux)
-set(CPACK_PACKAGE_FILE_NAME "roux-${PROJECT_VERSION}-linux-${CMAKE_SYSTEM_PROCESSOR}")
-set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
-set(CPACK_STRIP_FILES ON)
-include(CPack)
+  \"${CMAKE_BINARY_DIR}\" \"${ROUX_DEPS}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\" COMMAND_ERROR_IS_FATAL ANY)"
+        COMPONENT libraries)

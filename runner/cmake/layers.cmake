@@ -221,13 +221,15 @@ function(add_binary_engine)
     PRIVATE roux_layer_kernels roux_layer_distributed roux_layer_components roux_layer_checkpoint roux_layer_train
             roux_layer_engine roux_base
             third_party_torch third_party_csv)
-  set_library_path(roux_engine "$ORIGIN" ${ROUX_TORCH_RPATH})
+  # The last ones are for a wheel, which can only be given a path that was there when it was linked.
+  set_library_path(roux_engine "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_WHEEL_RPATH})
 endfunction()
 
 function(add_binary_cuda)
   add_library(roux_cuda SHARED "${ROUX_EMPTY}")
   roux_common(roux_cuda)
   target_link_libraries(roux_cuda PRIVATE roux_layer_cuda roux_base third_party_cuda third_party_torch)
-  set_library_path(roux_cuda "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_CUDA_RPATH})
+  set_library_path(roux_cuda "$ORIGIN" ${ROUX_TORCH_RPATH} ${ROUX_CUDA_RPATH} ${ROUX_WHEEL_RPATH}
+                   ${ROUX_WHEEL_CUDA_RPATH})
   add_dependencies(roux_engine roux_cuda)
 endfunction()

@@ -1,6 +1,6 @@
 # Sourced by ./roux, tests/run and .ci/run: from a fresh clone to a built program, and quiet when nothing is to do.
 #
-#   ROUX_PRESET      dev (default), release, cuda: see CMakePresets.json
+#   ROUX_PRESET      dev (default), release, cuda, wheel: see CMakePresets.json
 #   ROUX_DEPS        where LibTorch lies (CUDA: the same with -cuda). Unset: .deps of the checkout, a link into
 #                    ${XDG_CACHE_HOME:-~/.cache}/roux, which checkouts with the same pins share
 #   ROUX_CUDA_LIBRARIES  link: of CUDA only what compiling and linking need, for a machine without a GPU
@@ -91,13 +91,13 @@ link_deps() {
   ln -sfn "$2" "$own"
 }
 
-# setup_libtorch: the pinned wheels in .deps, and for the preset cuda those of CUDA in .deps-cuda.
+# setup_libtorch: the pinned wheels in .deps, and for the presets cuda and wheel those of CUDA in .deps-cuda.
 setup_libtorch() {
   local deps pins=$roux_root/runner/cmake
   deps=$(deps_place '' "$pins/libtorch.txt")
   fetch_wheels "$deps" "LibTorch (0.5 GB, unpacked 1.2 GB)" "$pins/libtorch.txt" || return
   link_deps '' "$deps"
-  [ "$roux_preset" = cuda ] || return 0
+  case $roux_preset in cuda | wheel) ;; *) return 0 ;; esac
   local what="NCCL and CUDA's headers (0.2 GB)" cuda=("$pins/cuda-link.txt")
   if [ "${ROUX_CUDA_LIBRARIES:-}" != link ]; then
     what="CUDA's libraries (2 GB, unpacked 2.7 GB)"

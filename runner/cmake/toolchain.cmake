@@ -13,6 +13,11 @@ set(ROUX_QUICK_COMPILE "$<$<CONFIG:Dev>:-O1>")
 # No -Werror: with it, CI's precompiled headers would be other files and nothing compiled elsewhere could be reused.
 # setup_build fails on a warning where CI is set.
 add_compile_options(-Wall -Wextra)
+# Files that are compiled several at a time are named by their whole path, which a package must not show. Not in other
+# builds, whose files the compiler cache would not find again.
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_options("-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=")
+endif()
 # Our own libraries lie beside the program; a folder that is moved whole still works.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
 
@@ -26,13 +31,19 @@ endfunction()
 # installation, when FILE of the prefix is installed.
 function(install_library_path file component)
   list(JOIN ARGN ":" built)
+  change_library_path("${file}" "${built}" [[$ORIGIN/../lib]] COMPONENT ${component})
+endfunction()
+
+# change_library_path(FILE OLD NEW INSTALL-ARGUMENT...): the same for any path, which must not be longer than the first
+# that FILE was linked with.
+function(change_library_path file old new)
   string(CONFIGURE [[
     set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/@file@")
     if(EXISTS "${file}")
-      file(RPATH_CHANGE FILE "${file}" OLD_RPATH [==[@built@]==] NEW_RPATH [==[$ORIGIN/../lib]==])
+      file(RPATH_CHANGE FILE "${file}" OLD_RPATH [==[@old@]==] NEW_RPATH [==[@new@]==])
     endif()
   ]] code @ONLY)
-  install(CODE "${code}" COMPONENT ${component})
+  install(CODE "${code}" ${ARGN})
 endfunction()
 add_link_options(-Wl,--disable-new-dtags -Wl,-z,defs)  # a shared library that lacks a definition is not linked
 if(ROUX_SANITIZE)

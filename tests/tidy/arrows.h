@@ -77,6 +77,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/cli/command/checkpoints", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/config", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/data", {"runner/cli", "runner/cli/data"}},
+      {"runner/cli/command/examples", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/runs", {"runner/cli/group"}},
       {"runner/cli/command/sweep", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/tokenizer", {"runner/cli", "runner/cli/group"}},

@@ -11,6 +11,8 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/cli/show_launch.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/platform/process.h"
+#include "runner/core/platform/python_package.h"
 #include "runner/core/units.h"
 #include "runner/cuda/cuda.h"
 #include "runner/resolve/recipe.h"
@@ -25,7 +27,10 @@ std::string show_gpus(EnvPage& page) {
   if (!cuda::has_driver()) return "none";
   const auto cuda = cuda::load_cuda();
   if (!cuda) return "driver found, but " + cuda.failure().message;
-  if (cuda.value() == nullptr) return "driver found, but this build has no CUDA (build with ROUX_PRESET=cuda ./roux)";
+  if (cuda.value() == nullptr) {
+    const core::Failure failure = core::no_gpu_libraries();
+    return "driver found, but " + failure.message + " (" + failure.hint + ")";
+  }
   page.add("CUDA", cuda.value()->versions(), "cuda");
   const auto gpus = cuda.value()->gpus();
   if (!gpus) return gpus.failure().message;
@@ -49,6 +54,10 @@ void show_machine(EnvPage& page) {
   const std::int64_t cores = sysconf(_SC_NPROCESSORS_ONLN);
   const std::int64_t memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
   page.add("roux", ROUX_VERSION, "version");
+  page.add("program", core::own_program(), "program");
+  if (const auto package = core::python_package(core::own_program())) {
+    page.add("torch", (package->found.empty() ? "none" : package->found) + " in " + package->torch_folder, "torch");
+  }
   page.add("system", std::string(system.sysname) + " " + system.release + " " + system.machine, "system");
   page.line("processor", core::cpu_name() + ", " + std::to_string(cores) + " cores");
   page.line("memory", core::format_bytes(memory_bytes));

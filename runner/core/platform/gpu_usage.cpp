@@ -3,11 +3,9 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <sstream>
-#include <system_error>
 
-#include "runner/core/platform/process.h"
+#include "runner/core/platform/python_package.h"
 #include "runner/core/text/text.h"
 
 namespace runner::core {
@@ -75,9 +73,6 @@ std::vector<std::string> visible_gpu_names(const std::string& library) {
 
 int visible_gpus(const std::string& library) { return static_cast<int>(visible_gpu_names(library).size()); }
 
-int usable_gpus() {
-  std::error_code ignored;
-  return std::filesystem::exists(library_beside_program("libroux_cuda.so"), ignored) ? visible_gpus() : 0;
-}
+int usable_gpus() { return has_gpu_libraries() ? visible_gpus() : 0; }
 
 }  // namespace runner::core
