@@ -224,25 +224,21 @@ constexpr Words kFormats[] = {{"chatml", "chatml"},
                               {"mistral_v2v3", "mistral_v3"},
                               {"mistral_v3_tekken", "mistral_nemo"}};
 
-constexpr const char* kDatasetKeys[] = {"path",
-                                        "type",
-                                        "ds_type",
-                                        "data_files",
-                                        "split",
-                                        "field",
-                                        "field_messages",
-                                        "chat_template",
-                                        "name",
-                                        "trust_remote_code",
-                                        "revision",
-                                        "shards",
-                                        "conversation",
-                                        "roles_to_train",
-                                        "train_on_eos",
-                                        "message_property_mappings",
-                                        "roles",
-                                        "message_field_role",
-                                        "message_field_content"};
+constexpr const char* kDatasetKeys[] = {"path",  "type",           "ds_type",       "data_files",       "revision",
+                                        "field", "field_messages", "chat_template", "trust_remote_code"};
+
+/// What roux does anyway: another value of these keys would select other records or other targets.
+constexpr std::pair<const char*, const char*> kDatasetValues[] = {
+    {"split", "\"train\""},
+    {"roles_to_train", "[\"assistant\"]"},
+    {"roles_to_train", "[\"gpt\"]"},
+    {"train_on_eos", "\"turn\""},
+    {"message_field_role", "\"role\""},
+    {"message_field_role", "\"from\""},
+    {"message_field_content", "\"content\""},
+    {"message_field_content", "\"value\""},
+    {"message_property_mappings", "{\"role\":\"role\",\"content\":\"content\"}"},
+    {"message_property_mappings", "{\"role\":\"from\",\"content\":\"value\"}"}};
 
 bool has_value(const Node& value) {
   if (value.is_null() || (value.is_bool() && !value.as_bool())) return false;
@@ -428,7 +424,7 @@ class Import {
       return made;
     }
     check_keys(set);
-    made.set("path", Node::string(data_path(set)));
+    made.set("path", data_paths(set));
     take_form(set, made);
     if (const Node* length = get("sequence_len")) made.set("max_seq_len", *length);
     if (get("sample_packing") != nullptr) made.set("packing", Node::boolean(true));
@@ -440,29 +436,44 @@ class Import {
     for (const Node::Entry& entry : set.entries()) {
       const bool known = std::any_of(std::begin(kDatasetKeys), std::end(kDatasetKeys),
                                      [&](const char* key) { return entry.key == key; });
-      if (known || !has_value(entry.value)) continue;
-      diagnostics_.error(entry.key_location, core::quote(entry.key) + " of a data set has no equivalent",
+      const std::string value = core::to_json(entry.value, -1);
+      const bool usual = std::any_of(std::begin(kDatasetValues), std::end(kDatasetValues),
+                                     [&](const auto& same) { return entry.key == same.first && value == same.second; });
+      if (known || usual || !has_value(entry.value)) continue;
+      diagnostics_.error(entry.key_location,
+                         core::quote(entry.key) + " of a data set has no equivalent with this value",
                          "remove it; `roux explain data/jsonl` shows the forms of records and the keys `columns`");
     }
   }
 
-  /// A file here or in a data set of the Hub.
-  std::string data_path(const Node& set) {
-    const std::string path = set.find("path")->as_string();
+  /// Files here or in a data set of the Hub.
+  Node data_paths(const Node& set) {
     const Node* files = set.find("data_files");
-    const std::string file = files == nullptr                                  ? ""
-                             : files->is_sequence() && !files->items().empty() ? files->items().front().scalar_text()
-                                                                               : files->scalar_text();
+    if (files == nullptr || !files->is_sequence() || files->items().size() < 2)
+      return Node::string(data_path(set, files == nullptr ? ""
+                                         : files->is_sequence() && !files->items().empty()
+                                             ? files->items()[0].scalar_text()
+                                             : files->scalar_text()));
+    std::vector<Node> paths;
+    for (const Node& file : files->items()) paths.push_back(Node::string(data_path(set, file.scalar_text())));
+    return Node::sequence(std::move(paths));
+  }
+
+  std::string data_path(const Node& set, const std::string& file) {
+    const std::string path = set.find("path")->as_string();
     std::error_code failed;
     if (fs::is_directory(path, failed)) return path + "/" + (file.empty() ? "*.jsonl" : file);
     const bool names_file = path.ends_with(".jsonl") || path.ends_with(".json") || path.ends_with(".gz");
     const bool local = names_file || fs::exists(path, failed) || path.starts_with(".") || path.starts_with("/");
     if (local) return !file.empty() && !names_file ? file : path;
     if (lower(path) == "json" && !file.empty()) return file;
-    if (!file.empty()) return "hf://datasets/" + path + "/" + file;
+    const Node* revision = set.find("revision");
+    const std::string folder =
+        "hf://datasets/" + path + (revision != nullptr && has_value(*revision) ? "@" + revision->scalar_text() : "");
+    if (!file.empty()) return folder + "/" + file;
     diagnostics_.warning(set.find("path")->location(), path + " is a data set of the Hub, and roux reads its files",
                          "put the name of its JSONL file in place of FILE.jsonl, or write data_files here");
-    return "hf://datasets/" + path + "/FILE.jsonl";
+    return folder + "/FILE.jsonl";
   }
 
   /// Which fields a record has.
