@@ -1,5 +1,6 @@
 #include "runner/distributed/collective_log.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace runner::distributed {
@@ -10,20 +11,34 @@ std::int64_t CollectiveLog::begin(std::string what) {
   return begun_;
 }
 
-// After an exception an abandoned collective is no longer waited for.
 void CollectiveLog::begin_wait(std::int64_t number) {
   const std::lock_guard lock(mutex_);
-  while (under_way_.front().number < number) under_way_.pop_front();
+  const auto found = find(number);
+  if (found == under_way_.end()) return;
+  std::rotate(under_way_.begin(), found, found + 1);  // the first one is waited for
   waits_ = true;
 }
 
 void CollectiveLog::end(std::int64_t number) {
   const std::lock_guard lock(mutex_);
-  while (!under_way_.empty() && under_way_.front().number <= number) {
-    last_ = std::move(under_way_.front());
-    under_way_.pop_front();
-  }
+  const auto found = find(number);
+  if (found == under_way_.end()) return;
+  last_ = std::move(*found);
+  under_way_.erase(found);
   waits_ = false;
+}
+
+void CollectiveLog::abandon(std::int64_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto found = find(number);
+  if (found == under_way_.end()) return;
+  if (waits_ && found == under_way_.begin()) waits_ = false;
+  under_way_.erase(found);
+}
+
+std::deque<CollectiveLog::Record>::iterator CollectiveLog::find(std::int64_t number) {
+  return std::find_if(under_way_.begin(), under_way_.end(),
+                      [number](const Record& record) { return record.number == number; });
 }
 
 std::string CollectiveLog::text() const {

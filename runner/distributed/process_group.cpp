@@ -15,6 +15,7 @@
 #include <exception>
 #include <future>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -130,6 +131,11 @@ class Registry {
 
   const c10::intrusive_ptr<c10d::TCPStore>& store() const { return store_; }
   CollectiveLog& collective_log() { return *collective_log_; }
+  bool is_abandoned() const { return abandoned_; }
+
+  void describe_ranks(const std::vector<std::string>& places) {
+    for (std::size_t rank = 0; rank < names_.size(); ++rank) names_[rank] = places.at(rank) + ", " + names_[rank];
+  }
 
   void come_together(milliseconds timeout) {
     const std::string self = "process " + std::to_string(getpid()) + " on " + core::host_name();
@@ -174,15 +180,18 @@ class Registry {
 
   /// The answering thread waits only for the store; the group is destroyed after it.
   void end_answering() {
+    if (!answering_) return;
     try {
       store_->set(key("ask", info_.rank), bytes_of(kEnd));
     } catch (const std::exception&) {  // without a store it ended by itself
     }
     if (answering_) answering_->wait();
+    answering_.reset();
   }
 
   /// After a lost peer threads of LibTorch may wait for ever; the process is about to exit anyway.
   void abandon() {
+    if (std::exchange(abandoned_, true)) return;
     new std::optional<std::future<void>>(std::move(answering_));
     store_.release();
   }
@@ -253,6 +262,7 @@ class Registry {
   std::shared_ptr<CollectiveLog> collective_log_;
   std::vector<std::string> names_;
   std::optional<std::future<void>> answering_;
+  bool abandoned_ = false;
 };
 
 std::shared_ptr<gloo::transport::Device> device_for(const core::RankInfo& info) {
@@ -285,9 +295,10 @@ std::vector<std::string> texts_of_ranks(const std::string& mine, Gather gather) 
 }
 
 /// RunError, the same on every rank, unless all are at the same collective. If most agree, the others are to blame.
-void refuse_unlike(const std::vector<std::string>& by_rank) {
+/// `numbers`: of the ranks, for the message.
+void refuse_unlike(const std::vector<std::string>& by_rank, const std::vector<int>& numbers) {
   std::map<std::string, std::vector<int>> ranks;
-  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) ranks[by_rank[rank]].push_back(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < by_rank.size(); ++rank) ranks[by_rank[rank]].push_back(numbers[rank]);
   if (ranks.size() == 1) return;
   std::vector<int> odd;
   for (const auto& [text, those] : ranks) {
@@ -297,46 +308,80 @@ void refuse_unlike(const std::vector<std::string>& by_rank) {
   std::string message = "the ranks call different collectives";
   if (!odd.empty() && odd.size() < by_rank.size()) message = ranks_text(odd) + " differs from the others";
   for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
-    message += (rank == 0 ? ": rank " : "; rank ") + std::to_string(rank) + ": " + by_rank[rank];
+    message += (rank == 0 ? ": rank " : "; rank ") + std::to_string(numbers[rank]) + ": " + by_rank[rank];
   }
   throw core::RunError(message, kAlike);
+}
+
+std::vector<int> first_numbers(int count) {
+  std::vector<int> numbers(static_cast<std::size_t>(count));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  return numbers;
 }
 
 /// Connects the CPUs over Gloo, and on demand the GPUs over NCCL.
 class ConnectedGroup final : public ProcessGroup {
  public:
   ConnectedGroup(const core::RankInfo& info, const ProcessGroupOptions& meeting)
-      : info_(info), timeout_s_(meeting.timeout_s), debug_(meeting.debug), registry_(info, in_ms(meeting.timeout_s)) {
-    registry_.come_together(in_ms(timeout_s_));
-    auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s_));
-    try {
-      options->devices.push_back(device_for(info));
-      gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(
-          c10::make_intrusive<c10d::PrefixStore>("gloo", registry_.store()), info.rank, info.size, options);
-      // A rank is connected before the others have accepted. One without work could exit meanwhile, and a slower one
-      // would find its connection closed.
-      gloo_->barrier()->wait();
-    } catch (const std::exception& error) {
-      fail("connecting with the others", error);
-    }
+      : info_(info),
+        timeout_s_(meeting.timeout_s),
+        debug_(meeting.debug),
+        numbers_(first_numbers(info.size)),
+        registry_(std::make_shared<Registry>(info, in_ms(meeting.timeout_s))) {
+    registry_->come_together(in_ms(timeout_s_));
+    connect();
+    exit_message_ =
+        std::make_unique<ExitMessage>([this](const std::exception& error) { return registry_->mismatch(error); });
+  }
+  /// Some ranks of `whole`, by their numbers there.
+  ConnectedGroup(const ConnectedGroup& whole, const std::vector<int>& ranks, const std::string& name)
+      : info_(whole.info_),
+        timeout_s_(whole.timeout_s_),
+        debug_(whole.debug_),
+        name_(name),
+        registry_(whole.registry_),
+        connect_nccl_(whole.connect_nccl_),
+        gpu_(whole.gpu_) {
+    for (const int rank : ranks) numbers_.push_back(whole.numbers_.at(static_cast<std::size_t>(rank)));
+    const auto own = std::find(ranks.begin(), ranks.end(), whole.rank());
+    RUNNER_ASSERT(own != ranks.end(), "a rank makes groups that it belongs to");
+    info_.rank = static_cast<int>(own - ranks.begin());
+    info_.size = static_cast<int>(ranks.size());
+    connect();
+    if (connect_nccl_ != nullptr) connect_gpus(connect_nccl_, gpu_);
   }
   ~ConnectedGroup() override {
-    if (!lost_) registry_.end_answering();
+    if (registry_->is_abandoned()) {
+      abandon();
+    } else if (is_whole() || std::uncaught_exceptions() > 0) {
+      registry_->end_answering();  // a rank that fails is silent before the others see its connections close
+    }
   }
 
   int rank() const override { return info_.rank; }
   int size() const override { return info_.size; }
 
   void connect_gpus(core::ConnectNccl connect, int gpu) override {
-    const std::int64_t number = registry_.collective_log().begin(kConnecting);
-    registry_.collective_log().begin_wait(number);
+    const std::int64_t number = log().begin(kConnecting);
+    log().begin_wait(number);
     try {
-      nccl_ = std::make_unique<NcclBackend>(connect, c10::make_intrusive<c10d::PrefixStore>("nccl", registry_.store()),
+      nccl_ = std::make_unique<NcclBackend>(connect, own_store("nccl"),
                                             core::NcclRank{info_.rank, info_.size, gpu, in_ms(timeout_s_)});
     } catch (const std::exception& error) {
       fail(kConnecting, error);
     }
-    registry_.collective_log().end(number);
+    connect_nccl_ = connect;
+    gpu_ = gpu;
+    log().end(number);
+  }
+
+  std::unique_ptr<ProcessGroup> part(const std::vector<int>& ranks, const std::string& name) override {
+    return std::make_unique<ConnectedGroup>(*this, ranks, name);
+  }
+
+  void describe_ranks(const std::vector<std::string>& places) override {
+    RUNNER_ASSERT(is_whole(), "the names are those of all ranks");
+    registry_->describe_ranks(places);
   }
 
   std::unique_ptr<Pending> begin_all_reduce(const at::Tensor& flat, const char* site, ReduceOp op) override {
@@ -361,12 +406,42 @@ class ConnectedGroup final : public ProcessGroup {
     begin("broadcast", site, flat, [&] { return backend_of(flat).broadcast(tensors, options); })->wait();
   }
 
+  std::unique_ptr<Pending> begin_all_to_all(const at::Tensor& out, const std::vector<std::int64_t>& out_counts,
+                                            const at::Tensor& in, const std::vector<std::int64_t>& in_counts,
+                                            const char* site) override {
+    at::Tensor target = out, source = in;
+    std::vector<std::int64_t> to = out_counts, from = in_counts;
+    // Not the shapes: those of the ranks may differ.
+    verify_collective("all_to_all", site, c10::toString(in.scalar_type()));
+    return begin("all_to_all", site, in, [&] { return backend_of(in).alltoall_base(target, source, to, from); });
+  }
+
+  std::unique_ptr<Pending> begin_all_gather(const at::Tensor& out, const at::Tensor& mine, const char* site) override {
+    at::Tensor target = out, source = mine;
+    verify_collective("all_gather", site, description_of(mine));
+    return begin("all_gather", site, mine, [&] { return backend_of(mine)._allgather_base(target, source); });
+  }
+
+  void send(const at::Tensor& tensor, int to, const char* site) override {
+    std::vector<at::Tensor> tensors{tensor};
+    begin(toward("send to", to).c_str(), site, tensor, [&] {
+      return backend_of(tensor).send(tensors, to, kTag);
+    })->wait();
+  }
+
+  void receive(const at::Tensor& tensor, int from, const char* site) override {
+    std::vector<at::Tensor> tensors{tensor};
+    begin(toward("receive from", from).c_str(), site, tensor, [&] {
+      return backend_of(tensor).recv(tensors, from, kTag);
+    })->wait();
+  }
+
   // Uses collectives that are not checked themselves; two gathers, as the texts differ in length.
   void verify_collective(const char* operation, const char* site, const std::string& shape) override {
     if (!debug_) return;
     const std::string mine = std::string(operation) + " of " + site + ", " + shape;
     const auto gathered = [&](const at::Tensor& tensor) { return gather(tensor, "comparison before", mine.c_str()); };
-    refuse_unlike(texts_of_ranks(mine, gathered));
+    refuse_unlike(texts_of_ranks(mine, gathered), numbers_);
   }
 
  private:
@@ -379,8 +454,9 @@ class ConnectedGroup final : public ProcessGroup {
     };
     Collective(ConnectedGroup& group, Begun begun, c10::intrusive_ptr<c10d::Work> work)
         : group_(group), begun_(std::move(begun)), work_(std::move(work)) {}
+    ~Collective() override { group_.log().abandon(begun_.number); }
     void wait() override {
-      group_.registry_.collective_log().begin_wait(begun_.number);
+      group_.log().begin_wait(begun_.number);
       try {
         if (begun_.on_gpu) {
           wait_on_cpu(*work_, in_ms(group_.timeout_s_));
@@ -390,7 +466,7 @@ class ConnectedGroup final : public ProcessGroup {
       } catch (const std::exception& error) {
         group_.fail(begun_.what, error);
       }
-      group_.registry_.collective_log().end(begun_.number);
+      group_.log().end(begun_.number);
     }
 
    private:
@@ -401,8 +477,8 @@ class ConnectedGroup final : public ProcessGroup {
 
   template <typename Start>
   std::unique_ptr<Collective> begin(const char* operation, const char* site, const at::Tensor& mine, Start start) {
-    const std::string what = std::string(operation) + " of " + site;
-    const std::int64_t number = registry_.collective_log().begin(what + ", " + description_of(mine));
+    const std::string what = std::string(operation) + " of " + site + (is_whole() ? "" : " along " + name_);
+    const std::int64_t number = log().begin(what + ", " + description_of(mine));
     try {
       return std::make_unique<Collective>(*this, Collective::Begun{what, number, !mine.is_cpu()}, start());
     } catch (const std::exception& error) {
@@ -444,29 +520,62 @@ class ConnectedGroup final : public ProcessGroup {
       abandon();
       throw;
     }
-    const core::RunError lost = registry_.lost(what, timeout_s_, error);
+    const core::RunError lost = registry_->lost(what, timeout_s_, error);
     abandon();
     throw lost;
   }
 
+  /// Of the whole once one of its groups has lost a rank, too.
   void abandon() {
     if (std::exchange(lost_, true)) return;  // another collective was in flight, too
-    exit_message_->keep_silent();
-    static_cast<void>(exit_message_.release());
+    if (exit_message_ != nullptr) {
+      exit_message_->keep_silent();
+      static_cast<void>(exit_message_.release());
+    }
     if (nccl_) nccl_->abandon();
-    registry_.abandon();
+    registry_->abandon();
     gloo_.release();
   }
 
-  const core::RankInfo info_;
+  void connect() {
+    auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s_));
+    try {
+      options->devices.push_back(device_for(info_));
+      gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(own_store("gloo"), info_.rank, info_.size, options);
+      // A rank is connected before the others have accepted. One without work could exit meanwhile, and a slower one
+      // would find its connection closed.
+      gloo_->barrier()->wait();
+    } catch (const std::exception& error) {
+      fail(is_whole() ? "connecting with the others" : "connecting along " + name_, error);
+    }
+  }
+
+  /// The keys of this group's ranks at the store: no other group of a name has the same first rank.
+  c10::intrusive_ptr<c10d::PrefixStore> own_store(const char* backend) const {
+    const std::string group = is_whole() ? "" : "/" + name_ + "/" + std::to_string(numbers_.front());
+    return c10::make_intrusive<c10d::PrefixStore>(backend + group, registry_->store());
+  }
+
+  std::string toward(const char* operation, int rank) const {
+    return std::string(operation) + " rank " + std::to_string(numbers_.at(static_cast<std::size_t>(rank)));
+  }
+  bool is_whole() const { return name_.empty(); }
+  CollectiveLog& log() const { return registry_->collective_log(); }
+
+  static constexpr int kTag = 0;
+
+  core::RankInfo info_;  ///< rank and size are those of this group
   const double timeout_s_;
   const bool debug_;
+  const std::string name_ = {};  ///< "": all ranks
+  std::vector<int> numbers_;     ///< of its ranks among all
   bool lost_ = false;
-  Registry registry_;
+  std::shared_ptr<Registry> registry_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
-  std::unique_ptr<NcclBackend> nccl_;  ///< null: no GPUs are connected
-  std::unique_ptr<ExitMessage> exit_message_ =
-      std::make_unique<ExitMessage>([this](const std::exception& error) { return registry_.mismatch(error); });
+  core::ConnectNccl connect_nccl_ = nullptr;
+  int gpu_ = 0;
+  std::unique_ptr<NcclBackend> nccl_;          ///< null: no GPUs are connected
+  std::unique_ptr<ExitMessage> exit_message_;  ///< null for a part
 };
 
 }  // namespace

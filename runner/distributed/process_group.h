@@ -48,6 +48,29 @@ class ProcessGroup {
   /// Copies `flat` (contiguous, of the same shape everywhere) from rank `from` to all ranks, in place.
   /// Blocks.
   virtual void broadcast(const at::Tensor& flat, int from, const char* site) = 0;
+  /// Sends a part of `in` to each rank and receives one from each: `in_counts[r]` elements go to rank r,
+  /// `out_counts[r]` come from it, each at least 1; consecutive, by rank. Both contiguous, of one type, [sum of their
+  /// counts]; a rank's count for another is that one's for it. Returns at once, as begin_all_reduce().
+  virtual std::unique_ptr<Pending> begin_all_to_all(const at::Tensor& out, const std::vector<std::int64_t>& out_counts,
+                                                    const at::Tensor& in, const std::vector<std::int64_t>& in_counts,
+                                                    const char* site) = 0;
+  /// Writes `mine` (contiguous, [N], N > 0, the same everywhere) of each rank to `out` [size() * N], by rank. Returns
+  /// at once.
+  virtual std::unique_ptr<Pending> begin_all_gather(const at::Tensor& out, const at::Tensor& mine,
+                                                    const char* site) = 0;
+  /// Sends `tensor` (contiguous, not empty) to one rank, which receives it into one of the same shape and type. Both
+  /// block; between two ranks they pair in order. With debug they are not compared.
+  virtual void send(const at::Tensor& tensor, int to, const char* site) = 0;
+  virtual void receive(const at::Tensor& tensor, int from, const char* site) = 0;
+
+  /// The group of some of its ranks, in increasing order, this one among them; their position is the rank in the new
+  /// group. Each of them calls it, in the same order as other collectives of theirs, and blocks until all are
+  /// connected. `name` is shown in messages, and is another one for each group of the same ranks. Errors name the ranks
+  /// of the whole, which is unusable as well after one. The new group must end before this one.
+  virtual std::unique_ptr<ProcessGroup> part(const std::vector<int>& ranks, const std::string& name) = 0;
+  /// What messages call the ranks beside their number, by rank: `dp_replicate 1, dp_shard 0`.
+  virtual void describe_ranks(const std::vector<std::string>& places) = 0;
+
   /// With ProcessGroupOptions::debug, checks that all ranks are at the same collective: RunError on every rank, naming
   /// the difference. Each collective above does so itself. `shape` is shown.
   virtual void verify_collective(const char* operation, const char* site, const std::string& shape) = 0;

@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
 #include <utility>
 
@@ -10,7 +11,8 @@ namespace {
 
 class StagedGroup final : public ProcessGroup {
  public:
-  explicit StagedGroup(std::unique_ptr<ProcessGroup> group) : group_(std::move(group)) {}
+  explicit StagedGroup(std::unique_ptr<ProcessGroup> group, bool takes_all = false)
+      : group_(std::move(group)), takes_all_(takes_all) {}
 
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
@@ -40,6 +42,39 @@ class StagedGroup final : public ProcessGroup {
     copy_back(staged, flat);
   }
 
+  std::unique_ptr<Pending> begin_all_to_all(const at::Tensor& out, const std::vector<std::int64_t>& out_counts,
+                                            const at::Tensor& in, const std::vector<std::int64_t>& in_counts,
+                                            const char* site) override {
+    if (passes(in)) return group_->begin_all_to_all(out, out_counts, in, in_counts, site);
+    const at::Tensor staged = at::empty(out.sizes(), out.options().device(at::kCPU));
+    const at::Tensor source = in.cpu();
+    return std::make_unique<Staged>(group_->begin_all_to_all(staged, out_counts, source, in_counts, site), staged, out,
+                                    source);
+  }
+
+  std::unique_ptr<Pending> begin_all_gather(const at::Tensor& out, const at::Tensor& mine, const char* site) override {
+    if (passes(mine)) return group_->begin_all_gather(out, mine, site);
+    const at::Tensor staged = at::empty(out.sizes(), out.options().device(at::kCPU));
+    const at::Tensor source = mine.cpu();
+    return std::make_unique<Staged>(group_->begin_all_gather(staged, source, site), staged, out, source);
+  }
+
+  void send(const at::Tensor& tensor, int to, const char* site) override {
+    group_->send(passes(tensor) ? tensor : tensor.cpu(), to, site);
+  }
+
+  void receive(const at::Tensor& tensor, int from, const char* site) override {
+    if (passes(tensor)) return group_->receive(tensor, from, site);
+    const at::Tensor staged = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
+    group_->receive(staged, from, site);
+    copy_back(staged, tensor);
+  }
+
+  std::unique_ptr<ProcessGroup> part(const std::vector<int>& ranks, const std::string& name) override {
+    return std::make_unique<StagedGroup>(group_->part(ranks, name), takes_all_);
+  }
+  void describe_ranks(const std::vector<std::string>& places) override { group_->describe_ranks(places); }
+
   void verify_collective(const char* operation, const char* site, const std::string& shape) override {
     group_->verify_collective(operation, site, shape);
   }
@@ -47,8 +82,11 @@ class StagedGroup final : public ProcessGroup {
  private:
   class Staged final : public Pending {
    public:
-    Staged(std::unique_ptr<Pending> pending, at::Tensor staged, at::Tensor flat)
-        : pending_(std::move(pending)), staged_(std::move(staged)), flat_(std::move(flat)) {}
+    Staged(std::unique_ptr<Pending> pending, at::Tensor staged, at::Tensor flat, at::Tensor source = {})
+        : pending_(std::move(pending)),
+          staged_(std::move(staged)),
+          flat_(std::move(flat)),
+          source_(std::move(source)) {}
     void wait() override {
       pending_->wait();
       copy_back(staged_, flat_);
@@ -57,6 +95,7 @@ class StagedGroup final : public ProcessGroup {
    private:
     std::unique_ptr<Pending> pending_;
     at::Tensor staged_, flat_;
+    at::Tensor source_;  // what is sent, if that is not `staged_`
   };
 
   bool passes(const at::Tensor& tensor) const { return takes_all_ || tensor.is_cpu(); }

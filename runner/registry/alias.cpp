@@ -49,6 +49,33 @@ class Row {
   core::Diagnostics& diagnostics_;
 };
 
+/// `lora` of `adapters[lora]`; "" for a section that is no list.
+std::string type_in_list(std::string_view section) {
+  const std::size_t open = section.find('[');
+  return open == std::string_view::npos ? "" : std::string(section.substr(open + 1, section.size() - open - 2));
+}
+
+std::pair<std::string, std::string> section_and_key(const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? std::pair(std::string(), path)
+                                  : std::pair(path.substr(0, dot), path.substr(dot + 1));
+}
+
+/// The block of that type in a list, which may be a bare name there; null for none.
+Node* block_in_list(Node* list, const std::string& type) {
+  if (list == nullptr || !list->is_sequence()) return nullptr;
+  for (Node& item : list->items()) {
+    if (item.is_string() && item.as_string() == type) {
+      Node block = Node::mapping(item.location());
+      block.set("type", item, item.location());
+      item = std::move(block);
+    }
+    const Node* own = item.is_mapping() ? item.find("type") : nullptr;
+    if (own != nullptr && own->is_string() && own->as_string() == type) return &item;
+  }
+  return nullptr;
+}
+
 /// A block of components may stand as a bare name; an alias for one of its keys needs the mapping.
 void expand_short_form(Node& value, const std::string& section, const Registry& registry) {
   if (!value.is_string() || section.empty()) return;
@@ -88,31 +115,43 @@ class AliasPass {
     const Node::Entry entry = *found;
     block->erase(alias.word);
     const std::string written = joined_path(section, alias.word);
+    if (has_no_effect(entry.value, alias)) {
+      return diagnostics_.notice(entry.key_location, written + ": " + entry.value.scalar_text() + " has no effect");
+    }
     if (const auto other = same_setting(alias); other && is_override(*other) != is_override(entry)) {
       if (is_override(*other)) return;
     } else if (other) {
       return diagnostics_.error(entry.key_location,
-                                written + " and " + alias.path + " (" +
+                                written + " and " + shown_path(alias.path) + " (" +
                                     line_beside(other->key_location, entry.key_location) + ") are the same setting",
-                                "keep " + alias.path);
+                                "keep " + shown_path(alias.path));
     }
     std::optional<Node> value = translated(entry.value, alias, written);
     if (!value) return;
     value->add_history("alias " + written);
-    diagnostics_.notice(entry.key_location, written + " is read as " + alias.path);
+    diagnostics_.notice(entry.key_location, written + " is read as " + shown_path(alias.path));
     put(alias.path, std::move(*value), entry.key_location);
   }
 
  private:
+  static bool has_no_effect(const Node& value, const Alias& alias) {
+    return std::any_of(alias.values.begin(), alias.values.end(), [&value](const auto& pair) {
+      return pair.second.empty() && pair.first == core::lower(value.scalar_text());
+    });
+  }
+
   /// What the recipe says under the key's own name.
   std::optional<Node::Entry> same_setting(const Alias& alias) const {
-    const std::size_t dot = alias.path.rfind('.');
-    const Node* found = dot == std::string::npos ? &root_ : root_.at_path(alias.path.substr(0, dot));
+    const auto [section, key] = section_and_key(alias.path);
+    const Node* found = section.empty() ? &root_ : root_.at_path(section);
+    if (const std::string type = type_in_list(section); !type.empty()) {
+      found = block_in_list(root_.find(section_of(section)), type);
+    }
     if (found == nullptr) return std::nullopt;
     // `precision: bf16-mixed` gives precision.mode.
     Node parent = *found;
-    expand_short_form(parent, alias.path.substr(0, alias.path.find('.')), registry_);
-    const Node::Entry* other = parent.find_entry(dot == std::string::npos ? alias.path : alias.path.substr(dot + 1));
+    expand_short_form(parent, section_of(alias.path), registry_);
+    const Node::Entry* other = parent.find_entry(key);
     return other != nullptr ? std::optional(*other) : std::nullopt;
   }
 
@@ -130,7 +169,23 @@ class AliasPass {
     return std::nullopt;
   }
 
+  static Node split(const Node& value) {
+    Node list = Node::sequence({}, value.location());
+    const std::string& text = value.as_string();
+    for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+      end = text.find(',', begin);
+      const std::string item(core::trimmed(std::string_view(text).substr(begin, end - begin)));
+      if (!item.empty()) list.items().push_back(Node::string(item, value.location()));
+    }
+    return list;
+  }
+
   std::optional<Node> translated(const Node& value, const Alias& alias, const std::string& written) {
+    for (const auto& [word, hint] : alias.refused) {
+      if (word != value.scalar_text()) continue;
+      diagnostics_.error(value.location(), written + " " + word + " has no equivalent", hint);
+      return std::nullopt;
+    }
     if (!alias.fraction.empty() && value.is_number() && !value.is_integer()) return of_fraction(value, alias, written);
     if (alias.values.empty() || value.is_sequence() || value.is_mapping()) return value;
     std::vector<std::string> words;
@@ -143,12 +198,16 @@ class AliasPass {
       words.push_back(word);
       if (ours == value.scalar_text()) return value;
     }
+    if (alias.list && value.is_string()) return split(value);
     diagnostics_.error(value.location(), written + " must be " + enumerated(words, "or") + ", got " + described(value),
-                       "it is another name of " + alias.path);
+                       "it is another name of " + shown_path(alias.path));
     return std::nullopt;
   }
 
   void put(const std::string& path, Node value, const core::Location& key_location) {
+    if (const auto [section, key] = section_and_key(path); !type_in_list(section).empty()) {
+      return put_in_list(section, key, std::move(value), key_location);
+    }
     Node* block = &root_;
     std::size_t start = 0;
     for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', start)) {
@@ -164,12 +223,37 @@ class AliasPass {
     block->set(path.substr(start), std::move(value), key_location);
   }
 
+  void put_in_list(const std::string& section, const std::string& key, Node value, const core::Location& key_location) {
+    const std::string name = section_of(section), type = type_in_list(section);
+    Node* list = root_.find(name);
+    if (list == nullptr || list->is_null()) list = &root_.set(name, Node::sequence({}, key_location), key_location);
+    if (!list->is_sequence()) return;  // reported where its type is checked
+    Node* block = block_in_list(list, type);
+    if (block == nullptr) {
+      Node made = Node::mapping(key_location);
+      made.set("type", Node::string(type, key_location), key_location);
+      list->items().push_back(std::move(made));
+      block = &list->items().back();
+    }
+    block->set(key, std::move(value), key_location);
+  }
+
   Node& root_;
   const Registry& registry_;
   core::Diagnostics& diagnostics_;
 };
 
 }  // namespace
+
+std::string section_of(std::string_view alias_path) {
+  return std::string(alias_path.substr(0, alias_path.find_first_of(".[")));
+}
+
+std::string shown_path(std::string_view alias_path) {
+  const std::size_t open = alias_path.find('['), close = alias_path.find(']');
+  if (open == std::string_view::npos) return std::string(alias_path);
+  return std::string(alias_path.substr(0, open)) + "[0]" + std::string(alias_path.substr(close + 1));
+}
 
 const Alias* AliasTable::find(std::string_view section, std::string_view word) const {
   for (const Alias& alias : aliases) {
@@ -195,11 +279,13 @@ AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics) 
   if (const Node* rows = root->find("aliases")) {
     for (const Node& node : rows->items()) {
       Row row(node, diagnostics);
-      Alias alias{row.text("word"), row.texts("at"), row.text("path"), {}, ""};
+      Alias alias{row.text("word"), row.texts("at"), row.text("path"), {}, {}, "", false};
       if (node.find("fraction") != nullptr) alias.fraction = row.text("fraction");
-      if (const Node* values = node.find("values")) {
-        for (const Node::Entry& entry : values->entries())
-          alias.values.emplace_back(entry.key, entry.value.scalar_text());
+      if (const Node* list = node.find("list")) alias.list = list->is_bool() && list->as_bool();
+      for (const auto& [key, pairs] : {std::pair{"values", &alias.values}, {"refused", &alias.refused}}) {
+        const Node* values = node.find(key);
+        if (values == nullptr) continue;
+        for (const Node::Entry& entry : values->entries()) pairs->emplace_back(entry.key, entry.value.scalar_text());
       }
       table.aliases.push_back(std::move(alias));
     }

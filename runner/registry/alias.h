@@ -14,13 +14,22 @@ namespace runner::registry {
 /// Another name of a key of the recipe: `learning_rate` for `optimizer.lr`.
 struct Alias {
   std::string word;
-  std::vector<std::string> at;                              ///< sections where people write it; "" is the top level
-  std::string path;                                         ///< `optimizer.lr`
-  std::vector<std::pair<std::string, std::string>> values;  ///< written -> ours; empty: taken as it is
+  std::vector<std::string> at;  ///< sections where people write it; "" is the top level
+  /// `optimizer.lr`; `adapters[lora].r` is that key in the block of type lora of a list, which has one block then.
+  std::string path;
+  /// written -> ours, "" for none; empty: taken as it is
+  std::vector<std::pair<std::string, std::string>> values;
+  std::vector<std::pair<std::string, std::string>> refused;  ///< value -> hint
   /// What a number with a fraction means there: "epoch", a part of one, up to 1; "all", a part of all, of which 1.0
   /// stands for the key's null. "": it has no meaning of its own.
   std::string fraction;
+  bool list = false;  ///< a text that `values` lacks is a list, with commas between its items
 };
+
+/// `optimizer` of `optimizer.lr`, `adapters` of `adapters[lora].r`.
+std::string section_of(std::string_view alias_path);
+/// `adapters[0].r`: how messages and pages write the path.
+std::string shown_path(std::string_view alias_path);
 
 /// A word of other frameworks without an equivalent: what to write instead, or that it does not exist yet.
 struct ForeignWord {
@@ -32,7 +41,9 @@ struct ForeignWord {
 /// schemas/aliases.json:
 ///
 ///   {"aliases": [{"word": "mixed_precision", "at": ["", "training"], "path": "precision.mode",
-///                 "values": {"no": "32-true", "bf16": "bf16-mixed"}}],
+///                 "values": {"no": "32-true", "bf16": "bf16-mixed"}},
+///                {"word": "adapter", "at": [""], "path": "adapters[lora].type", "values": {"lora": "lora"},
+///                 "refused": {"qlora": "..."}}],
 ///    "foreign": [{"word": "report_to", "hint": "..."}]}
 struct AliasTable {
   std::vector<Alias> aliases;

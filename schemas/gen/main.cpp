@@ -140,7 +140,8 @@ void check_aliases(const Schemas& schemas, const fs::path& path, Diagnostics& di
   if (!top) return;
   for (const runner::registry::Alias& alias : table.aliases) {
     const std::size_t dot = alias.path.find('.');
-    const Property* property = top->find(alias.path.substr(0, dot));
+    const Property* property = top->find(runner::registry::section_of(alias.path));
+    if (property != nullptr && alias.path.find('[') != std::string::npos) property = property->element.get();
     bool known = property != nullptr;
     if (known && dot != std::string::npos) {
       const std::string key = alias.path.substr(dot + 1);

@@ -219,8 +219,11 @@ std::string page_of_words(const Schemas& schemas) {
       places += (places.empty() ? "" : ", ") + (at.empty() ? std::string("top level") : code(at));
     std::string values;
     for (const auto& [word, ours] : alias.values)
-      values += (values.empty() ? "" : ", ") + code(word) + " -> " + code(ours);
-    text += "| " + code(alias.word) + " | " + places + " | " + code(alias.path) + " | " + cell(values) + " |\n";
+      values += (values.empty() ? "" : ", ") + code(word) + " -> " + (ours.empty() ? "no effect" : code(ours));
+    for (const auto& [word, hint] : alias.refused)
+      values += (values.empty() ? "" : ", ") + code(word) + ": refused, " + hint;
+    text += "| " + code(alias.word) + " | " + places + " | " + code(runner::registry::shown_path(alias.path)) + " | " +
+            cell(values) + " |\n";
   }
   text +=
       "\nThese have no equivalent; the error message says what to write instead.\n\n| Word | Instead |\n| --- | --- "

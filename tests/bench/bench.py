@@ -210,6 +210,35 @@ def dataload(a):
             missed.append("dataload: the workers change a batch")
 
 
+def jsonl(a):
+    """Records to packed batches, from opening the file to its last row, with one thread and with two."""
+    tokenizer = os.environ.get("BENCH_TOKENIZER")
+    if not tokenizer:
+        raise SystemExit("BENCH_TOKENIZER is not set\n  hint: it names a tokenizer.json with <|endoftext|>, such as "
+                         "SmolLM2's or GPT-2's")
+    python, script = sys.executable, PEERS / "jsonl.py"
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.jsonl"
+        text = (HERE.parent.parent / "recipes/data/tinyshakespeare.txt").read_text()
+        scenes = [scene for scene in text.split("\n\n") if scene]
+        with open(file, "w") as out:
+            for copy in range(8):
+                for scene in scenes:
+                    out.write(json.dumps({"text": f"{copy} {scene}"}) + "\n")
+        peer = [python, script, file, tokenizer]
+        own = [a.dataload, file, "--tokenizer", tokenizer, "--context", "2048"]
+        for threads, roux, peers in (
+                ("one thread", [*own, "--workers", "0"], {"torch": peer}),
+                ("two threads", [*own, "--workers", "2"], {
+                    "torch": [*peer, "--threads", "2"], "workers": [*peer, "--workers", "2"],
+                    "workers+100": [*peer, "--workers", "2", "--chunk", "100"]})):
+            cpus = ["taskset", "--cpu-list", "0"] if threads == "one thread" else []
+            table = interleave(a.rounds, ["rows_per_s"], {
+                "roux": [*cpus, *roux], **{name: [*cpus, *line] for name, line in peers.items()}})
+            show(f"jsonl: records of a 9 MB file to packed batches of 8 x 2,048 tokens, {threads}, rows/s",
+                 table["rows_per_s"], {"strongest": 3.0}, at_most=False)
+
+
 def resnet(a):
     python, script, own = sys.executable, PEERS / "resnet.py", HERE / "roux_throughput.py"
     for dtype, mode, stock in (("fp32", "32-true", 1.15), ("bf16", "bf16-mixed", 1.25)):
@@ -463,7 +492,7 @@ def samplers(a):
 
 
 TOPICS = {topic.__name__: topic for topic in (
-    startup, steps, answers, checkpoint, profiler, dataload, resnet, gpt, llm.llm, llm.generate, ddp, link,
+    startup, steps, answers, checkpoint, profiler, dataload, jsonl, resnet, gpt, llm.llm, llm.generate, ddp, link,
     trackers, mlflow, outage, index,
     sweep, sweep_engine, samplers,
 )}

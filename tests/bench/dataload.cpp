@@ -1,7 +1,10 @@
 // Batches per second of roux's loader, for tests/bench: bench_dataload FILE [--workers N] [--context T] [--batch B]
-// [--batches K]. The same walk as peers/dataload.py: a file of 16-bit tokens, shuffled windows, K batches taken one
-// after the other by a loop that does nothing else, after 100 that are not counted. One JSON line; `checksum` is of
-// those 100 and does not depend on the workers.
+// [--batches K] [--tokenizer TOKENIZER]. The same walk as peers/dataload.py: a file of 16-bit tokens, shuffled windows,
+// K batches taken one after the other by a loop that does nothing else, after 100 that are not counted. One JSON line;
+// `checksum` is of those 100 and does not depend on the workers.
+//
+// With --tokenizer TOKENIZER, FILE is a jsonl of texts: `rows_per_s` is the number of its packed rows of T tokens over
+// the time from opening the file to the last batch of one epoch, in the file's order, as peers/jsonl.py takes it.
 
 #include <sys/resource.h>
 
@@ -29,7 +32,7 @@ namespace {
 using runner::core::Node;
 
 struct Arguments {
-  std::string file;
+  std::string file, tokenizer;
   std::int64_t workers = 0, context = 256, batch = 8, batches = 4000;
 };
 
@@ -41,6 +44,10 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
       continue;
     }
     if (++i == argc) return false;
+    if (word == "--tokenizer") {
+      arguments.tokenizer = argv[i];
+      continue;
+    }
     const std::int64_t value = std::atoll(argv[i]);
     if (word == "--workers")
       arguments.workers = value;
@@ -56,12 +63,25 @@ bool read_arguments(int argc, char** argv, Arguments& arguments) {
   return !arguments.file.empty();
 }
 
-std::shared_ptr<components::data::Dataset> open_data(const Arguments& arguments) {
+Node data_block(const Arguments& arguments) {
   Node block = Node::mapping();
-  block.set("type", Node::string("tokens"));
+  block.set("type", Node::string(arguments.tokenizer.empty() ? "tokens" : "jsonl"));
   block.set("path", Node::string(arguments.file));
-  block.set("vocab_size", Node::integer(65536));
   block.set("max_seq_len", Node::integer(arguments.context));
+  if (arguments.tokenizer.empty()) {
+    block.set("vocab_size", Node::integer(65536));
+    return block;
+  }
+  Node tokenizer = Node::mapping();
+  tokenizer.set("type", Node::string("file"));
+  tokenizer.set("path", Node::string(arguments.tokenizer));
+  block.set("tokenizer", std::move(tokenizer));
+  block.set("packing", Node::boolean(true));
+  return block;
+}
+
+std::shared_ptr<components::data::Dataset> open_data(const Arguments& arguments) {
+  Node block = data_block(arguments);
   runner::core::Diagnostics diagnostics;
   block =
       runner::registry::validate_component(block, "data", "data", runner::registry::Registry::builtin(), diagnostics);
@@ -107,16 +127,35 @@ int measure(const Arguments& arguments) {
   return 0;
 }
 
+int measure_records(const Arguments& arguments) {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto data = open_data(arguments);
+  if (data == nullptr) return 2;
+  runner::train::Loader loader(
+      *data, {.micro_batch_size = arguments.batch, .num_workers = static_cast<int>(arguments.workers)});
+  const std::int64_t rows = loader.samples_per_epoch();
+  components::TensorMap batch;
+  for (std::int64_t row = 0; row < rows; row += arguments.batch) loader.next(loader.batch_at(row), batch);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  std::printf(
+      "{\"workload\": \"jsonl\", \"peer\": \"roux\", \"workers\": %lld, \"rows\": %lld, \"rows_per_s\": %.6g}\n",
+      static_cast<long long>(arguments.workers), static_cast<long long>(rows),
+      static_cast<double>(rows) / seconds.count());
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Arguments arguments;
   if (!read_arguments(argc, argv, arguments)) {
-    std::fputs("usage: bench_dataload FILE [--workers N] [--context T] [--batch B] [--batches K]\n", stderr);
+    std::fputs(
+        "usage: bench_dataload FILE [--workers N] [--context T] [--batch B] [--batches K] [--tokenizer TOKENIZER]\n",
+        stderr);
     return 2;
   }
   try {
-    return measure(arguments);
+    return arguments.tokenizer.empty() ? measure(arguments) : measure_records(arguments);
   } catch (const runner::core::RunError& error) {
     std::fprintf(stderr, "error: %s\n", error.what());
     return error.exit_code();

@@ -261,7 +261,7 @@ class Assembler {
       const Property* target = find_target(alias.path, fragment);
       Json schema = alias.values.empty() && target ? value_of(*target) : words_of(alias);
       if (!alias.fraction.empty()) schema = {{"anyOf", Json::array({schema, {{"type", "number"}}})}};
-      deprecate(schema, alias.path);
+      deprecate(schema, shown_path(alias.path));
       properties[alias.word] = std::move(schema);
     }
   }
@@ -276,12 +276,18 @@ class Assembler {
         words.push_back(word);
       }
     }
-    return {{"anyOf", Json::array({Json{{"enum", words}}, definition("reference")})}};
+    Json kinds = Json::array({Json{{"enum", words}}, definition("reference")});
+    if (alias.list) kinds.push_back({{"type", {"string", "array"}}});
+    return {{"anyOf", kinds}};
   }
 
   const Property* find_target(const std::string& path, const Fragment& here) const {
     const std::size_t dot = path.find('.');
     const Fragment* top = registry_.find("section", "recipe");
+    if (const std::size_t open = path.find('['); open != std::string::npos) {
+      const std::string kind = top->find(section_of(path))->element->kind;
+      return registry_.find(kind, path.substr(open + 1, path.find(']') - open - 1))->find(path.substr(dot + 1));
+    }
     const Property* property = top->find(path.substr(0, dot));
     if (!property || dot == std::string::npos) return property;
     const std::string key = path.substr(dot + 1);

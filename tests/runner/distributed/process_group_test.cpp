@@ -158,3 +158,58 @@ TEST_CASE("ranks that do not come are named", "[distributed]") {
     CHECK(std::string(error.what()).starts_with("ranks 1, 2 of 3 did not connect to 127.0.0.1:"));
   }
 }
+
+TEST_CASE("each rank gets its part of what the others send", "[distributed]") {
+  const int size = GENERATE(1, 2, 3);
+  CAPTURE(size);
+  PerRank<at::Tensor> received(size);
+  // Rank r gets r + 1 numbers of each: 100 times the sender's number, plus their place in what it sends.
+  run_ranks({size}, [&](ProcessGroup& group) {
+    std::vector<std::int64_t> to_each, of_each;
+    std::int64_t sent = 0;
+    for (int rank = 0; rank < size; ++rank) {
+      to_each.push_back(rank + 1);
+      of_each.push_back(group.rank() + 1);
+      sent += rank + 1;
+    }
+    const at::Tensor in = at::arange(sent, at::kFloat) + 100 * group.rank();
+    const at::Tensor out = at::full({size * (group.rank() + 1)}, -1, at::kFloat);
+    group.begin_all_to_all(out, of_each, in, to_each, "parts")->wait();
+    received.set(group, out);
+  });
+  for (int rank = 0; rank < size; ++rank) {
+    const at::Tensor& got = received.values()[static_cast<std::size_t>(rank)];
+    for (std::int64_t from = 0; from < size; ++from) {
+      const at::Tensor expected = at::arange(rank + 1, at::kFloat) + rank * (rank + 1) / 2 + 100 * from;
+      CHECK(at::equal(got.narrow(0, from * (rank + 1), rank + 1), expected));
+    }
+  }
+}
+
+TEST_CASE("all ranks get what each holds, in one piece", "[distributed]") {
+  PerRank<at::Tensor> gathered(3);
+  run_ranks({3}, [&](ProcessGroup& group) {
+    const at::Tensor all = at::full({6}, -1, at::kBFloat16);
+    group.begin_all_gather(all, at::full({2}, group.rank(), at::kBFloat16), "pieces")->wait();
+    gathered.set(group, all);
+  });
+  const at::Tensor expected = at::arange(6).div(2, "floor").to(at::kBFloat16);
+  for (const at::Tensor& all : gathered.values()) CHECK(at::equal(all, expected));
+}
+
+TEST_CASE("two ranks hand a tensor over, and a rank that is lost meanwhile is named", "[distributed]") {
+  PerRank<at::Tensor> received(3);
+  run_ranks({3}, [&](ProcessGroup& group) {
+    const at::Tensor tensor = at::full({2, 3}, group.rank(), at::kDouble);
+    if (group.rank() == 2) group.send(tensor, 0, "rows");
+    if (group.rank() == 0) group.receive(tensor, 2, "rows");
+    received.set(group, tensor);
+  });
+  CHECK(received.values()[0].sum().item<double>() == 12);
+
+  const std::vector<std::string> errors = errors_of_ranks({2, 0.5}, [](ProcessGroup& group) {
+    if (group.rank() == 0) group.receive(at::full({3}, 0, at::kFloat), 1, "rows");
+  });
+  CAPTURE(errors[0]);
+  CHECK(errors[0].starts_with("rank 0: receive from rank 1 of rows "));
+}
