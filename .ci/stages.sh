@@ -6,7 +6,7 @@ labels=(fast torch golden cli numerics tidy)
 
 # Run when an input has changed since they passed. A path is a file, or a folder with all in it; * matches within a
 # name. What only shows through something that is not listed is found by the next run of everything.
-conditional=(ranks readback examples fuzz threads cuda wheel)
+conditional=(ranks readback examples fuzz threads cuda)
 inputs=(
   # What writes files, starts processes and lets them exchange; tests/programs include the last three.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
@@ -36,9 +36,6 @@ inputs=(
           runner/core/platform/gpu_kernels.h runner/core/result.h runner/core/error.h components/tensor
           runner/cli/command/self_test.cpp tests/gpu
           tests/bench/peers tests/bench/recipes tests/bench/machine.py tests/bench/roux_*.py recipes/smoke'
-  # What makes the wheel, and what is in it beside the program. The program is compiled as in the stage cuda.
-  [wheel]='packaging tests/packaging include recipes runner/core/platform/python_package.cpp
-           runner/cli/load_libraries.cpp runner/cli/command/examples'
 )
 # Of each of them, beside the pins, the compiler's version and the processor.
 common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'
@@ -72,16 +69,6 @@ do_fuzz() {
 do_threads() {
   (roux_preset=tsan roux_build=$roux_root/build/tsan && setup_libtorch && setup_build check_threads &&
     ctest --test-dir "$roux_build" -L '^threads$' --output-on-failure --no-tests=error)
-}
-
-# Makes the wheel and tries it in a bare Debian 12. A release has its own preset; that of the stage cuda is compiled.
-do_wheel() {
-  local folder result
-  folder=$(mktemp -d)
-  ROUX_PRESET=cuda packaging/wheel/build "$folder" && tests/packaging/run "$folder"/*.whl
-  result=$?
-  rm -rf "$folder"
-  return $result
 }
 
 # Compiles and links what uses a GPU, packs it for a machine that has one, and runs what is to be run there up to the
