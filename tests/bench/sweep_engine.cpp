@@ -21,7 +21,7 @@
 // The allocator of the program, as runner/cli/main.cpp sets it.
 extern "C" {
 __attribute__((visibility("default"))) const char* malloc_conf =
-    "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0";
+    "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,oversize_threshold:0,lg_extent_max_active_fit:40";
 }
 
 namespace {

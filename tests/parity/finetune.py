@@ -7,10 +7,12 @@ CONVERSATIONS.tsv  the MRPC table: pairs of sentences, of which one paraphrases 
 
 The Python side is a plain loader: it renders each record with apply_chat_template, marks what the assistant says by its
 mask, takes records in their order, pads to the longest of a micro-batch, and takes the mean over the target tokens of a
-step. Its batches are compared with what `roux data show` prints, where that command is there.
+step. Its batches are compared with what `roux data show` prints, where that command is there. roux may hold at most
+eight times the weights at any time: weights, gradients and two moments are four, and batches differ in length.
 """
 import argparse
 import json
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -84,7 +86,7 @@ def peer_losses(folder, rows, steps):
         optimizer.zero_grad()
         losses.append(total)
         print(f"transformers step {step + 1}: {total:.6f}", flush=True)
-    return losses
+    return losses, 4 * sum(parameter.numel() for parameter in model.parameters())
 
 
 def roux_losses(roux, work):
@@ -128,11 +130,13 @@ def main():
             wrong += sample["ids"] != ids or targets != labels[1:] + [-100]
         print(f"{a.steps * BATCH} records: {wrong} differ in ids or targets")
         ours = roux_losses(a.roux, work)
-        theirs = peer_losses(a.folder, rows, a.steps)
+        held = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        theirs, weights = peer_losses(a.folder, rows, a.steps)
+    print(f"roux held {held / 1e9:.2f} GB at most, {held / weights:.1f} times the weights")
     apart = [abs(x - y) for x, y in zip(ours, theirs)]
     print(f"{len(ours)} steps: losses {ours[0]:.5f} to {ours[-1]:.5f}, apart by {max(apart):.2g} at most, "
           f"{apart[-1]:.2g} at the last")
-    return 1 if wrong or len(ours) != len(theirs) or max(apart) > 1e-3 else 0
+    return 1 if wrong or len(ours) != len(theirs) or max(apart) > 1e-3 or held > 8 * weights else 0
 
 
 sys.exit(main())
