@@ -30,8 +30,8 @@
 #include "runner/distributed/exit_message.h"
 #include "runner/distributed/gloo_declarations.h"
 #include "runner/distributed/nccl_backend.h"
-#include "runner/distributed/pytree.h"
 #include "runner/distributed/staged_group.h"
+#include "runner/distributed/tensor_description.h"
 // After the declarations that it needs.
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runner/core/node.h"
+#include "runner/distributed/tensor_description.h"
 
 namespace runner::distributed {
 
@@ -29,8 +30,6 @@ struct Pytree {
 Pytree map_tensors(const Pytree& value, const char* operation,
                    const std::function<at::Tensor(const at::Tensor&)>& change);
 
-/// `float [2, 3]`
-std::string description_of(const at::Tensor& tensor);
 /// `{a: float [2], b: [long [1], data]}`
 std::string description_of(const Pytree& value);
 
