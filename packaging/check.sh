@@ -13,13 +13,15 @@ wrong() { echo "packaging/check.sh: error: ${file#"$prefix"/} $*" >&2; bad=1; }
 # newest SYMBOLS MAX: the newest version of the symbols, where it is above MAX.
 newest() {
   local found
-  found=$(objdump -T "$file" 2>/dev/null | grep -oE "\b$1_[0-9.]+" | sort -uV | tail -n 1) || true
+  found=$(sed -nE "s/.*\b($1_[0-9.]+).*/\1/p" <<<"$symbols" | sort -uV | tail -n 1)
   [ "$(printf '%s\n' "$1_$2" ${found:+"$found"} | sort -V | tail -n 1)" = "$1_$2" ] || echo "$found"
 }
 
 while IFS= read -r file; do
   [ "$(head -c 4 "$file" | tail -c 3 | tr -d '\0')" = ELF ] || continue
   looked=$((looked + 1))
+  symbols=$(objdump -T "$file" 2>&1) || wrong "cannot be read: $symbols"
+  dynamic=$(readelf -d "$file" 2>&1) || wrong "cannot be read: $dynamic"
   for folder in "$@"; do
     if LC_ALL=C grep -qaF -- "$folder/" "$file"; then wrong "names $folder"; fi
   done
@@ -30,7 +32,7 @@ while IFS= read -r file; do
         *) wrong "looks for libraries in \"$folder\"" ;;
       esac
     done <<<"$path:"
-  done < <(readelf -d "$file" | sed -n 's/.*(R\(UN\)\{0,1\}PATH).*\[\(.*\)\]$/\2/p')
+  done < <(sed -n 's/.*(R\(UN\)\{0,1\}PATH).*\[\(.*\)\]$/\2/p' <<<"$dynamic")
   above=$(newest GLIBC $glibc_max)
   [ -z "$above" ] || wrong "needs $above, and $glibc_max is Debian 12's"
   above=$(newest GLIBCXX $libstdcxx_max)

@@ -31,6 +31,13 @@ library plain a -Wl,-rpath,/opt/lib
 finds 'lib/libroux_new.so looks for libraries in "/opt/lib"'
 library plain a '-Wl,-rpath,$ORIGIN:'
 finds 'lib/libroux_new.so looks for libraries in ""'
+for version in GLIBC_2.37 GLIBCXX_3.4.31; do
+  echo "$version { plain; };" >"$work/versions"
+  library plain a "-Wl,--version-script=$work/versions"
+  finds "lib/libroux_new.so needs $version"
+done
+printf '\177ELF and nothing else' >"$prefix/lib/libroux_new.so"
+finds "lib/libroux_new.so cannot be read"
 library plain a '-Wl,-rpath,$ORIGIN/../lib'
 check "$prefix"
 mv "$prefix/lib/libroux_new.so" "$prefix/lib/libforeign.so"
