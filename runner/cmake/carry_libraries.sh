@@ -47,7 +47,10 @@ for library in $needed; do
     torch) owner=$(basename "$(ls -d "$deps"/torch-*.dist-info)" .dist-info) ;;
     lib*\ *) ;;
     lib*)
-      record=$(grep -lF "/lib/$(basename "$file")," "$deps"{,-cuda}/nvidia_*.dist-info/RECORD 2>/dev/null | head -n 1)
+      # Without CUDA's packages there is no second folder, which grep would count as a failure.
+      records=$(find "$deps/" "$deps-cuda/" -maxdepth 2 -path '*/nvidia_*.dist-info/RECORD' 2>/dev/null || true)
+      record=$(xargs -r -d '\n' grep -lF "/lib/$(basename "$file")," <<<"$records" | head -n 1 || true)
+      [ -n "$record" ] || { echo "carry_libraries.sh: error: no package in $deps gives $file" >&2; exit 1; }
       owner=$(basename "${record%/RECORD}" .dist-info)
       ;;
   esac
