@@ -13,6 +13,7 @@
 #include "runner/cli/flags.h"
 #include "runner/core/text/suggest.h"
 #include "runner/recipe/document.h"
+#include "runner/registry/validate.h"
 
 namespace runner::cli {
 namespace {
@@ -79,6 +80,27 @@ std::string meant_command(std::span<const Meant> table, const std::string& word)
   return "";
 }
 
+std::string word_behind(const std::vector<std::string>& words, const std::string& word) {
+  const auto found = std::find(words.begin(), words.end(), word);
+  return found == words.end() || found + 1 == words.end() ? "" : *(found + 1);
+}
+
+/// `--set optimizer.lr=1e-3` for `--lr 1e-3`, where the command takes changes of a recipe; else "". `next` is the word
+/// behind the flag.
+std::string setting_for(const std::string& flag, const std::vector<std::string>& flags, const std::string& next) {
+  if (std::find(flags.begin(), flags.end(), "--set") == flags.end() || !flag.starts_with("--")) return "";
+  const std::size_t equals = flag.find('=');
+  std::string word = flag.substr(2, equals == flag.npos ? flag.npos : equals - 2);
+  std::replace(word.begin(), word.end(), '-', '_');
+  const std::string path = registry::meant_path(word, registry::Registry::builtin());
+  if (path.empty()) return "";
+  const std::string value = equals != flag.npos                      ? flag.substr(equals + 1)
+                            : next.empty() || starts_with_dash(next) ? "VALUE"
+                                                                     : next;
+  const bool plain = value.find_first_of(" \t'\"\\$`[]{}*?&|;<>()") == value.npos;
+  return plain ? "--set " + path + "=" + value : "--set " + path + "=VALUE";
+}
+
 /// Reports words that no command accepts.
 void refuse_extras(CLI::App& app, Session& session) {
   CLI::App* command = chosen_command(app);
@@ -87,9 +109,18 @@ void refuse_extras(CLI::App& app, Session& session) {
   const std::string help = "see `" + full_name(command) + " --help`";
   if (starts_with_dash(word)) {
     const std::string flag = word.substr(0, word.find('='));
-    const std::string near = core::closest(flag, flag_names(command));
-    return session.fail(full_name(command) + " has no flag " + flag,
-                        near.empty() ? help : "did you mean " + near + "?");
+    const std::vector<std::string> flags = flag_names(command);
+    const std::string near = core::closest(flag, flags);
+    // A conversation takes few of the keys that a recipe takes.
+    const bool chats = command->get_name() == "chat";
+    const std::string set = chats ? "" : setting_for(word, flags, word_behind(session.command_line, word));
+    // `--output_dir` is the flag, `--lr` is not `--log`.
+    std::string dashed = flag;
+    std::replace(dashed.begin(), dashed.end(), '_', '-');
+    const bool is_key = !set.empty() && near != dashed;
+    return session.fail(full_name(command) + " has no flag " + flag, is_key         ? "write " + set
+                                                                     : near.empty() ? help
+                                                                                    : "did you mean " + near + "?");
   }
   const std::vector<std::string> commands = command_names(*command);
   if (commands.empty())

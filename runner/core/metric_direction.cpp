@@ -8,7 +8,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kHigher = {"accuracy"sv, "f1"sv, "auc"sv};
+constexpr std::array kHigher = {"accuracy"sv, "f1"sv, "auc"sv, "r2"sv};
 constexpr std::array kLower = {"loss"sv, "perplexity"sv, "mse"sv, "mae"sv, "error"sv};
 
 template <std::size_t N>

@@ -55,7 +55,7 @@ Result<Node> integer_node(std::string_view digits, int base, std::string_view wr
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
   if (error == std::errc::result_out_of_range) {
     return Failure{"the integer " + std::string(written) + " does not fit into 64 bits",
-                   "write it as 1e30 for a floating-point number"};
+                   "write it as 1e30 for a floating-point number, in quotes for text"};
   }
   if (error != std::errc() || end != digits.data() + digits.size()) return Node::string(std::string(written));
   Node node = Node::integer(value);
@@ -88,7 +88,8 @@ Result<Node> resolve_scalar(std::string_view text) {
     if (result.ec == std::errc::result_out_of_range) {
       const bool is_small = text.find("e-") != text.npos || text.find("E-") != text.npos;
       return Failure{"the number " + std::string(text.substr(0, 60)) + " does not fit into 64 bits",
-                     is_small ? "the smallest is about 4.9e-324; write 0 for zero" : "the largest is about 1.8e308"};
+                     is_small ? "the smallest is about 4.9e-324; write 0 for zero, or put it in quotes if it is text"
+                              : "the largest is about 1.8e308; put it in quotes if it is text"};
     }
     return written(Node::floating(value));
   }

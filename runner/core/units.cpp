@@ -57,10 +57,18 @@ std::string meant_unit(std::string_view unit) {
   return "?";
 }
 
-std::string unit_hint(double amount, std::string_view unit, const char* otherwise) {
-  const std::string meant = meant_unit(unit);
-  if (meant == "?") return otherwise;
-  return "did you mean " + number_text(amount) + meant + "?";
+/// The whole text with its units as they are written here: `1h30min` for `1h30m`.
+std::string unit_hint(std::string_view text, const char* otherwise) {
+  std::string meant_text;
+  double amount = 0.0;
+  while (!text.empty()) {
+    if (!take_number(text, amount)) return otherwise;
+    const std::string_view unit = take_letters(text);
+    const std::string meant = seconds_of(unit) ? std::string(unit) : meant_unit(unit);
+    if (meant == "?") return otherwise;
+    meant_text += number_text(amount) + meant;
+  }
+  return "did you mean " + meant_text + "?";
 }
 
 }  // namespace
@@ -79,10 +87,8 @@ Result<double> parse_duration_s(std::string_view text) {
     if (first && unit.empty() && rest.empty()) return amount;
     const auto factor = seconds_of(unit);
     if (!factor) {
-      const std::string hint = unit_hint(amount, unit, kDurationHint);
-      const bool is_time =
-          hint.find("ep?") == hint.npos && hint.find("ba?") == hint.npos && hint.find("tok?") == hint.npos;
-      return Failure{failure.message, is_time ? hint : kDurationHint};
+      const bool is_time = seconds_of(meant_unit(unit)).has_value();
+      return Failure{failure.message, is_time ? unit_hint(trimmed(text), kDurationHint) : kDurationHint};
     }
     total += amount * *factor;
     first = false;
@@ -119,7 +125,7 @@ Result<Interval> parse_interval(std::string_view text) {
     return Failure{"a fraction of the training is at most 1dur, got " + quote(text),
                    "1dur is the whole training, 0.1dur a tenth"};
   }
-  return Failure{failure.message, unit_hint(amount, unit, kIntervalHint)};
+  return Failure{failure.message, unit_hint(whole, kIntervalHint)};
 }
 
 std::string to_text(const Interval& interval) {

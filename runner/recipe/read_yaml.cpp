@@ -484,6 +484,8 @@ std::optional<Node> read_value(std::shared_ptr<const core::Source> source, const
                                core::Diagnostics& diagnostics) {
   const Location location{source, 0, 0, 1};
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) return Node::null(location);
+  // `run_name=83e2010`: the shell takes the quotes that would make it text. Where a number is wanted, this is refused.
+  if (!core::resolve_scalar(text).ok()) return Node::string(text, location);
   // Read behind a key, where a bracket cannot be taken for the beginning of a key of its own.
   const auto value_source =
       std::make_shared<const core::Source>(core::Source{source->name, "value: " + text, source->kind});

@@ -41,4 +41,28 @@ void check_settled(const core::Node& recipe, const Registry& registry, core::Dia
   Validator(registry, none, diagnostics).checks_of_recipe(recipe);
 }
 
+std::string meant_path(const std::string& word, const Registry& registry) {
+  const Fragment* recipe = registry.find("section", "recipe");
+  if (recipe == nullptr) return "";
+  const Property* own = recipe->find(word);
+  if (own != nullptr && own->type != Property::Type::kSection) return word;
+  const Alias* alias = aliases_of(registry).find("", word);
+  if (alias != nullptr && alias->path.find('[') == std::string::npos) return alias->path;
+  std::string found;
+  for (const Property& property : recipe->properties) {
+    bool takes = false;
+    if (property.type == Property::Type::kSection) {
+      const Fragment* section = registry.find("section", property.name);
+      takes = section != nullptr && section->find(word) != nullptr;
+    } else if (property.type == Property::Type::kComponent) {
+      for (const std::string& name : registry.names(property.kind))
+        takes = takes || registry.find(property.kind, name)->find(word) != nullptr;
+    }
+    // What people set most often lies in these two.
+    const bool first = property.name == "training" || property.name == "optimizer";
+    if (takes && (found.empty() || first)) found = property.name + "." + word;
+  }
+  return found;
+}
+
 }  // namespace runner::registry

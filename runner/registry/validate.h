@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/registry/registry.h"
@@ -19,5 +21,9 @@ core::Node validate_component(const core::Node& block, const std::string& kind, 
 /// Only the x-checks, on a validated recipe: repeated after settling a value that they depend on
 /// (`lr_scheduler.total_steps`). Diagnostics::sort() removes duplicates.
 void check_settled(const core::Node& recipe, const Registry& registry, core::Diagnostics& diagnostics);
+
+/// The recipe's key that `word` names, as a path: `optimizer.lr` for `lr`, `training.max_epochs` for `epochs`; "" for
+/// none.
+std::string meant_path(const std::string& word, const Registry& registry);
 
 }  // namespace runner::registry

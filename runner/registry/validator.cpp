@@ -274,7 +274,15 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     const std::vector<std::string> names = registry_.names(kind);
     const std::string key = path.ends_with(']') ? "" : path.substr(path.rfind('.') + 1) + ": ";
     std::string hint;
-    if (!names.empty()) hint = "write " + key + "{type: " + names[0] + "}; " + all_of_kind(kind);
+    const Fragment* top = given.is_null() ? registry_.find("section", "recipe") : nullptr;
+    const Property* property = top != nullptr ? top->find(path) : nullptr;
+    if (given.is_null() && path.starts_with("data.")) {
+      hint = "to have no such set, leave the key out; `~" + path + "` on the command line removes it";
+    } else if (property != nullptr && property->default_value && !property->default_value->is_null()) {
+      hint = "leave the key out for the default; " + all_of_kind(kind);
+    } else if (!names.empty()) {
+      hint = "write " + key + "{type: " + names[0] + "}; " + all_of_kind(kind);
+    }
     if (given.is_sequence() && given.items().size() == 1 && given.items()[0].is_string())
       hint = "write " + given.items()[0].as_string() + " without the brackets";
     diagnostics_.error(

@@ -152,6 +152,10 @@ std::string Validator::all_of_kind(const std::string& kind) const {
 Node Validator::unknown_name(const Node& type, const std::string& kind, const std::string& path) {
   const std::string& name = type.as_string();
   const std::string all = all_of_kind(kind);
+  if (const ForeignWord* word = aliases_.find_foreign("type of " + kind, core::lower(name))) {
+    diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name), word->hint);
+    return refused(type.location());
+  }
   const std::string near = registry_.suggest(kind, name);
   const bool sets_key = name.find('=') != std::string::npos && !name.starts_with('=');  // `--set optimizer=lr=0.1`
   const std::string hint = sets_key       ? "write " + joined_path(path, name) + " to set a key; " + all

@@ -114,14 +114,31 @@ std::string type_hint(const Node& value, const Property& property, const std::st
       const std::string percent = meant_number(word.substr(0, word.size() - 1));
       if (!percent.empty()) return "write it as a fraction: " + number_text(std::stod(percent) / 100.0);
     }
+    if (const auto read = core::resolve_scalar(value.as_string()); !read.ok()) return read.failure().message;
     const std::string meant = meant_number(value.as_string());
     if (meant.empty()) return limit_in_unit(value.as_string(), path);
     return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
   }
   const bool is_free_text = property.type == Type::kString && property.enum_values.empty();
-  if (is_free_text && (value.is_number() || value.is_bool()))
+  if (is_free_text && value.is_bool())
     return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";
   return "";
+}
+
+/// `split: 0.8`, or `split: 80%`: of a set for training the first records, of another one the last.
+std::string share_hint(const std::string& text, const std::string& path) {
+  if (path != "split" && !path.ends_with(".split")) return "";
+  std::string digits = text;
+  const bool percent = digits.ends_with('%');
+  if (percent) digits.pop_back();
+  double share = 0.0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), share);
+  if (error != std::errc() || end != digits.data() + digits.size()) return "";
+  if (!percent && share > 0 && share < 1) share *= 100.0;
+  if (!(share > 0 && share < 100)) return "";
+  if (path == "data.train.split")
+    return "write \":" + number_text(share) + "%\" for the first " + number_text(share) + "%";
+  return "write \"" + number_text(100.0 - share) + "%:\" for the last " + number_text(share) + "%";
 }
 
 bool refuse(const Node& value, const std::string& message, const std::string& hint, core::Diagnostics& diagnostics) {
@@ -140,10 +157,23 @@ bool in_range(double number, const Property& property) {
          !(property.exclusive_maximum && number >= *property.exclusive_maximum);
 }
 
+/// 0 and -1 switch a limit or an interval off elsewhere; here the key is left out.
+std::string off_hint(double number, const Property& property, const std::string& path) {
+  if ((number != 0 && number != -1) || property.required) return "";
+  if (property.default_value && !property.default_value->is_null()) return "";
+  for (const char* limit : {"max_steps", "max_epochs", "max_tokens", "max_time"}) {
+    if (path != std::string("training.") + limit) continue;
+    return "without a limit of this kind, leave the key out; max_steps, max_epochs, max_tokens or max_time ends the "
+           "training";
+  }
+  return "for none, or what roux chooses, leave the key out";
+}
+
 bool check_range(const Node& value, double number, const Property& property, const std::string& path,
                  core::Diagnostics& diagnostics) {
   if (in_range(number, property)) return true;
-  return refuse(value, path + " must be " + bounds_text(property) + ", got " + described(value), "", diagnostics);
+  return refuse(value, path + " must be " + bounds_text(property) + ", got " + described(value),
+                off_hint(number, property, path), diagnostics);
 }
 
 /// `node` of another kind in place of `written`: what was written and how it came here stay.
@@ -179,11 +209,12 @@ bool check_integer(Node& value, const Property& property, const std::string& pat
 bool check_text(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
   const auto& names = property.enum_values;
   if (!value.is_string()) {
-    // `split: 90` or `mode: 32`: what was written may still be one of the words.
+    // `run_name: 007` or `mode: 32`: what was written is meant. A quoted number is the same value, for the hash too.
     const bool word = (value.is_number() || value.is_bool()) &&
                       std::find(names.begin(), names.end(), value.scalar_text()) != names.end();
-    if (!word) return refuse_type(value, property, path, diagnostics);
-    value = Node::string(value.scalar_text(), value.location());
+    if (!word && !(names.empty() && value.is_number() && property.type == Type::kString))
+      return refuse_type(value, property, path, diagnostics);
+    value = with_kind(Node::string(value.scalar_text(), value.location()), value);
   }
   const std::string& text = value.as_string();
   if (!names.empty()) {
@@ -211,7 +242,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
                   path + " must " +
                       (property.pattern_hint.empty() ? "match " + property.pattern : property.pattern_hint) + ", got " +
                       quoted(text),
-                  near.empty() ? "" : "did you mean " + quoted(near) + "?", diagnostics);
+                  near.empty() ? share_hint(text, path) : "did you mean " + quoted(near) + "?", diagnostics);
   }
   return true;
 }
@@ -220,7 +251,8 @@ bool check_interval(const Node& value, const Property& property, const std::stri
                     core::Diagnostics& diagnostics) {
   if (!value.is_number() && !value.is_string()) return refuse_type(value, property, path, diagnostics);
   if (value.is_number() && value.as_double() <= 0)
-    return refuse(value, path + " must be greater than 0, got " + described(value), "", diagnostics);
+    return refuse(value, path + " must be greater than 0, got " + described(value),
+                  off_hint(value.as_double(), property, path), diagnostics);
   const core::Result<core::Interval> interval = core::parse_interval(value.scalar_text());
   if (!interval.ok())
     return refuse(value, path + " must be " + wanted(property) + ", got " + described(value), interval.failure().hint,
@@ -232,7 +264,8 @@ bool check_duration(const Node& value, const Property& property, const std::stri
                     core::Diagnostics& diagnostics) {
   if (!value.is_number() && !value.is_string()) return refuse_type(value, property, path, diagnostics);
   if (value.is_number() && (value.as_double() < 0 || (value.as_double() == 0 && !property.minimum)))
-    return refuse(value, path + " must be greater than 0, got " + described(value), "", diagnostics);
+    return refuse(value, path + " must be greater than 0, got " + described(value),
+                  off_hint(value.as_double(), property, path), diagnostics);
   const core::Result<double> seconds = core::parse_duration_s(value.scalar_text());
   if (!seconds.ok() || !std::isfinite(seconds.value()))
     return refuse(value, path + " must be " + wanted(property) + ", got " + described(value),

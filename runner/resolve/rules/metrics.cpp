@@ -1,6 +1,7 @@
 #include "runner/resolve/rules/rules.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -68,8 +69,19 @@ std::string meant_metric(const SettledTree& tree, const std::string& word, const
   return near.empty() ? tree.meant_metric(word) : near;
 }
 
+/// The metrics that a classifier's loss leaves room for, and those of values.
+constexpr std::array kOfClasses = {"accuracy", "perplexity"};
+constexpr std::array kOfValues = {"mae", "mse", "r2", "rmse"};
+
+/// Whether the metric can be measured beside this loss: a regression has no accuracy.
+bool fits_loss(SettledTree& tree, const std::string& metric) {
+  const std::string loss = tree.text("loss.type").value_or("");
+  const auto is = [&metric](const auto& names) { return std::find(names.begin(), names.end(), metric) != names.end(); };
+  return !(loss == "mse" && is(kOfClasses)) && !(loss == "cross_entropy" && is(kOfValues));
+}
+
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.
-std::string monitor_hint(const SettledTree& tree, const std::string& monitor, const std::vector<std::string>& sets,
+std::string monitor_hint(SettledTree& tree, const std::string& monitor, const std::vector<std::string>& sets,
                          const std::vector<std::string>& measured) {
   std::vector<std::string> words = sets;
   for (const char* word : {"eval", "val", "valid", "validation", "dev", "test"}) words.emplace_back(word);
@@ -81,21 +93,25 @@ std::string monitor_hint(const SettledTree& tree, const std::string& monitor, co
     break;
   }
   const std::string meant = meant_metric(tree, metric, measured);
-  if (meant.empty()) return "write " + set + "/loss";
+  if (meant.empty() || !fits_loss(tree, meant)) return "write " + set + "/loss";
   return "write " + set + "/" + meant +
          (contains(measured, meant) ? "" : ", and add it to eval.metrics: [" + meant + "]");
 }
 
 /// How to name one of the metrics of `set` in place of `metric`.
-std::string metric_hint(const SettledTree& tree, const std::string& set, const std::string& metric,
+std::string metric_hint(SettledTree& tree, const std::string& set, const std::string& metric,
                         const std::vector<std::string>& measured) {
-  const std::string meant = meant_metric(tree, metric, measured);
+  std::string meant = meant_metric(tree, metric, measured);
+  if (!fits_loss(tree, meant)) meant.clear();
   if (contains(measured, meant)) return "did you mean " + set + "/" + meant + "?";
   if (meant == metric) return "add it to eval.metrics: [" + metric + "]";
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
   for (const std::string& name : measured) names.push_back(set + "/" + name);
-  return "it can be " + enumerated(names, "or", names.size()) + "; `roux list metric` shows what eval.metrics accepts";
+  const std::string measurable = "it can be " + enumerated(names, "or", names.size());
+  if (tree.text("loss.type") == "mse")
+    return measurable + ", or with eval.metrics " + enumerated({kOfValues.begin(), kOfValues.end()}, "or");
+  return measurable + "; `roux list metric` shows what eval.metrics accepts";
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "components/metric/metric.h"
 #include "tests/support/blocks.h"
@@ -61,6 +62,32 @@ TEST_CASE("mse is the mean over all elements of all batches", "[metric]") {
   metric->update(judged(floats({{1, 2}}), floats({{1, 4}})), 0.0, 0);
   metric->update(judged(floats({{0, 0}, {0, 0}}), floats({{1, 1}, {1, 1}})), 0.0, 0);
   CHECK(metric->value() == Approx(8.0 / 6.0));
+}
+
+TEST_CASE("mae, rmse and r2 are those of all batches, and of parts that are summed", "[metric]") {
+  struct Case {
+    const char* name;
+    double value;
+  };
+  // Errors 0, 2, -1, 3; targets 1, 4, 2, 7, of mean 3.5 and squared deviations 21.
+  for (const Case& c : {Case{"mae", 1.5}, Case{"rmse", std::sqrt(14.0 / 4.0)}, Case{"r2", 1.0 - 14.0 / 21.0}}) {
+    INFO(c.name);
+    const auto metric = make(c.name, {"output", Dtype::kFloat32, {kBatch, 1}}, tests::value_data(4, 1));
+    const auto other = make(c.name, {"output", Dtype::kFloat32, {kBatch, 1}}, tests::value_data(4, 1));
+    CHECK(std::isnan(metric->value()));
+    metric->update(judged(floats({{1}, {6}}), floats({{1}, {4}})), 0.0, 0);
+    other->update(judged(floats({{1}, {10}}), floats({{2}, {7}})), 0.0, 0);
+    std::vector<double> sums = metric->sums();
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += other->sums()[i];
+    metric->set_sums(sums);
+    CHECK(metric->value() == Approx(c.value));
+    metric->reset();
+    CHECK(std::isnan(metric->value()));
+    CHECK(metric->higher_is_better() == (std::string(c.name) == "r2"));
+  }
+  const auto equal = make("r2", {"output", Dtype::kFloat32, {kBatch, 1}}, tests::value_data(4, 1));
+  equal->update(judged(floats({{1}, {6}}), floats({{3}, {3}})), 0.0, 0);
+  CHECK(std::isnan(equal->value()));
 }
 
 TEST_CASE("a metric that does not fit says what is there", "[metric]") {

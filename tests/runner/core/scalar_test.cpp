@@ -56,6 +56,7 @@ TEST_CASE("numbers that fit nowhere are refused", "[core][scalar]") {
   CHECK(resolve_scalar("99999999999999999999").failure().message ==
         "the integer 99999999999999999999 does not fit into 64 bits");
   CHECK(resolve_scalar("1e-400").failure().message == "the number 1e-400 does not fit into 64 bits");
-  CHECK(resolve_scalar("-1.5E-999").failure().hint == "the smallest is about 4.9e-324; write 0 for zero");
+  CHECK(resolve_scalar("-1.5E-999").failure().hint ==
+        "the smallest is about 4.9e-324; write 0 for zero, or put it in quotes if it is text");
   CHECK(resolve_scalar("1e999").failure().message == "the number 1e999 does not fit into 64 bits");
 }

@@ -155,8 +155,9 @@ TEST_CASE("errors have a location and a hint", "[registry][validate]") {
        "true\n"},
       {"training: {flag: maybe}", "r.yaml:2:18: error: training.flag must be true or false, got \"maybe\"\n"},
       // Text.
-      {"training: {name: 12}",
-       "r.yaml:2:18: error: training.name must be text, got 12\n  hint: put it in quotes: name: \"12\"\n"},
+      {"training: {name: 12}", "r.yaml:2:18: error: training.name must be small letters, got \"12\"\n"},
+      {"training: {name: true}",
+       "r.yaml:2:18: error: training.name must be text, got true\n  hint: put it in quotes: name: \"true\"\n"},
       {"training: {name: A1}", "r.yaml:2:18: error: training.name must be small letters, got \"A1\"\n"},
       {"training: {note: \"\"}", "r.yaml:2:18: error: training.note must not be empty\n"},
       {"training: {note: \"a\\0b\"}", "r.yaml:2:18: error: training.note must not contain a NUL byte\n"},
@@ -172,14 +173,18 @@ TEST_CASE("errors have a location and a hint", "[registry][validate]") {
       {"training: {every: 2 epochs}",
        "r.yaml:2:19: error: training.every must be an interval, got \"2 epochs\"\n"
        "  hint: did you mean 2ep?\n"},
-      {"training: {every: 0}", "r.yaml:2:19: error: training.every must be greater than 0, got 0\n"},
+      {"training: {every: 0}",
+       "r.yaml:2:19: error: training.every must be greater than 0, got 0\n  hint: for none, or what roux chooses, "
+       "leave the key out\n"},
       {"training: {every: [1]}",
        "r.yaml:2:19: error: training.every must be an interval, got a list\n  hint: write 1 without the brackets\n"},
       {"training: {every: 2ep}", ""},
       {"training: {limit: soon}",
        "r.yaml:2:19: error: training.limit must be a duration, got \"soon\"\n"
        "  hint: write seconds or an amount with its unit: 90s, 30min, 1.5h, 2d, 1h30min\n"},
-      {"training: {limit: 0}", "r.yaml:2:19: error: training.limit must be greater than 0, got 0\n"},
+      {"training: {limit: 0}",
+       "r.yaml:2:19: error: training.limit must be greater than 0, got 0\n  hint: for none, or what roux chooses, "
+       "leave the key out\n"},
       {"training: {cache: big}",
        "r.yaml:2:19: error: training.cache must be a size in bytes, got \"big\"\n"
        "  hint: write bytes or an amount with its unit: 1024, 500MB, 10GB, 5GiB\n"},

@@ -80,7 +80,10 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: write training: {max_steps: 1000, ...}; the first limit reached ends the run\n"},
       {"one_limit", "a limit that was refused is no missing limit",
        kParts + kData + "training: {micro_batch_size: 4, max_steps: 0}\n",
-       "r.yaml:5:44: error: training.max_steps must be at least 1, got 0\n"},
+       "r.yaml:5:44: error: training.max_steps must be at least 1, got 0\n"
+       "  hint: without a limit of this kind, leave the key out; max_steps, max_epochs, max_tokens or max_time ends "
+       "the "
+       "training\n"},
       {"batch_algebra", "a contradiction",
        kParts + kData +
            "training:\n  max_steps: 10\n  micro_batch_size: 8\n  gradient_accumulation_steps: 3\n  global_batch_size: "
@@ -123,9 +126,13 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "r.yaml:7:45: error: callbacks[0].monitor is vla/loss, but there is no data set called \"vla\"\n"
        "  hint: did you mean val/loss?\n"},
       {"monitored_metric", "a metric that is not measured",
+       kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/r2}\n",
+       "r.yaml:7:40: error: checkpoint.monitor is val/r2, but only loss is measured\n"
+       "  hint: add it to eval.metrics: [r2]\n"},
+      {"monitored_metric", "a metric of classes beside values",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: val/accuracy}\n",
        "r.yaml:7:40: error: checkpoint.monitor is val/accuracy, but only loss is measured\n"
-       "  hint: add it to eval.metrics: [accuracy]\n"},
+       "  hint: it can be val/loss, or with eval.metrics mae, mse, r2 or rmse\n"},
       {"monitored_metric", "the training set is not evaluated",
        kParts + kData + kBatch + "eval: {eval_steps: 5}\ncheckpoint: {save_best: true, monitor: train/loss}\n",
        "r.yaml:7:40: error: checkpoint.monitor is train/loss, but train is not evaluated\n  hint: write val/loss\n"},

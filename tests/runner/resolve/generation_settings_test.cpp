@@ -120,7 +120,7 @@ TEST_CASE("without generation_config.json the end tokens are those of config.jso
 }
 
 TEST_CASE("a damaged generation_config.json is an error at its place", "[resolve][generation]") {
-  for (const char* text : {"{", "[1]", "{\"top_p\": 2}", "{\"stop_strings\": 3}", "{\"eos_token_id\": [\"a\"]}"}) {
+  for (const char* text : {"{", "[1]", "{\"top_p\": 2}", "{\"stop_strings\": true}", "{\"eos_token_id\": [\"a\"]}"}) {
     CAPTURE(text);
     const Folder folder(text);
     Diagnostics diagnostics;
