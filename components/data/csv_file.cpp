@@ -3,6 +3,8 @@
 #include <csv.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -81,6 +83,49 @@ std::vector<CsvRow> parse_rows(std::string_view text, const CsvOptions& options,
   return std::move(reader.rows);
 }
 
+/// Windows-1252 is Latin-1 but for these; 0 where it has no character.
+constexpr std::array<std::uint16_t, 32> kWindows1252 = {0x20AC, 0,      0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021,
+                                                        0x02C6, 0x2030, 0x0160, 0x2039, 0x0152, 0,      0x017D, 0,
+                                                        0,      0x2018, 0x2019, 0x201C, 0x201D, 0x2022, 0x2013, 0x2014,
+                                                        0x02DC, 0x2122, 0x0161, 0x203A, 0x0153, 0,      0x017E, 0x0178};
+
+std::string to_utf8(std::string_view text, CsvEncoding encoding) {
+  std::string utf8;
+  utf8.reserve(text.size() + text.size() / 8);
+  for (const char c : text) {
+    std::uint32_t point = static_cast<unsigned char>(c);
+    const bool differs = encoding == CsvEncoding::kWindows1252 && point >= 0x80 && point < 0xA0;
+    if (differs && kWindows1252[point - 0x80] != 0) point = kWindows1252[point - 0x80];
+    if (point < 0x80) {
+      utf8 += static_cast<char>(point);
+    } else if (point < 0x800) {
+      utf8 += {static_cast<char>(0xC0 | point >> 6), static_cast<char>(0x80 | (point & 0x3F))};
+    } else {
+      utf8 += {static_cast<char>(0xE0 | point >> 12), static_cast<char>(0x80 | (point >> 6 & 0x3F)),
+               static_cast<char>(0x80 | (point & 0x3F))};
+    }
+  }
+  return utf8;
+}
+
+/// The line of a byte, from 1.
+std::int64_t line_of(std::string_view text, std::size_t at) {
+  return 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n');
+}
+
+/// Whether the file begins with Excel's line `sep=;`, which is taken off; reports one that names another delimiter.
+bool take_separator_line(std::string_view& text, char delimiter, RecordErrors& errors) {
+  const std::string_view line = next_line(text);
+  if (line.size() < 5 || runner::core::lower(std::string(line.substr(0, 4))) != "sep=") return false;
+  if (line.find_first_not_of("\r\n", 5) != std::string_view::npos) return false;
+  if (line[4] != delimiter) {
+    const std::string named = line[4] == '\t' ? "\\t" : std::string(1, line[4]);
+    errors.add(1, "the file says that its fields are delimited by " + quote(named), "set delimiter: \"" + named + "\"");
+  }
+  text.remove_prefix(line.size());
+  return true;
+}
+
 void check_columns(const std::vector<std::string>& columns, RecordErrors& errors) {
   std::map<std::string, std::size_t> seen;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -97,7 +142,9 @@ void check_columns(const std::vector<std::string>& columns, RecordErrors& errors
 
 std::string other_delimiter_hint(const std::vector<std::string>& columns) {
   if (columns.size() != 1 || columns[0].find_first_of(";\t|,") == std::string::npos) return "";
-  return "its header is one column, " + quote(columns[0]) + ": set `delimiter`";
+  const char found = columns[0][columns[0].find_first_of(";\t|,")];
+  const std::string named = found == '\t' ? "\\t" : std::string(1, found);
+  return "its header is one column, " + quote(columns[0]) + ": set delimiter: \"" + named + "\"";
 }
 
 namespace {
@@ -106,6 +153,13 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
   const std::size_t wanted = file.columns.size();
   const std::string delimiter_hint = other_delimiter_hint(file.columns);
   const std::string whole = header ? "the header has " : "the first row has ";
+  // A title or a comment above the table: one field, and then several in every row.
+  const auto is_wide = [](const CsvRow& row) { return row.fields.size() > 1; };
+  if (wanted == 1 && delimiter_hint.empty() && std::all_of(file.rows.begin(), file.rows.end(), is_wide)) {
+    const std::string first = header ? file.columns[0] : file.rows.front().fields[0];
+    return errors.add(1, "the first line is " + quote(first) + ", which is no header of the rows below",
+                      "remove the lines above the table");
+  }
   for (const CsvRow& row : file.rows) {
     const std::size_t got = row.fields.size();
     if (got == wanted) continue;
@@ -157,11 +211,21 @@ CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordError
     return file;
   }
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
-    errors.add(1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n'),
-               "not a text file: it contains a NUL byte", "save the table as CSV in UTF-8");
+    errors.add(line_of(text, zero), "not a text file: it contains a NUL byte", "save the table as CSV in UTF-8");
     return file;
   }
+  std::string converted;
+  if (options.encoding != CsvEncoding::kUtf8) {
+    text = converted = to_utf8(text, options.encoding);
+  } else if (const std::size_t bad = runner::core::find_invalid_utf8(text); bad != std::string_view::npos) {
+    errors.add(line_of(text, bad), "the line is not UTF-8",
+               "set encoding: windows-1252 or latin-1, or save the table as UTF-8");
+    return file;
+  }
+  const bool has_separator_line = take_separator_line(text, options.delimiter, errors);
+  file.decimal = options.decimal;
   file.rows = parse_rows(text, options, errors);
+  for (CsvRow& row : file.rows) row.line += has_separator_line ? 1 : 0;
   if (errors.any()) return file;
   if (file.rows.empty()) {
     errors.add(0, "the file has only blank lines");
@@ -170,6 +234,12 @@ CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordError
   if (options.header) {
     file.columns = std::move(file.rows.front().fields);
     file.rows.erase(file.rows.begin());
+    // A header that ends with a delimiter above rows that do not.
+    const std::size_t named = file.columns.size() - 1;
+    if (named > 0 && file.columns.back().empty() &&
+        std::all_of(file.rows.begin(), file.rows.end(),
+                    [named](const CsvRow& row) { return row.fields.size() == named; }))
+      file.columns.pop_back();
     check_columns(file.columns, errors);
     if (file.rows.empty()) errors.add(0, "the file has a header and no row");
   } else {

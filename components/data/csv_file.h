@@ -37,20 +37,26 @@ struct CsvRow {
   std::vector<std::string> fields;
 };
 
-/// A CSV file as text: every row has as many fields as there are columns.
+/// A CSV file as text in UTF-8: every row has as many fields as there are columns.
 struct CsvFile {
+  char decimal = '.';  ///< of numbers
   std::vector<std::string> columns;
   std::vector<CsvRow> rows;
 };
 
+enum class CsvEncoding { kUtf8, kLatin1, kWindows1252 };
+
 struct CsvOptions {
   char delimiter = ',';
   bool header = true;  ///< false: the columns are called `1`, `2`, ...
+  char decimal = '.';
+  CsvEncoding encoding = CsvEncoding::kUtf8;
 };
 
-/// Reads RFC 4180 with LF, CRLF or CR between rows and an optional byte-order mark; skips blank lines and strips blanks
-/// around unquoted fields. Errors (missing, empty or binary file, an open quote, a row that is too short or too long, a
-/// duplicate column) go to `errors`; then do not use the result.
+/// Reads RFC 4180 with LF, CRLF or CR between rows and an optional byte-order mark; skips blank lines, Excel's first
+/// line `sep=;` where it names the delimiter, and strips blanks around unquoted fields. Errors (missing, empty or
+/// binary file, bytes of another encoding, an open quote, a row that is too short or too long, a duplicate column) go
+/// to `errors`; then do not use the result.
 CsvFile read_csv(const std::string& path, const CsvOptions& options, RecordErrors& errors);
 
 /// The hint for a header that was read as one column but looks like several; "" when it does not.

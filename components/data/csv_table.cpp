@@ -250,15 +250,40 @@ class Builder {
       for (const ColumnEncoding& feature : train->features)
         add_feature(feature.name, location_of(inputs_.block, "path"));
     } else {
-      for (std::size_t i = 0; i < file_.columns.size(); ++i) {
-        if (std::count(columns_.targets.begin(), columns_.targets.end(), i) == 0) columns_.features.push_back(i);
-      }
-      if (columns_.features.empty()) {
-        inputs_.diagnostics.error(location_of(inputs_.block, "target"),
-                                  config_.path + " has no column besides the target");
-      }
+      add_all_but(ignored());
     }
     check_types();
+  }
+
+  /// Columns that `ignore` names.
+  std::vector<std::size_t> ignored() {
+    std::vector<std::size_t> ignored;
+    for (std::size_t i = 0; config_.ignore && i < config_.ignore->size(); ++i) {
+      const auto at = column((*config_.ignore)[i], location_of(inputs_.block, "ignore", i));
+      if (at) ignored.push_back(*at);
+    }
+    return ignored;
+  }
+
+  void add_all_but(const std::vector<std::size_t>& ignored) {
+    const auto has = [](const std::vector<std::size_t>& list, std::size_t at) {
+      return std::find(list.begin(), list.end(), at) != list.end();
+    };
+    for (std::size_t i = 0; i < file_.columns.size(); ++i) {
+      if (has(columns_.targets, i) || has(ignored, i)) continue;
+      columns_.features.push_back(i);
+      if (!file_.columns[i].empty()) continue;
+      const bool last = i + 1 == file_.columns.size();
+      errors_.add(1,
+                  last ? "the header ends with a delimiter, so the last column has no name"
+                       : "column " + std::to_string(i + 1) + " has no name in the header",
+                  "name it, or leave it out with ignore: [\"\"]");
+    }
+    if (columns_.features.empty()) {
+      inputs_.diagnostics.error(
+          location_of(inputs_.block, "target"),
+          config_.path + " has no column besides the target" + (ignored.empty() ? "" : " and those of ignore"));
+    }
   }
 
   void add_feature(const std::string& name, const runner::core::Location& location) {
@@ -333,6 +358,7 @@ class Builder {
       if (!given_type(at)) feature.type = infer_type(file_, at, errors_);
       if (feature.type == ColumnType::kCategory) feature.categories = find_categories(file_, at, errors_);
       if (!given_type(at)) warn_of_free_text(feature);
+      if (!given_type(at) && !config_.features) warn_of_row_number(at, feature);
       if (feature.type == ColumnType::kNumber && !errors_.any()) measure(at, feature);
       encoding_.features.push_back(std::move(feature));
     }
@@ -358,7 +384,31 @@ class Builder {
                                     with_commas(values) + " different values in " +
                                     counted_large(static_cast<std::int64_t>(rows_.size()), "row", "rows") + " are " +
                                     with_commas(values) + " inputs",
-                                "name the other columns in features, or set types: {" + feature.name + ": category}");
+                                "set ignore: [" + feature.name + "], or types: {" + feature.name + ": category}");
+  }
+
+  /// Whole numbers that are all different under such a name tell nothing about a new row.
+  void warn_of_row_number(std::size_t at, const ColumnEncoding& feature) {
+    if (feature.type != ColumnType::kNumber || errors_.any() ||
+        static_cast<std::int64_t>(file_.rows.size()) < kFreeTextMin)
+      return;
+    const std::string word = runner::core::lower(feature.name);
+    const bool called_so = word == "id" || word.ends_with("_id") || word.ends_with(" id") || word == "index" ||
+                           word == "row" || word == "unnamed: 0";
+    if (!called_so) return;
+    std::vector<double> values;
+    for (const CsvRow& row : file_.rows) {
+      const Number number = parse_number(row.fields[at], file_.decimal);
+      if (number.kind != Number::Kind::kNumber || number.value != std::floor(number.value)) return;
+      values.push_back(number.value);
+    }
+    std::sort(values.begin(), values.end());
+    if (std::adjacent_find(values.begin(), values.end()) != values.end()) return;
+    inputs_.diagnostics.warning(
+        location_of(inputs_.block, "path"),
+        config_.path + ": column " + quote(feature.name) +
+            " has another whole number in each row, as the number of a row has, and is an input",
+        "leave it out with ignore: [" + feature.name + "], or name the inputs in features");
   }
 
   void make_target(std::size_t at) {
@@ -404,7 +454,7 @@ class Builder {
 
   /// The number in a field; none if it is missing. Reports anything else.
   std::optional<double> number(const CsvRow& row, std::size_t at) {
-    const Number number = parse_number(row.fields[at]);
+    const Number number = parse_number(row.fields[at], file_.decimal);
     if (number.kind == Number::Kind::kNumber) return number.value;
     if (number.kind == Number::Kind::kMissing) return std::nullopt;
     const bool text = number.kind == Number::Kind::kText;
@@ -462,6 +512,11 @@ class Builder {
         }
       }
     }
+    if (unknown_ > 0) {
+      inputs_.diagnostics.warning(location_of(inputs_.block, "path"),
+                                  config_.path + ": " + counted_large(unknown_, "category is", "categories are") +
+                                      " not in the training set and all zeros (" + first_unknown_ + ")");
+    }
     if (inputs_.new_rows) {  // samples have a target, of any value
       content.classes.resize(encoding_.classification ? rows_.size() : 0);
       content.values.resize(encoding_.classification ? 0 : rows_.size() * encoding_.targets.size());
@@ -479,8 +534,18 @@ class Builder {
     const std::size_t first = inputs.size();
     inputs.resize(first + feature.categories.size(), 0.0F);
     if (is_missing(row.fields[at])) return;
+    if (config_.unknown == Unknown::kZeros && feature.category(row.fields[at]) < 0) {
+      if (unknown_++ == 0) first_unknown_ = "column " + name(at) + " has " + quote(row.fields[at]);
+      return;
+    }
     const std::int64_t index = category(row, at, feature);
     if (index >= 0) inputs[first + static_cast<std::size_t>(index)] = 1.0F;
+  }
+
+  std::string unknown_hint(const ColumnEncoding& encoding) const {
+    if (&encoding == &encoding_.targets[0]) return "";
+    return inputs_.new_rows ? "; a model that is trained with unknown: zeros predicts such rows"
+                            : "; set unknown: zeros to take others as all zeros";
   }
 
   std::int64_t category(const CsvRow& row, std::size_t at, const ColumnEncoding& encoding) {
@@ -488,7 +553,7 @@ class Builder {
     if (index < 0) {
       errors_.add(row.line,
                   "column " + name(at) + " has " + quote(row.fields[at]) + ", which is not in the training set",
-                  "the training set has " + list_some(encoding.categories));
+                  "the training set has " + list_some(encoding.categories) + unknown_hint(encoding));
     }
     return index;
   }
@@ -531,13 +596,25 @@ class Builder {
   TableEncoding encoding_;
   std::vector<std::size_t> kept_;
   RowRecords records_;
+  std::int64_t unknown_ = 0;  ///< fields with a category that the training set lacks
+  std::string first_unknown_;
 };
+
+CsvEncoding encoding_of(Encoding encoding) {
+  switch (encoding) {
+    case Encoding::kLatin1: return CsvEncoding::kLatin1;
+    case Encoding::kWindows1252: return CsvEncoding::kWindows1252;
+    case Encoding::kUtf8: break;
+  }
+  return CsvEncoding::kUtf8;
+}
 
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), config.path);
-  CsvFile file = read_csv(config.path, {config.delimiter[0], config.header}, errors);
+  CsvFile file = read_csv(
+      config.path, {config.delimiter[0], config.header, config.decimal[0], encoding_of(config.encoding)}, errors);
   const auto in_file = static_cast<std::int64_t>(file.rows.size());
   if (errors.any() || !keep_share(config, inputs, file)) return nullptr;
   return Builder(config, inputs, file, in_file, errors).build();

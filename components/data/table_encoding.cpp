@@ -17,9 +17,32 @@ namespace {
 
 using runner::core::quote;
 
-bool all_numbers(const std::set<std::string>& texts) {
-  return std::all_of(texts.begin(), texts.end(),
-                     [](const std::string& text) { return parse_number(text).kind == Number::Kind::kNumber; });
+bool all_numbers(const std::set<std::string>& texts, char decimal) {
+  return std::all_of(texts.begin(), texts.end(), [decimal](const std::string& text) {
+    return parse_number(text, decimal).kind == Number::Kind::kNumber;
+  });
+}
+
+/// `1.234,50` as `1234.50`; "" for what is no number with a decimal comma.
+std::string with_decimal_point(const std::string& field) {
+  std::string text;
+  std::size_t group = std::string::npos;  // digits since the last full stop
+  bool after_comma = false;
+  for (const char c : field) {
+    const bool digit = c >= '0' && c <= '9';
+    if (c == '.') {
+      if (text == "0" || after_comma || text.empty() || (group != std::string::npos && group != 3)) return "";
+      group = 0;
+      continue;
+    }
+    if (!digit && group != std::string::npos && group != 3) return "";
+    if (c == ',' && after_comma) return "";
+    if (digit && group != std::string::npos) ++group;
+    if (!digit) group = std::string::npos;
+    after_comma = after_comma || c == ',';
+    text += c == ',' ? '.' : c;
+  }
+  return group == std::string::npos || group == 3 ? text : "";
 }
 
 }  // namespace
@@ -60,8 +83,12 @@ bool is_missing(const std::string& field) {
   return std::find(kMissing.begin(), kMissing.end(), runner::core::lower(field)) != kMissing.end();
 }
 
-Number parse_number(const std::string& field) {
+Number parse_number(const std::string& field, char decimal) {
   if (is_missing(field)) return {Number::Kind::kMissing, 0};
+  if (decimal == ',') {
+    const std::string text = with_decimal_point(field);
+    return text.empty() ? Number{Number::Kind::kText, 0} : parse_number(text, '.');
+  }
   const bool plus = field.front() == '+' && field.size() > 1 && field[1] != '-';
   const char* const begin = field.data() + (plus ? 1 : 0);
   const char* const end = field.data() + field.size();
@@ -78,10 +105,13 @@ Number parse_number(const std::string& field) {
 ColumnType infer_type(const CsvFile& file, std::size_t column, RecordErrors& errors) {
   std::int64_t numbers = 0;
   std::int64_t texts = 0;
+  std::int64_t others = 0;  // of them, numbers with the other decimal separator
+  const char other = file.decimal == '.' ? ',' : '.';
   const CsvRow* first_text = nullptr;
   for (const CsvRow& row : file.rows) {
-    const Number::Kind kind = parse_number(row.fields[column]).kind;
+    const Number::Kind kind = parse_number(row.fields[column], file.decimal).kind;
     if (kind == Number::Kind::kMissing) continue;
+    if (kind == Number::Kind::kText && parse_number(row.fields[column], other).kind == Number::Kind::kNumber) ++others;
     if (kind != Number::Kind::kText) {
       ++numbers;
     } else if (++texts == 1) {
@@ -93,7 +123,12 @@ ColumnType infer_type(const CsvFile& file, std::size_t column, RecordErrors& err
     errors.add(0, "column " + name + " is missing in every row", "remove it from features");
     return ColumnType::kNumber;
   }
-  if (texts > 0 && numbers >= texts) {
+  if (texts > 0 && others == texts) {
+    errors.add(first_text->line,
+               "column " + name + " has " + quote(first_text->fields[column]) + ", a number with a decimal " +
+                   (other == ',' ? "comma" : "point"),
+               std::string("set decimal: \"") + other + "\"");
+  } else if (texts > 0 && numbers >= texts) {
     errors.add(first_text->line, "column " + name + " has " + quote(first_text->fields[column]) + " among numbers",
                "fix the file, or set types: {" + file.columns[column] + ": category}");
   }
@@ -113,10 +148,10 @@ std::vector<std::string> find_categories(const CsvFile& file, std::size_t column
                    with_commas(kCategoriesMax),
                "a name or row number is not a useful feature: remove the column");
   }
-  if (all_numbers(texts)) {
-    std::stable_sort(categories.begin(), categories.end(), [](const std::string& a, const std::string& b) {
-      return parse_number(a).value < parse_number(b).value;
-    });
+  if (all_numbers(texts, file.decimal)) {
+    const auto value = [&file](const std::string& text) { return parse_number(text, file.decimal).value; };
+    std::stable_sort(categories.begin(), categories.end(),
+                     [&value](const std::string& a, const std::string& b) { return value(a) < value(b); });
   }
   return categories;
 }

@@ -46,13 +46,14 @@ struct TableColumns {
   std::vector<std::size_t> targets;
 };
 
-/// A field of a number column. Missing: empty, `NA`, `N/A`, `NaN`, `null` in any case.
+/// A field of a number column. Missing: empty, `NA`, `N/A`, `NaN`, `null` in any case. With `,` as decimal separator a
+/// full stop separates thousands, three digits each.
 struct Number {
   enum class Kind { kMissing, kNumber, kNotFinite, kText };
   Kind kind = Kind::kMissing;
   double value = 0;
 };
-Number parse_number(const std::string& field);
+Number parse_number(const std::string& field, char decimal);
 bool is_missing(const std::string& field);
 
 /// Type of a column without a setting in the recipe: numbers, unless fewer than half of the fields are. A few words

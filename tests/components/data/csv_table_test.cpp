@@ -67,7 +67,7 @@ TEST_CASE("a column of free text is warned of", "[data][csv_table]") {
   CHECK(
       build_data(recipe + "}").messages ==
       "data.yaml:1:25: warning: t.csv: column \"comment\" looks like free text: its 22 different values in 24 rows are "
-      "22 inputs\n  hint: name the other columns in features, or set types: {comment: category}\n");
+      "22 inputs\n  hint: set ignore: [comment], or types: {comment: category}\n");
   CHECK(build_data(recipe + ", types: {comment: category}}").messages.empty());
   CHECK(build_data(recipe + ", features: size}").messages.empty());
   CHECK(build_data("{type: csv_table, path: t.csv, target: comment}").messages.empty());
@@ -256,7 +256,7 @@ TEST_CASE("a missing column or file is reported with those that exist", "[data][
        "data.yaml:1:69: error: feature \"rooms\" is named twice\n"},
       {"another delimiter", "{type: csv_table, path: semi.csv, target: price}",
        "data.yaml:1:43: error: semi.csv has no column \"price\"\n"
-       "  hint: its header is one column, \"rooms;area;price\": set `delimiter`\n"},
+       "  hint: its header is one column, \"rooms;area;price\": set delimiter: \";\"\n"},
       {"a misspelt file", "{type: csv_table, path: home.csv, target: price}",
        "data.yaml:1:25: error: home.csv: file not found\n  hint: did you mean \"homes.csv\"?\n"},
       {"regression of a category", "{type: csv_table, path: kind.csv, target: kind, task: regression}",
@@ -286,11 +286,86 @@ TEST_CASE("a validation table is held to the training table", "[data][csv_table]
   CHECK(messages("x,kind,y\n1,a,p\n1,a,r\n") ==
         at + "val.csv:3: column \"y\" has \"r\", which is not in the training set\n"
              "  hint: the training set has \"p\", \"q\"\n");
-  CHECK(messages("x,kind,y\n1,c,p\n") == at + "val.csv:2: column \"kind\" has \"c\", which is not in the training set\n"
-                                              "  hint: the training set has \"a\", \"b\"\n");
+  CHECK(messages("x,kind,y\n1,c,p\n") ==
+        at + "val.csv:2: column \"kind\" has \"c\", which is not in the training set\n"
+             "  hint: the training set has \"a\", \"b\"; set unknown: zeros to take others "
+             "as all zeros\n");
+  CHECK(messages("x,kind,y\n1,c,p\n2,b,p\n3,d,p\n", "target: y, unknown: zeros") ==
+        "data.yaml:1:25: warning: val.csv: 2 categories are not in the training set and all zeros (column \"kind\" has "
+        "\"c\")\n");
+  CHECK(messages("x,kind,y\n1,a,r\n", "target: y, unknown: zeros") ==
+        at + "val.csv:2: column \"y\" has \"r\", which is not in the training set\n"
+             "  hint: the training set has \"p\", \"q\"\n");
   CHECK(messages("x,kind,y\none,a,p\n") == at + "val.csv:2: column \"x\" must be a number, got \"one\"\n");
   CHECK(messages("x,y\n1,p\n") == at + "val.csv has no column \"kind\"\n  hint: its columns are \"x\", \"y\"\n");
   CHECK(messages("x,kind,y\n1,a,p\n", "target: y, features: [kind, x]") ==
         "data.yaml:1:56: error: the features of data.val are not those of data.train\n"
         "  hint: data.train has \"x\", \"kind\"\n");
+}
+
+TEST_CASE("numbers with a decimal comma are read where the recipe says so, and hinted at where not",
+          "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("t.csv", "x;price\n1,5;1.234,50\n-2;12,5\n0,25;1.000.000\n");
+  const auto data = good_data("{type: csv_table, path: t.csv, target: price, delimiter: ';', decimal: ','}");
+  CHECK(fetched(*data, {0, 1, 2}, "input") == Values{1.5, -2, 0.25});
+  CHECK(fetched(*data, {0, 1, 2}, "target") == Values{1234.5, 12.5, 1000000});
+  CHECK(build_data("{type: csv_table, path: t.csv, target: x, features: price, delimiter: ';'}")
+            .messages.find("t.csv:2: column \"x\" has \"1,5\", a number with a decimal comma\n"
+                           "  hint: set decimal: \",\"\n") != std::string::npos);
+  // 0.25 and 1.2 are no thousands.
+  folder.write("point.csv", "x;y\n0.25;1\n0.5;2\n");
+  CHECK(build_data("{type: csv_table, path: point.csv, target: y, delimiter: ';', decimal: ','}").messages ==
+        "data.yaml:1:25: error: point.csv:2: column \"x\" has \"0.25\", a number with a decimal point\n"
+        "  hint: set decimal: \".\"\n");
+}
+
+TEST_CASE("a table in another encoding is converted, and its bytes are refused as UTF-8", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("t.csv",
+               "size,gr\xF6\xDF"
+               "e\n1,\x80\n2,b\n");
+  const auto data = good_data(
+      "{type: csv_table, path: t.csv, target: \"gr\xC3\xB6\xC3\x9F"
+      "e\", encoding: windows-1252}");
+  CHECK(data->class_name(1) == "\xE2\x82\xAC");
+  CHECK(build_data("{type: csv_table, path: t.csv, target: size}").messages ==
+        "data.yaml:1:25: error: t.csv:1: the line is not UTF-8\n"
+        "  hint: set encoding: windows-1252 or latin-1, or save the table as UTF-8\n");
+}
+
+TEST_CASE("what spreadsheets and people write above a table", "[data][csv_table]") {
+  const tests::Folder folder;
+  folder.write("sep.csv", "sep=;\r\nx;y\r\n1;2\r\n3;4\r\n");
+  CHECK(good_data("{type: csv_table, path: sep.csv, target: y, delimiter: ';'}")->size() == 2);
+  CHECK(build_data("{type: csv_table, path: sep.csv, target: y}").messages ==
+        "data.yaml:1:25: error: sep.csv:1: the file says that its fields are delimited by \";\"\n"
+        "  hint: set delimiter: \";\"\n");
+  folder.write("title.csv", "# prices\nx,y\n1,2\n");
+  CHECK(build_data("{type: csv_table, path: title.csv, target: y}").messages ==
+        "data.yaml:1:25: error: title.csv:1: the first line is \"# prices\", which is no header of the rows below\n"
+        "  hint: remove the lines above the table\n");
+  folder.write("end.csv", "x,y,\n1,2\n3,4\n");
+  CHECK(good_data("{type: csv_table, path: end.csv, target: y}")->size() == 2);
+  folder.write("ends.csv", "x,y,\n1,2,\n3,4,\n");
+  CHECK(build_data("{type: csv_table, path: ends.csv, target: y}").messages ==
+        "data.yaml:1:25: error: ends.csv:1: the header ends with a delimiter, so the last column has no name\n"
+        "  hint: name it, or leave it out with ignore: [\"\"]\n");
+  CHECK(fetched(*good_data("{type: csv_table, path: ends.csv, target: y, ignore: ''}"), {1}, "input") == Values{3});
+}
+
+TEST_CASE("a column that numbers the rows is told and can be ignored", "[data][csv_table]") {
+  const tests::Folder folder;
+  std::string table = "id,x,year,y\n";
+  for (int i = 0; i < 30; ++i)
+    table += std::to_string(i * 37 % 101) + "," + std::to_string(i % 7) + "," + std::to_string(1990 + i) + ",1\n";
+  folder.write("t.csv", table);
+  CHECK(
+      build_data("{type: csv_table, path: t.csv, target: y}").messages ==
+      "data.yaml:1:25: warning: t.csv: column \"id\" has another whole number in each row, as the number of a row has, "
+      "and is an input\n  hint: leave it out with ignore: [id], or name the inputs in features\n");
+  CHECK(good_data("{type: csv_table, path: t.csv, target: y, ignore: [id, x]}")->describe() ==
+        "30 rows of t.csv, 1 input from 1 column, target y");
+  CHECK(build_data("{type: csv_table, path: t.csv, target: y, ignore: [idx]}").messages ==
+        "data.yaml:1:52: error: t.csv has no column \"idx\"\n  hint: did you mean \"id\"?\n");
 }
