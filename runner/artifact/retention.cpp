@@ -55,8 +55,11 @@ std::vector<std::size_t> surplus(const std::vector<RetentionItem>& items, const 
   for (std::size_t i = 0; i < items.size(); ++i) {
     const RetentionItem& item = items[i];
     if (item.pinned || (policy.keep_every > 0 && item.step % policy.keep_every == 0)) continue;
-    const bool held = i + 1 == items.size() || item.step == policy.best_step;
-    if (!held && policy.keep_age_s > 0 && policy.trained_s - item.trained_s > policy.keep_age_s) {
+    const bool best =
+        std::find(policy.best_steps.begin(), policy.best_steps.end(), item.step) != policy.best_steps.end();
+    const bool held = i + 1 == items.size() || best;
+    const bool old = policy.keep_age_s > 0 && policy.trained_s - item.trained_s > policy.keep_age_s;
+    if (!held && (policy.best_only || old)) {
       goes.push_back(i);
       continue;
     }

@@ -16,22 +16,24 @@ namespace runner::artifact {
 ///     Anything else in the folder (other tools, other runs, newer formats, damaged) is never touched or counted.
 ///  2. Their order is by recorded branch, then recorded step; names, times of files and the wall clock decide nothing.
 ///  3. A pinned one, and one whose step is a multiple of `keep_every`, stays and counts towards no limit.
-///  4. The newest and those of the best step stay and count.
-///  5. Of the others go those that are older than `keep_age_s`: the run has trained for longer than that since.
+///  4. The newest and those of the best steps stay and count.
+///  5. Of the others go all with `best_only`, and those that are older than `keep_age_s`: the run has trained for
+///  longer than that since.
 ///  6. Then the oldest goes, again and again, while more than `save_total_limit` count
 ///  7. or those that count hold more than `keep_bytes`.
 ///  8. Nothing goes unless one of those that stay verifies to the last byte.
 ///  9. A checkpoint is renamed to a hidden name before it is deleted, and restored if it was pinned meanwhile.
 /// 10. What cannot be read or removed is reported as a warning and left to the next rotation.
 struct RetentionPolicy {
-  std::string run_id = {};                     ///< run of the checkpoints; "": any run
-  int save_total_limit = 0;                    ///< 0: no limit
-  std::int64_t keep_bytes = 0;                 ///< 0: no limit
-  double keep_age_s = 0;                       ///< seconds of training; 0: no limit
-  double trained_s = 0;                        ///< training time of the run so far, across resumes
-  std::int64_t keep_every = 0;                 ///< steps; 0: off
-  std::optional<std::int64_t> best_step = {};  ///< nothing: no best, or not kept
-  std::string verified = {};                   ///< a folder that was just verified, so that none is read again
+  std::string run_id = {};                    ///< run of the checkpoints; "": any run
+  int save_total_limit = 0;                   ///< 0: no limit
+  std::int64_t keep_bytes = 0;                ///< 0: no limit
+  double keep_age_s = 0;                      ///< seconds of training; 0: no limit
+  double trained_s = 0;                       ///< training time of the run so far, across resumes
+  std::int64_t keep_every = 0;                ///< steps; 0: off
+  std::vector<std::int64_t> best_steps = {};  ///< none: no best, or not kept
+  bool best_only = false;                     ///< beside the newest no other stays than those
+  std::string verified = {};                  ///< a folder that was just verified, so that none is read again
 };
 
 /// Input of lines 3 to 7.

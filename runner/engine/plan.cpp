@@ -107,15 +107,21 @@ void describe_saves(const sections::checkpoint::Config& config, Plan& plan) {
     const std::string interval = core::to_text(*config.save_steps);
     append(plan.saved, "every " + interval + (config.save_steps->unit == core::Interval::Unit::kSteps ? " steps" : ""));
   }
-  if (config.save_best) append(plan.saved, "when " + *config.monitor + " improves");
+  if (config.save_best && config.keep_best.value_or(1) > 1) {
+    append(plan.saved, "when " + *config.monitor + " is among the best " + std::to_string(*config.keep_best));
+  } else if (config.save_best) {
+    append(plan.saved, "when " + *config.monitor + " improves");
+  }
   if (config.save_at_end) append(plan.saved, "at the end");
   append(plan.saved, "when stopped");
 }
 
 /// The terms of artifact/retention.h.
 void describe_retention(const sections::checkpoint::Config& config, Plan& plan) {
+  const std::int64_t best = config.keep_best.value_or(1);
+  const std::string the_best = best > 1 ? "the best " + std::to_string(best) : "the best";
   if (!config.save_total_limit && !config.keep_bytes && !config.keep_age) {
-    plan.kept = "all";
+    plan.kept = config.keep_best && !config.save_steps ? the_best + ", the newest, pinned ones" : "all";
     return;
   }
   std::string limits;
@@ -123,7 +129,7 @@ void describe_retention(const sections::checkpoint::Config& config, Plan& plan) 
   if (config.keep_bytes) append(limits, "in " + core::format_bytes(*config.keep_bytes));
   if (config.keep_age) append(limits, "of the last " + core::format_duration(*config.keep_age) + " of training");
   plan.kept = "the newest" + (limits.empty() ? "" : " " + limits);
-  if (config.save_best) append(plan.kept, "the best");
+  if (config.save_best) append(plan.kept, the_best);
   if (config.keep_every) append(plan.kept, "every step that " + std::to_string(*config.keep_every) + " divides");
   append(plan.kept, "pinned ones");
 }

@@ -43,6 +43,7 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-type",
                                                     "x-kind",
                                                     "x-auto",
+                                                    "x-count",
                                                     "x-single",
                                                     "x-words",
                                                     "x-aliases",
@@ -257,6 +258,7 @@ class Reader {
     property.words = texts(node, "x-words");
     property.single = flag(node, "x-single");
     property.or_auto = flag(node, "x-auto");
+    property.count_key = text(node, "x-count");
     property.resume = read_resume(node);
     property.hashed = node.find("x-hash") == nullptr || flag(node, "x-hash");
     if (const Node* examples = node.find("examples"); examples && examples->is_sequence())
@@ -350,6 +352,7 @@ class Reader {
     };
     only(numeric, {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}, "numbers");
     only(property.type == Type::kInteger, {"x-auto"}, "integers");
+    only(property.type == Type::kBoolean, {"x-count"}, "booleans");
     only(textual, {"enum", "pattern", "x-pattern-hint", "minLength"}, "texts");
     only(property.type == Type::kArray, {"items", "minItems", "maxItems", "x-single", "x-words"}, "arrays");
     only(property.type == Type::kObject || property.type == Type::kMap, {"properties", "additionalProperties"},

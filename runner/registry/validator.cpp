@@ -327,6 +327,9 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
 Node Validator::block(const Node& given, const Block& block) {
   std::optional<Node> renamed;
   if (has_own_alias(given, block)) rename_own_aliases(renamed.emplace(given), block);
+  const bool counts = std::any_of(block.properties.begin(), block.properties.end(),
+                                  [](const Property* property) { return !property->count_key.empty(); });
+  if (counts && given.is_mapping()) split_counts(renamed ? *renamed : renamed.emplace(given), block);
   const Node& written = renamed ? *renamed : given;
   exclusive_keys(written, block);
   const core::Location defaults = default_location(block.origin);

@@ -46,6 +46,8 @@ class Validator {
   core::Node refused_type(const core::Node& value, const Property& property, const std::string& path);
 
   static bool has_own_alias(const core::Node& value, const Block& block);
+  /// `save_best: 2` is `save_best: true` and `keep_best: 2`.
+  void split_counts(core::Node& value, const Block& block);
   void rename_own_aliases(core::Node& value, const Block& block);
   /// Returns the key that was likely meant, "" when none is near.
   std::string unknown_key(const core::Node::Entry& entry, const Block& block);

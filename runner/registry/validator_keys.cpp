@@ -76,6 +76,23 @@ void Validator::rename_own_aliases(Node& value, const Block& block) {
   }
 }
 
+void Validator::split_counts(Node& value, const Block& block) {
+  for (const Property* property : block.properties) {
+    if (property->count_key.empty()) continue;
+    const Node::Entry* found = value.find_entry(property->name);
+    if (found == nullptr || !found->value.is_integer() || found->value.as_integer() < 1) continue;
+    const Node::Entry entry = *found;
+    if (value.find_entry(property->count_key) == nullptr || is_override(entry)) {
+      Node count = entry.value;
+      count.add_history("the number of " + joined_path(block.path, property->name));
+      value.set(property->count_key, std::move(count), entry.key_location);
+    }
+    Node yes = Node::boolean(true, entry.value.location());
+    for (const std::string& step : entry.value.history()) yes.add_history(step);
+    value.set(property->name, std::move(yes), entry.key_location);
+  }
+}
+
 void Validator::exclusive_keys(const Node& value, const Block& block) {
   std::vector<std::string> told;
   for (const Property* property : block.properties) {

@@ -405,7 +405,7 @@ std::string with_environment_references(const Node& value) {
 
 std::string wanted(const Property& property) {
   switch (property.type) {
-    case Type::kBoolean: return "true or false";
+    case Type::kBoolean: return property.count_key.empty() ? "true or false" : "true, false or a number";
     case Type::kInteger: return property.or_auto ? "an integer or auto" : "an integer";
     case Type::kNumber: return "a number";
     case Type::kString:

@@ -524,9 +524,9 @@ class Loop final : public Context, public core::Stateful {
     if (tensor_memory_peak_bytes() > 0) node.set("peak_tensor_bytes", Node::integer(tensor_memory_peak_bytes()));
     bad_step_policy_.add_to_summary(node);
     for (const auto& [name, value] : latest_) node.set(name, Node::floating(value));
-    if (saver_.best_value()) {
-      node.set("best_" + *saver_.config().monitor, Node::floating(*saver_.best_value()));
-      node.set("best_step", Node::integer(saver_.best_step()));
+    if (!saver_.bests().empty()) {
+      node.set("best_" + *saver_.config().monitor, Node::floating(saver_.bests().front().value));
+      node.set("best_step", Node::integer(saver_.bests().front().step));
     }
     const double entropy = experiment_.eval_data.empty() ? std::numeric_limits<double>::quiet_NaN()
                                                          : experiment_.eval_data.front().data->unigram_entropy();

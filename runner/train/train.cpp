@@ -195,7 +195,12 @@ void print_summary(const Experiment& experiment, const store::RunWriter& run, co
   }
   for (const auto& set : experiment.eval_data) {
     for (const auto& entry : summary.entries()) {
-      if (entry.key.starts_with(set.name + "/")) print_figure(entry.key, entry.value.as_double());
+      if (!entry.key.starts_with(set.name + "/")) continue;
+      print_figure(entry.key, entry.value.as_double());
+      const Node* best = summary.find("best_" + entry.key);
+      if (best == nullptr) continue;
+      std::printf("  %-18s %.4f  (step %lld)\n", ("best " + entry.key).c_str(), best->as_double(),
+                  static_cast<long long>(figure(summary, "best_step")));
     }
     const double loss = figure(summary, (set.name + "/loss").c_str());
     const double entropy = set.data->unigram_entropy();

@@ -39,7 +39,7 @@ std::string type_text(const Property& property) {
     return bounds.empty() ? text : text + ", " + bounds;
   };
   switch (property.type) {
-    case Type::kBoolean: return "`true` or `false`";
+    case Type::kBoolean: return property.count_key.empty() ? "`true` or `false`" : "`true`, `false` or a number";
     case Type::kInteger: return bounded(property.or_auto ? "`auto` or integer" : "integer");
     case Type::kNumber: return bounded("number");
     case Type::kString: {

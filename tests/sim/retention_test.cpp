@@ -52,12 +52,13 @@ std::set<std::string> removed_by_specification(const World& world, const Retenti
     return world.at(name).pinned || (policy.keep_every > 0 && world.at(name).step % policy.keep_every == 0);
   };
   const auto is_held = [&](const std::string& name) {
-    return name == names.back() || world.at(name).step == policy.best_step;
+    const auto& best = policy.best_steps;
+    return name == names.back() || std::find(best.begin(), best.end(), world.at(name).step) != best.end();
   };
   std::set<std::string> removed;
   for (const std::string& name : names) {
     const bool old = policy.keep_age_s > 0 && policy.trained_s - world.at(name).trained_s > policy.keep_age_s;
-    if (old && !is_free(name) && !is_held(name)) removed.insert(name);
+    if ((policy.best_only || old) && !is_free(name) && !is_held(name)) removed.insert(name);
   }
   while (true) {
     std::int64_t count = 0, bytes = 0;
@@ -134,6 +135,8 @@ class Life {
     if (below(4) > 0) policy_.save_total_limit = 1 + below(4);
     if (below(3) == 0) policy_.keep_bytes = 20 + below(300);
     if (below(3) == 0) policy_.keep_age_s = 1 + below(600);
+    best_count_ = 1 + static_cast<std::size_t>(below(3));
+    policy_.best_only = below(6) == 0;
     if (below(3) == 0) policy_.keep_every = 100 * (1 + below(4));
   }
 
@@ -175,7 +178,10 @@ class Life {
       step_ += 50 * (1 + below(4));
       trained_s_ += below(200);
     }
-    if (below(5) == 0) policy_.best_step = step_;
+    if (below(5) == 0) {
+      policy_.best_steps.insert(policy_.best_steps.begin(), step_);
+      policy_.best_steps.resize(std::min<std::size_t>(policy_.best_steps.size(), best_count_));
+    }
     Known known{branch_, step_, 1 + below(60), trained_s_};
     char name[32];
     std::snprintf(name, sizeof name, "step-%06lld", static_cast<long long>(step_));
@@ -255,7 +261,7 @@ class Life {
     ++branch_;
     step_ = name.empty() ? 0 : world_[name].step;
     trained_s_ = name.empty() ? 0 : world_[name].trained_s;
-    policy_.best_step.reset();
+    policy_.best_steps.clear();
   }
 
   void stranger() {
@@ -322,6 +328,7 @@ class Life {
   std::set<std::string> readable_;                ///< those with a manifest that reads
   std::map<std::string, std::string> strangers_;  ///< name -> content
   RetentionPolicy policy_;
+  std::size_t best_count_ = 1;
   std::string saved_;
   std::int64_t branch_ = 0, step_ = 0, now_ms_ = 1'800'000'000'000;
   double trained_s_ = 0;
@@ -366,7 +373,8 @@ TEST_CASE("what may go of a random set is what the specification says", "[sim][a
     policy.keep_age_s = below(3) == 0 ? 1 + below(60) : 0;
     policy.trained_s = below(120);
     policy.keep_every = below(3) == 0 ? 50 * (1 + below(3)) : 0;
-    if (below(2) == 0) policy.best_step = 50 * below(9);
+    while (below(2) == 0) policy.best_steps.push_back(50 * below(9));
+    policy.best_only = below(5) == 0;
     std::set<std::string> removed;
     for (const std::size_t at : runner::artifact::surplus(items, policy)) removed.insert("at " + std::to_string(at));
     CAPTURE(seed);

@@ -157,7 +157,9 @@ class Assembler {
   Json bare_value_of(const Property& property) {
     const std::string number = kNumber;
     switch (property.type) {
-      case Type::kBoolean: return scalar("boolean", property, "");
+      case Type::kBoolean:
+        if (property.count_key.empty()) return scalar("boolean", property, "");
+        return {{"anyOf", Json::array({scalar("boolean", property, ""), Json{{"type", "integer"}, {"minimum", 1}}})}};
       case Type::kInteger: return scalar("integer", property, property.or_auto ? "^auto$" : "");
       case Type::kNumber: return scalar("number", property, "");
       case Type::kInterval:

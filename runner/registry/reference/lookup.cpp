@@ -94,7 +94,7 @@ PathSchema find_schema(const Registry& registry, const Node& root, std::string_v
 std::string type_text(const Property& property) {
   std::string text;
   switch (property.type) {
-    case Type::kBoolean: text = "true or false"; break;
+    case Type::kBoolean: text = property.count_key.empty() ? "true or false" : "true, false or a number"; break;
     case Type::kInteger: text = property.or_auto ? "auto or integer" : "integer"; break;
     case Type::kNumber: text = "number"; break;
     case Type::kString:

@@ -1,10 +1,13 @@
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/manifest.h"
+#include "runner/core/json.h"
 #include "runner/core/node.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
@@ -41,6 +44,21 @@ std::vector<std::pair<std::string, core::Failure>> unreadable(const std::string&
   return {{folder, manifest.failure()}};
 }
 
+/// The run whose checkpoints lie in the folder, as far as its recipe tells; without a monitor for any other folder.
+artifact::RunCheckpoints run_around(const std::string& folder) {
+  const fs::path run_dir = fs::path(folder) / (is_checkpoint(folder) ? "../.." : "..");
+  const auto text = core::read_file((run_dir / "resolved.json").string(), std::int64_t{64} << 20);
+  if (!text) return {};
+  const auto resolved = core::parse_json(text.value());
+  return resolved ? artifact::checkpoints_of(run_dir.string(), "", resolved.value()) : artifact::RunCheckpoints{};
+}
+
+/// What was measured of the run's monitor when it was saved; nothing without one.
+std::optional<double> monitored(const artifact::CheckpointInfo& info, const artifact::RunCheckpoints& run) {
+  const Node* value = run.monitor.empty() ? nullptr : info.manifest.fields.metrics.find(run.monitor);
+  return value != nullptr && value->is_number() ? std::optional(value->as_double()) : std::nullopt;
+}
+
 Node row_of(const std::string& path) {
   Node row = Node::mapping();
   row.set("name", Node::string(fs::path(path).filename().string()));
@@ -73,19 +91,29 @@ std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_fi
 
 std::string checkpoints_list(const std::string& folder, const terminal::Terminal& terminal, std::int64_t now_ms) {
   std::vector<std::vector<terminal::Cell>> rows;
+  const artifact::RunCheckpoints run = run_around(folder);
+  const auto best = run.monitor.empty() ? std::nullopt : artifact::best_checkpoint(run);
   for (const artifact::CheckpointInfo& info : readable(folder)) {
-    rows.push_back({{name_of(info.path)},
-                    {std::to_string(info.step)},
-                    {std::to_string(info.manifest.fields.branch)},
-                    {core::format_bytes(artifact::bytes_of(info.manifest))},
-                    {terminal::ago_text(info.manifest.created_ms, now_ms)},
-                    {artifact::is_pinned(info.path) ? "pinned" : ""}});
+    const bool is_best =
+        best && best->manifest.fields.step == info.step && best->manifest.fields.branch == info.manifest.fields.branch;
+    const bool pinned = artifact::is_pinned(info.path);
+    std::vector<terminal::Cell> row = {{name_of(info.path)},
+                                       {std::to_string(info.step)},
+                                       {std::to_string(info.manifest.fields.branch)},
+                                       {core::format_bytes(artifact::bytes_of(info.manifest))},
+                                       {terminal::ago_text(info.manifest.created_ms, now_ms)}};
+    const std::optional<double> value = monitored(info, run);
+    if (!run.monitor.empty()) row.push_back({value ? core::short_number(*value, 4) : ""});
+    row.push_back({std::string(is_best ? "best" : "") + (is_best && pinned ? ", " : "") + (pinned ? "pinned" : "")});
+    rows.push_back(std::move(row));
   }
   std::string text;
   if (!rows.empty()) {
-    text = terminal::table_text(
-        {{"checkpoint", false, true}, {"step", true}, {"branch", true}, {"size", true}, {"saved"}, {""}}, rows,
-        terminal);
+    std::vector<terminal::Column> columns = {
+        {"checkpoint", false, true}, {"step", true}, {"branch", true}, {"size", true}, {"saved"}};
+    if (!run.monitor.empty()) columns.push_back({core::escape_for_terminal(run.monitor), true});
+    columns.push_back({""});
+    text = terminal::table_text(columns, rows, terminal);
   }
   for (const auto& [path, failure] : unreadable(folder)) {
     text += terminal::painted("damaged", terminal::Paint::kRed, terminal) + ": " +
@@ -95,6 +123,7 @@ std::string checkpoints_list(const std::string& folder, const terminal::Terminal
 }
 
 std::string checkpoints_json(const std::string& folder) {
+  const artifact::RunCheckpoints run = run_around(folder);
   Node rows = Node::sequence();
   for (const artifact::CheckpointInfo& info : readable(folder)) {
     Node row = row_of(info.path);
@@ -103,6 +132,10 @@ std::string checkpoints_json(const std::string& folder) {
     row.set("bytes", Node::integer(artifact::bytes_of(info.manifest)));
     row.set("created_ms", Node::integer(info.manifest.created_ms));
     row.set("pinned", Node::boolean(artifact::is_pinned(info.path)));
+    if (const auto value = monitored(info, run)) {
+      row.set("monitor", Node::string(run.monitor));
+      row.set("value", Node::floating(*value));
+    }
     rows.items().push_back(std::move(row));
   }
   for (const auto& [path, failure] : unreadable(folder)) {

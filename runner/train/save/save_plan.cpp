@@ -56,7 +56,9 @@ SavePlan plan_saves(const Experiment& experiment) {
     plan.kept = std::min(plan.kept, std::max<std::int64_t>(1, *config.keep_bytes / plan.checkpoint_bytes));
   }
   const bool some_go = plan.kept < plan.written;
-  if (config.save_best && plan.kept == 1) ++plan.kept;  // the best is kept in addition to the newest
+  const std::int64_t best = config.save_best ? config.keep_best.value_or(1) : 0;
+  if (config.keep_best && !config.save_steps) plan.limited = true;
+  if (best > 0) plan.kept = std::max(plan.kept, best + 1);  // the best stay in addition to the newest
   if (some_go && config.keep_every) {
     plan.kept = std::min(plan.written, plan.kept + experiment.total_steps / *config.keep_every);
   }

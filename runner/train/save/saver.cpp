@@ -136,21 +136,34 @@ bool Saver::note_best(const std::map<std::string, double>& metrics, std::int64_t
   if (found == metrics.end() || !std::isfinite(found->second)) return false;
   const double value = found->second;
   const bool smaller_is_better = config_.mode != sections::checkpoint::Mode::kMax;
-  if (best_value_ && !(smaller_is_better ? value < *best_value_ : value > *best_value_)) return false;
-  best_value_ = value;
-  best_step_ = step;
+  // The earlier of equal ones comes first.
+  const auto place = std::find_if(bests_.begin(), bests_.end(), [&](const Best& best) {
+    return smaller_is_better ? value < best.value : value > best.value;
+  });
+  const auto count = static_cast<std::size_t>(config_.keep_best.value_or(1));
+  if (place == bests_.end() && bests_.size() >= count) return false;
+  bests_.insert(place, {value, step});
+  bests_.resize(std::min(bests_.size(), count));
   return true;
 }
 
 Node Saver::counters() const {
   Node node = stepper_.state();
   Node best = Node::mapping();
-  if (best_value_) {
-    best.set("value", Node::floating(*best_value_));
-    best.set("step", Node::integer(best_step_));
+  if (!bests_.empty()) {
+    best.set("value", Node::floating(bests_.front().value));
+    best.set("step", Node::integer(bests_.front().step));
     best.set("monitor", Node::string(*config_.monitor));
     best.set("mode", mode_of(config_));
   }
+  Node others = Node::sequence();
+  for (std::size_t i = 1; i < bests_.size(); ++i) {
+    Node other = Node::mapping();
+    other.set("value", Node::floating(bests_[i].value));
+    other.set("step", Node::integer(bests_[i].step));
+    others.items().push_back(std::move(other));
+  }
+  if (!others.items().empty()) best.set("others", std::move(others));
   node.set("best", std::move(best));
   return node;
 }
@@ -274,7 +287,10 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   retention.keep_age_s = config_.keep_age.value_or(0);
   retention.trained_s = stepper_.progress().seconds;
   retention.keep_every = config_.keep_every.value_or(0);
-  if (config_.save_best && best_value_) retention.best_step = best_step_;
+  for (const Best& best : bests_) {
+    if (config_.save_best) retention.best_steps.push_back(best.step);
+  }
+  retention.best_only = config_.keep_best && !config_.save_steps;
 
   FullDiskPolicy full_disk;
   full_disk.wait = config_.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
@@ -392,7 +408,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   stepper_.restore(counters);
   saved_step_ = stepper_.progress().step;
   last_checkpoint_ = checkpoint;
-  best_value_.reset();  // a rollback leaves a branch that may have had one
+  bests_.clear();  // a rollback leaves a branch that may have had one
   // The best by another metric means nothing for this one.
   const auto same = [&](const char* recorded, const Node& present) {
     const Node* before = counters.at_path(recorded);
@@ -400,8 +416,13 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   };
   if (const Node* value = counters.at_path("best.value");
       value != nullptr && same("best.monitor", node_of(config_.monitor)) && same("best.mode", mode_of(config_))) {
-    best_value_ = value->as_double();
-    best_step_ = counters.at_path("best.step")->as_integer();
+    bests_.push_back({value->as_double(), counters.at_path("best.step")->as_integer()});
+    const Node* others = counters.at_path("best.others");
+    const auto count = static_cast<std::size_t>(config_.keep_best.value_or(1));
+    for (std::size_t i = 0; others != nullptr && i < others->items().size() && bests_.size() < count; ++i) {
+      const Node& other = others->items()[i];
+      bests_.push_back({other.find("value")->as_double(), other.find("step")->as_integer()});
+    }
   }
   Node data = Node::mapping();
   data.set("path", Node::string(checkpoint));

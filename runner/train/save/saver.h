@@ -93,8 +93,12 @@ class Saver {
 
   const sections::checkpoint::Config& config() const { return config_; }
   const std::string& last_checkpoint() const { return last_checkpoint_; }  ///< "" when none was written or loaded
-  const std::optional<double>& best_value() const { return best_value_; }
-  std::int64_t best_step() const { return best_step_; }
+  /// Of the monitored metric; the best first, at most `keep_best`.
+  struct Best {
+    double value = 0;
+    std::int64_t step = 0;
+  };
+  const std::vector<Best>& bests() const { return bests_; }
 
  private:
   /// The thread's report when done.
@@ -131,8 +135,8 @@ class Saver {
   std::vector<std::unique_ptr<RankStates>> rank_states_;
   std::string last_checkpoint_;
   std::vector<std::string> random_states_;  // of all ranks, for the current save
-  std::optional<double> best_value_;
-  std::int64_t best_step_ = 0, saved_step_ = -1, first_step_ = 0;
+  std::vector<Best> bests_;
+  std::int64_t saved_step_ = -1, first_step_ = 0;
 
   double longest_save_s_ = 0;  // without pauses
   SaveThrottle save_throttle_;

@@ -106,6 +106,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:79: error: a property has no keyword \"min\"\n  hint: known are description, type, properties, "
        "items, additionalProperties, minimum, maximum, enum, exclusiveMinimum, exclusiveMaximum, pattern, "
        "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-auto, "
+       "x-count, "
        "x-single, "
        "x-words, "
        "x-aliases, x-exclusive, x-resume, x-hash, examples\n"},
