@@ -212,7 +212,8 @@ class Layer final : public block::BasicBlock {
   std::vector<NamedTensor> parameters() const override {
     std::vector<NamedTensor> all = BasicBlock::parameters();
     for (const part::Linear* linear : {&attention_.qkv(), &attention_.proj(), &mlp_.fc(), &mlp_.proj()}) {
-      for (const auto& term : linear->terms()) all.insert(all.end(), term->tensors().begin(), term->tensors().end());
+      for (const auto& term : linear->all_terms())
+        all.insert(all.end(), term->tensors().begin(), term->tensors().end());
     }
     return all;
   }
@@ -231,7 +232,7 @@ class Layer final : public block::BasicBlock {
   void set_training(bool training) override {
     BasicBlock::set_training(training);
     for (const part::NamedLinear& named : linears()) {
-      for (const auto& term : named.linear->terms()) term->set_training(training);
+      for (const auto& term : named.linear->all_terms()) term->set_training(training);
     }
   }
 
