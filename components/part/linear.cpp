@@ -26,11 +26,16 @@ at::Tensor Linear::forward(const at::Tensor& x) const {
                                 ? weight_.tensor()
                                 : weight_.tensor().to(x.scalar_type());
   const at::Tensor product = bias_.defined() ? at::linear(x, weight, bias_.tensor()) : at::linear(x, weight);
-  if (terms_.empty()) return product;
+  if (terms().empty()) return product;
   // Not added in place: recomputed blocks may keep what a product gave, and would take it for the product again.
   const at::Tensor y = product.clone();
-  for (const auto& term : terms_) term->add(y, x);
+  for (const auto& term : terms()) term->add(y, x);
   return y;
+}
+
+const std::vector<std::shared_ptr<LinearTerm>>& Linear::terms() const {
+  static const std::vector<std::shared_ptr<LinearTerm>> none;
+  return leaves_out_ ? none : terms_;
 }
 
 bool is_of_term(std::string_view name) { return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"); }

@@ -28,13 +28,17 @@ class Linear {
   const Weight& weight() const { return weight_; }
   const at::Tensor& bias() const { return bias_.tensor(); }  ///< undefined: there is none
 
-  /// Whoever computes x W^T by itself adds these, in order.
-  const std::vector<std::shared_ptr<LinearTerm>>& terms() const { return terms_; }
+  /// Whoever computes x W^T by itself adds these, in order. None while they are left out.
+  const std::vector<std::shared_ptr<LinearTerm>>& terms() const;
+  const std::vector<std::shared_ptr<LinearTerm>>& all_terms() const { return terms_; }
   void add_term(std::shared_ptr<LinearTerm> term) { terms_.push_back(std::move(term)); }
+  /// Whether forward passes compute the layer without its terms. Between two passes only.
+  void leave_out_terms(bool leave_out) { leaves_out_ = leave_out; }
 
  private:
   Weight weight_, bias_;
   std::vector<std::shared_ptr<LinearTerm>> terms_;
+  bool leaves_out_ = false;
 };
 
 /// A linear layer of a block.

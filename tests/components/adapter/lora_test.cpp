@@ -18,6 +18,7 @@
 #include "components/loss/loss.h"
 #include "components/model/model.h"
 #include "components/ops/kernel_policy.h"
+#include "components/part/linear.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/autocast.h"
 #include "components/tensor/tensors.h"
@@ -209,6 +210,40 @@ TEST_CASE("generation with a cache computes adapters, each row by itself", "[ada
         const at::Tensor expected = tensors.at(components::kOutput).select(1, -1)[0];
         const double bound = (bf16 ? 0.05 : 1e-5) * expected.abs().max().item<double>();
         CHECK((by_itself[0] - expected).abs().max().item<double>() <= bound);
+      }
+    }
+  }
+}
+
+TEST_CASE("without its terms a model computes what it did before the adapter", "[adapter]") {
+  for (const char* of_model : {kGpt, kLlama}) {
+    for (const bool plain : {false, true}) {
+      DYNAMIC_SECTION(of_model << (plain ? ", plain" : ", fused")) {
+        const Plain operations(plain);
+        const Adapted adapted(of_model, kEverywhere);
+        at::manual_seed(3);
+        const auto base = tests::make_model(of_model, tests::text_data(kVocabulary, kPositions));
+        const auto output = [](const Model& model) {
+          const at::NoGradGuard no_grad;
+          at::manual_seed(7);
+          TensorMap tensors;
+          tensors.set(components::kInput, at::randint(kVocabulary, {3, kPositions}, at::kLong));
+          model.forward(tensors);
+          return tensors.at(components::kOutput);
+        };
+        const at::Tensor with = output(*adapted.model);
+        const auto leave_out = [&adapted](bool leave_out) {
+          for (const auto& block : adapted.model->blocks()) {
+            for (const auto& named : block->linears()) named.linear->leave_out_terms(leave_out);
+          }
+        };
+        const std::size_t parameters = adapted.model->parameters().size();
+        leave_out(true);
+        CHECK(adapted.model->parameters().size() == parameters);
+        CHECK(at::equal(output(*adapted.model), output(*base)));
+        CHECK_FALSE(at::equal(with, output(*base)));
+        leave_out(false);
+        CHECK(at::equal(output(*adapted.model), with));
       }
     }
   }
