@@ -165,7 +165,9 @@ std::shared_ptr<Callback> make(const Config& config, const Inputs& inputs) {
       return nullptr;
     }
   }
-  return std::make_shared<SampleGeneration>(config, input->max_length);
+  // A row of a pair is longer than what a model sees at once.
+  const TensorSpec* positions = inputs.data.find(kPositions);
+  return std::make_shared<SampleGeneration>(config, (positions != nullptr ? *positions : *input).max_length);
 }
 
 }  // namespace components::callback::sample_generation

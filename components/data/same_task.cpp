@@ -2,6 +2,7 @@
 
 #include "components/data/block_location.h"
 #include "components/data/text_utils.h"
+#include "components/tensor/positions.h"
 #include "runner/core/text/text.h"
 
 namespace components::data {
@@ -14,6 +15,12 @@ bool same_spec(const TensorSpec& port, const TensorSpec& train, const Inputs& in
       port.name + " of data." + inputs.name + " is " + to_text(port) + ", and of data.train " + to_text(train),
       "one model is trained on data.train and evaluated on data." + inputs.name + ": give both the same shape");
   return false;
+}
+
+/// Of the longest sequence: a row of a pair holds two.
+std::int64_t sequence_length(const BatchSpec& signature) {
+  const TensorSpec* positions = signature.find(kPositions);
+  return positions != nullptr ? positions->max_length : signature.max_length();
 }
 
 }  // namespace
@@ -36,11 +43,12 @@ bool fits_training_set(const BatchSpec& signature, const Inputs& inputs) {
                                                           ", and data.train has " + with_commas(classes(train)));
     fits = false;
   }
-  if (fits && signature.max_length() > train.max_length()) {
-    const std::string length = std::to_string(train.max_length());
+  if (fits && sequence_length(signature) > sequence_length(train)) {
+    const std::string length = std::to_string(sequence_length(train));
     inputs.diagnostics.error(location_of(inputs.block, "max_seq_len"),
-                             "max_seq_len of data." + inputs.name + " is " + std::to_string(signature.max_length()) +
-                                 ", but the model is made for the " + length + " of data.train",
+                             "max_seq_len of data." + inputs.name + " is " +
+                                 std::to_string(sequence_length(signature)) + ", but the model is made for the " +
+                                 length + " of data.train",
                              "use max_seq_len: " + length + " or less");
     fits = false;
   }

@@ -12,6 +12,7 @@
 #include "components/data/block_location.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/error.h"
@@ -41,8 +42,9 @@ at::Tensor whole_mask(const TensorMap& batch) {
   return at::ones(batch.at(kInput).sizes().slice(0, 2), at::TensorOptions(at::kBool));
 }
 
-/// [b, t, ...] in the first or the last of `length` positions.
-at::Tensor widened(const at::Tensor& rows, const std::string& name, std::int64_t length, double fill, bool left) {
+/// [b, t, ...] in the first or the last of `length` positions. `limit`: where kPositions restart; 0: nowhere.
+at::Tensor widened(const at::Tensor& rows, const std::string& name, std::int64_t length, double fill, bool left,
+                   std::int64_t limit) {
   const std::int64_t more = length - rows.size(1);
   if (more == 0) return rows;
   std::vector<std::int64_t> shape = rows.sizes().vec();
@@ -52,6 +54,7 @@ at::Tensor widened(const at::Tensor& rows, const std::string& name, std::int64_t
     const at::Tensor count = at::arange(more, rows.options()).unsqueeze(0);
     filled = left ? count.expand({rows.size(0), more}) : rows.narrow(1, rows.size(1) - 1, 1) + 1 + count;
   }
+  if (name == kPositions && limit > 0) filled = filled.remainder(limit);
   return left ? at::cat({filled, rows}, 1) : at::cat({rows, filled}, 1);
 }
 
@@ -228,7 +231,9 @@ class Selection final : public Dataset {
     const bool sequence = spec.shape.size() > 1 && spec.shape[1] == kTime;
     if (sequence && rows.size() > 1) {
       const double fill = fill_of(spec.name, tokenizer().get());
-      for (at::Tensor& one : rows) one = widened(one, spec.name, length, fill, fills_left(first()));
+      const bool pairs = signature_.find(kRejectedAt) != nullptr;
+      const bool left = !pairs && fills_left(first());
+      for (at::Tensor& one : rows) one = widened(one, spec.name, length, fill, left, pairs ? spec.max_length : 0);
     }
     return rows.size() == 1 ? rows.front() : at::cat(rows, 0).index_select(0, places);
   }
@@ -272,6 +277,13 @@ class Merge {
   }
 
   bool add(const BatchSpec& one, std::size_t i, BatchSpec& merged) {
+    if ((one.find(kRejectedAt) == nullptr) != (merged.find(kRejectedAt) == nullptr)) {
+      const bool pairs = one.find(kRejectedAt) != nullptr;
+      return refuse(i,
+                    pairs ? "has pairs of chosen and rejected, and the first has texts"
+                          : "has texts, and the first has pairs of chosen and rejected",
+                    "join sets of one kind");
+    }
     for (const TensorSpec& spec : one.tensors) {
       if (spec.name == kAttentionMask && merged.find(kAttentionMask) == nullptr) {
         merged.tensors.push_back(spec);

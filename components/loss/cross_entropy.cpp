@@ -14,6 +14,7 @@
 #include "components/loss/projected_cross_entropy.h"
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
 
@@ -69,6 +70,12 @@ class CrossEntropy final : public Loss {
 }  // namespace
 
 std::shared_ptr<Loss> make(const Config& config, const Inputs& inputs) {
+  if (inputs.data.find(kRejectedAt) != nullptr) {
+    inputs.diagnostics.error(inputs.block.location(),
+                             "cross_entropy is the loss of texts, but data.train has pairs of chosen and rejected",
+                             "use loss: dpo, or records with prompt and completion");
+    return nullptr;
+  }
   if (!inputs.have({kOutput, kTarget})) return nullptr;
   const TensorSpec& output = *inputs.find(kOutput);
   const TensorSpec& target = *inputs.find(kTarget);

@@ -19,6 +19,12 @@ class TensorMap;
 
 namespace components::loss {
 
+/// What a loss measures beside its sum, as sums over `count` elements.
+struct Figures {
+  std::int64_t count = 0;
+  std::vector<double> sums;  ///< in the order of Loss::figure_names()
+};
+
 /// A loss as a sum and a count, so that the mean over a window of micro-batches is exact for any sizes.
 class Loss : public runner::core::Stateful {
  public:
@@ -34,6 +40,13 @@ class Loss : public runner::core::Stateful {
   virtual bool count_is_static() const = 0;
   /// The target excluded from sum and count; nothing when all count.
   virtual std::optional<std::int64_t> ignore_index() const { return std::nullopt; }
+  /// Names of what it measures beside the sum, for logs: `rewards/chosen`. Their means over the elements are logged.
+  virtual std::vector<std::string> figure_names() const { return {}; }
+  /// What sum() has measured since the last call. With figures, no two threads call sum() at once.
+  virtual Figures take_figures() const { return {}; }
+  /// Of a loss that reads kReferenceChosen and kReferenceRejected: what these hold for the model that made `tensors`,
+  /// [B, 2] float32.
+  virtual at::Tensor reference_of(const TensorMap& tensors) const;
 
  protected:
   /// sum() of what reads() names.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "components/metric/metric.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/metric/accuracy.h"  // Config; declares make()
 
@@ -53,6 +54,12 @@ class Accuracy final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
+  if (inputs.data.find(kRejectedAt) != nullptr) {
+    inputs.diagnostics.error(inputs.block.location(),
+                             "accuracy is a metric of texts, but data.train has pairs of chosen and rejected",
+                             "remove it: the loss dpo measures rewards/accuracies and others by itself");
+    return nullptr;
+  }
   if (!inputs.have({kOutput, kTarget})) return nullptr;
   const TensorSpec& output = *inputs.find(kOutput);
   const TensorSpec& target = *inputs.find(kTarget);

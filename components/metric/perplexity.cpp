@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "components/metric/metric.h"
+#include "components/tensor/preferences.h"
 #include "generated/metric/perplexity.h"  // Config; declares make()
 
 namespace components::metric::perplexity {
@@ -44,6 +45,12 @@ class Perplexity final : public Metric {
 }  // namespace
 
 std::shared_ptr<Metric> make(const Config&, const Inputs& inputs) {
+  if (inputs.data.find(kRejectedAt) != nullptr) {
+    inputs.diagnostics.error(inputs.block.location(),
+                             "perplexity is a metric of texts, but data.train has pairs of chosen and rejected",
+                             "remove it: the loss dpo measures rewards/accuracies and others by itself");
+    return nullptr;
+  }
   if (!inputs.have({kTarget})) return nullptr;
   const TensorSpec& target = *inputs.find(kTarget);
   if (target.dtype != Dtype::kInt64) {

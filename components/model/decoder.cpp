@@ -356,6 +356,11 @@ bool fits_packing(const part::Rotation* rotation, const Inputs& inputs) {
 
 }  // namespace
 
+std::int64_t positions_of(const BatchSpec& data) {
+  const TensorSpec* positions = data.find(kPositions);
+  return (positions != nullptr ? *positions : data.at(kInput)).max_length;
+}
+
 std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optional<std::int64_t> vocab_size,
                                                  const char* positions_key, std::optional<std::int64_t> positions,
                                                  const Inputs& inputs) {
@@ -366,13 +371,13 @@ std::optional<DecoderSizes> settle_decoder_sizes(const char* model, std::optiona
                              "use data of text, or a model for features such as mlp");
     return std::nullopt;
   }
-  const std::string ids = std::to_string(input.vocab_size), length = std::to_string(input.max_length);
+  const std::string ids = std::to_string(input.vocab_size), length = std::to_string(positions_of(inputs.data));
   const std::string key = positions_key;
   DecoderSizes sizes{};
   sizes.vocab_size = settle_size(model, "vocab_size", vocab_size, input.vocab_size, "has " + ids + " distinct ids",
                                  "set vocab_size to " + ids + " or leave it out", inputs);
   sizes.positions =
-      settle_size(model, positions_key, positions, input.max_length, "has sequences of max_seq_len " + length,
+      settle_size(model, positions_key, positions, positions_of(inputs.data), "has sequences of max_seq_len " + length,
                   "set " + key + " to " + length + " or leave it out", inputs);
   if (sizes.vocab_size == 0 || sizes.positions == 0) return std::nullopt;
   return sizes;

@@ -44,6 +44,9 @@ struct DecoderOptions {
 /// (`ln_f`, and `head` when it is not tied). Reads ids [B, T], gives logits [B, T, V].
 std::shared_ptr<Model> make_decoder(const DecoderOptions& options, const Inputs& inputs);
 
+/// Positions that a model needs for these data: of rows with several sequences those of the longest sequence.
+std::int64_t positions_of(const BatchSpec& data);
+
 /// The sizes of vocabulary and positions: those written, else the data's. Nothing, and an error that begins with
 /// `model` ("gpt"), when the data do not hold ids, have none of a size, or need more than is written. The keys' names
 /// are those of the model's schema.

@@ -139,9 +139,10 @@ bool data_fit(const std::string& type, const DecoderOptions& options, const Inpu
                       : "make the ids with the model's own tokenizer, or give it more rows with "
                         "init_from.resize_vocab: true");
   }
-  if (input.max_length <= options.positions) return true;
+  const std::int64_t needed = positions_of(inputs.data);
+  if (needed <= options.positions) return true;
   const std::string what = "the model was made for sequences of up to " + std::to_string(options.positions) +
-                           ", but the data has sequences of max_seq_len " + std::to_string(input.max_length);
+                           ", but the data has sequences of max_seq_len " + std::to_string(needed);
   const std::string hint = "set max_seq_len of the data to " + std::to_string(options.positions);
   if (options.learned_positions) return refuse(what, hint);
   // Rotary positions have no end; how well a model knows those beyond is its matter.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
 #include "generated/section/launch.h"
@@ -204,7 +205,8 @@ void add_padding(const resolve::Recipe& recipe, const OpenedSet& opened, const L
     stats.grouped = padding_of(lengths, block, grouped, multiple);
   }
   const bool may_pack = packing != nullptr && packing->is_bool() && !packing->as_bool() &&
-                        opened.data->signature().find(components::kDecoderInput) == nullptr;
+                        opened.data->signature().find(components::kDecoderInput) == nullptr &&
+                        opened.data->signature().find(components::kRejectedAt) == nullptr;
   if (!may_pack) return;
   stats.row_length = number("max_seq_len") > 0 ? number("max_seq_len") : stats.lengths.most;
   stats.packed = padding_of(packed_rows(lengths, stats.row_length), block, loader, multiple);

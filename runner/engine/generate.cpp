@@ -233,7 +233,11 @@ std::int64_t positions_of(const train::Experiment& experiment) {
     const core::Node* value = model.at_path(path);
     if (value != nullptr && value->is_integer()) return value->as_integer();
   }
-  return experiment.train_data != nullptr ? experiment.train_data->signature().max_length() : 0;
+  if (experiment.train_data == nullptr) return 0;
+  const components::BatchSpec& data = experiment.train_data->signature();
+  // A row of a pair is longer than what a model sees at once.
+  const components::TensorSpec* positions = data.find(components::kPositions);
+  return positions != nullptr ? positions->max_length : data.max_length();
 }
 
 /// Turns tokens into text for the sink.

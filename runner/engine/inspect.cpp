@@ -32,6 +32,7 @@
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/observe/profiler.h"
+#include "runner/train/reference/reference.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -102,6 +103,13 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   loaded.experiment = train::build_experiment(recipe, options, diagnostics);
   if (loaded.experiment == nullptr) {
     if (!foreign) note_folder(recipe, checkpoint, diagnostics);
+    return std::nullopt;
+  }
+  if (train::needs_reference(*loaded.experiment)) {
+    diagnostics.error(recipe.loss.location(),
+                      "the loss compares with a reference model, whose figures only a training computes",
+                      "`roux runs show last --metric " + (request.data == "train" ? "" : request.data + "/") +
+                          "loss` shows the run's own evaluations");
     return std::nullopt;
   }
   if (!foreign && !fits_recorded_files(*loaded.experiment, checkpoint, diagnostics)) return std::nullopt;

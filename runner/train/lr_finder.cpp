@@ -7,6 +7,7 @@
 #include "runner/checkpoint/init_from.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/training_device.h"
+#include "runner/train/reference/reference.h"
 #include "runner/train/step/stepper.h"
 #include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
@@ -35,6 +36,12 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
   prepare_device(recipe);
   const auto experiment = build_experiment(recipe, {.make_strategy = make_strategy}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
+  if (needs_reference(*experiment)) {
+    diagnostics.error(recipe.loss.location(),
+                      "the loss reads a reference model's figures, which only a training computes",
+                      "use --set loss.reference_free=true to find a rate");
+    return std::nullopt;
+  }
   if (recipe.base_lr == 0.0) {
     diagnostics.error(recipe.location("optimizer.lr"),
                       "optimizer.lr is 0, so the ratios of groups with their own rate are undefined",

@@ -49,6 +49,7 @@
 #include "runner/train/loop.h"
 #include "runner/train/observe/signals.h"
 #include "runner/train/rank_consistency.h"
+#include "runner/train/reference/reference.h"
 #include "runner/train/save/provenance_recorder.h"
 #include "runner/train/save/resume.h"
 #include "runner/train/save/save_plan.h"
@@ -235,6 +236,10 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
                const TrainRequest& request, const LoopRequest& loop, const core::Clock& clock) {
   const SignalWatch until_recorded;  // a signal after the last step must not keep the end of the run from being written
   try {
+    if (needs_reference(experiment)) {
+      const SignalWatch signals(request.signal);
+      prepare_reference(experiment, {run.run_dir(), !loop.checkpoint.empty(), signals});
+    }
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
     recorder.reset();  // its records belong before the end of the run

@@ -20,6 +20,7 @@
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/line_source.h"
@@ -88,7 +89,9 @@ class IdLines final : public TokenizedSet {
         signature_(std::move(signature)),
         content_(std::move(content)),
         units_(options.units),
-        fill_(options.fill) {}
+        fill_(options.fill) {
+    fill_.left = fill_.left && !content_.has_pairs;
+  }
 
   const BatchSpec& signature() const override { return signature_; }
   std::int64_t size() const override { return static_cast<std::int64_t>(content_.rows.size()); }
@@ -105,6 +108,7 @@ class IdLines final : public TokenizedSet {
   }
 
   double unigram_entropy() const override {
+    if (content_.has_pairs) return std::numeric_limits<double>::quiet_NaN();  // the loss is of pairs
     std::call_once(counted_, [this] {
       std::vector<std::int64_t> counts(static_cast<std::size_t>(signature_.at(kInput).vocab_size));
       for (const Line& one : content_.lines) {
@@ -137,8 +141,11 @@ class IdLines final : public TokenizedSet {
     std::vector<Part> parts;
     std::int64_t begin = 0;
     for (const Line& one : content_.of(row(index))) {
-      parts.push_back({begin, one.length, Record{"line", one.number, paths()[one.file]}, one.cut});
-      begin += one.length;
+      for (const std::int64_t length : {one.rejected_at, one.length - one.rejected_at}) {
+        if (length == 0) continue;
+        parts.push_back({begin, length, Record{"line", one.number, paths()[one.file]}, one.cut});
+        begin += length;
+      }
     }
     return parts;
   }
@@ -292,6 +299,15 @@ class Reader {
     if (!std::exchange(began_, true)) {
       content_.has_types = has_types;
       content_.has_decoder = has_decoder;
+      content_.has_pairs = ids.rejected_at > 0;
+    }
+    if (content_.has_pairs != (ids.rejected_at > 0)) {
+      errors.add(line.number,
+                 std::string(content_.has_pairs ? "not a pair of chosen and rejected, as"
+                                                : "a pair of chosen and rejected, not a text, as") +
+                     " the first line of data." + inputs_.name + " is",
+                 "put pairs into files of their own");
+      return false;
     }
     const auto differs = [&](const char* key, bool has) {
       errors.add(line.number,
@@ -351,7 +367,9 @@ BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, cons
   const auto spec = [&](const char* name, std::int64_t vocabulary, const Range& range) {
     TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
     port.vocab_size = vocabulary;
-    port.max_length = rounded_up(std::max(range.most, options.max_seq_len.value_or(0)), options.fill.multiple);
+    const std::int64_t sequences = content.has_pairs ? 2 : 1;  // in a row
+    port.max_length =
+        rounded_up(std::max(range.most, sequences * options.max_seq_len.value_or(0)), options.fill.multiple);
     port.padded = is_padded(range);
     return port;
   };
@@ -362,12 +380,18 @@ BatchSpec signature_of(const IdLinesOptions& options, const Inputs& inputs, cons
       (train != nullptr && train->find(kAttentionMask) != nullptr)) {
     TensorSpec mask = spec(kAttentionMask, 0, inputs_range);
     mask.dtype = Dtype::kBool;
-    mask.scattered = any(&Line::scattered) || (options.packing && any(&Line::masked)) || options.fill.left;
+    mask.scattered =
+        any(&Line::scattered) || (options.packing && any(&Line::masked)) || (options.fill.left && !content.has_pairs);
     signature.tensors.push_back(mask);
   }
   // A model that reads them of packed rows reads them of all sets.
-  if (options.packing || (train != nullptr && train->find(kPositions) != nullptr)) {
+  if (options.packing || content.has_pairs || (train != nullptr && train->find(kPositions) != nullptr)) {
     signature.tensors.push_back(spec(kPositions, 0, inputs_range));
+  }
+  if (content.has_pairs) {
+    signature.tensors.push_back({kRejectedAt, Dtype::kInt64, {kBatch}, false});
+    std::int64_t& positions = signature.find(kPositions)->max_length;  // of the longer sequence of a pair
+    positions = std::max(options.max_seq_len.value_or(0), (positions + 1) / 2);
   }
   const TensorSpec* types = train != nullptr ? train->find(kTokenTypes) : nullptr;
   const std::int64_t type_count = types != nullptr ? types->vocab_size : content.type_max + 1;
@@ -405,6 +429,13 @@ bool make_rows(Content& content, const IdLinesOptions& options, const Inputs& in
   if (!options.packing || inputs.new_rows) {
     one_line_a_row(content);
     return true;
+  }
+  if (content.has_pairs) {
+    inputs.diagnostics.error(
+        location_of(inputs.block, "packing"),
+        "packing is true, but the lines of data." + inputs.name + " are pairs of chosen and rejected",
+        "remove packing: a pair is a row of its own");
+    return false;
   }
   if (content.has_decoder) {
     inputs.diagnostics.error(location_of(inputs.block, "packing"),

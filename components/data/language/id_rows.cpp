@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "components/tensor/positions.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 
 // B: samples of the batch   T: ids of the longest one   D: its decoder ids   M: D where there are any, else T
@@ -39,8 +40,9 @@ at::Tensor padded(const IdRows& all, Rows rows, std::int64_t width, at::ScalarTy
   return tensor;
 }
 
-/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself.
-at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, bool fill_left) {
+/// kPositions of these rows. What is filled goes on counting or, in front, counts by itself; behind pairs, which are
+/// longer than what a model sees at once, it restarts at `limit`.
+at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, std::int64_t limit, bool fill_left) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
   auto* to = tensor.mutable_data_ptr<std::int64_t>();
   for (const Row* row : rows) {
@@ -50,12 +52,21 @@ at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, bool f
       to = end - row->length;
     }
     for (const Line& line : all.of(*row)) {
-      std::iota(to, to + line.length, std::int64_t{0});
-      to += line.length;
+      for (const std::int64_t part : {line.rejected_at, line.length - line.rejected_at}) {
+        std::iota(to, to + part, std::int64_t{0});
+        to += part;
+      }
     }
-    std::iota(to, end, to[-1] + 1);
-    to = end;
+    for (std::int64_t next = to[-1] + 1; to < end; ++next) *to++ = all.has_pairs ? next % limit : next;
   }
+  return tensor;
+}
+
+/// kRejectedAt of these rows.
+at::Tensor rejected_at_of(const IdRows& all, Rows rows) {
+  at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size())}, at::kLong);
+  auto* to = tensor.mutable_data_ptr<std::int64_t>();
+  for (const Row* row : rows) *to++ = all.of(*row).front().rejected_at;
   return tensor;
 }
 
@@ -75,6 +86,7 @@ std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
 void IdRows::add(Line line, const IdsLine& ids) {
   line.at = static_cast<std::int64_t>(values.size());
   line.length = static_cast<std::int64_t>(ids.input.size());
+  line.rejected_at = static_cast<std::int64_t>(ids.rejected_at);
   const std::vector<std::int32_t> target = ids.target();
   line.outputs = static_cast<std::int64_t>(target.size());
   const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
@@ -104,8 +116,11 @@ void IdRows::write(Rows rows, const BatchSpec& signature, const RowFill& fill, T
   batch.set(kInput, copied(length, fill.id, &IdRows::input, &Line::length));
   batch.set(kTarget, copied(outputs, kPadTarget, &IdRows::target, &Line::outputs));
   if (signature.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask_of(*this, rows, length, fill.left));
-  if (signature.find(kPositions) != nullptr) batch.set(kPositions, positions_of(*this, rows, length, fill.left));
+  if (const TensorSpec* positions = signature.find(kPositions)) {
+    batch.set(kPositions, positions_of(*this, rows, length, positions->max_length, fill.left));
+  }
   if (has_types) batch.set(kTokenTypes, copied(length, 0, &IdRows::types, &Line::length));
+  if (has_pairs) batch.set(kRejectedAt, rejected_at_of(*this, rows));
   if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &IdRows::decoder, &Line::outputs));
 }
 

@@ -21,7 +21,8 @@ struct RowFill {
 };
 
 /// Lines of ids, one behind the other, and rows that are made of neighbours among them: the samples of a set, or those
-/// of one batch. All lines have types, or none; the same of decoder ids.
+/// of one batch. All lines have types, or none; the same of decoder ids. All are pairs, or
+/// none.
 struct IdRows {
   /// Where the lists of a line begin among all values.
   struct Line {
@@ -29,9 +30,10 @@ struct IdRows {
     std::int64_t length = 0, outputs = 0;  ///< N and M of IdsLine
     std::int64_t number = 0;               ///< in its file, from 1
     std::size_t file = 0;
-    bool cut = false;        ///< the record was longer
-    bool masked = false;     ///< has a mask with zeros
-    bool scattered = false;  ///< with zeros in front of ones
+    std::int64_t rejected_at = 0;  ///< of a pair: that of IdsLine
+    bool cut = false;              ///< the record was longer
+    bool masked = false;           ///< has a mask with zeros
+    bool scattered = false;        ///< with zeros in front of ones
   };
   /// A sample: lines next to each other.
   struct Row {
@@ -42,7 +44,7 @@ struct IdRows {
   std::vector<std::int32_t> values;  ///< of each line: input, target, types, decoder, mask; those that there are
   std::vector<Line> lines;
   std::vector<Row> rows;
-  bool has_types = false, has_decoder = false;
+  bool has_types = false, has_decoder = false, has_pairs = false;
 
   std::span<const Line> of(const Row& row) const { return {lines.data() + row.first, row.count}; }
   const std::int32_t* input(const Line& line) const { return values.data() + line.at; }

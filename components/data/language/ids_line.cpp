@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/json.h"
@@ -63,13 +64,39 @@ std::string length_problem(const char* key, const std::vector<std::int32_t>& lis
 
 }  // namespace
 
-std::int64_t IdsLine::longest() const { return static_cast<std::int64_t>(std::max(input.size(), decoder.size())); }
+std::int64_t IdsLine::longest() const {
+  const std::size_t of_input = std::max(rejected_at, input.size() - rejected_at);
+  return static_cast<std::int64_t>(std::max(of_input, decoder.size()));
+}
 
 void IdsLine::cut(std::int64_t length, bool first) {
+  if (rejected_at > 0) return cut_pair(length, first);
   for (auto* list : {&input, &labels, &mask, &types, &decoder}) {
     if (list->size() <= static_cast<std::size_t>(length)) continue;
     first ? list->erase(list->begin() + length, list->end()) : list->erase(list->begin(), list->end() - length);
   }
+}
+
+void IdsLine::cut_pair(std::int64_t length, bool first) {
+  const auto middle = static_cast<std::ptrdiff_t>(rejected_at);
+  IdsLine chosen, rejected;
+  chosen.input.assign(input.begin(), input.begin() + middle);
+  chosen.labels.assign(labels.begin(), labels.begin() + middle);
+  rejected.input.assign(input.begin() + middle, input.end());
+  rejected.labels.assign(labels.begin() + middle, labels.end());
+  chosen.cut(length, first);
+  rejected.cut(length, first);
+  *this = pair_of(std::move(chosen), rejected);
+}
+
+IdsLine pair_of(IdsLine chosen, const IdsLine& rejected) {
+  IdsLine pair = std::move(chosen);
+  pair.rejected_at = pair.input.size();
+  pair.input.insert(pair.input.end(), rejected.input.begin(), rejected.input.end());
+  pair.labels.insert(pair.labels.end(), rejected.labels.begin(), rejected.labels.end());
+  // Nothing predicts the first token of a sequence, and the last one of the other sequence stands before this one.
+  pair.labels[pair.rejected_at] = static_cast<std::int32_t>(kPadTarget);
+  return pair;
 }
 
 std::vector<std::int32_t> IdsLine::target() const {

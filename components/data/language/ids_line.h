@@ -17,13 +17,21 @@ struct IdsLine {
   std::vector<std::int32_t> mask;     ///< [N] of 0 and 1; empty: all 1
   std::vector<std::int32_t> types;    ///< [N]; empty: not given
   std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
+  /// Of a pair, where the rejected sequence begins behind the chosen one; both have input and labels alone. 0: no pair.
+  std::size_t rejected_at = 0;
 
-  std::int64_t longest() const;  ///< of input and decoder
-  /// Leaves the first `length` positions, or the last ones.
+  std::int64_t longest() const;  ///< of input and decoder; of a pair the longer sequence
+  /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.
   void cut(std::int64_t length, bool first = true);
   /// What each position is to predict, [M]; kPadTarget: nothing.
   std::vector<std::int32_t> target() const;
+
+ private:
+  void cut_pair(std::int64_t length, bool first);
 };
+
+/// Both with input and labels, at least one position each.
+IdsLine pair_of(IdsLine chosen, const IdsLine& rejected);
 
 /// Refused, with the reason: what is no JSON object of lists of integers whose lengths fit; ids that are negative or
 /// not below `vocab_size`.

@@ -32,16 +32,27 @@ std::size_t characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
+/// In whole characters.
+std::string common_beginning(const std::string& one, const std::string& other) {
+  const auto [at, there] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
+  auto end = at;
+  while (end != one.begin() && end != one.end() && (static_cast<unsigned char>(*end) & 0xC0U) == 0x80U) --end;
+  return {one.begin(), end};
+}
+
 /// Makes samples of records.
 class Encoder {
  public:
   /// `chat`: or why there is none, which only a conversation asks for.
   Encoder(std::shared_ptr<const Tokenizer> tokenizer, Result<tokenizer::ChatFormat> chat, const Config& config)
-      : tokenizer_(std::move(tokenizer)), chat_(std::move(chat)), all_(config.loss_on == LossOn::kAll) {
+      : tokenizer_(std::move(tokenizer)),
+        chat_(std::move(chat)),
+        all_(config.loss_on == LossOn::kAll),
+        streams_(config.streaming) {
     if (config.columns) {
       const auto name = [](const std::optional<std::string>& field) { return field.value_or(""); };
-      columns_ = {name(config.columns->text), name(config.columns->prompt), name(config.columns->completion),
-                  name(config.columns->messages)};
+      columns_ = {name(config.columns->text),     name(config.columns->prompt), name(config.columns->completion),
+                  name(config.columns->messages), name(config.columns->chosen), name(config.columns->rejected)};
     }
   }
 
@@ -52,6 +63,8 @@ class Encoder {
       case TextRecord::Kind::kText: return encoded_text(*tokenizer_, record.value().text);
       case TextRecord::Kind::kCompletion: return completion(record.value());
       case TextRecord::Kind::kMessages: return conversation(record.value());
+      case TextRecord::Kind::kPair:
+      case TextRecord::Kind::kMessagePair: return pair(record.value());
     }
     return Failure{"", ""};
   }
@@ -90,6 +103,61 @@ class Encoder {
     return labelled(encoding.value(), answers);
   }
 
+  Result<IdsLine> pair(const TextRecord& record) const {
+    if (streams_) return Failure{"a pair of chosen and rejected, but streaming is true", "remove streaming"};
+    if (all_) return Failure{"a pair of chosen and rejected, but loss_on is all", "remove loss_on"};
+    if (record.kind == TextRecord::Kind::kPair) return pair_of_texts(record.prompt, record.text, record.rejected);
+    if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
+    if (record.messages.back().role == "assistant") {
+      return Failure{"the prompt of a pair ends with a message of the assistant",
+                     "end it with the message that chosen and rejected answer"};
+    }
+    const auto joined = [&record](const std::vector<tokenizer::Message>& answer) {
+      std::vector<tokenizer::Message> all = record.messages;
+      all.insert(all.end(), answer.begin(), answer.end());
+      return all;
+    };
+    const auto prompt = chat_.value().render(record.messages, true);
+    const auto chosen = chat_.value().render(joined(record.chosen_messages));
+    const auto rejected = chat_.value().render(joined(record.rejected_messages));
+    for (const auto* one : {&prompt, &chosen, &rejected}) {
+      if (!*one) return one->failure();
+    }
+    std::string before = common_beginning(prompt.value().text, chosen.value().text);
+    const std::string of_chosen = chosen.value().text.substr(before.size());
+    before = common_beginning(before, rejected.value().text);
+    return pair_of_texts(before, of_chosen, rejected.value().text.substr(before.size()));
+  }
+
+  /// As TRL does: prompt and completions are encoded each by itself, without special tokens, and a completion gets the
+  /// end token.
+  Result<IdsLine> pair_of_texts(const std::string& prompt, const std::string& chosen,
+                                const std::string& rejected) const {
+    const auto eos = tokenizer_->special().eos;
+    if (!eos)
+      return Failure{"a pair of chosen and rejected, but the tokenizer has no end token",
+                     "name it as eos_token in the tokenizer_config.json beside tokenizer.json"};
+    const auto before = tokenizer_->encode(prompt, {.add_special_tokens = false});
+    if (!before) return before.failure();
+    const auto sequence = [&](const std::string& completion) -> Result<IdsLine> {
+      const auto encoding = tokenizer_->encode(completion, {.add_special_tokens = false});
+      if (!encoding) return encoding.failure();
+      IdsLine line;
+      line.input = before.value().ids;
+      line.labels.assign(line.input.size(), static_cast<std::int32_t>(kPadTarget));
+      for (auto* list : {&line.input, &line.labels}) {
+        list->insert(list->end(), encoding.value().ids.begin(), encoding.value().ids.end());
+        list->push_back(*eos);
+      }
+      return line;
+    };
+    auto of_chosen = sequence(chosen);
+    if (!of_chosen) return of_chosen.failure();
+    const auto of_rejected = sequence(rejected);
+    if (!of_rejected) return of_rejected.failure();
+    return pair_of(std::move(of_chosen).value(), of_rejected.value());
+  }
+
   /// Tokens outside of `spans` have no part in the loss.
   IdsLine labelled(const Encoding& encoding, const Spans& spans) const {
     IdsLine line;
@@ -107,7 +175,7 @@ class Encoder {
 
   std::shared_ptr<const Tokenizer> tokenizer_;
   Result<tokenizer::ChatFormat> chat_;
-  bool all_;
+  bool all_, streams_;
   RecordColumns columns_;
 };
 

@@ -1,5 +1,7 @@
 #include "components/data/language/jsonl_record.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "runner/core/json.h"
@@ -66,7 +68,7 @@ Result<TextRecord> completion(const Node& object, const std::string& prompt_key,
   const auto prompt = text_of(object, prompt_key), text = text_of(object, completion_key);
   if (!prompt) return prompt.failure();
   if (!text) return text.failure();
-  return TextRecord{TextRecord::Kind::kCompletion, prompt.value(), text.value(), {}};
+  return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt.value(), .text = text.value()};
 }
 
 Result<TextRecord> instruction(const Node& object) {
@@ -83,13 +85,98 @@ Result<TextRecord> instruction(const Node& object) {
   const std::string prompt =
       (given.empty() ? kAlpaca + task.value() : kAlpacaInput + task.value() + "\n\n### Input:\n" + given) +
       "\n\n### Response:\n";
-  return TextRecord{TextRecord::Kind::kCompletion, prompt, output.value(), {}};
+  return TextRecord{.kind = TextRecord::Kind::kCompletion, .prompt = prompt, .text = output.value()};
 }
 
 Result<TextRecord> conversation(const Node& object, const std::string& key, const char* role, const char* content) {
   auto messages = messages_of(*object.find(key), key, role, content);
   if (!messages) return messages.failure();
-  return TextRecord{TextRecord::Kind::kMessages, "", "", std::move(messages).value()};
+  return TextRecord{.kind = TextRecord::Kind::kMessages, .messages = std::move(messages).value()};
+}
+
+/// The names of a pair's fields.
+struct PairKeys {
+  std::string prompt, chosen, rejected;
+};
+
+bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+/// Where two texts begin to differ, as TRL's extract_prompt says: a blank before that belongs to what follows, and of
+/// a text that is the beginning of the other the last character does.
+std::size_t common_prompt(const std::string& one, const std::string& other) {
+  const std::size_t both = std::min(one.size(), other.size());
+  std::size_t at = 0;
+  while (at < both && one[at] == other[at]) ++at;
+  if (at == both) {
+    if (at > 0) --at;
+    while (at > 0 && continues_character(one[at])) --at;
+    return at;
+  }
+  while (at > 0 && (continues_character(one[at]) || continues_character(other[at]))) --at;
+  return at > 0 && one[at - 1] == ' ' ? at - 1 : at;
+}
+
+Result<TextRecord> text_pair(const Node& object, const PairKeys& keys) {
+  const auto chosen = text_of(object, keys.chosen), rejected = text_of(object, keys.rejected);
+  if (!chosen) return chosen.failure();
+  if (!rejected) return rejected.failure();
+  TextRecord record{.kind = TextRecord::Kind::kPair, .text = chosen.value(), .rejected = rejected.value()};
+  if (object.find(keys.prompt) != nullptr) {
+    const auto prompt = text_of(object, keys.prompt);
+    if (!prompt) return prompt.failure();
+    record.prompt = prompt.value();
+    return record;
+  }
+  const std::size_t at = common_prompt(record.text, record.rejected);
+  record.prompt = record.text.substr(0, at);
+  record.text.erase(0, at);
+  record.rejected.erase(0, at);
+  return record;
+}
+
+/// Moves what both conversations begin with to the prompt; the last message of the shorter one stays.
+void take_prompt(TextRecord& record) {
+  auto &one = record.chosen_messages, &other = record.rejected_messages;
+  const std::size_t most = std::min(one.size(), other.size()) - 1;
+  std::size_t at = 0;
+  while (at < most && one[at].role == other[at].role && one[at].content == other[at].content) ++at;
+  const auto end = static_cast<std::ptrdiff_t>(at);
+  record.messages.assign(one.begin(), one.begin() + end);
+  one.erase(one.begin(), one.begin() + end);
+  other.erase(other.begin(), other.begin() + end);
+}
+
+Result<TextRecord> message_pair(const Node& object, const PairKeys& keys) {
+  TextRecord record{.kind = TextRecord::Kind::kMessagePair};
+  const Node* rejected = object.find(keys.rejected);
+  if (rejected == nullptr) return Failure{keys.rejected + " is missing", ""};
+  auto of_chosen = messages_of(*object.find(keys.chosen), keys.chosen, "role", "content");
+  auto of_rejected = messages_of(*rejected, keys.rejected, "role", "content");
+  if (!of_chosen) return of_chosen.failure();
+  if (!of_rejected) return of_rejected.failure();
+  record.chosen_messages = std::move(of_chosen).value();
+  record.rejected_messages = std::move(of_rejected).value();
+  const Node* prompt = object.find(keys.prompt);
+  // Some sets repeat the user's message as a text beside two whole conversations.
+  const bool is_whole = record.chosen_messages.front().role != "assistant";
+  if (prompt != nullptr && !(prompt->is_string() && is_whole)) {
+    auto of_prompt = messages_of(*prompt, keys.prompt, "role", "content");
+    if (!of_prompt) return of_prompt.failure();
+    record.messages = std::move(of_prompt).value();
+    return record;
+  }
+  take_prompt(record);
+  if (record.messages.empty()) {
+    return Failure{keys.chosen + " and " + keys.rejected + " do not begin with the same message",
+                   "give the messages before them as " + keys.prompt};
+  }
+  return record;
+}
+
+Result<TextRecord> pair(const Node& object, const PairKeys& keys) {
+  const Node* chosen = object.find(keys.chosen);
+  if (chosen == nullptr) return Failure{keys.chosen + " is missing", ""};
+  return chosen->is_sequence() ? message_pair(object, keys) : text_pair(object, keys);
 }
 
 }  // namespace
@@ -106,22 +193,29 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
   const auto whole = [&]() -> Result<TextRecord> {
     const auto read = text_of(object, text);
     if (!read) return read.failure();
-    return TextRecord{TextRecord::Kind::kText, "", read.value(), {}};
+    return TextRecord{.text = read.value()};
   };
+  const PairKeys keys{prompt, given(columns.chosen, "chosen"), given(columns.rejected, "rejected")};
+  const bool is_pair = has(keys.chosen) || has(keys.rejected);
   // What is named is meant.
   if (!columns.text.empty()) return whole();
+  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, keys);
+  if (!columns.prompt.empty() && columns.completion.empty() && !has(answer) && is_pair) return pair(object, keys);
   if (!columns.prompt.empty() || !columns.completion.empty()) return completion(object, prompt, answer);
   if (!columns.messages.empty()) {
     if (!has(messages)) return Failure{messages + " is missing", ""};
     return conversation(object, messages, "role", "content");
   }
   if (has(text)) return whole();
+  if (is_pair) return pair(object, keys);
   if (has(prompt) || has(answer)) return completion(object, prompt, answer);
   if (has("instruction")) return instruction(object);
   if (has(messages)) return conversation(object, messages, "role", "content");
   if (has("conversations")) return conversation(object, "conversations", "from", "value");
-  return Failure{"has none of the fields text, prompt and completion, instruction, messages, conversations",
-                 "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD} or {messages: FIELD}"};
+  return Failure{
+      "has none of the fields text, prompt and completion, chosen and rejected, instruction, messages, "
+      "conversations",
+      "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD} or {messages: FIELD}"};
 }
 
 }  // namespace components::data

@@ -10,21 +10,25 @@ namespace components::data {
 
 /// The names of a record's fields, where they are others than the usual ones; "": the usual one.
 struct RecordColumns {
-  std::string text, prompt, completion, messages;
+  std::string text, prompt, completion, messages, chosen, rejected;
 };
 
-/// A record of a JSONL file of texts. One of the three is given.
+/// A record of a JSONL file of texts.
 struct TextRecord {
-  enum class Kind { kText, kCompletion, kMessages };
+  /// kPair: two completions of a prompt, kMessagePair: two continuations of a conversation.
+  enum class Kind { kText, kCompletion, kMessages, kPair, kMessagePair };
   Kind kind = Kind::kText;
-  std::string prompt;  ///< of a completion
-  std::string text;    ///< the whole text, or the completion
-  std::vector<tokenizer::Message> messages;
+  std::string prompt = {};                        ///< of a completion or a pair
+  std::string text = {};                          ///< the whole text, the completion, or the chosen one
+  std::string rejected = {};                      ///< of a pair
+  std::vector<tokenizer::Message> messages = {};  ///< the conversation, or what both of a pair begin with
+  std::vector<tokenizer::Message> chosen_messages = {}, rejected_messages = {};
 };
 
-/// Reads a line: {text}, {prompt, completion}, {instruction, input, output} with Alpaca's prompt, {messages: [{role,
-/// content}]} or ShareGPT's {conversations: [{from, value}]}; of several the first in this order. Other fields are
-/// skipped. Failure: no JSON object, none of these, or a field of another type, by name.
+/// Reads a line: {text}, {prompt, chosen, rejected} or {chosen, rejected} that begin alike, {prompt, completion},
+/// {instruction, input, output} with Alpaca's prompt, {messages: [{role, content}]} or ShareGPT's {conversations:
+/// [{from, value}]}; of several the first in this order. Other fields are skipped. Failure: no JSON object, none of
+/// these, or a field of another type, by name.
 runner::core::Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns);
 
 }  // namespace components::data

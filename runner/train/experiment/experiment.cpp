@@ -6,6 +6,7 @@
 #include <set>
 
 #include "components/tensor/device.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
 #include "generated/section/eval.h"
@@ -21,6 +22,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/config_parse.h"
 #include "runner/registry/validate.h"
+#include "runner/train/data/referenced_data.h"
 #include "runner/train/data/sample_lengths.h"
 #include "runner/train/experiment/activation_checkpointing.h"
 #include "runner/train/experiment/backward_checks.h"
@@ -203,11 +205,24 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     components::move_to(tensors, experiment.device);
 }
 
+/// The sets of pairs also give what a loss reads of a reference model.
+void add_reference(Experiment& experiment) {
+  const std::vector<std::string> read = experiment.loss->reads();
+  if (std::find(read.begin(), read.end(), components::kReferenceChosen) == read.end()) return;
+  const auto add = [](std::shared_ptr<components::data::Dataset>& set) {
+    const bool pairs = set->signature().find(components::kRejectedAt) != nullptr;
+    if (pairs) set = std::make_shared<ReferencedData>(std::move(set));
+  };
+  add(experiment.train_data);
+  for (NamedDataset& set : experiment.eval_data) add(set.data);
+}
+
 void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const components::BatchSpec signature = joint_signature(experiment);
   const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
   const Node& loss = experiment.recipe.loss;
   experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics});
+  if (experiment.loss != nullptr) add_reference(experiment);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   for (const Node& block : experiment.recipe.eval->metrics) {
     auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored});
@@ -218,6 +233,9 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   for (const auto& set : experiment.eval_data) {
     experiment.metric_names.push_back(set.name + "/loss");
     for (const auto& metric : experiment.metrics) experiment.metric_names.push_back(set.name + "/" + metric->name());
+    if (experiment.loss == nullptr) continue;
+    for (const auto& figure : experiment.loss->figure_names())
+      experiment.metric_names.push_back(set.name + "/" + figure);
   }
 }
 

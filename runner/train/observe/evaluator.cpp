@@ -109,10 +109,12 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
 namespace {
 
 /// One collective for all; false when a rank was interrupted.
-bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count, EvalResult& result) {
+bool join(const Experiment& experiment, bool complete, double& loss_sum, std::int64_t& loss_count,
+          components::loss::Figures& figures, EvalResult& result) {
   if (experiment.ranks == nullptr) return complete;
   std::vector<double> sums = {complete ? 0.0 : 1.0, loss_sum, static_cast<double>(loss_count),
-                              static_cast<double>(result.samples)};
+                              static_cast<double>(result.samples), static_cast<double>(figures.count)};
+  sums.insert(sums.end(), figures.sums.begin(), figures.sums.end());
   for (const auto& metric : experiment.metrics) {
     for (const double sum : metric->sums()) sums.push_back(sum);
   }
@@ -122,7 +124,10 @@ bool join(const Experiment& experiment, bool complete, double& loss_sum, std::in
   loss_sum = sums[1];
   loss_count = static_cast<std::int64_t>(sums[2]);
   result.samples = static_cast<std::int64_t>(sums[3]);
-  std::span<const double> rest = std::span(sums).subspan(4);
+  figures.count = static_cast<std::int64_t>(sums[4]);
+  std::span<const double> rest = std::span(sums).subspan(5);
+  std::copy_n(rest.begin(), figures.sums.size(), figures.sums.begin());
+  rest = rest.subspan(figures.sums.size());
   for (const auto& metric : experiment.metrics) {
     const std::size_t count = metric->sums().size();
     metric->set_sums(rest.first(count));
@@ -151,6 +156,8 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
   result.data_set = name;
   double loss_sum = 0;
   std::int64_t loss_count = 0;
+  const std::vector<std::string> figure_names = experiment.loss->figure_names();
+  experiment.loss->take_figures();
   for (const auto& metric : experiment.metrics) metric->reset();
   for (const BuiltCallback& one : experiment.callbacks) one.callback->on_eval_begin(name, data);
   EvalOptions how = options;
@@ -181,11 +188,16 @@ std::optional<EvalResult> evaluate(const Experiment& experiment, const std::stri
     out_of_memory = std::current_exception();
   }
   if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, out_of_memory);
-  if (!join(experiment, complete, loss_sum, loss_count, result)) return std::nullopt;
+  components::loss::Figures figures = experiment.loss->take_figures();
+  figures.sums.resize(figure_names.size());
+  if (!join(experiment, complete, loss_sum, loss_count, figures, result)) return std::nullopt;
   const double mean =
       loss_count > 0 ? loss_sum / static_cast<double>(loss_count) : std::numeric_limits<double>::quiet_NaN();
   result.values.emplace_back("loss", mean);
   for (const auto& metric : experiment.metrics) result.values.emplace_back(metric->name(), metric->value());
+  for (std::size_t i = 0; i < figure_names.size(); ++i) {
+    result.values.emplace_back(figure_names[i], figures.sums[i] / static_cast<double>(figures.count));
+  }
   result.seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   return result;
 }

@@ -26,6 +26,7 @@ StepMetrics::StepMetrics(store::RunWriter& run, const Experiment& experiment, do
                            "data_wait", "peak_memory_bytes", "mfu"}) {
     ids_.push_back(run.metric(name));
   }
+  for (const std::string& name : experiment.loss->figure_names()) figure_ids_.push_back(run.metric(name));
 }
 
 void StepMetrics::count(const StepResult& result) {
@@ -51,6 +52,7 @@ void StepMetrics::log(std::int64_t step, const StepResult& result, double second
   }
   add(6, static_cast<double>(memory_bytes_));
   if (peak_flops_ > 0 && flops > 0) add(7, flops / peak_flops_);
+  for (std::size_t i = 0; i < result.figures.size(); ++i) values_.push_back({figure_ids_[i], result.figures[i]});
   if (result.loss_scale) {
     if (!loss_scale_id_) loss_scale_id_ = run_.metric("loss_scale");
     values_.push_back({*loss_scale_id_, *result.loss_scale});

@@ -34,6 +34,7 @@ class StepMetrics {
   std::int64_t samples_ = 0, tokens_ = 0, memory_bytes_ = 0;
   std::optional<double> memory_looked_at_;  ///< seconds of the training
   std::vector<store::MetricId> ids_;
+  std::vector<store::MetricId> figure_ids_;       ///< of the loss
   std::optional<store::MetricId> loss_scale_id_;  ///< logged only if the loss is scaled
   std::vector<store::MetricValue> values_;
 };

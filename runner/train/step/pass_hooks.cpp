@@ -49,6 +49,7 @@ Pass PassHooks::pass_of(const MicroBatch& micro) const {
 at::Tensor PassHooks::forward(const MicroBatch& micro, components::TensorMap tensors) {
   parts_.strategy.before_forward(pass_of(micro));
   if (unit_hooks_ != nullptr) unit_hooks_->begin_pass();
+  if (pass_of(micro).first) parts_.experiment.loss->take_figures();  // those of a step that was given up
   trace("forward");
   return sum_of_losses(std::move(tensors), gradient_weight(micro));
 }
@@ -86,19 +87,31 @@ void PassHooks::backward(const MicroBatch& micro, const at::Tensor& sum) {
 // Each part is weighted for the whole window, so sums over ranks are its gradient and loss.
 void PassHooks::finish(StepResult& result, const std::exception_ptr& out_of_memory) {
   trace("exchange");
+  const std::size_t figure_count = parts_.experiment.loss->figure_names().size();
+  components::loss::Figures figures;
+  if (figure_count > 0) figures = parts_.experiment.loss->take_figures();
+  figures.sums.resize(figure_count);
   const std::function<std::vector<double>()> tell = [&] {
-    std::vector<double> mine = {result.loss};
+    std::vector<double> mine = {result.loss, static_cast<double>(figures.count)};
+    mine.insert(mine.end(), figures.sums.begin(), figures.sums.end());
     const std::vector<double> more = parts_.notes.collect();
     mine.insert(mine.end(), more.begin(), more.end());
     return mine;
   };
   result.notes = parts_.strategy.finish({parts_.window.passes(), parts_.window.others_after(), tell, out_of_memory});
-  if (!result.notes.empty()) result.loss = 0;
+  if (!result.notes.empty()) {
+    result.loss = 0;
+    figures = {0, std::vector<double>(figure_count)};
+  }
   for (std::vector<double>& notes : result.notes) {
     result.loss += notes[0];
     result.rank_losses.push_back(notes[0]);
-    notes.erase(notes.begin(), notes.begin() + kOwnNotes);
+    figures.count += static_cast<std::int64_t>(notes[1]);
+    for (std::size_t i = 0; i < figure_count; ++i) figures.sums[i] += notes[kOwnNotes + i];
+    notes.erase(notes.begin(), notes.begin() + static_cast<std::ptrdiff_t>(kOwnNotes + figure_count));
   }
+  result.figures = std::move(figures.sums);
+  for (double& figure : result.figures) figure /= static_cast<double>(figures.count);
 }
 
 /// For the message of a process that others wait for.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "components/tensor/tensors.h"
+#include "runner/train/experiment/experiment.h"
 #include "runner/train/step/accumulation_window.h"
 #include "runner/train/step/step_figures.h"
 #include "runner/train/step/step_result.h"
@@ -35,7 +36,9 @@ class PassHooks {
   ~PassHooks();
 
   /// How many numbers each rank sends with every step, as the strategy is to know before it is built.
-  static std::size_t numbers(const StepNotes& notes) { return kOwnNotes + notes.count; }
+  static std::size_t numbers(const Experiment& experiment, const StepNotes& notes) {
+    return kOwnNotes + experiment.loss->figure_names().size() + notes.count;
+  }
 
   /// The sum of the micro-batch's losses. `tensors`: those of the micro-batch on the training's device.
   at::Tensor forward(const MicroBatch& micro, components::TensorMap tensors);
@@ -52,7 +55,8 @@ class PassHooks {
   std::vector<PassWeight> loss_weights() const;
 
  private:
-  static constexpr std::size_t kOwnNotes = 1;  // the rank's part of the loss
+  // The rank's part of the loss, and the elements that its figures are of; the sums of these follow.
+  static constexpr std::size_t kOwnNotes = 2;
 
   Pass pass_of(const MicroBatch& micro) const;
   at::Tensor sum_of_losses(components::TensorMap activations, double weight) const;

@@ -16,6 +16,8 @@ struct StepResult {
   double loss = 0;                  ///< mean over the accumulation window
   std::optional<double> grad_norm;  ///< before clipping; only when clipping or requested
   double lr = 0;                    ///< learning rate of this step
+  /// What the loss measures beside its sum, by Loss::figure_names(): means over the accumulation window.
+  std::vector<double> figures = {};
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
   double data_seconds = 0;           ///< time spent waiting for samples
   std::vector<double> micro_losses;  ///< mean of each forward pass

@@ -32,7 +32,7 @@ Stepper::Stepper(Experiment& experiment, const StepperOptions& options, StepNote
       scaler_(options.scaler),
       parameters_(experiment.model->trained_parameters()),
       strategy_(strategy_of(experiment)),
-      use_(strategy_, {experiment, parameters_, options_, PassHooks::numbers(notes)}),
+      use_(strategy_, {experiment, parameters_, options_, PassHooks::numbers(experiment, notes)}),
       window_start_(experiment),
       micro_batch_size_(options.loader.micro_batch_size) {
   if (options_.window_batches == 0) options_.window_batches = options_.accumulation_steps;

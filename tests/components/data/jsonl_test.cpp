@@ -305,7 +305,8 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
   const Case cases[] = {
       {"{\"text\": ", "", "not valid JSON"},
       {"[1]", "", "a.jsonl:2: not an object"},
-      {R"({"texts": "a"})", "", "a.jsonl:2: has none of the fields text, prompt and completion, instruction, messages"},
+      {R"({"texts": "a"})", "",
+       "a.jsonl:2: has none of the fields text, prompt and completion, chosen and rejected, instruction"},
       {R"({"text": 3})", "", "a.jsonl:2: text is a number, not a text"},
       {R"({"prompt": "a"})", "", "a.jsonl:2: completion is missing"},
       {R"({"messages": []})", ", chat_format: chatml", "a.jsonl:2: messages is empty"},
