@@ -218,6 +218,7 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
   const std::string near = core::closest(key, names);
   const auto same_letters = [](std::string text) {
     std::erase_if(text, [](char c) { return c == '_' || c == '-'; });
+    if (text.ends_with('s')) text.pop_back();  // `beta` for `betas`
     return core::lower(text);
   };
   if (!near.empty() && same_letters(near) == same_letters(key)) return "did you mean " + quoted(near) + "?";

@@ -13,6 +13,7 @@
 #include "components/metric/metric.h"
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
+#include "components/tensor/preferences.h"
 #include "components/weight_averaging/weight_averaging.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
@@ -36,9 +37,12 @@ struct Situation {
 };
 
 std::vector<Situation> situations() {
+  BatchSpec pairs = tests::text_data(16, 8);
+  pairs.tensors.push_back({components::kRejectedAt, Dtype::kInt64, {kBatch}, false});
   return {{tests::class_data(8, 3), {"output", Dtype::kFloat32, {kBatch, 3}}},
           {tests::value_data(8, 2), {"output", Dtype::kFloat32, {kBatch, 2}}},
-          {tests::text_data(16, 8), {"output", Dtype::kFloat32, {kBatch, kTime, 16}}}};
+          {tests::text_data(16, 8), {"output", Dtype::kFloat32, {kBatch, kTime, 16}}},
+          {pairs, {"output", Dtype::kFloat32, {kBatch, kTime, 16}}}};
 }
 
 bool build_one(const std::string& kind, const Node& block, const Situation& s, Diagnostics& diagnostics) {
