@@ -13,7 +13,7 @@ namespace components::adapter {
 
 /// One layer that an adapter has added `scale * dropout(x) A^T B^T` to: a linear layer of the model, or one of several
 /// that are joined in one matrix. A [r, in] and B [out, r] are the model's parameters `NAME.lora_A.weight` and
-/// `NAME.lora_B.weight`.
+/// `NAME.lora_B.weight`; DoRA has the magnitude [out], `NAME.lora_magnitude_vector`, too.
 struct AdaptedLayer {
   std::string name;    ///< `h.0.attn_qkv.q_proj`
   std::string module;  ///< as Transformers and PEFT name it: `model.layers.0.self_attn.q_proj`
@@ -26,6 +26,8 @@ class Adapter {
   virtual ~Adapter() = default;
   /// What it has changed, in the order of the model's layers.
   virtual const std::vector<AdaptedLayer>& layers() const = 0;
+  /// Sets what begins from the model's weights, when these and those of the adapter are in place.
+  virtual void begin() const = 0;
 };
 
 /// Arguments to add an adapter to a model, whose parameters it freezes.

@@ -40,11 +40,16 @@ const std::map<std::string, std::vector<std::string>>& default_targets() {
 
 class Lora final : public Adapter {
  public:
-  explicit Lora(std::vector<AdaptedLayer> layers) : layers_(std::move(layers)) {}
+  Lora(std::vector<AdaptedLayer> layers, std::vector<std::shared_ptr<LowRank>> terms)
+      : layers_(std::move(layers)), terms_(std::move(terms)) {}
   const std::vector<AdaptedLayer>& layers() const override { return layers_; }
+  void begin() const override {
+    for (const auto& term : terms_) term->begin();
+  }
 
  private:
   std::vector<AdaptedLayer> layers_;
+  std::vector<std::shared_ptr<LowRank>> terms_;
 };
 
 /// What the configuration says about the layers of a model.
@@ -198,6 +203,7 @@ LowRankOptions options_of(const Config& config, const Target& target) {
   const auto r = static_cast<double>(config.r);
   options.scale = config.lora_alpha / (config.use_rslora ? std::sqrt(r) : r);
   options.dropout = config.lora_dropout;
+  if (config.use_dora) options.decomposed = target.owner.linear;
   return options;
 }
 
@@ -226,14 +232,16 @@ std::shared_ptr<Adapter> make(const Config& config, const Inputs& inputs) {
   if (targets.empty()) return nullptr;
   const int before = inputs.diagnostics.error_count();
   std::vector<AdaptedLayer> layers;
+  std::vector<std::shared_ptr<LowRank>> terms;
   for (const Target& target : targets) {
     const LowRankOptions options = options_of(config, target);
-    target.owner.linear->add_term(std::make_shared<LowRank>(options, inputs.weights));
+    terms.push_back(std::make_shared<LowRank>(options, inputs.weights));
+    target.owner.linear->add_term(terms.back());
     layers.push_back({target.name, target.module, options.scale});
   }
   freeze_base(config, targets, inputs);
   if (inputs.diagnostics.error_count() != before) return nullptr;
-  return std::make_shared<Lora>(std::move(layers));
+  return std::make_shared<Lora>(std::move(layers), std::move(terms));
 }
 
 }  // namespace components::adapter::lora

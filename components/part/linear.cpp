@@ -38,6 +38,11 @@ const std::vector<std::shared_ptr<LinearTerm>>& Linear::terms() const {
   return leaves_out_ ? none : terms_;
 }
 
-bool is_of_term(std::string_view name) { return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight"); }
+void LinearTermBackward::to_product(const at::Tensor&) {}
+
+bool is_of_term(std::string_view name) {
+  return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight") ||
+         name.ends_with(".lora_magnitude_vector");
+}
 
 }  // namespace components::part

@@ -36,8 +36,10 @@ class Loader {
 
   void fill(const Adapter& adapter) {
     for (const auto& layer : adapter.layers()) {
-      for (const auto& [part, ending] :
-           {std::pair{AdapterName::Part::kA, ".lora_A.weight"}, {AdapterName::Part::kB, ".lora_B.weight"}}) {
+      for (const auto& [part, ending] : {std::pair{AdapterName::Part::kA, ".lora_A.weight"},
+                                         {AdapterName::Part::kB, ".lora_B.weight"},
+                                         {AdapterName::Part::kMagnitude, ".lora_magnitude_vector"}}) {
+        if (!parameters_.contains(layer.name + ending)) continue;  // of DoRA
         const std::string there = pretrained::adapter_name(layer.module, part);
         const artifact::TensorBytes* bytes = source_.find(there);
         if (bytes == nullptr) fail("lacks " + there + ", which the recipe trains");
@@ -115,7 +117,10 @@ void load_adapters(const std::vector<Node>& blocks, const std::vector<std::share
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < adapters.size() && i < blocks.size(); ++i) {
     const Node* path = blocks[i].find("path");
-    if (path == nullptr || !path->is_string()) continue;
+    if (path == nullptr || !path->is_string()) {
+      adapters[i]->begin();
+      continue;
+    }
     const pretrained::OpenedAdapter opened = pretrained::open_adapter(path->as_string()).value();
     Loader loader(opened, model);
     loader.fill(*adapters[i]);

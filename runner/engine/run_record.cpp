@@ -92,7 +92,8 @@ bool is_table(const Node& recipe) {
 bool matters(const std::string& path, bool table) {
   if (path.ends_with(".memory_format")) return false;  // of memory, not of values
   if (is_under(path, "model") || is_under(path, "loss")) return true;
-  if (path.starts_with("adapters")) return path.ends_with(".lora_alpha") || path.ends_with(".use_rslora");
+  if (path.starts_with("adapters"))
+    return path.ends_with(".lora_alpha") || path.ends_with(".use_rslora") || path.ends_with(".use_dora");
   if (!is_under(path, "data.train")) return false;
   if (table) return path != "data.train.path";  // compared by content
   return path == "data.train" || path == "data.train.type" || path == "data.train.vocab_size" ||

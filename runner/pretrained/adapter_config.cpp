@@ -86,7 +86,7 @@ constexpr Field kFields[] = {
     {"task_type", Field::Use::kRead, "null"},
     {"trainable_token_indices", Field::Use::kDefault, "null"},
     {"use_bdlora", Field::Use::kDefault, "null"},
-    {"use_dora", Field::Use::kDefault, "false"},
+    {"use_dora", Field::Use::kRead, "false"},
     {"use_qalora", Field::Use::kDefault, "false"},
     {"use_rslora", Field::Use::kRead, "false"},
     {"velora_config", Field::Use::kDefault, "null"},
@@ -194,7 +194,9 @@ class Checker {
       must("lora_dropout", dropout->is_number() && dropout->as_double() >= 0 && dropout->as_double() < 1,
            "a number from 0 to below 1");
     }
-    if (const Node* scaled = get("use_rslora")) must("use_rslora", scaled->is_bool(), "true or false");
+    for (const char* name : {"use_rslora", "use_dora"}) {
+      if (const Node* is_used = get(name)) must(name, is_used->is_bool(), "true or false");
+    }
     if (const Node* bias = get("bias")) {
       must("bias", is_one_of(*bias, {"none", "all", "lora_only"}), "none, all or lora_only");
     }

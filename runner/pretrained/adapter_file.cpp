@@ -28,7 +28,10 @@ struct Suffix {
   Part part;
   std::string_view text;
 };
-constexpr Suffix kSuffixes[] = {{Part::kA, ".lora_A.weight"}, {Part::kB, ".lora_B.weight"}, {Part::kBias, ".bias"}};
+constexpr Suffix kSuffixes[] = {{Part::kA, ".lora_A.weight"},
+                                {Part::kB, ".lora_B.weight"},
+                                {Part::kMagnitude, ".lora_magnitude_vector"},
+                                {Part::kBias, ".bias"}};
 
 }  // namespace
 
@@ -77,8 +80,10 @@ core::Result<void> AdapterFile::take(const core::Node& config) {
     const std::optional<AdapterName> name = parse_adapter_name(tensor.name);
     const std::string told = core::quote(tensor.name);
     if (!name) {
-      return Failure{told + " is not a tensor of LoRA on linear layers",
-                     "roux reads MODULE.lora_A.weight, MODULE.lora_B.weight and biases, behind base_model.model."};
+      return Failure{
+          told + " is not a tensor of LoRA on linear layers",
+          "roux reads MODULE.lora_A.weight, MODULE.lora_B.weight, MODULE.lora_magnitude_vector and biases, behind "
+          "base_model.model."};
     }
     if (!artifact::is_floating(tensor.dtype) || tensor.dtype.starts_with("F8")) {
       return Failure{told + " is of type " + tensor.dtype + ", but has to be F32, BF16, F16 or F64"};
@@ -90,6 +95,14 @@ core::Result<void> AdapterFile::take(const core::Node& config) {
       biases_[name->module + ".bias"] = &tensor;
       continue;
     }
+    if (name->part == Part::kMagnitude) {
+      if (!config.find("use_dora")->as_bool())
+        return Failure{told + " is of DoRA, and use_dora is false in " + kAdapterConfigFile};
+      if (tensor.shape.size() != 1)
+        return Failure{told + " is " + artifact::shape_text(tensor.shape) + ", which no magnitude is"};
+      pairs[name->module].magnitude = &tensor;
+      continue;
+    }
     const std::size_t of_rank = name->part == Part::kA ? 0 : 1;
     if (tensor.shape.size() != 2 || tensor.shape[of_rank] != r || tensor.shape[1 - of_rank] < 1) {
       return Failure{told + " is " + artifact::shape_text(tensor.shape) + ", which does not fit r " +
@@ -99,9 +112,16 @@ core::Result<void> AdapterFile::take(const core::Node& config) {
     (name->part == Part::kA ? pair.a : pair.b) = &tensor;
   }
   for (auto& [module, pair] : pairs) {
+    if (pair.a == nullptr && pair.b == nullptr)
+      return Failure{core::quote(module) + " has a lora_magnitude_vector without its lora_A and lora_B"};
     if (pair.a == nullptr || pair.b == nullptr) {
       return Failure{core::quote(module) + " has a lora_" + (pair.a != nullptr ? "A" : "B") + " without its lora_" +
                      (pair.a != nullptr ? "B" : "A")};
+    }
+    if (config.find("use_dora")->as_bool() &&
+        (pair.magnitude == nullptr || pair.magnitude->shape[0] != pair.b->shape[0])) {
+      return Failure{core::quote(module) + " has no lora_magnitude_vector for its " + std::to_string(pair.b->shape[0]) +
+                     " outputs, and use_dora is true in " + kAdapterConfigFile};
     }
     pair.module = module;
     pairs_.push_back(std::move(pair));

@@ -18,7 +18,7 @@ inline constexpr const char* kAdapterFile = "adapter_model.safetensors";
 
 /// What a tensor of PEFT's file is.
 struct AdapterName {
-  enum class Part { kA, kB, kBias };
+  enum class Part { kA, kB, kMagnitude, kBias };
   Part part = Part::kA;
   std::string module;  ///< of the base model, in Transformers: `model.layers.0.self_attn.q_proj`
 };
@@ -29,11 +29,12 @@ std::optional<AdapterName> parse_adapter_name(std::string_view name);
 /// PEFT's name. `adapted`: for a bias, whether the layer has an adapter.
 std::string adapter_name(const std::string& module, AdapterName::Part part, bool adapted = true);
 
-/// A of one layer, [r, in], and B, [out, r].
+/// A of one layer, [r, in], and B, [out, r]; of DoRA the magnitude, [out], else null.
 struct LowRankPair {
   std::string module;
   const artifact::TensorBytes* a = nullptr;
   const artifact::TensorBytes* b = nullptr;
+  const artifact::TensorBytes* magnitude = nullptr;
 };
 
 /// The tensors of an adapter's folder: adapter_model.safetensors, or adapter_model.bin as older versions write.

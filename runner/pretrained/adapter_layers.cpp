@@ -12,7 +12,8 @@ namespace {
 
 using core::Node;
 
-constexpr std::string_view kWeight = ".weight", kA = ".lora_A.weight", kB = ".lora_B.weight";
+constexpr std::string_view kWeight = ".weight", kA = ".lora_A.weight", kB = ".lora_B.weight",
+                           kMagnitude = ".lora_magnitude_vector";
 
 /// `model.layers.0.mlp.down_proj` without its weight.
 std::string module_of(const std::string& weight, std::int64_t number) {
@@ -49,8 +50,11 @@ std::string ending(const std::string& name, int parts) {
 }  // namespace
 
 std::optional<AdapterTensor> adapter_tensor(std::string_view name) {
-  if (!name.ends_with(kA) && !name.ends_with(kB)) return std::nullopt;
-  return AdapterTensor{std::string(name.substr(0, name.size() - kA.size())), name.ends_with(kA)};
+  using Part = AdapterTensor::Part;
+  for (const auto& [ending, part] : {std::pair{kA, Part::kA}, {kB, Part::kB}, {kMagnitude, Part::kMagnitude}}) {
+    if (name.ends_with(ending)) return AdapterTensor{std::string(name.substr(0, name.size() - ending.size())), part};
+  }
+  return std::nullopt;
 }
 
 std::string module_of_layer(const ModelType& type, const std::string& layer) {

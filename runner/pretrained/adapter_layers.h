@@ -14,8 +14,9 @@ namespace runner::pretrained {
 
 /// A tensor of a roux checkpoint that an adapter has: `h.0.attn_qkv.q_proj.lora_A.weight`.
 struct AdapterTensor {
+  enum class Part { kA, kB, kMagnitude };
   std::string layer;  ///< `h.0.attn_qkv.q_proj`
-  bool is_a = false;  ///< A; otherwise B
+  Part part = Part::kA;
 };
 
 /// Nothing for a tensor of the model itself.

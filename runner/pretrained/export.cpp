@@ -301,7 +301,11 @@ class Writer {
       }
       LowRankPair& pair = pairs[module];
       pair.module = module;
-      (own->is_a ? pair.a : pair.b) = &tensor;
+      switch (own->part) {
+        case AdapterTensor::Part::kA: pair.a = &tensor; break;
+        case AdapterTensor::Part::kB: pair.b = &tensor; break;
+        case AdapterTensor::Part::kMagnitude: pair.magnitude = &tensor; break;
+      }
     }
     std::vector<LowRankPair> all;
     for (auto& [module, pair] : pairs) {
@@ -319,7 +323,10 @@ class Writer {
     std::set<std::string> adapted;
     for (const LowRankPair& pair : own_pairs()) {
       adapted.insert(pair.module);
-      for (const auto& [part, tensor] : {std::pair{AdapterName::Part::kA, pair.a}, {AdapterName::Part::kB, pair.b}}) {
+      for (const auto& [part, tensor] : {std::pair{AdapterName::Part::kA, pair.a},
+                                         {AdapterName::Part::kB, pair.b},
+                                         {AdapterName::Part::kMagnitude, pair.magnitude}}) {
+        if (tensor == nullptr) continue;  // of DoRA
         all.push_back({*tensor});
         all.back().bytes.name = adapter_name(pair.module, part);
       }
@@ -340,7 +347,7 @@ class Writer {
   /// What PEFT needs to know of them.
   Node adapter_config() {
     Node config = Node::mapping();
-    for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "bias"}) {
+    for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"}) {
       config.set(key, *block_->find(key));
     }
     const double alpha = block_->find("lora_alpha")->as_double();

@@ -3,6 +3,7 @@
 #include "runner/pretrained/merge.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -78,20 +79,48 @@ struct Product {
   std::vector<float> left, right;
   std::int64_t rank;
   double scale;
-  std::string dtype;  ///< of the result
+  std::string dtype;             ///< of the result
+  std::vector<float> magnitude;  ///< of DoRA, of the outputs; empty for LoRA
+  bool outputs_are_rows = true;
 
-  void rows(std::int64_t first, std::int64_t last, char* to) const {
-    const std::int64_t columns = weight.shape[1], item = artifact::safetensors_item_bytes(dtype);
-    std::vector<float> own(static_cast<std::size_t>(columns)), sum(static_cast<std::size_t>(columns));
-    for (std::int64_t row = first; row < last; ++row) {
-      std::fill(sum.begin(), sum.end(), 0.0F);
-      for (std::int64_t r = 0; r < rank; ++r) {
-        const float factor = left[static_cast<std::size_t>(row * rank + r)];
-        const float* const of_right = right.data() + r * columns;
-        for (std::int64_t c = 0; c < columns; ++c) sum[static_cast<std::size_t>(c)] += factor * of_right[c];
+  /// m / |V| of each output; m for a row of zeros.
+  std::vector<float> factors() const {
+    std::vector<double> squares(magnitude.size(), 0.0);
+    std::vector<float> sum(static_cast<std::size_t>(weight.shape[1]));
+    for (std::int64_t row = 0; row < weight.shape[0]; ++row) {
+      add_row(row, sum);
+      for (std::size_t c = 0; c < sum.size(); ++c) {
+        squares[outputs_are_rows ? static_cast<std::size_t>(row) : c] += static_cast<double>(sum[c]) * sum[c];
       }
-      read_floats(weight, row * columns, columns, own.data());
-      for (std::size_t c = 0; c < own.size(); ++c) own[c] += static_cast<float>(scale) * sum[c];
+    }
+    std::vector<float> all = magnitude;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (squares[i] > 0.0) all[i] = static_cast<float>(all[i] / std::sqrt(squares[i]));
+    }
+    return all;
+  }
+
+  /// One row of weight + scale * left right.
+  void add_row(std::int64_t row, std::vector<float>& to) const {
+    const std::int64_t columns = weight.shape[1];
+    std::vector<float> sum(to.size(), 0.0F);
+    for (std::int64_t r = 0; r < rank; ++r) {
+      const float factor = left[static_cast<std::size_t>(row * rank + r)];
+      const float* const of_right = right.data() + r * columns;
+      for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * of_right[c];
+    }
+    read_floats(weight, row * columns, columns, to.data());
+    for (std::size_t c = 0; c < to.size(); ++c) to[c] += static_cast<float>(scale) * sum[c];
+  }
+
+  void rows(std::int64_t first, std::int64_t last, const std::vector<float>& factors, char* to) const {
+    const std::int64_t columns = weight.shape[1], item = artifact::safetensors_item_bytes(dtype);
+    std::vector<float> own(static_cast<std::size_t>(columns));
+    for (std::int64_t row = first; row < last; ++row) {
+      add_row(row, own);
+      for (std::size_t c = 0; !factors.empty() && c < own.size(); ++c) {
+        own[c] *= factors[outputs_are_rows ? static_cast<std::size_t>(row) : c];
+      }
       write_floats(dtype, own.data(), columns, to + row * columns * item);
     }
   }
@@ -101,12 +130,12 @@ struct Product {
     std::vector<char> made(static_cast<std::size_t>(elements(weight) * artifact::safetensors_item_bytes(dtype)));
     const std::int64_t most = std::max<std::int64_t>(1, std::thread::hardware_concurrency());
     const std::int64_t threads = std::clamp<std::int64_t>(count / kRowsOfThread, 1, most);
+    const std::vector<float> of_outputs = magnitude.empty() ? magnitude : factors();
     std::vector<std::jthread> working;
     for (std::int64_t i = 1; i < threads; ++i) {
-      working.emplace_back(
-          [this, i, count, threads, &made] { rows(count * i / threads, count * (i + 1) / threads, made.data()); });
+      working.emplace_back([&, i] { rows(count * i / threads, count * (i + 1) / threads, of_outputs, made.data()); });
     }
-    rows(0, count / threads, made.data());
+    rows(0, count / threads, of_outputs, made.data());
     working.clear();  // joins
     return made;
   }
@@ -164,7 +193,8 @@ core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const LowRa
       a.swap(turned_b);
       b.swap(turned_a);
     }
-    const Product product{weight, std::move(b), std::move(a), rank, scale, dtype};
+    std::vector<float> magnitude = pair.magnitude != nullptr ? floats(*pair.magnitude) : std::vector<float>();
+    const Product product{weight, std::move(b), std::move(a), rank, scale, dtype, std::move(magnitude), !transposed};
     return product.all();
   };
   return made;

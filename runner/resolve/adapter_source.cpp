@@ -42,14 +42,16 @@ class Block {
       diagnostics_.error(written.location(), tensors.failure().message, tensors.failure().hint);
       return;
     }
-    for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "bias"}) take(key, *config->find(key));
+    for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"})
+      take(key, *config->find(key));
     take_layers(*config, tensors.value());
   }
 
  private:
   /// Whether a run wrote it, with all keys: what the folder holds today says nothing of that run.
   bool is_recorded() const {
-    constexpr const char* kAll[] = {"r", "lora_alpha", "lora_dropout", "use_rslora", "bias", "target_modules"};
+    constexpr const char* kAll[] = {"r",        "lora_alpha", "lora_dropout",  "use_rslora",
+                                    "use_dora", "bias",       "target_modules"};
     return std::all_of(std::begin(kAll), std::end(kAll), [&](const char* key) { return get(key) != nullptr; }) &&
            block_.find("exclude_modules") != nullptr && block_.find("layers_to_transform") != nullptr;
   }

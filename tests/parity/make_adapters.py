@@ -31,11 +31,15 @@ ADAPTERS = MODELS.parent / "adapters"
 CASES = {
     "gpt2-default": ("gpt2-default", {"r": 4, "lora_alpha": 8}),
     "gpt2-all-linear-biases": ("gpt2-untied", {"r": 4, "target_modules": "all-linear", "bias": "all"}),
+    "gpt2-dora": ("gpt2-default", {"r": 4, "target_modules": "all-linear", "use_dora": True, "bias": "lora_only"}),
     "gpt2-lora-biases": ("gpt2-default", {"r": 4, "target_modules": ["c_attn", "mlp.c_proj"], "bias": "lora_only"}),
     "llama-default": ("llama-grouped", {"r": 4, "lora_alpha": 16}),
     "llama-all-linear-rslora": ("llama-biases", {"r": 4, "target_modules": "all-linear", "use_rslora": True}),
+    "llama-dora": ("llama-grouped", {"r": 4, "lora_alpha": 16, "target_modules": ["q_proj", "v_proj", "down_proj"],
+                                     "use_dora": True}),
     "llama-expression": ("llama-grouped", {"r": 2, "target_modules": r".*\.(k_proj|up_proj|down_proj)",
                                            "exclude_modules": ["layers.1.mlp.up_proj"]}),
+    "qwen2-dora": ("qwen2-default", {"r": 4, "target_modules": "all-linear", "use_dora": True, "use_rslora": True}),
     "qwen2-one-layer": ("qwen2-default", {"r": 4, "target_modules": ["q_proj", "v_proj", "o_proj", "gate_proj"],
                                           "layers_to_transform": [1]}),
 }
@@ -51,7 +55,9 @@ def write_adapter(case, folder):
     generator = torch.Generator().manual_seed(sorted(CASES).index(case))
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if "lora_" in name:
+            if "lora_magnitude" in name:
+                weight.mul_(torch.empty_like(weight).uniform_(0.5, 1.5, generator=generator))
+            elif "lora_" in name:
                 weight.normal_(0.0, 0.25, generator=generator)
     model.save_pretrained(folder)
     (folder / "README.md").unlink(missing_ok=True)

@@ -10,6 +10,16 @@ void NodeTerms::forward(const Linear& linear, const at::Tensor& y_NO, const at::
   for (const auto& term : linear.terms()) terms_.push_back(term->add_to(y_NO, x_NI));
 }
 
+at::Tensor NodeTerms::of_product(const at::Tensor& dy_NO) {
+  at::Tensor own;
+  for (const auto& term : terms_) {
+    if (!term->scales()) continue;
+    if (!own.defined()) own = dy_NO.clone();
+    term->to_product(own);
+  }
+  return own.defined() ? own : dy_NO;
+}
+
 void NodeTerms::backward(const at::Tensor& dy_NO, const at::Tensor& x_NI, const at::Tensor& dx_NI,
                          torch::autograd::variable_list& of_inputs) {
   std::size_t place = first;

@@ -17,7 +17,9 @@ class NodeTerms {
  public:
   /// Adds the terms of `linear` to y [N, O] = x W^T.
   void forward(const Linear& linear, const at::Tensor& y_NO, const at::Tensor& x_NI);
-  /// Adds to dx [N, I] where that is defined, and puts the gradients of the tensors at their places.
+  /// The gradient of x W^T for that of y: the same tensor, but where a term multiplied it.
+  at::Tensor of_product(const at::Tensor& dy_NO);
+  /// dy: of_product(). Adds to dx [N, I] where that is defined, and puts the gradients of the tensors at their places.
   void backward(const at::Tensor& dy_NO, const at::Tensor& x_NI, const at::Tensor& dx_NI,
                 torch::autograd::variable_list& of_inputs);
 

@@ -100,9 +100,10 @@ class NormLinearBackward final : public torch::autograd::Node {
   void backward(const at::Tensor& dout, const at::Tensor& dstream, variable_list& of_inputs) {
     const at::Tensor weight = kept_.weight.defined() ? kept_.weight : weight_.unpack().to(at::kFloat);
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
-    const at::Tensor dnormed = of_norm ? product(dout, weight) : at::Tensor();
-    if (wants(kWeight)) of_inputs[kWeight] = matmul_float32(dout.t(), kept_.normed);
-    kept_.terms.backward(dout, kept_.normed, dnormed, of_inputs);
+    const at::Tensor dproduct = kept_.terms.of_product(dout);
+    const at::Tensor dnormed = of_norm ? product(dproduct, weight) : at::Tensor();
+    if (wants(kWeight)) of_inputs[kWeight] = matmul_float32(dproduct.t(), kept_.normed);
+    kept_.terms.backward(dproduct, kept_.normed, dnormed, of_inputs);
     if (!of_norm) return;
     NormGradients found = norm_rows_backward<T>({x_.unpack(), dnormed, dstream, norm_weight_.unpack(), with_bias_, {}},
                                                 shape_, kept_.statistics, false, false);

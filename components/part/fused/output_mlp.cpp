@@ -151,9 +151,10 @@ class OutputMlpBackward final : public torch::autograd::Node {
       });
     }
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
-    const at::Tensor dactive = product(dz_low, weight_of(kOutW, kept_.out_w));
-    of_inputs[kOutW] = weight_gradient(kOutW, dz_low, kept_.active);
-    kept_.out_terms.backward(dz_low, kept_.active, dactive, of_inputs);
+    const at::Tensor dadded = kept_.out_terms.of_product(dz_low);
+    const at::Tensor dactive = product(dadded, weight_of(kOutW, kept_.out_w));
+    of_inputs[kOutW] = weight_gradient(kOutW, dadded, kept_.active);
+    kept_.out_terms.backward(dadded, kept_.active, dactive, of_inputs);
     kept_.active = at::Tensor();
     const std::int64_t wide = kept_.hidden.size(1);
     const at::Tensor dhidden = sizes_.gated ? new_tensor<T>({s.rows, wide}) : dactive;
@@ -167,9 +168,10 @@ class OutputMlpBackward final : public torch::autograd::Node {
     });
     of_inputs[kFcB] = dfc_bias.total();
     kept_.hidden = at::Tensor();
-    const at::Tensor dnormed = product(dhidden, weight_of(kFcW, kept_.fc_w));
-    of_inputs[kFcW] = weight_gradient(kFcW, dhidden, kept_.normed);
-    kept_.fc_terms.backward(dhidden, kept_.normed, dnormed, of_inputs);
+    const at::Tensor dfc = kept_.fc_terms.of_product(dhidden);
+    const at::Tensor dnormed = product(dfc, weight_of(kFcW, kept_.fc_w));
+    of_inputs[kFcW] = weight_gradient(kFcW, dfc, kept_.normed);
+    kept_.fc_terms.backward(dfc, kept_.normed, dnormed, of_inputs);
     kept_.normed = at::Tensor();
     return dnormed;
   }
@@ -184,9 +186,10 @@ class OutputMlpBackward final : public torch::autograd::Node {
     of_inputs[kNormW] = std::move(of_norm.dweight);
     of_inputs[kNormB] = std::move(of_norm.dbias);
     of_inputs[kProjB] = std::move(of_norm.sum);
-    if (wants(kMixed)) of_inputs[kMixed] = product(of_norm.low, weight_of(kProjW, kept_.proj_w));
-    of_inputs[kProjW] = weight_gradient(kProjW, of_norm.low, kept_.mixed);
-    kept_.proj_terms.backward(of_norm.low, kept_.mixed, of_inputs[kMixed], of_inputs);
+    const at::Tensor dattended = kept_.proj_terms.of_product(of_norm.low);
+    if (wants(kMixed)) of_inputs[kMixed] = product(dattended, weight_of(kProjW, kept_.proj_w));
+    of_inputs[kProjW] = weight_gradient(kProjW, dattended, kept_.mixed);
+    kept_.proj_terms.backward(dattended, kept_.mixed, of_inputs[kMixed], of_inputs);
     of_inputs[kX] = of_norm.dx.view({sizes_.batch, sizes_.positions, sizes_.norm.width});
     kept_ = Kept();
     for (std::size_t i = 0; i < of_inputs.size(); ++i) {

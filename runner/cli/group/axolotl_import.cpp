@@ -72,7 +72,7 @@ constexpr Key kKeys[] = {
     {"lora_qkv_kernel", kNoEffect},
     {"lora_o_kernel", kNoEffect},
     {"lora_modules_to_save", kRefused, "remove it; `training.train_only` trains whole tensors beside adapters"},
-    {"peft_use_dora", kRefused, "remove it: roux does not compute DoRA"},
+    {"peft_use_dora", kCopied, "adapters.use_dora"},
     {"lora_target_parameters", kRefused, "remove it: adapters are of linear layers"},
     {"loraplus_lr_ratio", kRefused, "write a learning rate for `*.lora_B.weight` into optimizer.param_groups"},
     {"relora", kRefused, "remove it"},

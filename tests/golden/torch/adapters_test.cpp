@@ -43,8 +43,8 @@ using runner::train::Experiment;
 /// Shares of the largest entry; of the loss in bfloat16, which loses more where scores are as far apart as here.
 constexpr double kBound = 1e-4, kAfterSteps = 1e-3, kBf16Bound = 0.05;
 
-constexpr const char* kKeys[] = {"r",    "lora_alpha",        "target_modules", "exclude_modules",    "use_rslora",
-                                 "bias", "init_lora_weights", "lora_dropout",   "layers_to_transform"};
+constexpr const char* kKeys[] = {"r",    "lora_alpha",        "target_modules", "exclude_modules",     "use_rslora",
+                                 "bias", "init_lora_weights", "lora_dropout",   "layers_to_transform", "use_dora"};
 
 struct Plain {
   explicit Plain(bool plain) { components::set_fused_kernels(!plain); }
@@ -107,7 +107,7 @@ std::unique_ptr<Experiment> load(const std::string& folder) {
   const TensorSource source(folder + "/adapter_model.safetensors");
   for (const NamedTensor& parameter : experiment->model->parameters()) {
     for (const auto& layer : experiment->adapters.at(0)->layers()) {
-      for (const std::string suffix : {".lora_A.weight", ".lora_B.weight"}) {
+      for (const std::string suffix : {".lora_A.weight", ".lora_B.weight", ".lora_magnitude_vector"}) {
         if (parameter.name == layer.name + suffix) parameter.tensor.copy_(source.tensor(peft_name(layer, suffix)));
       }
     }
@@ -123,6 +123,8 @@ at::Tensor expected_of(const Experiment& experiment, const TensorSource& source,
       if (name == layer.name + ".lora_" + letter + ".weight")
         return source.tensor(prefix + peft_name(layer, ".lora_" + letter + ".default.weight"));
     }
+    if (name == layer.name + ".lora_magnitude_vector")
+      return source.tensor(prefix + peft_name(layer, ".lora_magnitude_vector.default.weight"));
   }
   const std::string type = experiment.recipe.model.find("config")->find("model_type")->as_string();
   for (const auto& rule : runner::pretrained::find_model_type(type)->weights) {
@@ -215,7 +217,7 @@ TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
 }  // namespace
 
 TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
-  CHECK(folders().size() == 7);
+  CHECK(folders().size() == 10);
   for (const std::string& folder : folders()) {
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {

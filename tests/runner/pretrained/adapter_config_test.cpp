@@ -81,7 +81,7 @@ TEST_CASE("a field of an adapter's configuration is read, without effect, or ref
       {"dropout", lora(R"("lora_dropout": 1)"), "lora_dropout is 1, but has to be a number from 0 to below 1"},
       {"bias", lora(R"("bias": "some")"), R"(bias is "some", but has to be none, all or lora_only)"},
       {"names", lora(R"("target_modules": [1])"), "target_modules is [1], but has to be a text or a list of texts"},
-      {"DoRA", lora(R"("use_dora": true)"), "use_dora is true, and roux computes adapters with false only"},
+      {"DoRA", lora(R"("use_dora": 1)"), "use_dora is 1, but has to be true or false"},
       {"ranks", lora(R"("rank_pattern": {"q": 4})"),
        R"(rank_pattern is {"q": 4}, and roux computes adapters with {} only)"},
       {"saved modules", lora(R"("modules_to_save": ["lm_head"])"),
@@ -110,6 +110,8 @@ TEST_CASE("all recorded adapters are read, and written as they were", "[pretrain
     for (const auto& pair : adapter.value().file.pairs()) {
       CHECK(adapter_name(pair.module, AdapterName::Part::kA) == pair.a->name);
       CHECK(adapter_name(pair.module, AdapterName::Part::kB) == pair.b->name);
+      if (pair.magnitude != nullptr)
+        CHECK(adapter_name(pair.module, AdapterName::Part::kMagnitude) == pair.magnitude->name);
     }
     const auto written =
         core::parse_json(core::read_file((entry.path() / kAdapterConfigFile).string(), 1 << 20).value());
@@ -143,6 +145,10 @@ TEST_CASE("a damaged or hostile file of an adapter is refused with its tensor", 
   const std::string bias = R"("base_model.model.q.bias": {"dtype": "F32", "shape": [2], "data_offsets": [24, 32]})";
   CHECK(opened(dir, "{" + a + ", " + bias + "}", 32) ==
         R"("base_model.model.q.bias" is a bias, and bias is none in adapter_config.json)");
+  const std::string magnitude =
+      R"("base_model.model.q.lora_magnitude_vector": {"dtype": "F32", "shape": [1], "data_offsets": [32, 36]})";
+  CHECK(opened(dir, "{" + a + ", " + b + ", " + magnitude + "}", 36) ==
+        R"("base_model.model.q.lora_magnitude_vector" is of DoRA, and use_dora is false in adapter_config.json)");
   const std::string over =
       R"("base_model.model.q.lora_B.weight": {"dtype": "F32", "shape": [1, 2], "data_offsets": [16, 24]})";
   CHECK(opened(dir, "{" + a + ", " + over + "}", 24) != "");
