@@ -22,7 +22,6 @@
 namespace components::adapter::lora {
 namespace {
 
-using runner::core::Diagnostics;
 using runner::core::Node;
 
 constexpr const char* kAllLinear = "all-linear";

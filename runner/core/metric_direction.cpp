@@ -6,10 +6,8 @@
 namespace runner::core {
 namespace {
 
-using std::string_view_literals::operator""sv;
-
-constexpr std::array kHigher = {"accuracy"sv, "f1"sv, "auc"sv, "r2"sv};
-constexpr std::array kLower = {"loss"sv, "perplexity"sv, "mse"sv, "mae"sv, "error"sv};
+constexpr std::array<std::string_view, 4> kHigher = {"accuracy", "f1", "auc", "r2"};
+constexpr std::array<std::string_view, 5> kLower = {"loss", "perplexity", "mse", "mae", "error"};
 
 template <std::size_t N>
 bool contains_any(std::string_view text, const std::array<std::string_view, N>& words) {
