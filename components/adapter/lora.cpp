@@ -13,10 +13,12 @@
 #include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "generated/adapter/lora.h"  // Config; declares make()
+#include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/adapter_file.h"
+#include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/model_type.h"
 
 namespace components::adapter::lora {
@@ -224,6 +226,95 @@ void freeze_base(const Config& config, const std::vector<Target>& targets, const
   }
 }
 
+/// Names of a parameter's tensors in Transformers; empty for what it does not have.
+std::vector<std::string> tensors_of(const runner::pretrained::ModelType* type, const std::string& parameter) {
+  if (type == nullptr) return {};
+  for (const auto& rule : type->weights) {
+    const auto number = runner::pretrained::number_in(rule.name, parameter);
+    if (!number) continue;
+    std::vector<std::string> names;
+    for (const std::string& from : rule.from) names.push_back(runner::pretrained::with_number(from, *number));
+    return names;
+  }
+  return {};
+}
+
+/// Trains the modules that `modules_to_save` names.
+class SavedModules {
+ public:
+  SavedModules(const std::vector<Target>& targets, const Inputs& inputs)
+      : targets_(targets),
+        inputs_(inputs),
+        names_(inputs.block.find("modules_to_save")),
+        type_(runner::pretrained::model_type_of(inputs.model_block)) {}
+
+  void train() const {
+    if (names_ == nullptr || names_->is_null()) return;
+    std::vector<std::string> modules;
+    for (const NamedTensor& parameter : inputs_.model.parameters()) {
+      const std::vector<std::string> tensors = tensors_of(type_, parameter.name);
+      for (const std::string& tensor : tensors) modules.push_back(tensor.substr(0, tensor.rfind('.')));
+      const auto is_saved = [this](const std::string& tensor) {
+        return runner::pretrained::is_saved_module(names_, tensor);
+      };
+      const auto count = std::count_if(tensors.begin(), tensors.end(), is_saved);
+      if (count == 0) continue;
+      if (count < static_cast<std::ptrdiff_t>(tensors.size()))
+        return error("modules_to_save names a part of " + parameter.name + ", in which roux joins " +
+                         runner::core::joined(tensors),
+                     "name all of them");
+      if (is_adapted(parameter.name))
+        return error("modules_to_save names " + tensors.front() + ", which is adapted, too",
+                     "leave it out of one of modules_to_save and target_modules");
+      if (is_tied(parameter.name))
+        return error("modules_to_save names " + tensors.front() + ", which the head and the embedding share", kTied);
+      parameter.tensor.set_requires_grad(true);
+    }
+    tell_unused(modules);
+  }
+
+ private:
+  static constexpr const char* kTied =
+      "train it with training.train_only, and export the whole model: `roux export --merge`";
+
+  void error(const std::string& message, const std::string& hint) const {
+    inputs_.diagnostics.error(names_->location(), message, hint);
+  }
+
+  bool is_adapted(const std::string& parameter) const {
+    return std::any_of(targets_.begin(), targets_.end(), [&](const Target& target) {
+      return parameter == target.owner.name + ".weight" || parameter == target.owner.name + ".bias";
+    });
+  }
+
+  bool is_tied(const std::string& parameter) const {
+    const auto ties = inputs_.model.ties();
+    return std::any_of(ties.begin(), ties.end(), [&](const auto& tie) { return tie.owner == parameter; });
+  }
+
+  void tell_unused(const std::vector<std::string>& modules) const {
+    for (const Node& name : names_->items()) {
+      const auto ends = [&name](const std::string& module) { return module.ends_with(name.as_string()); };
+      if (std::any_of(modules.begin(), modules.end(), ends)) continue;
+      if (name.as_string() == "lm_head" && !inputs_.model.ties().empty())
+        return error("modules_to_save names lm_head, which shares its weight with the embedding", kTied);
+      std::vector<std::string> last;
+      for (const std::string& module : modules) {
+        const std::string end = module.substr(module.rfind('.') + 1);
+        if (std::find(last.begin(), last.end(), end) == last.end()) last.push_back(end);
+      }
+      const std::string near = runner::core::closest(name.as_string(), last);
+      return error("modules_to_save names no module of the model: \"" + name.as_string() + "\"",
+                   near.empty() ? "it has " + runner::core::joined(last) : "did you mean \"" + near + "\"?");
+    }
+  }
+
+  const std::vector<Target>& targets_;
+  const Inputs& inputs_;
+  const Node* names_;
+  const runner::pretrained::ModelType* type_;
+};
+
 }  // namespace
 
 std::shared_ptr<Adapter> make(const Config& config, const Inputs& inputs) {
@@ -239,6 +330,7 @@ std::shared_ptr<Adapter> make(const Config& config, const Inputs& inputs) {
     layers.push_back({target.name, target.module, options.scale});
   }
   freeze_base(config, targets, inputs);
+  SavedModules(targets, inputs).train();
   if (inputs.diagnostics.error_count() != before) return nullptr;
   return std::make_shared<Lora>(std::move(layers), std::move(terms));
 }

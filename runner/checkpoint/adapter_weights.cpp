@@ -48,10 +48,12 @@ class Loader {
     }
   }
 
-  /// `type`: null for a model that Transformers does not have.
-  void fill_biases(const ModelType* type) {
-    for (const auto& [name, bytes] : adapter_.file.biases()) {
-      if (type == nullptr || !fill_bias(*type, name, *bytes)) {
+  /// Biases and modules that were trained with the adapter. `type`: null for a model that Transformers does not have.
+  void fill_whole(const ModelType* type) {
+    whole_ = adapter_.file.biases();
+    whole_.insert(adapter_.file.modules().begin(), adapter_.file.modules().end());
+    for (const auto& [name, bytes] : whole_) {
+      if (type == nullptr || !fill_one(*type, name, *bytes)) {
         fail("holds " + core::escape_for_terminal(name) + ", which the model does not have");
       }
     }
@@ -62,7 +64,14 @@ class Loader {
     throw RunError(source_.path() + " " + what, kOtherModel, core::kExitUsage);
   }
 
-  void copy(const artifact::TensorBytes& bytes, const at::Tensor& to) {
+  void copy(const artifact::TensorBytes& bytes, const at::Tensor& to, bool transposed = false) {
+    if (transposed && bytes.shape.size() == 2) {
+      const at::Tensor turned = source_.tensor(bytes.name).t();
+      if (to.sizes() == turned.sizes()) {
+        to.copy_(turned);
+        return;
+      }
+    }
     if (to.sizes() != at::IntArrayRef(bytes.shape)) {
       fail("has " + core::escape_for_terminal(bytes.name) + " of shape " + artifact::shape_text(bytes.shape) +
            ", and the model's is " + artifact::shape_text(to.sizes().vec()));
@@ -70,8 +79,8 @@ class Loader {
     source_.copy_to(*source_.find(bytes.name), to);
   }
 
-  /// False when the model has no such bias. One of several that are joined is a part of the model's.
-  bool fill_bias(const ModelType& type, const std::string& name, const artifact::TensorBytes& bytes) {
+  /// False when the model has no such tensor. One of several that are joined is a part of the model's.
+  bool fill_one(const ModelType& type, const std::string& name, const artifact::TensorBytes& bytes) {
     for (const auto& rule : type.weights) {
       std::int64_t first = 0;
       for (const std::string& from : rule.from) {
@@ -81,7 +90,8 @@ class Loader {
           if (own == parameters_.end()) return false;
           const std::int64_t last = first + bytes.shape[0];
           if (rule.from.size() > 1 && last > own->second.size(0)) return false;
-          copy(bytes, rule.from.size() > 1 ? own->second.narrow(0, first, bytes.shape[0]) : own->second);
+          copy(bytes, rule.from.size() > 1 ? own->second.narrow(0, first, bytes.shape[0]) : own->second,
+               rule.transposed);
           return true;
         }
         first += size_of_joined(from, rule, name);
@@ -90,13 +100,13 @@ class Loader {
     return false;
   }
 
-  /// Rows of a bias in front of `name` in the same tensor; 0 when `name` is of another rule.
+  /// Rows of a tensor in front of `name` in the same tensor; 0 when `name` is of another rule.
   std::int64_t size_of_joined(const std::string& from, const pretrained::WeightRule& rule, const std::string& name) {
     for (const std::string& other : rule.from) {
       const auto number = pretrained::number_in(other, name);
       if (!number) continue;
-      const auto at = adapter_.file.biases().find(pretrained::with_number(from, *number));
-      if (at == adapter_.file.biases().end()) {
+      const auto at = whole_.find(pretrained::with_number(from, *number));
+      if (at == whole_.end()) {
         fail("has " + core::escape_for_terminal(name) + " without " + pretrained::with_number(from, *number) +
              ", which the model joins with it");
       }
@@ -108,6 +118,7 @@ class Loader {
   const pretrained::OpenedAdapter& adapter_;
   TensorSource source_;
   std::map<std::string, at::Tensor> parameters_;
+  std::map<std::string, const artifact::TensorBytes*> whole_;  // by Transformers' name
 };
 
 }  // namespace
@@ -124,7 +135,7 @@ void load_adapters(const std::vector<Node>& blocks, const std::vector<std::share
     const pretrained::OpenedAdapter opened = pretrained::open_adapter(path->as_string()).value();
     Loader loader(opened, model);
     loader.fill(*adapters[i]);
-    loader.fill_biases(pretrained::model_type_of(model_block));
+    loader.fill_whole(pretrained::model_type_of(model_block));
     core::log_info(
         "adapter: " + core::counted_large(static_cast<std::int64_t>(adapters[i]->layers().size()), "layer", "layers") +
         " from " + opened.file.path());

@@ -30,8 +30,6 @@
 namespace runner::engine {
 namespace {
 
-using core::Node;
-
 void plan_model(const train::Experiment& experiment, Plan& plan) {
   for (const auto& block : experiment.model->blocks()) {
     BlockPlan row;

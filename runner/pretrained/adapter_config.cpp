@@ -72,7 +72,7 @@ constexpr Field kFields[] = {
     {"lora_ga_config", Field::Use::kNone, "null"},
     {"megatron_config", Field::Use::kDefault, "null"},
     {"megatron_core", Field::Use::kNone, "\"megatron.core\""},
-    {"modules_to_save", Field::Use::kDefault, "null"},
+    {"modules_to_save", Field::Use::kRead, "null"},
     {"monteclora_config", Field::Use::kDefault, "null"},
     {"peft_type", Field::Use::kRead, "\"LORA\""},
     {"peft_version", Field::Use::kNone, "null"},
@@ -213,6 +213,9 @@ class Checker {
       if (const Node* names = get(name)) {
         must(name, names->is_string() || is_text_list(*names) || is_empty(*names), "a text or a list of texts");
       }
+    }
+    if (const Node* modules = get("modules_to_save")) {
+      must("modules_to_save", is_text_list(*modules) || is_empty(*modules), "a list of texts");
     }
     if (const Node* blocks = get("layers_to_transform")) {
       const auto is_number = [](const Node& value) { return value.is_integer() && value.as_integer() >= 0; };

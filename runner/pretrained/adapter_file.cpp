@@ -10,6 +10,7 @@
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
+#include "runner/pretrained/adapter_layers.h"
 
 namespace runner::pretrained {
 namespace {
@@ -48,6 +49,8 @@ std::optional<AdapterName> parse_adapter_name(std::string_view name) {
   return std::nullopt;
 }
 
+std::string saved_module_name(const std::string& tensor) { return std::string(kPrefix) + tensor; }
+
 std::string adapter_name(const std::string& module, Part part, bool adapted) {
   std::string name = std::string(kPrefix) + module;
   if (part == Part::kBias && adapted) name += kBase;
@@ -79,11 +82,19 @@ core::Result<void> AdapterFile::take(const core::Node& config) {
   for (const TensorBytes& tensor : reader_->tensors()) {
     const std::optional<AdapterName> name = parse_adapter_name(tensor.name);
     const std::string told = core::quote(tensor.name);
+    const bool adapts = name && name->part != Part::kBias;
+    if (!adapts && tensor.name.starts_with(kPrefix) &&
+        is_saved_module(config.find("modules_to_save"), tensor.name.substr(kPrefix.size()))) {
+      if (!artifact::is_floating(tensor.dtype) || tensor.dtype.starts_with("F8"))
+        return Failure{told + " is of type " + tensor.dtype + ", but has to be F32, BF16, F16 or F64"};
+      modules_[tensor.name.substr(kPrefix.size())] = &tensor;
+      continue;
+    }
     if (!name) {
-      return Failure{
-          told + " is not a tensor of LoRA on linear layers",
-          "roux reads MODULE.lora_A.weight, MODULE.lora_B.weight, MODULE.lora_magnitude_vector and biases, behind "
-          "base_model.model."};
+      return Failure{told + " is not a tensor of LoRA on linear layers",
+                     "roux reads MODULE.lora_A.weight, MODULE.lora_B.weight, MODULE.lora_magnitude_vector, biases and "
+                     "modules_to_save, behind "
+                     "base_model.model."};
     }
     if (!artifact::is_floating(tensor.dtype) || tensor.dtype.starts_with("F8")) {
       return Failure{told + " is of type " + tensor.dtype + ", but has to be F32, BF16, F16 or F64"};

@@ -23,6 +23,9 @@ struct AdapterName {
   std::string module;  ///< of the base model, in Transformers: `model.layers.0.self_attn.q_proj`
 };
 
+/// `base_model.model.` + a name of Transformers: what a module that is trained whole is called there.
+std::string saved_module_name(const std::string& tensor);
+
 /// Reads `base_model.model.MODULE.lora_A.weight`; nothing for a name that is none of those that LoRA has.
 std::optional<AdapterName> parse_adapter_name(std::string_view name);
 
@@ -48,6 +51,8 @@ class AdapterFile {
   const std::vector<LowRankPair>& pairs() const { return pairs_; }  ///< in the order of their modules' names
   /// Trained biases, by Transformers' name: `transformer.h.0.ln_1.bias`.
   const std::map<std::string, const artifact::TensorBytes*>& biases() const { return biases_; }
+  /// Tensors of `modules_to_save`, by Transformers' name: `lm_head.weight`.
+  const std::map<std::string, const artifact::TensorBytes*>& modules() const { return modules_; }
 
  private:
   core::Result<void> take(const core::Node& config);
@@ -55,7 +60,7 @@ class AdapterFile {
   std::string path_;
   std::unique_ptr<artifact::SafetensorsReader> reader_;
   std::vector<LowRankPair> pairs_;
-  std::map<std::string, const artifact::TensorBytes*> biases_;
+  std::map<std::string, const artifact::TensorBytes*> biases_, modules_;
 };
 
 /// The first error as a Failure (exit status 2) that begins with its place.

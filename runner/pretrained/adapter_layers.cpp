@@ -57,6 +57,13 @@ std::optional<AdapterTensor> adapter_tensor(std::string_view name) {
   return std::nullopt;
 }
 
+bool is_saved_module(const Node* modules_to_save, std::string_view tensor) {
+  if (modules_to_save == nullptr || !modules_to_save->is_sequence()) return false;
+  const std::string_view module = tensor.substr(0, tensor.rfind('.'));
+  return std::any_of(modules_to_save->items().begin(), modules_to_save->items().end(),
+                     [module](const Node& name) { return name.is_string() && module.ends_with(name.as_string()); });
+}
+
 std::string module_of_layer(const ModelType& type, const std::string& layer) {
   for (const WeightRule& rule : type.weights) {
     if (const auto alone = number_in(rule.name, layer + std::string(kWeight)); alone && rule.from.size() == 1) {

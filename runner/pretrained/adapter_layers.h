@@ -25,6 +25,10 @@ std::optional<AdapterTensor> adapter_tensor(std::string_view name);
 /// Transformers' name of the layer that roux calls so, alone or joined with others; "" for none.
 std::string module_of_layer(const ModelType& type, const std::string& layer);
 
+/// Whether PEFT's modules_to_save, a list of texts or null, names the module of a tensor, `model.norm.weight`: as the
+/// end of the module's name.
+bool is_saved_module(const core::Node* modules_to_save, std::string_view tensor);
+
 /// The shortest names by which PEFT finds these modules and no other linear layers of a model with `blocks` blocks.
 core::Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules);
 

@@ -333,6 +333,12 @@ class Writer {
     }
     const std::string bias = block_->find("bias")->as_string();
     for (const TensorBytes& tensor : tensors_.all) {
+      if (is_saved_module(block_->find("modules_to_save"), tensor.name)) {
+        TensorBytes named = tensor;
+        named.name = saved_module_name(tensor.name);
+        all.push_back(converted(named, "F32"));
+        continue;
+      }
       if (bias == "none" || !tensor.name.ends_with(kBias)) continue;
       const std::string module = tensor.name.substr(0, tensor.name.size() - kBias.size());
       if (bias == "lora_only" && !adapted.contains(module)) continue;
@@ -358,6 +364,7 @@ class Writer {
                                    [](const WeightRule& rule) { return rule.transposed; });
     config.set("fan_in_fan_out", Node::boolean(turns));
     config.set("target_modules", target_modules(*type_, blocks_of(config_), adapted_));
+    if (const Node* modules = block_->find("modules_to_save")) config.set("modules_to_save", *modules);
     config.set("task_type", Node::string("CAUSAL_LM"));
     if (!done_.source.empty() && !config_of_folder(done_.source).empty()) {
       done_.base = fs::absolute(done_.source).lexically_normal().string();

@@ -160,7 +160,8 @@ WrittenTensor converted(const TensorBytes& tensor, const std::string& dtype) {
 
 Merge::Merge(const ModelType& type, const OpenedAdapter& adapter) : type_(type), scale_(adapter_scale(adapter.config)) {
   for (const LowRankPair& pair : adapter.file.pairs()) add(pair);
-  biases_ = adapter.file.biases();
+  replaced_ = adapter.file.biases();
+  replaced_.insert(adapter.file.modules().begin(), adapter.file.modules().end());
 }
 
 bool Merge::is_transposed(const std::string& weight) const {
@@ -214,15 +215,16 @@ core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<TensorBy
       auto one = merged(tensor, pair->second, dtype.empty() ? tensor.dtype : dtype);
       if (!one) return one.failure();
       all.push_back(std::move(one).value());
-    } else if (const auto bias = biases_.find(other); bias != biases_.end()) {
-      used.insert(other);
-      if (bias->second->shape != tensor.shape) {
-        return Failure{"the adapter's " + core::escape_for_terminal(other) + " is " +
-                           artifact::shape_text(bias->second->shape) + ", and the model's is " +
+    } else if (const auto own = replaced_.contains(name) ? replaced_.find(name) : replaced_.find(other);
+               own != replaced_.end()) {
+      used.insert(own->first);
+      if (own->second->shape != tensor.shape) {
+        return Failure{"the adapter's " + core::escape_for_terminal(own->first) + " is " +
+                           artifact::shape_text(own->second->shape) + ", and the model's is " +
                            artifact::shape_text(tensor.shape),
                        "it was trained for another model", core::kExitUsage};
       }
-      TensorBytes replaced = *bias->second;
+      TensorBytes replaced = *own->second;
       replaced.name = std::move(name);
       all.push_back(converted(replaced, dtype.empty() ? tensor.dtype : dtype));
     } else {
@@ -234,7 +236,7 @@ core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<TensorBy
     return Failure{"the adapter changes " + core::escape_for_terminal(module) + ", which the model does not have",
                    "it was trained for another model", core::kExitUsage};
   }
-  for (const auto& [name, bias] : biases_) {
+  for (const auto& [name, bias] : replaced_) {
     if (used.contains(name)) continue;
     return Failure{"the adapter holds " + core::escape_for_terminal(name) + ", which the model does not have",
                    "it was trained for another model", core::kExitUsage};

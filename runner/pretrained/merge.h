@@ -41,7 +41,7 @@ class Merge {
   const ModelType& type_;
   double scale_;
   std::map<std::string, LowRankPair> pairs_;
-  std::map<std::string, const artifact::TensorBytes*> biases_;
+  std::map<std::string, const artifact::TensorBytes*> replaced_;  ///< trained biases and modules
 };
 
 }  // namespace runner::pretrained

@@ -44,6 +44,8 @@ class Block {
     }
     for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"})
       take(key, *config->find(key));
+    const Node* modules = config->find("modules_to_save");
+    if (modules->is_sequence() && !modules->items().empty()) take("modules_to_save", *modules);
     take_layers(*config, tensors.value());
   }
 

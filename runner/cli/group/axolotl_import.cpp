@@ -71,7 +71,7 @@ constexpr Key kKeys[] = {
     {"lora_mlp_kernel", kNoEffect},
     {"lora_qkv_kernel", kNoEffect},
     {"lora_o_kernel", kNoEffect},
-    {"lora_modules_to_save", kRefused, "remove it; `training.train_only` trains whole tensors beside adapters"},
+    {"lora_modules_to_save", kCopied, "adapters.modules_to_save"},
     {"peft_use_dora", kCopied, "adapters.use_dora"},
     {"lora_target_parameters", kRefused, "remove it: adapters are of linear layers"},
     {"loraplus_lr_ratio", kRefused, "write a learning rate for `*.lora_B.weight` into optimizer.param_groups"},

@@ -43,8 +43,17 @@ using runner::train::Experiment;
 /// Shares of the largest entry; of the loss in bfloat16, which loses more where scores are as far apart as here.
 constexpr double kBound = 1e-4, kAfterSteps = 1e-3, kBf16Bound = 0.05;
 
-constexpr const char* kKeys[] = {"r",    "lora_alpha",        "target_modules", "exclude_modules",     "use_rslora",
-                                 "bias", "init_lora_weights", "lora_dropout",   "layers_to_transform", "use_dora"};
+constexpr const char* kKeys[] = {"r",
+                                 "lora_alpha",
+                                 "target_modules",
+                                 "exclude_modules",
+                                 "use_rslora",
+                                 "bias",
+                                 "init_lora_weights",
+                                 "lora_dropout",
+                                 "layers_to_transform",
+                                 "use_dora",
+                                 "modules_to_save"};
 
 struct Plain {
   explicit Plain(bool plain) { components::set_fused_kernels(!plain); }
@@ -89,6 +98,32 @@ std::string peft_name(const components::adapter::AdaptedLayer& layer, const std:
   return "base_model.model." + layer.module + what;
 }
 
+/// A parameter that is no adapter's, from what PEFT has of it under one of its names: with one of `infixes` before the
+/// last part, or none. Undefined where it has none.
+template <typename... Infix>
+at::Tensor whole_of(const Experiment& experiment, const TensorSource& source, const std::string& prefix,
+                    const std::string& name, const Infix&... infixes) {
+  const std::string type = experiment.recipe.model.find("config")->find("model_type")->as_string();
+  for (const auto& rule : runner::pretrained::find_model_type(type)->weights) {
+    const auto number = runner::pretrained::number_in(rule.name, name);
+    if (!number) continue;
+    std::vector<at::Tensor> parts;
+    for (const std::string& from : rule.from) {
+      const std::string there = prefix + "base_model.model." + runner::pretrained::with_number(from, *number);
+      for (const std::string& infix : {std::string(), std::string(infixes)...}) {
+        const std::size_t last = there.rfind('.') + 1;
+        const std::string known = there.substr(0, last) + infix + there.substr(last);
+        if (source.find(known) == nullptr) continue;
+        const at::Tensor part = source.tensor(known);
+        parts.push_back(rule.transposed && part.dim() == 2 ? part.t() : part);
+        break;
+      }
+    }
+    if (parts.size() == rule.from.size()) return at::cat(parts, 0);
+  }
+  return {};
+}
+
 std::unique_ptr<Experiment> load(const std::string& folder) {
   const Case of_folder = case_of(folder);
   auto experiment = tests::experiment_of("init_from: " + of_folder.base + "\nadapters: [" + of_folder.block +
@@ -111,6 +146,8 @@ std::unique_ptr<Experiment> load(const std::string& folder) {
         if (parameter.name == layer.name + suffix) parameter.tensor.copy_(source.tensor(peft_name(layer, suffix)));
       }
     }
+    const at::Tensor whole = whole_of(*experiment, source, "", parameter.name);
+    if (whole.defined()) parameter.tensor.copy_(whole);
   }
   return experiment;
 }
@@ -126,18 +163,8 @@ at::Tensor expected_of(const Experiment& experiment, const TensorSource& source,
     if (name == layer.name + ".lora_magnitude_vector")
       return source.tensor(prefix + peft_name(layer, ".lora_magnitude_vector.default.weight"));
   }
-  const std::string type = experiment.recipe.model.find("config")->find("model_type")->as_string();
-  for (const auto& rule : runner::pretrained::find_model_type(type)->weights) {
-    const auto number = runner::pretrained::number_in(rule.name, name);
-    if (!number) continue;
-    std::vector<at::Tensor> parts;
-    for (const std::string& from : rule.from) {
-      const std::string there = "base_model.model." + runner::pretrained::with_number(from, *number);
-      const std::string adapted = there.substr(0, there.size() - 4) + "base_layer.bias";
-      parts.push_back(source.tensor(prefix + (source.find(prefix + there) != nullptr ? there : adapted)));
-    }
-    return at::cat(parts, 0);
-  }
+  const at::Tensor whole = whole_of(experiment, source, prefix, name, "base_layer.", "modules_to_save.default.");
+  if (whole.defined()) return whole;
   FAIL("Transformers has no " << name);
   return {};
 }
@@ -217,7 +244,7 @@ TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
 }  // namespace
 
 TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
-  CHECK(folders().size() == 10);
+  CHECK(folders().size() == 12);
   for (const std::string& folder : folders()) {
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {
