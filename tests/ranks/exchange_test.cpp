@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "runner/store/run_reader.h"
+#include "tests/support/paths.h"
 #include "tests/support/process/equal_checkpoints.h"
 #include "tests/support/process/test_run.h"
 
@@ -25,6 +26,19 @@ optimizer: {type: adam, lr: 1.0e-2}
 training: {max_steps: 12, micro_batch_size: 2, global_batch_size: 10, clip_grad_norm: 1.0}
 ddp: {bucket_cap_mb: 0.001}
 checkpoint: {save_steps: 6}
+logging_steps: 1
+)";
+
+/// A model that adapters can change.
+const std::string kText = R"(
+recipe_version: 1
+run_name: text
+model: {type: gpt, n_layer: 2, n_head: 2, n_embd: 16, dropout: 0.0}
+data: {train: {type: text, path: )" +
+                          tests::source_dir() + R"(/schemas/section/c*.json, max_seq_len: 16}}
+loss: cross_entropy
+optimizer: {type: adamw, lr: 0.01}
+training: {max_steps: 12, global_batch_size: 12, micro_batch_size: 3}
 logging_steps: 1
 )";
 
@@ -65,6 +79,19 @@ TEST_CASE("exchanging after each micro-batch gives the same curve", "[ranks][exc
     const TestRun together(kRecipe);
     const auto losses = trained(together, {"launch.num_processes=" + std::to_string(count),
                                            "accumulation.sync_each_batch=true", "ddp.check_reduction=true"});
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      CAPTURE(i);
+      CHECK(std::abs(losses[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));
+    }
+  }
+}
+
+TEST_CASE("an adapter that several processes train is that of one", "[ranks][exchange]") {
+  for (const char* more : {"use_dora: false", "use_dora: true, bias: all"}) {
+    CAPTURE(more);
+    const std::string adapters = "adapters=[{type: lora, r: 4, target_modules: all-linear, " + std::string(more) + "}]";
+    const auto expected = trained(TestRun(kText), {adapters});
+    const auto losses = trained(TestRun(kText), {adapters, "launch.num_processes=2", "ddp.check_reduction=true"});
     for (std::size_t i = 0; i < losses.size(); ++i) {
       CAPTURE(i);
       CHECK(std::abs(losses[i] - expected[i]) <= 1e-5 * std::abs(expected[i]));

@@ -97,6 +97,17 @@ TEST_CASE("notes of each rank arrive to the last bit", "[distributed][buckets]")
   }
 }
 
+TEST_CASE("of a model with frozen parameters the gradients of the others alone are exchanged",
+          "[distributed][buckets]") {
+  tests::run_ranks({1}, [&](ProcessGroup& group) {
+    const at::Tensor base = at::ones({1000, 1000}), a = at::ones({4, 1000}).set_requires_grad(true);
+    const at::Tensor b = at::ones({1000, 4}).set_requires_grad(true);
+    const auto exchange = make_comm_hook(group, {});
+    // Beside each gradient one number, whether the rank has it.
+    CHECK(GradientBuckets(group, *exchange, {base, a, b}, {25 << 20, 0}).bytes() == 4 * (a.numel() + b.numel() + 2));
+  });
+}
+
 TEST_CASE("buckets are cut from the last parameter on", "[distributed][buckets]") {
   struct Case {
     std::int64_t bytes;
