@@ -38,6 +38,7 @@ class Config:
     rate: dict = field(default_factory=dict)   # limits of the rate, and of memory
     memory: dict = field(default_factory=dict)
     long: bool = False                         # roux with longer texts, without a peer
+    lora: bool = False                         # adapters beside the frozen model
 
 
 CONFIGS = {
@@ -46,6 +47,7 @@ CONFIGS = {
     "smollm2-bf16": Config(SMOLLM2, "bf16-mixed", rate={"accelerate": 2.0, "strongest": 1.3},
                            memory={"accelerate": 0.7}),
     "scratch-bf16": Config("scratch", "bf16-mixed", batch=8, steps=5, rate={"accelerate": 2.2, "strongest": 1.3}),
+    "lora-bf16": Config(SMOLLM2, "bf16-mixed", lora=True),
     "long-float32": Config(SMOLLM2, "32-true", long=True, steps=2),
     "long-bf16": Config(SMOLLM2, "bf16-mixed", long=True, steps=2),
 }
@@ -138,8 +140,8 @@ class Trial:
                 f"precision.mode={self.config.mode}", f"training.micro_batch_size={batch}",
                 f"training.max_steps={WARMUP + self.steps}"]
 
-    def peer(self, batch, length, *flags):
-        dtype = "bf16" if self.config.mode == "bf16-mixed" else "fp32"
+    def peer(self, batch, length, *flags, dtype=None):
+        dtype = dtype or ("bf16" if self.config.mode == "bf16-mixed" else "fp32")
         return [sys.executable, PEERS / "llm.py", "--model", self.model, "--ids", self.ids(batch, length),
                 "--batch", batch, "--dtype", dtype, "--warmup", WARMUP, "--steps", self.steps, *flags]
 
@@ -213,11 +215,34 @@ def longer(a, config, trial):
     check(f"{title}: memory", grows, growth[1] <= 1.1 * growth[0])
 
 
+def adapters(a, config, trial):
+    """LoRA beside PEFT with Accelerate in both of its formats, and beside roux's training of the whole model."""
+    batch, length = config.batch, trial.length(config.length)
+    r = 4 if a.tiny else 16
+    title = f"llm: {config.model}{', tiny' * a.tiny}, {batch} x {length} ids, LoRA r {r} of all linear layers"
+    block = "adapters=[{type: lora, r: %d, lora_alpha: %d, target_modules: all-linear}]" % (r, 2 * r)
+    whole = trial.roux(batch, length)
+    peft = {f"peft-{dtype}": trial.peer(batch, length, "--accelerate", "--lora", r, dtype=dtype)
+            for dtype in ("fp32", "bf16")}
+    table = interleave(a.rounds, ["tokens_per_s", "peak_rss_mb", "peak_anonymous_mb", "first_loss"],
+                       {"roux": [*whole, block], **peft, "roux-whole": whole}, warmup=0)
+    rates, memory = table["tokens_per_s"], table["peak_anonymous_mb"]
+    faster = max(peft, key=lambda name: rates[name]["median"])
+    smaller = min(peft, key=lambda name: memory[name]["median"])
+    show(title + ", tokens/s", rates, {} if a.tiny else {faster: 2.0, "roux-whole": 1.3}, at_most=False)
+    show(title + ", peak of anonymous memory, MB", memory, {} if a.tiny else {smaller: 0.6}, at_most=True)
+    show(title + ", peak memory with mapped files, MB", table["peak_rss_mb"], {}, at_most=True)
+    losses = {name: row["median"] for name, row in table["first_loss"].items()}
+    apart = max(abs(loss - losses["peft-fp32"]) for loss in losses.values()) / losses["peft-fp32"]
+    check(f"{title}: losses", "losses of the first step: " + ", ".join(
+        f"{name} {loss:.5f}" for name, loss in losses.items()) + f"; apart by {apart:.2g}, at most 0.002", apart <= 2e-3)
+
+
 def llm(a):
     for name in a.configs:
         config = CONFIGS[name]
         with tempfile.TemporaryDirectory() as work:
-            (longer if config.long else beside_peers)(a, config, Trial(a, config, work))
+            (longer if config.long else adapters if config.lora else beside_peers)(a, config, Trial(a, config, work))
 
 
 LENGTH, PREFILL, NEW, BATCH = 128, 512, 128, 16  # ids of a prompt, of a long one; new ones; prompts at once

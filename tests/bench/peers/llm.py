@@ -3,11 +3,13 @@
 --model FOLDER: a Transformers folder; weights are float32, --dtype bf16 is autocast over them
 --ids FILE: lines of {"input_ids": [...]}, all of one length, read in their order, --batch of them a step
 --accelerate is the stock form, else a plain loop; --fused and --compile are stronger (compile needs a C++ compiler)
+--lora R trains adapters of PEFT beside the frozen model, of rank R: all linear layers but the head
 --new FOLDER: writes a Llama with random weights there instead, of the shape in --shape, names of LlamaConfig
 Needs transformers.
 """
 import argparse
 import json
+import threading
 import time
 
 import torch
@@ -24,12 +26,33 @@ def batches(a):
     return torch.tensor(rows[:needed]).view(-1, a.batch, len(rows[0]))
 
 
+def watch_anonymous():
+    """A function that gives the largest RssAnon seen so far, in MB: memory that is no mapped file."""
+    peak = [0]
+
+    def read():
+        with open("/proc/self/status") as status:
+            peak[0] = max([peak[0], *(int(row.split()[1]) for row in status if row.startswith("RssAnon"))])
+
+    def watch():
+        while True:
+            read()
+            time.sleep(0.02)
+
+    threading.Thread(target=watch, daemon=True).start()
+    return lambda: (read(), peak[0] / 1024)[1]
+
+
 def train(a):
     half = a.dtype == "bf16"
     model = AutoModelForCausalLM.from_pretrained(a.model, dtype=torch.float32, attn_implementation="sdpa")
     model.config.use_cache = False  # a training that keeps keys and values would only be slower
+    if a.lora:
+        from peft import LoraConfig, get_peft_model
+        model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", r=a.lora, lora_alpha=2 * a.lora,
+                                                 target_modules="all-linear"))
     model.train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=a.lr, fused=a.fused or None)
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=a.lr, fused=a.fused or None)
     forward, backward = model, lambda loss: loss.backward()
     cast = torch.autocast("cpu", torch.bfloat16, enabled=half)
     if a.accelerate:
@@ -41,6 +64,7 @@ def train(a):
         cast = torch.autocast("cpu", enabled=False)  # Accelerate brings its own
     elif a.compile:
         forward = torch.compile(model)
+    anonymous = watch_anonymous()
     seconds, losses = [], []
     for ids in batches(a):
         start = time.perf_counter()
@@ -54,7 +78,7 @@ def train(a):
     step_s = summary(seconds[a.warmup:])["median"]
     emit(workload="llm", dtype=a.dtype, compiled=a.compile, fused_adamw=a.fused, threads=a.threads,
          parameters=sum(p.numel() for p in model.parameters()), first_step_s=seconds[0], step_s=step_s,
-         tokens_per_s=ids.numel() / step_s, first_loss=losses[0], last_loss=losses[-1])
+         peak_anonymous_mb=anonymous(), tokens_per_s=ids.numel() / step_s, first_loss=losses[0], last_loss=losses[-1])
 
 
 def main():
@@ -69,6 +93,7 @@ def main():
     p.add_argument("--lr", type=float, default=1e-5)
     for flag in ("fused", "compile", "accelerate"):
         p.add_argument("--" + flag, action="store_true")
+    p.add_argument("--lora", type=int, metavar="R")
     p.add_argument("--new", metavar="FOLDER")
     p.add_argument("--shape", type=json.loads, default={}, metavar="JSON")
     a = p.parse_args()
