@@ -193,6 +193,7 @@ class Choice {
 LowRankOptions options_of(const Config& config, const Target& target) {
   LowRankOptions options;
   options.name = target.name;
+  options.adapter = config.name;
   options.in = target.owner.linear->weight().tensor().size(1);
   options.rank = config.r;
   options.first = target.first;
@@ -326,6 +327,7 @@ std::shared_ptr<Adapter> make(const Config& config, const Inputs& inputs) {
   for (const Target& target : targets) {
     const LowRankOptions options = options_of(config, target);
     terms.push_back(std::make_shared<LowRank>(options, inputs.weights));
+    for (const NamedTensor& tensor : terms.back()->tensors()) tensor.tensor.set_requires_grad(config.trained);
     target.owner.linear->add_term(terms.back());
     layers.push_back({target.name, target.module, options.scale});
   }

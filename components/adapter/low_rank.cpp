@@ -21,11 +21,13 @@
 #include "components/part/cached/cached.h"
 #include "components/part/fused/rows.h"
 #include "runner/core/error.h"
+#include "runner/pretrained/adapter_layers.h"
 
 namespace components::adapter {
 namespace {
 
 using kernels::Bf16;
+using Part = runner::pretrained::AdapterTensor::Part;
 
 constexpr double kNotSet = 0.0;  ///< in all of a magnitude: no row of a weight that is not zero has this norm
 
@@ -49,6 +51,7 @@ class LowRankBackward final : public part::LinearTermBackward {
     at::Tensor a_RI, b_PR;  ///< in the type of the products
     at::Tensor narrow_NR;   ///< dropout(x) A^T
     std::optional<Dropout> dropout;
+    bool trained = true;  ///< whether A and B have gradients
     // Of DoRA.
     at::Tensor factors_P, norm_P;  ///< f and |V|, float32
     at::Tensor decomposed_NP;      ///< what f multiplied
@@ -76,8 +79,11 @@ class LowRankBackward final : public part::LinearTermBackward {
     const at::Tensor factors_NI = factors_of(kept.dropout, x_NI);
     const at::Tensor read_NI = factors_NI.defined() ? x_NI * factors_NI : x_NI;
     const at::Tensor dnarrow_NR = product(dy_NP, kept.b_PR);
-    at::Tensor db_PR = matmul_float32(dy_NP.t(), kept.narrow_NR).mul_(scale_);
-    at::Tensor da_RI = matmul_float32(dnarrow_NR.t(), read_NI).mul_(scale_);
+    at::Tensor da_RI, db_PR;
+    if (kept.trained) {
+      db_PR = matmul_float32(dy_NP.t(), kept.narrow_NR).mul_(scale_);
+      da_RI = matmul_float32(dnarrow_NR.t(), read_NI).mul_(scale_);
+    }
     if (dx_NI.defined()) {
       at::Tensor dread_NI = product(dnarrow_NR, kept.a_RI);
       if (beside) dread_NI.mul_(scale_).add_(product(times(dall_NP, kept.factors_P - 1.0), kept.weight_PI));
@@ -109,12 +115,14 @@ struct LowRank::Factors {
 
 LowRank::LowRank(const LowRankOptions& options, part::WeightMaker& weights) : options_(options), declared_(weights) {
   const std::array of_a = {options.rank, options.in}, of_b = {options.out, options.rank};
-  a_ = part::Weight(declared_.parameter(options.name + ".lora_A.weight", of_a, options.a));
-  b_ = part::Weight(declared_.parameter(options.name + ".lora_B.weight", of_b, options.b));
+  const auto name = [&options](Part part) {
+    return runner::pretrained::name_of_tensor({options.name, part, options.adapter});
+  };
+  a_ = part::Weight(declared_.parameter(name(Part::kA), of_a, options.a));
+  b_ = part::Weight(declared_.parameter(name(Part::kB), of_b, options.b));
   if (options.decomposed == nullptr) return;
   const std::array of_m = {options.out};
-  magnitude_ =
-      part::Weight(declared_.parameter(options.name + ".lora_magnitude_vector", of_m, part::constant(kNotSet)));
+  magnitude_ = part::Weight(declared_.parameter(name(Part::kMagnitude), of_m, part::constant(kNotSet)));
 }
 
 LowRank::~LowRank() = default;
@@ -180,6 +188,7 @@ std::unique_ptr<part::LinearTermBackward> LowRank::add_product(const at::Tensor&
   LowRankBackward::Kept kept;
   kept.a_RI = part::for_products<T>(a_);
   kept.b_PR = part::for_products<T>(b_);
+  kept.trained = a_.tensor().requires_grad() || b_.tensor().requires_grad();
   if (drops()) kept.dropout.emplace(options_.dropout, x_NI);
   const at::Tensor factors_NI = factors_of(kept.dropout, x_NI);
   const at::Tensor read_NI = factors_NI.defined() ? x_NI * factors_NI : x_NI;

@@ -13,7 +13,8 @@
 namespace components::adapter {
 
 struct LowRankOptions {
-  std::string name;  ///< of the layer: `h.0.attn_qkv.q_proj`
+  std::string name;     ///< of the layer: `h.0.attn_qkv.q_proj`
+  std::string adapter;  ///< name of the adapter: `default`
   std::int64_t in = 0, rank = 0;
   std::int64_t first = 0, out = 0;  ///< the outputs [first, first + out) of the linear layer
   part::Init a, b;
@@ -25,7 +26,8 @@ struct LowRankOptions {
 
 /// LoRA: `y += scale * dropout(x) A^T B^T` with A [rank, in], `NAME.lora_A.weight`, and B [out, rank],
 /// `NAME.lora_B.weight`, both float32. Products are in the type of those beside it: A and B are rounded for products in
-/// bfloat16.
+/// bfloat16. An adapter that is not called `default` has its name in those of its tensors:
+/// `NAME.lora_A.ADAPTER.weight`.
 ///
 /// DoRA, with V = W + scale B A, the rows of W for these outputs, and a magnitude m [out],
 /// `NAME.lora_magnitude_vector`: `y = m / |V| * x V^T + b`, where the norm of each row of V is no part of the gradient.

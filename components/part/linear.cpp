@@ -41,8 +41,11 @@ const std::vector<std::shared_ptr<LinearTerm>>& Linear::terms() const {
 void LinearTermBackward::to_product(const at::Tensor&) {}
 
 bool is_of_term(std::string_view name) {
-  return name.ends_with(".lora_A.weight") || name.ends_with(".lora_B.weight") ||
-         name.ends_with(".lora_magnitude_vector");
+  const std::size_t at = name.rfind(".lora_");
+  if (at == std::string_view::npos) return false;
+  const std::string_view what = name.substr(at + 1);
+  if (what.starts_with("lora_A.") || what.starts_with("lora_B.")) return what.ends_with(".weight");
+  return what == "lora_magnitude_vector" || what.starts_with("lora_magnitude_vector.");
 }
 
 }  // namespace components::part

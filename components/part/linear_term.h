@@ -54,7 +54,7 @@ class LinearTerm {
 
 /// Whether a parameter of that name belongs to a LinearTerm. It is called after the layer: `h.0.attn_qkv.q_proj` has
 /// `h.0.attn_qkv.q_proj.lora_A.weight`, `h.0.attn_qkv.q_proj.lora_B.weight` and of DoRA
-/// `h.0.attn_qkv.q_proj.lora_magnitude_vector`.
+/// `h.0.attn_qkv.q_proj.lora_magnitude_vector`; of an adapter with a name `...lora_A.NAME.weight` and so on.
 bool is_of_term(std::string_view name);
 
 }  // namespace components::part

@@ -14,6 +14,7 @@
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_file.h"
+#include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/model_type.h"
 
 namespace runner::checkpoint {
@@ -34,16 +35,19 @@ class Loader {
     for (const auto& parameter : model.parameters()) parameters_.emplace(parameter.name, parameter.tensor);
   }
 
-  void fill(const Adapter& adapter) {
+  /// `name`: of the adapter.
+  void fill(const Adapter& adapter, const std::string& name) {
+    using Own = pretrained::AdapterTensor::Part;
     for (const auto& layer : adapter.layers()) {
-      for (const auto& [part, ending] : {std::pair{AdapterName::Part::kA, ".lora_A.weight"},
-                                         {AdapterName::Part::kB, ".lora_B.weight"},
-                                         {AdapterName::Part::kMagnitude, ".lora_magnitude_vector"}}) {
-        if (!parameters_.contains(layer.name + ending)) continue;  // of DoRA
+      for (const auto& [part, own] : {std::pair{AdapterName::Part::kA, Own::kA},
+                                      {AdapterName::Part::kB, Own::kB},
+                                      {AdapterName::Part::kMagnitude, Own::kMagnitude}}) {
+        const auto parameter = parameters_.find(pretrained::name_of_tensor({layer.name, own, name}));
+        if (parameter == parameters_.end()) continue;  // of DoRA
         const std::string there = pretrained::adapter_name(layer.module, part);
         const artifact::TensorBytes* bytes = source_.find(there);
         if (bytes == nullptr) fail("lacks " + there + ", which the recipe trains");
-        copy(*bytes, parameters_.at(layer.name + ending));
+        copy(*bytes, parameter->second);
       }
     }
   }
@@ -134,7 +138,7 @@ void load_adapters(const std::vector<Node>& blocks, const std::vector<std::share
     }
     const pretrained::OpenedAdapter opened = pretrained::open_adapter(path->as_string()).value();
     Loader loader(opened, model);
-    loader.fill(*adapters[i]);
+    loader.fill(*adapters[i], pretrained::adapter_of_block(blocks[i]));
     loader.fill_whole(pretrained::model_type_of(model_block));
     core::log_info(
         "adapter: " + core::counted_large(static_cast<std::int64_t>(adapters[i]->layers().size()), "layer", "layers") +

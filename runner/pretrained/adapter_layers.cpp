@@ -12,8 +12,16 @@ namespace {
 
 using core::Node;
 
-constexpr std::string_view kWeight = ".weight", kA = ".lora_A.weight", kB = ".lora_B.weight",
-                           kMagnitude = ".lora_magnitude_vector";
+constexpr std::string_view kWeight = ".weight";
+
+/// A tensor's name is layer + begin, of an adapter that is not the default one . + adapter, + end.
+struct PartName {
+  AdapterTensor::Part part;
+  std::string_view begin, end;
+};
+constexpr PartName kParts[] = {{AdapterTensor::Part::kA, ".lora_A", kWeight},
+                               {AdapterTensor::Part::kB, ".lora_B", kWeight},
+                               {AdapterTensor::Part::kMagnitude, ".lora_magnitude_vector", ""}};
 
 /// `model.layers.0.mlp.down_proj` without its weight.
 std::string module_of(const std::string& weight, std::int64_t number) {
@@ -50,11 +58,34 @@ std::string ending(const std::string& name, int parts) {
 }  // namespace
 
 std::optional<AdapterTensor> adapter_tensor(std::string_view name) {
-  using Part = AdapterTensor::Part;
-  for (const auto& [ending, part] : {std::pair{kA, Part::kA}, {kB, Part::kB}, {kMagnitude, Part::kMagnitude}}) {
-    if (name.ends_with(ending)) return AdapterTensor{std::string(name.substr(0, name.size() - ending.size())), part};
+  const std::size_t at = name.rfind(".lora_");
+  if (at == std::string_view::npos) return std::nullopt;
+  std::string_view what = name.substr(at);
+  for (const PartName& part : kParts) {
+    if (!what.starts_with(part.begin) || !what.ends_with(part.end)) continue;
+    if (what.size() < part.begin.size() + part.end.size()) continue;
+    what = what.substr(part.begin.size(), what.size() - part.begin.size() - part.end.size());
+    if (!what.empty() && (what.front() != '.' || what.size() == 1)) return std::nullopt;
+    return AdapterTensor{std::string(name.substr(0, at)), part.part,
+                         what.empty() ? kDefaultAdapter : std::string(what.substr(1))};
   }
   return std::nullopt;
+}
+
+std::string name_of_tensor(const AdapterTensor& tensor) {
+  std::string name = tensor.layer;
+  for (const PartName& part : kParts) {
+    if (part.part != tensor.part) continue;
+    name += part.begin;
+    if (tensor.adapter != kDefaultAdapter) name += "." + tensor.adapter;
+    name += part.end;
+  }
+  return name;
+}
+
+std::string adapter_of_block(const Node& block) {
+  const Node* name = block.find("name");
+  return name != nullptr && name->is_string() ? name->as_string() : kDefaultAdapter;
 }
 
 bool is_saved_module(const Node* modules_to_save, std::string_view tensor) {

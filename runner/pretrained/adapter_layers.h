@@ -12,15 +12,24 @@
 
 namespace runner::pretrained {
 
-/// A tensor of a roux checkpoint that an adapter has: `h.0.attn_qkv.q_proj.lora_A.weight`.
+/// The adapter with the names of tensors and the folder that PEFT gives one adapter alone.
+inline constexpr const char* kDefaultAdapter = "default";
+
+/// A tensor of a roux checkpoint that an adapter has: `h.0.attn_qkv.q_proj.lora_A.weight`, of one that is called
+/// `style` `h.0.attn_qkv.q_proj.lora_A.style.weight`.
 struct AdapterTensor {
   enum class Part { kA, kB, kMagnitude };
   std::string layer;  ///< `h.0.attn_qkv.q_proj`
   Part part = Part::kA;
+  std::string adapter;  ///< `default` or another name
 };
 
 /// Nothing for a tensor of the model itself.
 std::optional<AdapterTensor> adapter_tensor(std::string_view name);
+std::string name_of_tensor(const AdapterTensor& tensor);
+
+/// The `name` in a block of the recipe; `default` where it says none, as runs of earlier versions.
+std::string adapter_of_block(const core::Node& block);
 
 /// Transformers' name of the layer that roux calls so, alone or joined with others; "" for none.
 std::string module_of_layer(const ModelType& type, const std::string& layer);

@@ -16,6 +16,7 @@
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/adapter_file.h"
 #include "runner/pretrained/adapter_layers.h"
@@ -176,15 +177,24 @@ std::string source_folder(const Node& resolved) {
   return pretrained || !config_of_folder(folder.string()).empty() ? folder.string() : "";
 }
 
-/// The adapter's block of the recipe; null without one.
-const Node* adapter_of(const Node& resolved) {
+/// The adapters' blocks of the recipe.
+std::vector<const Node*> adapters_of(const Node& resolved) {
+  std::vector<const Node*> blocks;
   const Node* adapters = resolved.find("adapters");
-  return adapters != nullptr && !adapters->items().empty() ? &adapters->items().front() : nullptr;
+  if (adapters == nullptr) return blocks;
+  for (const Node& block : adapters->items()) blocks.push_back(&block);
+  return blocks;
+}
+
+/// In the exported folder, as PEFT's save_pretrained has it: the default adapter lies in that itself.
+std::string in_folder_of(const Node& block, const char* file) {
+  const std::string name = adapter_of_block(block);
+  return name == kDefaultAdapter ? file : name + "/" + file;
 }
 
 class Writer {
  public:
-  explicit Writer(const ExportRequest& request) : request_(request), block_(adapter_of(request.resolved)) {}
+  explicit Writer(const ExportRequest& request) : request_(request), blocks_(adapters_of(request.resolved)) {}
 
   Exported write() {
     check_request();
@@ -200,33 +210,62 @@ class Writer {
     done_.source = source_folder(request_.resolved);
     tensors_ = rename(*reader_, *type_, config_);
     if (base_ != nullptr) add_base();
-    done_.is_adapter = block_ != nullptr && !request_.merge;
-    const std::vector<WrittenTensor> written = done_.is_adapter ? adapter_tensors() : model_tensors();
-    done_.tensors = static_cast<std::int64_t>(written.size());
-    for (const WrittenTensor& tensor : written) done_.bytes += tensor.bytes.bytes;
-    FolderWriter folder({request_.folder, request_.force, done_.bytes});
+    done_.is_adapter = !blocks_.empty() && !request_.merge;
     if (done_.is_adapter) {
-      folder.write_tensors(kAdapterFile, written);
-      folder.write_text(kAdapterConfigFile, adapter_config_text(adapter_config()));
+      write_adapters();
     } else {
-      folder.write_model(written, request_.shard_bytes_max);
-      folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
+      write_model();
     }
-    copy_from_source(folder);
-    done_.files = folder.finish();
     return std::move(done_);
   }
 
  private:
+  /// One adapter to write.
+  struct Adapter {
+    const Node* block;
+    std::vector<WrittenTensor> tensors;
+    std::vector<std::string> modules = {};
+  };
+
+  void count(const std::vector<WrittenTensor>& written) {
+    done_.tensors += static_cast<std::int64_t>(written.size());
+    for (const WrittenTensor& tensor : written) done_.bytes += tensor.bytes.bytes;
+  }
+
+  void write_adapters() {
+    std::vector<Adapter> adapters;
+    for (const Node* block : blocks_) {
+      adapters.push_back(adapter_of(*block));
+      count(adapters.back().tensors);
+    }
+    FolderWriter folder({request_.folder, request_.force, done_.bytes});
+    for (const Adapter& adapter : adapters) {
+      folder.write_tensors(in_folder_of(*adapter.block, kAdapterFile), adapter.tensors);
+      folder.write_text(in_folder_of(*adapter.block, kAdapterConfigFile), adapter_config_text(adapter_config(adapter)));
+    }
+    copy_from_source(folder);
+    done_.files = folder.finish();
+  }
+
+  void write_model() {
+    const std::vector<WrittenTensor> written = model_tensors();
+    count(written);
+    FolderWriter folder({request_.folder, request_.force, done_.bytes});
+    folder.write_model(written, request_.shard_bytes_max);
+    folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
+    copy_from_source(folder);
+    done_.files = folder.finish();
+  }
+
   void check_request() const {
-    if (request_.merge && block_ == nullptr) {
+    if (request_.merge && blocks_.empty()) {
       throw RunError("--merge is for runs with adapters, and this one has none", "leave it out", core::kExitUsage);
     }
-    if (!request_.adapter.empty() && block_ != nullptr) {
+    if (!request_.adapter.empty() && !blocks_.empty()) {
       throw RunError("the run has adapters of its own, and --adapter names another one",
                      "use --merge to write the model with its own", core::kExitUsage);
     }
-    if (block_ != nullptr && !request_.merge) check_adapter_export(request_.resolved).value();
+    if (!blocks_.empty() && !request_.merge) check_adapter_export(request_.resolved).value();
   }
 
   /// As the model has it.
@@ -278,9 +317,11 @@ class Writer {
   }
 
   std::vector<WrittenTensor> model_tensors() const {
-    if (block_ != nullptr) {
-      Merge merge(*type_, adapter_scale(*block_));
-      for (const LowRankPair& pair : own_pairs()) merge.add(pair);
+    if (!blocks_.empty()) {
+      Merge merge(*type_);
+      for (const Node* block : blocks_) {
+        for (const LowRankPair& pair : own_pairs(*block)) merge.add(pair, adapter_scale(*block));
+      }
       return merge.apply(tensors_.all).value();
     }
     if (adapter_) return Merge(*type_, *adapter_).apply(tensors_.all).value();
@@ -289,12 +330,13 @@ class Writer {
     return all;
   }
 
-  /// The A and B of the checkpoint, by Transformers' names of their layers.
-  std::vector<LowRankPair> own_pairs() const {
+  /// The A and B of one adapter in the checkpoint, by Transformers' names of their layers.
+  std::vector<LowRankPair> own_pairs(const Node& block) const {
+    const std::string adapter = adapter_of_block(block);
     std::map<std::string, LowRankPair> pairs;
     for (const TensorBytes& tensor : reader_->tensors()) {
       const auto own = adapter_tensor(tensor.name);
-      if (!own) continue;
+      if (!own || own->adapter != adapter) continue;
       const std::string module = module_of_layer(*type_, own->layer);
       if (module.empty()) {
         throw RunError("Transformers' " + type_->name + " has no layer for " + tensor.name, "", core::kExitUsage);
@@ -314,14 +356,16 @@ class Writer {
       }
       all.push_back(std::move(pair));
     }
-    if (all.empty()) throw RunError(request_.tensors + " holds no adapters", "", core::kExitUsage);
+    if (all.empty()) {
+      throw RunError(request_.tensors + " holds no adapter called " + core::quote(adapter), "", core::kExitUsage);
+    }
     return all;
   }
 
-  std::vector<WrittenTensor> adapter_tensors() {
+  Adapter adapter_of(const Node& block) const {
     std::vector<WrittenTensor> all;
     std::set<std::string> adapted;
-    for (const LowRankPair& pair : own_pairs()) {
+    for (const LowRankPair& pair : own_pairs(block)) {
       adapted.insert(pair.module);
       for (const auto& [part, tensor] : {std::pair{AdapterName::Part::kA, pair.a},
                                          {AdapterName::Part::kB, pair.b},
@@ -331,9 +375,9 @@ class Writer {
         all.back().bytes.name = adapter_name(pair.module, part);
       }
     }
-    const std::string bias = block_->find("bias")->as_string();
+    const std::string bias = block.find("bias")->as_string();
     for (const TensorBytes& tensor : tensors_.all) {
-      if (is_saved_module(block_->find("modules_to_save"), tensor.name)) {
+      if (is_saved_module(block.find("modules_to_save"), tensor.name)) {
         TensorBytes named = tensor;
         named.name = saved_module_name(tensor.name);
         all.push_back(converted(named, "F32"));
@@ -346,25 +390,25 @@ class Writer {
       named.name = adapter_name(module, AdapterName::Part::kBias, adapted.contains(module));
       all.push_back(converted(named, "F32"));
     }
-    adapted_ = {adapted.begin(), adapted.end()};
-    return all;
+    return {&block, std::move(all), {adapted.begin(), adapted.end()}};
   }
 
   /// What PEFT needs to know of them.
-  Node adapter_config() {
+  Node adapter_config(const Adapter& adapter) {
+    const Node& block = *adapter.block;
     Node config = Node::mapping();
     for (const char* key : {"r", "lora_alpha", "lora_dropout", "use_rslora", "use_dora", "bias"}) {
-      config.set(key, *block_->find(key));
+      config.set(key, *block.find(key));
     }
-    const double alpha = block_->find("lora_alpha")->as_double();
+    const double alpha = block.find("lora_alpha")->as_double();
     if (alpha == std::floor(alpha) && alpha < kIntegerMax) {
       config.set("lora_alpha", Node::integer(static_cast<std::int64_t>(alpha)));
     }
     const bool turns = std::any_of(type_->weights.begin(), type_->weights.end(),
                                    [](const WeightRule& rule) { return rule.transposed; });
     config.set("fan_in_fan_out", Node::boolean(turns));
-    config.set("target_modules", target_modules(*type_, blocks_of(config_), adapted_));
-    if (const Node* modules = block_->find("modules_to_save")) config.set("modules_to_save", *modules);
+    config.set("target_modules", target_modules(*type_, blocks_of(config_), adapter.modules));
+    if (const Node* modules = block.find("modules_to_save")) config.set("modules_to_save", *modules);
     config.set("task_type", Node::string("CAUSAL_LM"));
     if (!done_.source.empty() && !config_of_folder(done_.source).empty()) {
       done_.base = fs::absolute(done_.source).lexically_normal().string();
@@ -382,13 +426,12 @@ class Writer {
   }
 
   const ExportRequest& request_;
-  const Node* block_;  ///< of the adapters; null: the run has none
+  std::vector<const Node*> blocks_;  ///< of the run's adapters
   std::unique_ptr<artifact::SafetensorsReader> reader_, base_;
   std::optional<OpenedAdapter> adapter_;  ///< of the request
   Node config_;
   const ModelType* type_ = nullptr;
   Tensors tensors_;
-  std::vector<std::string> adapted_;  ///< modules
   Exported done_;
 };
 

@@ -95,8 +95,14 @@ void FolderWriter::open(const Options& options) {
   io_.make_dir(draft_);
 }
 
+std::string FolderWriter::drafted(const std::string& name) {
+  const std::string below = fs::path(name).parent_path().string();
+  if (!below.empty() && folders_.insert(below).second) io_.make_dir((fs::path(draft_) / below).string());
+  return (fs::path(draft_) / name).string();
+}
+
 void FolderWriter::write_text(const std::string& name, const std::string& text) {
-  const std::string path = (fs::path(draft_) / name).string();
+  const std::string path = drafted(name);
   const int handle = io_.create(path);
   io_.write(handle, path, text.data(), static_cast<std::int64_t>(text.size()));
   io_.sync_file(handle, path);
@@ -113,7 +119,7 @@ void FolderWriter::write_tensors(const std::string& name, const std::vector<Writ
     made.push_back(tensor.make());
     of_file.back().data = made.back().data();
   }
-  artifact::write_safetensors(io_, (fs::path(draft_) / name).string(), std::move(of_file), {{"format", "pt"}}, {});
+  artifact::write_safetensors(io_, drafted(name), std::move(of_file), {{"format", "pt"}}, {});
   files_.push_back(name);
 }
 
@@ -153,6 +159,7 @@ bool FolderWriter::has(const std::string& name) const {
 
 std::vector<std::string> FolderWriter::finish() {
   std::error_code failed;
+  for (const std::string& below : folders_) io_.sync_dir((fs::path(draft_) / below).string());
   io_.sync_dir(draft_);
   if (!fs::exists(target_, failed) || fs::is_empty(target_, failed)) {
     fs::remove(target_, failed);
@@ -162,9 +169,11 @@ std::vector<std::string> FolderWriter::finish() {
     for (const fs::directory_entry& entry : fs::directory_iterator(target_)) {
       if (wrote_model_ && is_model_file(entry.path().filename().string())) io_.remove_file(entry.path().string());
     }
+    for (const std::string& below : folders_) artifact::make_dirs(io_, (fs::path(target_) / below).string());
     for (const std::string& name : files_) {
       io_.rename((fs::path(draft_) / name).string(), (fs::path(target_) / name).string());
     }
+    for (const std::string& below : folders_) io_.remove_dir((fs::path(draft_) / below).string());
     io_.remove_dir(draft_);
   }
   draft_.clear();

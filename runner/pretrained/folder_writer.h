@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ class FolderWriter {
   FolderWriter(const FolderWriter&) = delete;
   FolderWriter& operator=(const FolderWriter&) = delete;
 
+  /// `name`: of a file, or FOLDER/FILE for one in a folder below.
   void write_text(const std::string& name, const std::string& text);
   /// One file of tensors.
   void write_tensors(const std::string& name, const std::vector<WrittenTensor>& tensors);
@@ -46,10 +48,13 @@ class FolderWriter {
 
  private:
   void open(const Options& options);
+  /// Where a file is drafted; its folder is there.
+  std::string drafted(const std::string& name);
 
   artifact::Io& io_ = artifact::system_io();
   std::string target_, draft_;
   std::vector<std::string> files_;
+  std::set<std::string> folders_;  ///< below the folder
   bool wrote_model_ = false;
 };
 

@@ -73,12 +73,28 @@ std::vector<float> turned(const std::vector<float>& matrix, std::int64_t rows) {
   return other;
 }
 
-/// weight + scale * left right, with left [rows, R] and right [R, columns].
-struct Product {
-  const TensorBytes& weight;
+/// scale * left right, with left [rows, R] and right [R, columns].
+struct Added {
   std::vector<float> left, right;
   std::int64_t rank;
   double scale;
+
+  void add_row(std::int64_t row, std::vector<float>& to) const {
+    const auto columns = static_cast<std::int64_t>(to.size());
+    std::vector<float> sum(to.size(), 0.0F);
+    for (std::int64_t r = 0; r < rank; ++r) {
+      const float factor = left[static_cast<std::size_t>(row * rank + r)];
+      const float* const of_right = right.data() + r * columns;
+      for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * of_right[c];
+    }
+    for (std::size_t c = 0; c < to.size(); ++c) to[c] += static_cast<float>(scale) * sum[c];
+  }
+};
+
+/// weight + the sum of what is added.
+struct Product {
+  const TensorBytes& weight;
+  std::vector<Added> added;
   std::string dtype;             ///< of the result
   std::vector<float> magnitude;  ///< of DoRA, of the outputs; empty for LoRA
   bool outputs_are_rows = true;
@@ -88,7 +104,7 @@ struct Product {
     std::vector<double> squares(magnitude.size(), 0.0);
     std::vector<float> sum(static_cast<std::size_t>(weight.shape[1]));
     for (std::int64_t row = 0; row < weight.shape[0]; ++row) {
-      add_row(row, sum);
+      sum_row(row, sum);
       for (std::size_t c = 0; c < sum.size(); ++c) {
         squares[outputs_are_rows ? static_cast<std::size_t>(row) : c] += static_cast<double>(sum[c]) * sum[c];
       }
@@ -100,24 +116,18 @@ struct Product {
     return all;
   }
 
-  /// One row of weight + scale * left right.
-  void add_row(std::int64_t row, std::vector<float>& to) const {
+  /// One row of the sum.
+  void sum_row(std::int64_t row, std::vector<float>& to) const {
     const std::int64_t columns = weight.shape[1];
-    std::vector<float> sum(to.size(), 0.0F);
-    for (std::int64_t r = 0; r < rank; ++r) {
-      const float factor = left[static_cast<std::size_t>(row * rank + r)];
-      const float* const of_right = right.data() + r * columns;
-      for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += factor * of_right[c];
-    }
     read_floats(weight, row * columns, columns, to.data());
-    for (std::size_t c = 0; c < to.size(); ++c) to[c] += static_cast<float>(scale) * sum[c];
+    for (const Added& one : added) one.add_row(row, to);
   }
 
   void rows(std::int64_t first, std::int64_t last, const std::vector<float>& factors, char* to) const {
     const std::int64_t columns = weight.shape[1], item = artifact::safetensors_item_bytes(dtype);
     std::vector<float> own(static_cast<std::size_t>(columns));
     for (std::int64_t row = first; row < last; ++row) {
-      add_row(row, own);
+      sum_row(row, own);
       for (std::size_t c = 0; !factors.empty() && c < own.size(); ++c) {
         own[c] *= factors[outputs_are_rows ? static_cast<std::size_t>(row) : c];
       }
@@ -158,8 +168,8 @@ WrittenTensor converted(const TensorBytes& tensor, const std::string& dtype) {
   return made;
 }
 
-Merge::Merge(const ModelType& type, const OpenedAdapter& adapter) : type_(type), scale_(adapter_scale(adapter.config)) {
-  for (const LowRankPair& pair : adapter.file.pairs()) add(pair);
+Merge::Merge(const ModelType& type, const OpenedAdapter& adapter) : type_(type) {
+  for (const LowRankPair& pair : adapter.file.pairs()) add(pair, adapter_scale(adapter.config));
   replaced_ = adapter.file.biases();
   replaced_.insert(adapter.file.modules().begin(), adapter.file.modules().end());
 }
@@ -171,13 +181,14 @@ bool Merge::is_transposed(const std::string& weight) const {
   });
 }
 
-core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const LowRankPair& pair,
+core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const std::vector<Scaled>& added,
                                           const std::string& dtype) const {
-  const bool transposed = is_transposed(pair.module + std::string(kWeight));
-  const std::int64_t in = pair.a->shape[1], out = pair.b->shape[0], rank = pair.a->shape[0];
-  const std::vector<std::int64_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};
-  if (weight.shape != shape || !artifact::is_floating(weight.dtype) || weight.dtype.starts_with("F8")) {
-    return Failure{"the adapter of " + core::escape_for_terminal(pair.module) + " has " + std::to_string(in) +
+  const bool transposed = is_transposed(added.front().pair.module + std::string(kWeight));
+  for (const Scaled& one : added) {
+    const std::int64_t in = one.pair.a->shape[1], out = one.pair.b->shape[0];
+    const std::vector<std::int64_t> shape = transposed ? std::vector{in, out} : std::vector{out, in};
+    if (weight.shape == shape && artifact::is_floating(weight.dtype) && !weight.dtype.starts_with("F8")) continue;
+    return Failure{"the adapter of " + core::escape_for_terminal(one.pair.module) + " has " + std::to_string(in) +
                        " inputs and " + std::to_string(out) + " outputs, but the model's " +
                        core::escape_for_terminal(weight.name) + " is " + weight.dtype + " " +
                        artifact::shape_text(weight.shape),
@@ -187,15 +198,18 @@ core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const LowRa
   made.bytes.data = nullptr;
   made.bytes.dtype = dtype;
   made.bytes.bytes = elements(weight) * artifact::safetensors_item_bytes(dtype);
-  made.make = [weight, pair, scale = scale_, transposed, rank, dtype] {
-    std::vector<float> a = floats(*pair.a), b = floats(*pair.b);
-    if (transposed) {
-      std::vector<float> turned_a = turned(a, rank), turned_b = turned(b, pair.b->shape[0]);
-      a.swap(turned_b);
-      b.swap(turned_a);
+  made.make = [weight, added, transposed, dtype] {
+    Product product{weight, {}, dtype, {}, !transposed};
+    for (const Scaled& one : added) {
+      const std::int64_t rank = one.pair.a->shape[0], out = one.pair.b->shape[0];
+      std::vector<float> a = floats(*one.pair.a), b = floats(*one.pair.b);
+      if (transposed) {
+        product.added.push_back({turned(a, rank), turned(b, out), rank, one.scale});
+      } else {
+        product.added.push_back({std::move(b), std::move(a), rank, one.scale});
+      }
+      if (one.pair.magnitude != nullptr) product.magnitude = floats(*one.pair.magnitude);
     }
-    std::vector<float> magnitude = pair.magnitude != nullptr ? floats(*pair.magnitude) : std::vector<float>();
-    const Product product{weight, std::move(b), std::move(a), rank, scale, dtype, std::move(magnitude), !transposed};
     return product.all();
   };
   return made;

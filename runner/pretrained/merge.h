@@ -18,11 +18,12 @@ WrittenTensor converted(const artifact::TensorBytes& tensor, const std::string& 
 /// Adds adapters to the weights of a model, in float32 as PEFT's merge_and_unload does.
 class Merge {
  public:
-  Merge(const ModelType& type, double scale) : type_(type), scale_(scale) {}
+  explicit Merge(const ModelType& type) : type_(type) {}
   /// All that the folder of an adapter holds; `adapter` has to live until the tensors are written.
   Merge(const ModelType& type, const OpenedAdapter& adapter);
 
-  void add(const LowRankPair& pair) { pairs_[pair.module] = pair; }
+  /// Adds scale * B A to one layer. Those of several adapters add up; one of DoRA is the only one of its layer.
+  void add(const LowRankPair& pair, double scale) { pairs_[pair.module].push_back({pair, scale}); }
 
   /// The tensors of a model, by Transformers' names, with what is added to them; they may lack the prefix of the base
   /// model. The tensors' data and the adapter's have to live until these are written. `dtype`: of safetensors, which
@@ -33,14 +34,18 @@ class Merge {
                                                  const std::string& dtype = "") const;
 
  private:
+  struct Scaled {
+    LowRankPair pair;
+    double scale = 1.0;
+  };
+
   bool is_transposed(const std::string& weight) const;
   /// `dtype`: of the result.
-  core::Result<WrittenTensor> merged(const artifact::TensorBytes& weight, const LowRankPair& pair,
+  core::Result<WrittenTensor> merged(const artifact::TensorBytes& weight, const std::vector<Scaled>& added,
                                      const std::string& dtype) const;
 
   const ModelType& type_;
-  double scale_;
-  std::map<std::string, LowRankPair> pairs_;
+  std::map<std::string, std::vector<Scaled>> pairs_;              ///< by module
   std::map<std::string, const artifact::TensorBytes*> replaced_;  ///< trained biases and modules
 };
 

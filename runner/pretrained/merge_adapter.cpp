@@ -1,5 +1,7 @@
 #include "runner/pretrained/merge_adapter.h"
 
+#include <cstddef>
+#include <deque>
 #include <filesystem>
 #include <utility>
 #include <vector>
@@ -58,6 +60,15 @@ std::string config_text(const std::string& base, const std::string& dtype) {
   return core::to_json(config) + "\n";
 }
 
+/// Several add up where each is a product and no more.
+void check_is_plain(const std::string& folder, const OpenedAdapter& adapter) {
+  const bool is_dora = adapter.config.find("use_dora")->as_bool();
+  if (!is_dora && adapter.file.biases().empty() && adapter.file.modules().empty()) return;
+  throw RunError(folder + (is_dora ? " is an adapter of DoRA" : " holds biases or whole modules of the model") +
+                     ", and cannot be merged beside another one",
+                 "merge one after the other: the folder of the first is the --base of the second", core::kExitUsage);
+}
+
 }  // namespace
 
 Exported merge_adapter(const MergeRequest& request) {
@@ -67,7 +78,15 @@ Exported merge_adapter(const MergeRequest& request) {
   const std::string set = artifact::find_tensor_set(base).value();
   artifact::verify_tensor_set(set).value();
   const auto reader = artifact::open_tensors(set).value();
-  const std::vector<WrittenTensor> merged = Merge(type, adapter).apply(reader->tensors(), request.dtype).value();
+  std::deque<OpenedAdapter> more;
+  for (const std::string& other : request.more) more.push_back(open_adapter(other).value());
+  Merge merge(type, adapter);
+  if (!more.empty()) check_is_plain(request.adapter, adapter);
+  for (std::size_t i = 0; i < more.size(); ++i) {
+    check_is_plain(request.more[i], more[i]);
+    for (const LowRankPair& pair : more[i].file.pairs()) merge.add(pair, adapter_scale(more[i].config));
+  }
+  const std::vector<WrittenTensor> merged = merge.apply(reader->tensors(), request.dtype).value();
 
   Exported done;
   done.model_type = type.name;

@@ -5,7 +5,8 @@ usage: make_adapters.py [--check] [CASE...]
 --check writes nothing: it computes everything again from the committed
 adapters, and compares as make.py does.
 
-Each folder is one that PEFT loads, adapter_config.json and adapter_model.safetensors, and beside that
+Each folder is one that PEFT loads, adapter_config.json and adapter_model.safetensors,
+and of a case of BESIDE those of its other adapters in folders below. Beside that
 
   expected.safetensors  logits      [B, T, V] of the records without an attention_mask in the model's ids.jsonl
                         loss        mean over the labels that are not -100
@@ -45,6 +46,10 @@ CASES = {
     "qwen2-dora": ("qwen2-default", {"r": 4, "target_modules": "all-linear", "use_dora": True, "use_rslora": True}),
     "qwen2-one-layer": ("qwen2-default", {"r": 4, "target_modules": ["q_proj", "v_proj", "o_proj", "gate_proj"],
                                           "layers_to_transform": [1]}),
+    "qwen2-several": ("qwen2-default", {"r": 4, "lora_alpha": 16, "target_modules": ["q_proj", "v_proj", "up_proj"]}),
+}
+BESIDE = {  # more adapters of a case, each in a folder of its name
+    "qwen2-several": {"style": {"r": 2, "lora_alpha": 3, "target_modules": ["v_proj", "o_proj", "up_proj"]}},
 }
 
 
@@ -55,6 +60,8 @@ def base_model(name):
 def write_adapter(case, folder):
     base, fields = CASES[case]
     model = get_peft_model(base_model(base), LoraConfig(task_type="CAUSAL_LM", **fields))
+    for name, fields in BESIDE.get(case, {}).items():
+        model.add_adapter(name, LoraConfig(task_type="CAUSAL_LM", **fields))
     generator = torch.Generator().manual_seed(sorted(CASES).index(case))
     with torch.no_grad():
         for name, weight in model.named_parameters():
@@ -63,12 +70,17 @@ def write_adapter(case, folder):
             elif "lora_" in name:
                 weight.normal_(0.0, 0.25, generator=generator)
     model.save_pretrained(folder)
-    (folder / "README.md").unlink(missing_ok=True)
+    for readme in folder.rglob("README.md"):
+        readme.unlink()
 
 
 def expected_results(case, folder):
     base, _ = CASES[case]
     model = PeftModel.from_pretrained(base_model(base), folder, is_trainable=True).train()
+    for name in BESIDE.get(case, {}):
+        model.load_adapter(folder / name, name, is_trainable=True)
+    if case in BESIDE:
+        model.base_model.set_adapter(["default", *BESIDE[case]])
     batch = dict(read_batches(MODELS / base / "ids.jsonl"))["unpadded"]
     trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
     optimizer = torch.optim.AdamW(trained.values(), **ADAMW)

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "runner/artifact/io/io.h"
 #include "runner/cli/commands.h"
@@ -14,6 +15,7 @@ namespace {
 
 struct MergeFlags {
   std::string adapter, folder, base, dtype, shard_size = "5GB";
+  std::vector<std::string> more;
   bool force = false;
 };
 
@@ -21,8 +23,8 @@ void run_merge(const MergeFlags& flags, Session& session) {
   const auto shard = shard_bytes(session, flags.shard_size);
   if (!shard) return;
   const auto merged = artifact::attempt([&] {
-    return pretrained::merge_adapter(
-        {flags.adapter, flags.base, flags.folder, pretrained::dtype_word(flags.dtype), *shard, flags.force});
+    return pretrained::merge_adapter({flags.adapter, flags.base, flags.folder, pretrained::dtype_word(flags.dtype),
+                                      *shard, flags.force, flags.more});
   });
   if (!merged) return session.fail(merged.failure().message, merged.failure().hint, merged.failure().exit_code);
   print_exported(merged.value(), flags.folder);
@@ -41,6 +43,9 @@ void add_merge_adapter(Command app, Session& session) {
       .add_option("--base", flags->base,
                   "Transformers folder of the base model; by default base_model_name_or_path of the adapter")
       .type_name("FOLDER");
+  command.add_option("--adapter", flags->more, "Add this adapter of the same base, too; may be repeated")
+      .type_name("DIR")
+      .allow_extra_args(false);
   accept_only(command.add_option("--dtype", flags->dtype, "Type of the weights; by default that of the base's files")
                   .type_name("TYPE"),
               {"float32", "bfloat16", "float16"});
@@ -51,6 +56,7 @@ void add_merge_adapter(Command app, Session& session) {
       "current folder, then from the adapter's. The tokenizer is the adapter's if it has one, else the base's.\n"
       "\nExamples:\n"
       "  roux merge-adapter adapters/summaries merged\n"
+      "  roux merge-adapter adapters/summaries merged --adapter adapters/style\n"
       "  roux merge-adapter adapters/summaries merged --base models/SmolLM2-135M --dtype bfloat16\n");
   command.callback([flags, &session] { session.command = [flags, &session] { run_merge(*flags, session); }; });
 }

@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/linspace.h>
+#include <ATen/ops/matmul.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/tensor.h>
 
@@ -67,8 +68,13 @@ struct Adapted {
 
   Adapted(const char* of_model, const std::string& of_adapter) {
     at::manual_seed(3);
-    const auto model_block = tests::block("model", of_model), block = tests::block("adapter", of_adapter);
     model = tests::make_model(of_model, tests::text_data(kVocabulary, kPositions));
+    add(of_model, of_adapter);
+  }
+
+  /// One more, beside those before.
+  void add(const char* of_model, const std::string& of_adapter) {
+    const auto model_block = tests::block("model", of_model), block = tests::block("adapter", of_adapter);
     components::part::DrawnWeights weights;
     Diagnostics diagnostics;
     adapter = components::adapter::build(block, {*model, model_block, weights, block, diagnostics});
@@ -134,6 +140,20 @@ void check_close(const std::vector<at::Tensor>& found, const std::vector<at::Ten
   for (std::size_t i = 0; i < found.size(); ++i) {
     const double largest = std::max(expected[i].abs().max().item<double>(), 1e-2 * all);
     CHECK((found[i] - expected[i]).abs().max().item<double>() <= bound * largest);
+  }
+}
+
+/// Adds to a layer's rows of the weight that it is joined in: `h.0.attn_qkv.v_proj` of the llama above.
+void add_to_layer(const Model& model, const std::string& layer, const at::Tensor& product) {
+  const std::int64_t rows_of_q = 48, rows_of_k = 24, rows_of_gate = 70;
+  std::int64_t first = 0;
+  if (layer.ends_with(".k_proj")) first = rows_of_q;
+  if (layer.ends_with(".v_proj")) first = rows_of_q + rows_of_k;
+  if (layer.ends_with(".up_proj")) first = rows_of_gate;
+  const bool joined = layer.ends_with("_proj") && !layer.ends_with(".attn_proj") && !layer.ends_with(".mlp_proj");
+  const std::string weight = (joined ? layer.substr(0, layer.rfind('.')) : layer) + ".weight";
+  for (const NamedTensor& parameter : model.parameters()) {
+    if (parameter.name == weight) parameter.tensor.narrow(0, first, product.size(0)).add_(product);
   }
 }
 
@@ -259,6 +279,57 @@ TEST_CASE("DoRA begins as the model is, and its magnitude is the norm of what it
   base->forward(one);
   adapted.model->forward(other);
   CHECK(at::allclose(one.at(components::kOutput), other.at(components::kOutput), 1e-5, 1e-6));
+}
+
+TEST_CASE("adapters beside each other add up, and one that is not trained has no gradients", "[adapter]") {
+  const std::string second =
+      "{type: lora, name: style, r: 3, target_modules: [v_proj, up_proj], "
+      "init_lora_weights: false, lora_alpha: 5";
+  const Adapted one(kLlama, kEverywhere);
+  const auto several = [&](const char* rest) {
+    Adapted made(kLlama, kEverywhere);
+    made.add(kLlama, second + rest);
+    return made;
+  };
+  const Adapted both = several("}"), beside = several(", trained: false}");
+  const double loss = pass(*both.model);
+  const auto all = gradients(*both.model);
+  CHECK(loss != pass(*one.model));
+  CHECK(loss == pass(*beside.model));
+  for (const NamedTensor& parameter : beside.model->parameters()) {
+    INFO(parameter.name);
+    const bool is_second = parameter.name.find(".style.") != std::string::npos;
+    CHECK(parameter.tensor.requires_grad() == (parameter.name.find(".lora_") != std::string::npos && !is_second));
+    CHECK(parameter.tensor.grad().defined() == parameter.tensor.requires_grad());
+    if (!parameter.tensor.requires_grad()) continue;
+    CHECK(at::equal(parameter.tensor.grad(), both.parameter(parameter.name).grad()));
+  }
+  CHECK(all.size() == gradients(*beside.model).size() + 8);  // A and B of two layers in two blocks
+  {
+    const Plain operations;
+    CHECK(pass(*both.model) == Approx(loss).epsilon(1e-5));
+    check_close(gradients(*both.model), all, 1e-4);
+  }
+  // The weights of the layers with both products added to them.
+  const at::NoGradGuard no_grad;
+  at::manual_seed(3);
+  const auto merged = tests::make_model(kLlama, tests::text_data(kVocabulary, kPositions));
+  for (const NamedTensor& parameter : both.model->parameters()) {
+    const std::size_t at = parameter.name.find(".lora_A.");
+    if (at == std::string::npos) continue;
+    const std::string layer = parameter.name.substr(0, at), end = parameter.name.substr(at + 8);
+    const double scale = end == "weight" ? 8.0 / 5 : 5.0 / 3;
+    const at::Tensor b = both.parameter(layer + ".lora_B." + end);
+    add_to_layer(*merged, layer, at::matmul(b, parameter.tensor) * scale);
+  }
+  TensorMap wanted, found;
+  for (TensorMap* tensors : {&wanted, &found}) {
+    at::manual_seed(7);
+    tensors->set(components::kInput, at::randint(kVocabulary, {3, kPositions}, at::kLong));
+  }
+  merged->forward(wanted);
+  both.model->forward(found);
+  CHECK(at::allclose(found.at(components::kOutput), wanted.at(components::kOutput), 1e-4, 1e-5));
 }
 
 TEST_CASE("without its terms a model computes what it did before the adapter", "[adapter]") {

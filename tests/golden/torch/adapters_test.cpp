@@ -75,21 +75,38 @@ std::vector<std::string> folders() {
   return found;
 }
 
-/// The model's folder and the adapter's block, from PEFT's configuration.
+/// One adapter of a case: the default one lies in the case's folder, others below.
+struct OfFolder {
+  std::string name, folder;
+};
+
+std::vector<OfFolder> adapters_of(const std::string& folder) {
+  std::vector<OfFolder> found = {{"default", folder}};
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) found.push_back({entry.path().filename().string(), entry.path().string()});
+  }
+  return found;
+}
+
+/// The model's folder and the adapters' blocks, from PEFT's configurations.
 struct Case {
-  std::string base, block;
+  std::string base, blocks;
 };
 
 Case case_of(const std::string& folder) {
-  const Node config =
-      runner::core::parse_json(runner::core::read_file(folder + "/adapter_config.json", 1 << 20).value()).value();
-  Case found{tests::source_dir() + "/tests/parity/" + config.find("base_model_name_or_path")->as_string(),
-             "{type: lora"};
-  for (const char* key : kKeys) {
-    const Node* value = config.find(key);
-    if (!value->is_null()) found.block += std::string(", ") + key + ": " + runner::core::to_json(*value, -1);
+  Case found;
+  for (const OfFolder& adapter : adapters_of(folder)) {
+    const Node config =
+        runner::core::parse_json(runner::core::read_file(adapter.folder + "/adapter_config.json", 1 << 20).value())
+            .value();
+    found.base = tests::source_dir() + "/tests/parity/" + config.find("base_model_name_or_path")->as_string();
+    found.blocks += (found.blocks.empty() ? "{type: lora, name: " : ", {type: lora, name: ") + adapter.name;
+    for (const char* key : kKeys) {
+      const Node* value = config.find(key);
+      if (!value->is_null()) found.blocks += std::string(", ") + key + ": " + runner::core::to_json(*value, -1);
+    }
+    found.blocks += "}";
   }
-  found.block += "}";
   return found;
 }
 
@@ -124,9 +141,32 @@ at::Tensor whole_of(const Experiment& experiment, const TensorSource& source, co
   return {};
 }
 
+/// The name in roux of a layer's tensor that PEFT calls `.lora_A.weight` behind the layer.
+std::string own_name(const components::adapter::AdaptedLayer& layer, const std::string& suffix,
+                     const std::string& adapter) {
+  if (adapter == "default") return layer.name + suffix;
+  const std::size_t end = std::min(suffix.find('.', 1), suffix.size());
+  return layer.name + suffix.substr(0, end) + "." + adapter + suffix.substr(end);
+}
+
+void fill(const Experiment& experiment, const components::adapter::Adapter& adapter, const OfFolder& of_folder) {
+  const at::NoGradGuard no_grad;
+  const TensorSource source(of_folder.folder + "/adapter_model.safetensors");
+  for (const NamedTensor& parameter : experiment.model->parameters()) {
+    for (const auto& layer : adapter.layers()) {
+      for (const std::string suffix : {".lora_A.weight", ".lora_B.weight", ".lora_magnitude_vector"}) {
+        if (parameter.name == own_name(layer, suffix, of_folder.name))
+          parameter.tensor.copy_(source.tensor(peft_name(layer, suffix)));
+      }
+    }
+    const at::Tensor whole = whole_of(experiment, source, "", parameter.name);
+    if (whole.defined()) parameter.tensor.copy_(whole);
+  }
+}
+
 std::unique_ptr<Experiment> load(const std::string& folder) {
   const Case of_folder = case_of(folder);
-  auto experiment = tests::experiment_of("init_from: " + of_folder.base + "\nadapters: [" + of_folder.block +
+  auto experiment = tests::experiment_of("init_from: " + of_folder.base + "\nadapters: [" + of_folder.blocks +
                                          "]\ndata: {train: {type: ids, path: " + of_folder.base +
                                          "/ids.jsonl}}\noptimizer: {type: adamw, lr: 0.001}\n" +
                                          "training: {max_steps: 1, micro_batch_size: 2}\n");
@@ -138,30 +178,23 @@ std::unique_ptr<Experiment> load(const std::string& folder) {
   REQUIRE(weights);
   CHECK(weights->filled == weights->tensors);
   runner::checkpoint::load_init_weights(*weights, *experiment->model);
-  const at::NoGradGuard no_grad;
-  const TensorSource source(folder + "/adapter_model.safetensors");
-  for (const NamedTensor& parameter : experiment->model->parameters()) {
-    for (const auto& layer : experiment->adapters.at(0)->layers()) {
-      for (const std::string suffix : {".lora_A.weight", ".lora_B.weight", ".lora_magnitude_vector"}) {
-        if (parameter.name == layer.name + suffix) parameter.tensor.copy_(source.tensor(peft_name(layer, suffix)));
-      }
-    }
-    const at::Tensor whole = whole_of(*experiment, source, "", parameter.name);
-    if (whole.defined()) parameter.tensor.copy_(whole);
-  }
+  const std::vector<OfFolder> adapters = adapters_of(folder);
+  for (std::size_t i = 0; i < adapters.size(); ++i) fill(*experiment, *experiment->adapters.at(i), adapters[i]);
   return experiment;
 }
 
 /// What PEFT has for a trained parameter, with `prefix` before its names.
 at::Tensor expected_of(const Experiment& experiment, const TensorSource& source, const std::string& prefix,
                        const std::string& name) {
-  for (const auto& layer : experiment.adapters.at(0)->layers()) {
-    for (const std::string letter : {"A", "B"}) {
-      if (name == layer.name + ".lora_" + letter + ".weight")
-        return source.tensor(prefix + peft_name(layer, ".lora_" + letter + ".default.weight"));
+  for (std::size_t i = 0; i < experiment.adapters.size(); ++i) {
+    const std::string adapter = experiment.recipe.adapters[i].find("name")->as_string();
+    for (const auto& layer : experiment.adapters[i]->layers()) {
+      for (const std::string part : {".lora_A", ".lora_B", ".lora_magnitude_vector"}) {
+        const std::string suffix = part.ends_with("vector") ? part : part + ".weight";
+        if (name == own_name(layer, suffix, adapter))
+          return source.tensor(prefix + peft_name(layer, part + "." + adapter + ".weight"));
+      }
     }
-    if (name == layer.name + ".lora_magnitude_vector")
-      return source.tensor(prefix + peft_name(layer, ".lora_magnitude_vector.default.weight"));
   }
   const at::Tensor whole = whole_of(experiment, source, prefix, name, "base_layer.", "modules_to_save.default.");
   if (whole.defined()) return whole;
@@ -244,7 +277,7 @@ TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
 }  // namespace
 
 TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
-  CHECK(folders().size() == 12);
+  CHECK(folders().size() == 13);
   for (const std::string& folder : folders()) {
     for (const bool plain : {false, true}) {
       DYNAMIC_SECTION(fs::path(folder).filename().string() << (plain ? ", plain operations" : "")) {

@@ -155,6 +155,30 @@ TEST_CASE("a damaged or hostile file of an adapter is refused with its tensor", 
   CHECK(opened(dir, std::string(5000, '['), 0) != "");
 }
 
+TEST_CASE("an adapter's tensors carry its name unless it is the default one", "[pretrained][adapter]") {
+  using Part = AdapterTensor::Part;
+  const AdapterTensor cases[] = {{"h.0.attn_qkv.q_proj", Part::kA, "default"},
+                                 {"h.0.attn_qkv.q_proj", Part::kB, "style"},
+                                 {"h.12.mlp_fc", Part::kMagnitude, "default"},
+                                 {"h.12.mlp_fc", Part::kMagnitude, "weight"}};
+  for (const AdapterTensor& one : cases) {
+    const auto found = adapter_tensor(name_of_tensor(one));
+    INFO(name_of_tensor(one));
+    REQUIRE(found);
+    CHECK(found->layer == one.layer);
+    CHECK(found->part == one.part);
+    CHECK(found->adapter == one.adapter);
+  }
+  CHECK(name_of_tensor(cases[0]) == "h.0.attn_qkv.q_proj.lora_A.weight");
+  CHECK(name_of_tensor(cases[1]) == "h.0.attn_qkv.q_proj.lora_B.style.weight");
+  CHECK(name_of_tensor(cases[3]) == "h.12.mlp_fc.lora_magnitude_vector.weight");
+  for (const char* name : {"h.0.ln_1.weight", "h.0.mlp_fc.lora_A", "h.0.mlp_fc.lora_A.bias", "q.lora_C.weight",
+                           "q.lora_A..weight", "q.lora_magnitude_vectors"}) {
+    INFO(name);
+    CHECK_FALSE(adapter_tensor(name));
+  }
+}
+
 TEST_CASE("target_modules are the shortest names of the adapted layers alone", "[pretrained][adapter]") {
   const ModelType& gpt2 = *find_model_type("gpt2");
   const ModelType& llama = *find_model_type("llama");
