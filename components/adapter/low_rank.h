@@ -30,7 +30,7 @@ struct LowRankOptions {
 /// `NAME.lora_A.ADAPTER.weight`.
 ///
 /// DoRA, with V = W + scale B A, the rows of W for these outputs, and a magnitude m [out],
-/// `NAME.lora_magnitude_vector`: `y = m / |V| * x V^T + b`, where the norm of each row of V is no part of the gradient.
+/// `NAME.lora_magnitude_vector`: `y = m / |V| * x V^T + b`, where no gradient flows through the norm of each row of V.
 /// With dropout only what is beside x W^T reads dropout(x): `y = x W^T + (m / |V| - 1) dropout(x) W^T + m / |V| * scale
 /// * dropout(x) A^T B^T + b`. The computation is that of PEFT 0.21.
 class LowRank final : public part::LinearTerm {

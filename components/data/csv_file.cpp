@@ -157,7 +157,7 @@ void check_widths(const CsvFile& file, bool header, RecordErrors& errors) {
   const auto is_wide = [](const CsvRow& row) { return row.fields.size() > 1; };
   if (wanted == 1 && delimiter_hint.empty() && std::all_of(file.rows.begin(), file.rows.end(), is_wide)) {
     const std::string first = header ? file.columns[0] : file.rows.front().fields[0];
-    return errors.add(1, "the first line is " + quote(first) + ", which is no header of the rows below",
+    return errors.add(1, "the first line is " + quote(first) + ", which is not a header for the rows below",
                       "remove the lines above the table");
   }
   for (const CsvRow& row : file.rows) {

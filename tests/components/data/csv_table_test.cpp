@@ -343,7 +343,7 @@ TEST_CASE("what spreadsheets and people write above a table", "[data][csv_table]
         "  hint: set delimiter: \";\"\n");
   folder.write("title.csv", "# prices\nx,y\n1,2\n");
   CHECK(build_data("{type: csv_table, path: title.csv, target: y}").messages ==
-        "data.yaml:1:25: error: title.csv:1: the first line is \"# prices\", which is no header of the rows below\n"
+        "data.yaml:1:25: error: title.csv:1: the first line is \"# prices\", which is not a header for the rows below\n"
         "  hint: remove the lines above the table\n");
   folder.write("end.csv", "x,y,\n1,2\n3,4\n");
   CHECK(good_data("{type: csv_table, path: end.csv, target: y}")->size() == 2);
