@@ -16,9 +16,11 @@ class R2 final : public ValueMetric {
 
  private:
   void add(const at::Tensor& output, const at::Tensor& target, std::vector<double>& sums) const override {
-    sums[0] += at::mse_loss(output, target, at::Reduction::Sum).item<double>();
-    sums[1] += target.sum().item<double>();
-    sums[2] += at::mul(target, target).sum().item<double>();
+    // The spread is a difference of sums, so float32 would not do where the mean is far from zero.
+    const at::Tensor exact = target.to(at::kDouble);
+    sums[0] += at::mse_loss(output.to(at::kDouble), exact, at::Reduction::Sum).item<double>();
+    sums[1] += exact.sum().item<double>();
+    sums[2] += at::mul(exact, exact).sum().item<double>();
   }
   double of(const std::vector<double>& sums, double count) const override {
     const double spread = sums[2] - sums[1] * sums[1] / count;

@@ -10,7 +10,7 @@
 
 namespace components::metric {
 
-/// A metric of values against values of the same shape, from sums over their elements in float64.
+/// A metric of values against values of the same shape, from sums over their elements, which add up in float64.
 class ValueMetric : public Metric {
  public:
   ValueMetric(std::string name, std::size_t sums) : name_(std::move(name)), sums_(sums, 0.0) {}
@@ -21,8 +21,8 @@ class ValueMetric : public Metric {
     count_ = 0.0;
   }
   void update(const TensorMap& tensors, double, std::int64_t) final {
-    const at::Tensor target = tensors.at(kTarget).to(at::kDouble);
-    add(tensors.at(kOutput).to(at::kDouble), target, sums_);
+    const at::Tensor& target = tensors.at(kTarget);
+    add(tensors.at(kOutput).to(at::kFloat), target, sums_);
     count_ += static_cast<double>(target.numel());
   }
   double value() const final { return count_ == 0.0 ? std::numeric_limits<double>::quiet_NaN() : of(sums_, count_); }
@@ -38,7 +38,7 @@ class ValueMetric : public Metric {
   bool higher_is_better() const override { return false; }
 
  private:
-  /// Adds what the batch gives to each sum. Both tensors are float64, of one shape.
+  /// Adds what the batch gives to each sum. Both tensors are float32, of one shape.
   virtual void add(const at::Tensor& output, const at::Tensor& target, std::vector<double>& sums) const = 0;
   /// The metric over `count` elements, at least one.
   virtual double of(const std::vector<double>& sums, double count) const = 0;
