@@ -7,12 +7,14 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "runner/cli/group/import_draft.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -45,7 +47,7 @@ constexpr auto kRefused = Key::Use::kRefused;
 constexpr const char* kQuantized = "remove it: roux does not quantize weights; `bf16: full` keeps them in 16 bits";
 constexpr const char* kSharded =
     "remove it: every process holds the whole model; `launch.num_processes` starts several";
-constexpr const char* kOneLoss = "remove it: roux trains on the next token only";
+constexpr const char* kOneLoss = "use rl: dpo or rl: ipo, or remove it";
 
 constexpr Key kKeys[] = {
     {"base_model"},
@@ -122,7 +124,9 @@ constexpr Key kKeys[] = {
     {"load_in_8bit", kRefused, kQuantized},
     {"load_in_4bit", kRefused, kQuantized},
     {"gptq", kRefused, kQuantized},
-    {"rl", kRefused, kOneLoss},
+    {"rl"},
+    {"rl_beta"},
+    {"dpo_label_smoothing"},
     {"neftune_noise_alpha", kRefused, "remove it: roux adds no noise to embeddings"},
     {"tokens", kRefused, "remove it, and add the tokens to the tokenizer's folder; see init_from.resize_vocab"},
     {"added_tokens_overrides", kRefused, "remove it, and add the tokens to the tokenizer's folder"},
@@ -188,44 +192,20 @@ constexpr Key kKeys[] = {
     {"loss_watchdog_patience", kNoEffect},
 };
 
-using Words = std::pair<const char*, const char*>;
-
-constexpr Words kOptimizers[] = {
-    {"adamw_torch", "adamw"},
-    {"adamw_torch_fused", "adamw"},
-    {"adamw_hf", "adamw"},
-    {"adamw_8bit", "adamw"},
-    {"adamw_bnb_8bit", "adamw"},
-    {"adamw_apex_fused", "adamw"},
-    {"paged_adamw_8bit", "adamw"},
-    {"paged_adamw_32bit", "adamw"},
-    {"adamw_torch_8bit", "adamw"},
-    {"adafactor", "adafactor"},
-    {"sgd", "sgd"},
-    {"adagrad", "adagrad"},
-    {"rmsprop", "rmsprop"},
-    {"lion_pytorch", "lion"},
-    {"lion_32bit", "lion"},
-    {"lion_8bit", "lion"},
-    {"paged_lion_32bit", "lion"},
-    {"paged_lion_8bit", "lion"},
-    {"muon", "muon"},
-    {"schedule_free_adamw", "adamw_schedule_free"},
-};
-
-constexpr Words kSchedules[] = {
+constexpr ImportWords kSchedules[] = {
     {"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}, {"constant_with_warmup", "constant"}};
 
-constexpr Words kFormats[] = {{"chatml", "chatml"},
-                              {"llama3", "llama3"},
-                              {"alpaca", "alpaca"},
-                              {"qwen_25", "qwen2_5"},
-                              {"mistral_v1", "mistral_v0_1"},
-                              {"mistral_v2v3", "mistral_v3"},
-                              {"mistral_v3_tekken", "mistral_nemo"}};
+constexpr ImportWords kFormats[] = {{"chatml", "chatml"},
+                                    {"llama3", "llama3"},
+                                    {"alpaca", "alpaca"},
+                                    {"qwen_25", "qwen2_5"},
+                                    {"mistral_v1", "mistral_v0_1"},
+                                    {"mistral_v2v3", "mistral_v3"},
+                                    {"mistral_v3_tekken", "mistral_nemo"}};
 
-constexpr const char* kDatasetKeys[] = {"path",  "type",           "ds_type",       "data_files",       "revision",
-                                        "field", "field_messages", "chat_template", "trust_remote_code"};
+constexpr const char* kDatasetKeys[] = {"path",         "type",         "ds_type",        "data_files",
+                                        "revision",     "field",        "field_messages", "chat_template",
+                                        "field_prompt", "field_chosen", "field_rejected", "trust_remote_code"};
 
 /// What roux does anyway: another value of these keys would select other records or other targets.
 constexpr std::pair<const char*, const char*> kDatasetValues[] = {
@@ -239,21 +219,6 @@ constexpr std::pair<const char*, const char*> kDatasetValues[] = {
     {"message_field_content", "\"value\""},
     {"message_property_mappings", "{\"role\":\"role\",\"content\":\"content\"}"},
     {"message_property_mappings", "{\"role\":\"from\",\"content\":\"value\"}"}};
-
-bool has_value(const Node& value) {
-  if (value.is_null() || (value.is_bool() && !value.as_bool())) return false;
-  if (value.is_sequence()) return !value.items().empty();
-  if (value.is_mapping()) return !value.entries().empty();
-  return !value.is_string() || !value.as_string().empty();
-}
-
-/// A folder here, or OWNER/NAME of the Hub.
-std::string model_path(const std::string& name) {
-  std::error_code failed;
-  const bool of_hub = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.front() != '/' &&
-                      !fs::exists(name, failed);
-  return of_hub ? "hf://" + name : name;
-}
 
 class Import {
  public:
@@ -272,14 +237,15 @@ class Import {
     take_intervals();
     take_rest();
     for (const Node::Entry& entry : config_.entries()) copy(entry);
-    return ordered();
+    if (adapter_.is_mapping()) put("adapters", Node::sequence({std::move(adapter_)}));
+    return draft_.ordered();
   }
 
  private:
   /// Null where it has no value, which `false` and an empty text are, too.
   const Node* get(const char* name) const {
     const Node* value = config_.find(name);
-    return value != nullptr && has_value(*value) ? value : nullptr;
+    return value != nullptr && asks_for_something(*value) ? value : nullptr;
   }
 
   void error(const Node& at, const std::string& message, const std::string& hint) {
@@ -295,13 +261,13 @@ class Import {
   void check(const Node::Entry& entry) {
     const Key* key = find(entry.key);
     if (key == nullptr) {
-      if (!has_value(entry.value)) return;  // asks for nothing
+      if (!asks_for_something(entry.value)) return;  // asks for nothing
       std::vector<std::string> names;
       for (const Key& known : kKeys) names.emplace_back(known.name);
       const std::string near = core::closest(entry.key, names);
       diagnostics_.error(entry.key_location, core::quote(entry.key) + " is not a key of Axolotl that roux knows",
                          near.empty() ? "remove it if training does not depend on it" : "did you mean " + near + "?");
-    } else if (key->use == kRefused && has_value(entry.value)) {
+    } else if (key->use == kRefused && asks_for_something(entry.value)) {
       diagnostics_.error(entry.key_location, entry.key + " has no equivalent", key->text);
     }
   }
@@ -318,28 +284,10 @@ class Import {
     }
   }
 
-  /// Sets `section.key`, or a key of the recipe itself.
-  void put(const std::string& path, Node value) {
-    const std::size_t dot = path.find('.');
-    if (dot == std::string::npos) return void(recipe_.set(path, std::move(value)));
-    Node block = recipe_.find(path.substr(0, dot)) != nullptr ? *recipe_.find(path.substr(0, dot)) : Node::mapping();
-    block.set(path.substr(dot + 1), std::move(value));
-    recipe_.set(path.substr(0, dot), std::move(block));
-  }
+  void put(const std::string& path, Node value) { draft_.put(path, std::move(value)); }
 
-  /// What roux calls a word of Axolotl; an error and nothing for a word that is not in `words`.
-  template <std::size_t N>
-  std::optional<std::string> word_of(const char* key, const Node& value, const Words (&words)[N]) {
-    const std::string text = lower(value.scalar_text());
-    std::vector<std::string> known;
-    for (const auto& [word, ours] : words) {
-      if (text == word || text == ours) return ours;
-      known.emplace_back(word);
-    }
-    const std::string near = core::closest(text, known);
-    error(value, std::string(key) + " " + value.scalar_text() + " has no equivalent",
-          near.empty() ? "use one of " + core::joined(known) : "did you mean " + near + "?");
-    return std::nullopt;
+  std::optional<std::string> word_of(const char* key, const Node& value, std::span<const ImportWords> words) {
+    return cli::word_of(key, value, words, diagnostics_);
   }
 
   void take_adapter() {
@@ -373,12 +321,12 @@ class Import {
     const std::vector<Node> train = data_sets(*sets);
     const Node* tests = get("test_datasets");
     const std::optional<double> held_out = tests == nullptr ? part_held_out() : std::nullopt;
-    const std::string border = held_out ? percent(1 - *held_out) : "";
-    put("data.train", joined(train, held_out ? ":" + border : ""));
+    const std::string border = held_out ? percent_of(1 - *held_out) : "";
+    put("data.train", joined_sets(train, held_out ? ":" + border : ""));
     if (tests != nullptr && tests->is_sequence()) {
-      put("data.val", joined(data_sets(*tests), ""));
+      put("data.val", joined_sets(data_sets(*tests), ""));
     } else if (held_out) {
-      put("data.val", joined(train, border + ":"));
+      put("data.val", joined_sets(train, border + ":"));
     }
   }
 
@@ -392,27 +340,9 @@ class Import {
     return std::nullopt;
   }
 
-  /// `95%`, to a tenth.
-  static std::string percent(double part) {
-    std::string text = core::to_json(Node::floating(std::round(1000 * part) / 10), -1);
-    if (text.ends_with(".0")) text.resize(text.size() - 2);
-    return text + "%";
-  }
-
   std::vector<Node> data_sets(const Node& sets) {
     std::vector<Node> all;
     for (const Node& set : sets.items()) all.push_back(data_set(set));
-    return all;
-  }
-
-  static Node joined(std::vector<Node> sets, const std::string& split) {
-    for (Node& set : sets) {
-      if (!split.empty()) set.set("split", Node::string(split));
-    }
-    if (sets.size() == 1) return sets.front();
-    Node all = Node::mapping();
-    all.set("type", Node::string("concat"));
-    all.set("sets", Node::sequence(std::move(sets)));
     return all;
   }
 
@@ -439,7 +369,7 @@ class Import {
       const std::string value = core::to_json(entry.value, -1);
       const bool usual = std::any_of(std::begin(kDatasetValues), std::end(kDatasetValues),
                                      [&](const auto& same) { return entry.key == same.first && value == same.second; });
-      if (known || usual || !has_value(entry.value)) continue;
+      if (known || usual || !asks_for_something(entry.value)) continue;
       diagnostics_.error(entry.key_location,
                          core::quote(entry.key) + " of a data set has no equivalent with this value",
                          "remove it; `roux explain data/jsonl` shows the forms of records and the keys `columns`");
@@ -469,7 +399,8 @@ class Import {
     if (lower(path) == "json" && !file.empty()) return file;
     const Node* revision = set.find("revision");
     const std::string folder =
-        "hf://datasets/" + path + (revision != nullptr && has_value(*revision) ? "@" + revision->scalar_text() : "");
+        "hf://datasets/" + path +
+        (revision != nullptr && asks_for_something(*revision) ? "@" + revision->scalar_text() : "");
     if (!file.empty()) return folder + "/" + file;
     diagnostics_.warning(set.find("path")->location(), path + " is a data set of the Hub, and roux reads its files",
                          "put the name of its JSONL file in place of FILE.jsonl, or write data_files here");
@@ -481,7 +412,9 @@ class Import {
     const Node* type = set.find("type");
     const std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
     const bool chat = form == "chat_template" || form.starts_with("sharegpt");
-    if (form == "completion") {
+    if (form == "chat_template.default" || form == "user_defined.default") {
+      take_pair(set, form, made);
+    } else if (form == "completion") {
       const Node* field = set.find("field");
       if (field != nullptr && field->is_string() && field->as_string() != "text") add_column(made, "text", *field);
     } else if (chat) {
@@ -498,6 +431,21 @@ class Import {
     }
   }
 
+  /// Fields of preferences.
+  void take_pair(const Node& set, const std::string& form, Node& made) {
+    const bool chat = form == "chat_template.default";
+    Node columns = Node::mapping();
+    for (const auto& [name, key, usual] :
+         {std::array{"prompt", chat ? "field_messages" : "field_prompt", chat ? "messages" : "prompt"},
+          {"chosen", "field_chosen", "chosen"},
+          {"rejected", "field_rejected", "rejected"}}) {
+      const Node* field = set.find(key);
+      columns.set(name, field != nullptr && field->is_string() ? *field : Node::string(usual));
+    }
+    made.set("columns", std::move(columns));
+    if (chat) take_chat_format(set, made);
+  }
+
   static void add_column(Node& made, const char* name, const Node& field) {
     Node columns = Node::mapping();
     columns.set(name, field);
@@ -506,7 +454,7 @@ class Import {
 
   void take_chat_format(const Node& set, Node& made) {
     const Node* own = set.find("chat_template");
-    const Node* format = own != nullptr && has_value(*own) ? own : get("chat_template");
+    const Node* format = own != nullptr && asks_for_something(*own) ? own : get("chat_template");
     if (format == nullptr || format->scalar_text().starts_with("tokenizer_default")) return;  // the model's own
     if (const auto name = word_of("chat_template", *format, kFormats)) made.set("chat_format", Node::string(*name));
   }
@@ -515,12 +463,8 @@ class Import {
     const Node* name = get("optimizer");
     std::string type = "adamw";
     if (name != nullptr) {
-      const auto found = word_of("optimizer", *name, kOptimizers);
+      const auto found = optimizer_of("optimizer", *name, diagnostics_);
       if (found) type = *found;
-      if (found && name->scalar_text().find("8bit") != std::string::npos) {
-        diagnostics_.notice(name->location(),
-                            "optimizer " + name->scalar_text() + " becomes " + type + ": its state stays in 32 bits");
-      }
     }
     put("optimizer.type", Node::string(type));
     // Transformers' Trainer has 0 where nothing is said.
@@ -558,7 +502,8 @@ class Import {
   }
 
   void take_precision() {
-    for (const auto& [key, mode] : {Words{"bf16", "bf16-mixed"}, {"bfloat16", "bf16-true"}, {"fp16", "16-mixed"}}) {
+    for (const auto& [key, mode] :
+         {ImportWords{"bf16", "bf16-mixed"}, {"bfloat16", "bf16-true"}, {"fp16", "16-mixed"}}) {
       const Node* asked = get(key);
       if (asked == nullptr) continue;
       const bool full = asked->is_string() && lower(asked->as_string()) == "full";
@@ -589,7 +534,20 @@ class Import {
     }
   }
 
+  void take_loss() {
+    const Node* kind = get("rl");
+    if (kind == nullptr) return;
+    const std::string text = lower(kind->scalar_text());
+    if (text != "dpo" && text != "ipo")
+      return error(*kind, "rl " + kind->scalar_text() + " has no equivalent", kOneLoss);
+    put("loss.type", Node::string("dpo"));
+    if (text == "ipo") put("loss.loss_type", Node::string("ipo"));
+    if (const Node* beta = get("rl_beta")) put("loss.beta", *beta);
+    if (const Node* smoothing = get("dpo_label_smoothing")) put("loss.label_smoothing", *smoothing);
+  }
+
   void take_rest() {
+    take_loss();
     if (config_.find("seed") == nullptr) put("seed", Node::integer(42));
     if (const Node* patience = get("early_stopping_patience")) {
       Node stop = Node::mapping();
@@ -617,22 +575,9 @@ class Import {
     if (pad != nullptr) put("tokenizer.pad_token", *pad);
   }
 
-  /// As recipes are usually written, the model first.
-  Node ordered() {
-    if (adapter_.is_mapping()) put("adapters", Node::sequence({std::move(adapter_)}));
-    Node sorted = Node::mapping();
-    for (const char* key : {"recipe_version", "seed", "output_dir", "init_from", "adapters", "tokenizer", "data"}) {
-      if (const Node* value = recipe_.find(key)) sorted.set(key, *value);
-    }
-    for (const Node::Entry& entry : recipe_.entries()) {
-      if (sorted.find(entry.key) == nullptr) sorted.set(entry.key, entry.value);
-    }
-    return sorted;
-  }
-
   const Node& config_;
   core::Diagnostics& diagnostics_;
-  Node recipe_ = Node::mapping();
+  ImportDraft draft_;
   Node adapter_;  ///< the block of `adapters`; null: everything is trained
 };
 

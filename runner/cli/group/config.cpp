@@ -48,7 +48,8 @@ void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
   const auto any = std::make_shared<const core::Source>(core::Source{"no recipe", kMinimalRecipe});
   Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
   for (const Node::Entry& section : sections.entries()) {
-    if (!section.value.is_mapping() || whole.find(section.key) == nullptr) {
+    const Node* there = whole.find(section.key);
+    if (!section.value.is_mapping() || there == nullptr || !there->is_mapping()) {
       whole.set(section.key, section.value);
       continue;
     }

@@ -1,10 +1,13 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "runner/cli/flags.h"
 #include "runner/cli/group/accelerate_import.h"
 #include "runner/cli/group/axolotl_import.h"
 #include "runner/cli/group/config.h"
+#include "runner/cli/group/trainer_import.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
@@ -16,6 +19,30 @@ namespace {
 
 using core::Node;
 
+/// A file of YAML or JSON, or a command line. Nothing when `diagnostics` got errors.
+std::optional<Node> read_config(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics) {
+  core::Diagnostics found;
+  if (auto config = recipe::read_yaml(source, {}, found); config && config->is_mapping()) return config;
+  if (auto arguments = read_command_line(source, diagnostics)) return arguments;
+  diagnostics.add_all(found);
+  if (!found.has_errors()) {
+    core::Location location;
+    location.source = source;
+    diagnostics.error(
+        location,
+        "not a config file of Accelerate, Axolotl, LLaMA-Factory or the Trainer, nor the command line of a script",
+        "a config file is a mapping; a command line begins with the program, or with its first --argument");
+  }
+  return std::nullopt;
+}
+
+/// What a configuration of another trainer comes to; nothing for one of Accelerate.
+std::optional<Node> recipe_of(const Node& config, core::Diagnostics& diagnostics) {
+  if (is_axolotl(config)) return recipe_of_axolotl(config, diagnostics);
+  if (is_trainer(config)) return recipe_of_trainer(config, diagnostics);
+  return std::nullopt;
+}
+
 void import(Session& session, const std::string& file, const std::string& output) {
   core::Diagnostics diagnostics;
   const recipe::Limits limits;
@@ -23,16 +50,15 @@ void import(Session& session, const std::string& file, const std::string& output
   if (!text) return session.fail(text.failure().message, text.failure().hint);
   const auto source =
       std::make_shared<const core::Source>(core::Source{file, std::move(text).value(), core::Source::Kind::kFile});
-  const auto config = recipe::read_yaml(source, limits, diagnostics);
   std::string sections, use = "use it in a recipe with extends: [this file]";
-  if (config && config->is_mapping()) {
-    const bool whole = is_axolotl(*config);
-    const Node recipe = whole ? recipe_of_axolotl(*config, diagnostics) : recipe_of_accelerate(*config, diagnostics);
-    if (whole) use = "check it with `roux plan`";
+  const auto config = read_config(source, diagnostics);
+  if (config) {
+    const auto whole = recipe_of(*config, diagnostics);
+    const bool has_model = whole && whole->find("init_from") != nullptr;
+    const Node recipe = whole ? *whole : recipe_of_accelerate(*config, diagnostics);
+    if (has_model) use = "check it with `roux plan`";
     if (!whole || !diagnostics.has_errors()) check_sections(recipe, diagnostics);
     for (const Node::Entry& section : recipe.entries()) sections += section_text(section.key, section.value);
-  } else if (config) {
-    diagnostics.error(config->location(), "not a config file of Accelerate or Axolotl: must be a mapping");
   }
   diagnostics.sort();
   session.show(diagnostics);
@@ -49,13 +75,20 @@ void add_config_import(Command group, Session& session) {
     std::string from, to;
   };
   auto files = std::make_shared<Files>();
-  Command command = group.add_subcommand(
-      "import", "Convert a config file of Accelerate to sections of a recipe, or of Axolotl to a recipe");
-  command.add_option("FILE", files->from, "File that `accelerate config` wrote, or YAML file of Axolotl").required();
+  Command command = group.add_subcommand("import",
+                                         "Convert a config file of Accelerate to sections of a recipe; of Axolotl, "
+                                         "LLaMA-Factory or the Trainer to a recipe");
+  command
+      .add_option(
+          "FILE", files->from,
+          "File that `accelerate config` wrote, of Axolotl or LLaMA-Factory, or with arguments of Transformers' "
+          "Trainer: YAML, JSON, or the command line of a script")
+      .required();
   add_output(command, files->to, "File to write; standard output by default");
   command.footer(
       "\nExamples:\n  roux config import ~/.cache/huggingface/accelerate/default_config.yaml -o machines.yaml\n"
-      "  roux config import lora.yml -o recipe.yaml");
+      "  roux config import lora.yml -o recipe.yaml\n"
+      "  roux config import run_clm.sh -o recipe.yaml        torchrun run_clm.py --model_name_or_path gpt2 ...");
   command.callback(
       [&session, files] { session.command = [&session, files] { import(session, files->from, files->to); }; });
 }
