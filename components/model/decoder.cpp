@@ -72,9 +72,11 @@ class Embed final : public block::BasicBlock {
     // Only the CPU does that in a fixed order.
     at::Tensor x_BTC = wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight()));
     if (wpe_) {
-      RUNNER_ASSERT(ids_BT.size(1) <= wpe_->weight().size(0), "sequences are cut to max_seq_len, which was compared");
       const bool reads_positions = inputs().size() > 1;
       const at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
+      // A row of several documents may be longer than any of them.
+      RUNNER_ASSERT(packed_BT.defined() || ids_BT.size(1) <= wpe_->weight().size(0),
+                    "sequences are cut to max_seq_len, which was compared");
       x_BTC = x_BTC + (packed_BT.defined() ? wpe_->forward(packed_BT) : wpe_->first(ids_BT.size(1)));
     }
     const std::optional<Dropout> dropout =

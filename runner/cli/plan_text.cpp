@@ -44,7 +44,7 @@ std::string data_text(const engine::Plan& plan) {
 }
 
 std::string model_text(const engine::Plan& plan) {
-  std::size_t width = plan.init_from.empty() ? 5 : 9;
+  std::size_t width = plan.init_from.empty() && plan.reference.empty() ? 5 : 9;
   for (const auto& block : plan.blocks) width = std::max(width, block.name.size());
   const bool all = plan.trained_parameters == plan.parameters;
   std::string text = format("model: %s parameters", count(plan.parameters).c_str());
@@ -63,6 +63,8 @@ std::string model_text(const engine::Plan& plan) {
   }
   if (!plan.init_from.empty())
     text += format("  %-*s  %s\n", static_cast<int>(width), "init_from", plan.init_from.c_str());
+  if (!plan.reference.empty())
+    text += format("  %-*s  %s\n", static_cast<int>(width), "reference", plan.reference.c_str());
   return text;
 }
 
@@ -217,6 +219,7 @@ std::string plan_json(const engine::Plan& plan) {
   root.set("checkpoints_saved_when", Node::string(plan.saved));
   root.set("checkpoints_kept_which", Node::string(plan.kept));
   if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
+  if (!plan.reference.empty()) root.set("reference", Node::string(plan.reference));
   if (!plan.step_wait.empty()) root.set("step_wait", Node::string(plan.step_wait));
   root.set("epochs", has_epochs ? Node::floating(plan.epochs) : Node::null());
   root.set("flops_per_step", Node::floating(plan.flops_per_step));

@@ -79,6 +79,7 @@ struct Plan {
   double flops_per_step = 0;
   std::string step_wait;  ///< why the CPU waits for the GPU in every step; "" where it does not, or without a GPU
   std::string init_from;  ///< source of the initial weights, in one line; "" when they are drawn
+  std::string reference;  ///< what the loss compares the model with, in one line; "" where it compares with none
 };
 
 using TrainRequest = train::TrainRequest;
@@ -90,8 +91,9 @@ struct EvalRequest {
   /// `best`, `last`, `step-000500` (in the newest run of the recipe's run_name), or a path: of a checkpoint, or of
   /// weights that are no checkpoint of roux, such as a folder of Transformers or a safetensors file.
   std::string checkpoint;
-  std::string run;           ///< run; "" is the newest one with checkpoints
-  std::string adapter = {};  ///< folder of PEFT that is added to those weights; the recipe names it, too
+  std::string run;  ///< run; "" is the newest one with checkpoints
+  std::vector<std::string> adapters =
+      {};  ///< folders of PEFT that are added to those weights; the recipe names them, too
   std::string data = "val";
   std::string command = "eval";        ///< the word for hints
   std::string input = {};              ///< predict: a file of new rows instead of `data`; "": none

@@ -128,7 +128,7 @@ std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, core::Di
 bool set_weights(const resolve::Recipe& recipe, const GenerateRequest& request, const FoundCheckpoint& checkpoint,
                  const train::Experiment& experiment, core::Diagnostics& diagnostics) {
   if (checkpoint.path.empty()) return load_foreign(request.checkpoint, recipe, experiment, diagnostics);
-  if (!request.adapter.empty()) return load_below_adapter(checkpoint.path, recipe, experiment, diagnostics);
+  if (!request.adapters.empty()) return load_below_adapter(checkpoint.path, recipe, experiment, diagnostics);
   checkpoint::load_weights(checkpoint.path, *experiment.model, recipe.init_from->path.value_or(""));
   return true;
 }
@@ -140,7 +140,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
   record.run = request.run;
   record.data = "train";
   record.command = request.command;
-  record.adapter = request.adapter;
+  record.adapters = request.adapters;
   FoundCheckpoint checkpoint;
   if (!names_foreign_weights(request.checkpoint)) {
     checkpoint = find_checkpoint(recipe, record);

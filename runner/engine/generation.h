@@ -22,8 +22,9 @@ struct Prompt {
 struct GenerateRequest {
   /// As EvalRequest::checkpoint: `best`, `last`, `step-000500`, or a path, of a folder of Transformers, too.
   std::string checkpoint;
-  std::string run;                   ///< run; "" is the newest one with checkpoints
-  std::string adapter = {};          ///< folder of PEFT that is added to those weights; the recipe names it, too
+  std::string run;  ///< run; "" is the newest one with checkpoints
+  std::vector<std::string> adapters =
+      {};                            ///< folders of PEFT that are added to those weights; the recipe names them, too
   std::string command = "generate";  ///< the word for hints
   std::vector<Prompt> prompts;
   bool chat = false;   ///< a prompt's text is the user's message, and the model's chat template is applied

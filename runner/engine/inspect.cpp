@@ -105,13 +105,6 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
     if (!foreign) note_folder(recipe, checkpoint, diagnostics);
     return std::nullopt;
   }
-  if (train::needs_reference(*loaded.experiment)) {
-    diagnostics.error(recipe.loss.location(),
-                      "the loss compares with a reference model, whose figures only a training computes",
-                      "`roux runs show last --metric " + (request.data == "train" ? "" : request.data + "/") +
-                          "loss` shows the run's own evaluations");
-    return std::nullopt;
-  }
   if (!foreign && !fits_recorded_files(*loaded.experiment, checkpoint, diagnostics)) return std::nullopt;
   loaded.data = loaded.experiment->find_data(request.input.empty() ? request.data : train::kNewRows);
   if (loaded.data->is_stream()) {
@@ -121,10 +114,15 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   }
   if (foreign) {
     if (!load_foreign(request.checkpoint, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
-  } else if (!request.adapter.empty()) {
+  } else if (!request.adapters.empty()) {
     if (!load_below_adapter(checkpoint.path, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
   } else {
     checkpoint::load_weights(checkpoint.path, *loaded.experiment->model, recipe.init_from->path.value_or(""));
+  }
+  if (train::needs_reference(*loaded.experiment)) {
+    train::prepare_reference(*loaded.experiment, {.checkpoint = foreign ? "" : checkpoint.path,
+                                                  .evaluates = true,
+                                                  .only = request.input.empty() ? request.data : train::kNewRows});
   }
   const auto stepper = train::stepper_options(recipe);
   const auto& eval = *recipe.eval;

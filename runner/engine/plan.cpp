@@ -23,6 +23,7 @@
 #include "runner/train/experiment/step_wait.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
+#include "runner/train/reference/reference.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
@@ -171,6 +172,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
       if (low.contains(parameter.name)) parameter.tensor.set_data(parameter.tensor.to(at::kBFloat16));
     }
   }
+  plan.reference = train::plan_reference(*experiment, diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
   plan.micro_batch_size = train::rank_micro_batch(recipe);
   plan.gradient_accumulation_steps = recipe.training->gradient_accumulation_steps.value_or(1);
   plan.num_processes = recipe.launch->num_processes;

@@ -203,7 +203,7 @@ bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& 
   bool fits = true;
   for (const resolve::Change& change : resolve::list_changes(recorded.value(), recipe.root)) {
     if (!matters(change.path, table)) continue;
-    if (change.path.starts_with("adapters") && !request.adapter.empty()) continue;  // by its folder
+    if (change.path.starts_with("adapters") && !request.adapters.empty()) continue;  // by its folder
     const std::string before = short_text(change.before_text(), change.before);
     const std::string location = change.before_location.text();
     diagnostics.error(change.after_location,

@@ -95,6 +95,10 @@ std::vector<HubValue> hub_values(Node& recipe) {
     add(source->is_mapping() ? source->find("path") : source,
         {.value = nullptr, .part = Part::kAll, .is_weights = true}, values);
   }
+  if (Node* teacher = recipe.find("teacher")) {
+    add(teacher->is_mapping() ? teacher->find("init_from") : teacher,
+        {.value = nullptr, .part = Part::kAll, .is_weights = true}, values);
+  }
   if (Node* model = recipe.find("model"); model != nullptr && model->is_mapping()) {
     add(model->find("config"), {.value = nullptr, .part = Part::kSettings}, values);
   }

@@ -15,10 +15,10 @@ struct HubValue {
   core::Node* value;  ///< a text that begins with `hf://`
   hub::Part part;
   bool is_data = false;     ///< of a data set: a file
-  bool is_weights = false;  ///< of `init_from`
+  bool is_weights = false;  ///< of `init_from` and `teacher`
 };
 
-/// Those of `init_from`, `tokenizer`, `model.config` and the data sets.
+/// Those of `init_from`, `teacher`, `tokenizer`, `model.config` and the data sets.
 std::vector<HubValue> hub_values(core::Node& recipe);
 
 /// Replaces each by its path in the Hub's cache; the history keeps the name with its commit, which hub_name() returns.

@@ -36,12 +36,6 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
   prepare_device(recipe);
   const auto experiment = build_experiment(recipe, {.make_strategy = make_strategy}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
-  if (needs_reference(*experiment)) {
-    diagnostics.error(recipe.loss.location(),
-                      "the loss reads a reference model's figures, which only a training computes",
-                      "use --set loss.reference_free=true to find a rate");
-    return std::nullopt;
-  }
   if (recipe.base_lr == 0.0) {
     diagnostics.error(recipe.location("optimizer.lr"),
                       "optimizer.lr is 0, so the ratios of groups with their own rate are undefined",
@@ -53,6 +47,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
   if (diagnostics.has_errors()) return std::nullopt;
   if (init) checkpoint::load_init_weights(*init, *experiment->model);
   checkpoint::load_adapters(recipe.adapters, experiment->adapters, *experiment->model, recipe.model);
+  if (needs_reference(*experiment)) prepare_reference(*experiment, {});
   experiment->scheduler = std::make_shared<Climb>(request, recipe.base_lr);
   experiment->weight_average.reset();
   StepperOptions options = stepper_options(experiment->recipe);

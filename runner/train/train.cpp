@@ -243,7 +243,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   try {
     if (needs_reference(experiment)) {
       const SignalWatch signals(request.signal);
-      prepare_reference(experiment, {run.run_dir(), !loop.checkpoint.empty(), signals});
+      prepare_reference(experiment, {.run_dir = run.run_dir(), .checkpoint = loop.checkpoint, .signals = &signals});
     }
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
@@ -323,6 +323,8 @@ class Training {
     };
     experiment_ = build_or_explain(recipe_, options, diagnostics_);
     if (experiment_ == nullptr) return false;
+    if (start_.checkpoint.empty()) plan_reference(*experiment_, diagnostics_);
+    if (diagnostics_.has_errors()) return false;
     if (!experiment_->device.is_cpu()) experiment_->new_graph = request_.new_graph;
     // The weights are drawn: from here on each process has its own random numbers.
     if (!is_first_) at::manual_seed(static_cast<std::uint64_t>(recipe_.seed + ranks_->rank()));

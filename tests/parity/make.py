@@ -228,11 +228,11 @@ def difference(found, committed):
     return ((found - committed).abs().max() / committed.abs().max().clamp(min=1e-30)).item()
 
 
-def check_tensors(what, found, committed):
+def check_tensors(what, found, committed, bound=1e-5):
     if found.keys() != committed.keys():
         return [f"{what}: other names: {sorted(found.keys() ^ committed.keys())}"]
     differences = {key: difference(found[key], committed[key]) for key in found}
-    return [f"{what}: {key} differs by {value:.1e}" for key, value in differences.items() if not value <= 1e-5]
+    return [f"{what}: {key} differs by {value:.1e}" for key, value in differences.items() if not value <= bound]
 
 
 def check(case, folder):

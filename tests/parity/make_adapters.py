@@ -3,7 +3,8 @@
 usage: make_adapters.py [--check] [CASE...]
 
 --check writes nothing: it computes everything again from the committed
-adapters, and compares as make.py does.
+adapters, and compares as make.py does, to 5e-5: the norms of DoRA left
+gradients 1.6e-5 apart on two processors.
 
 Each folder is one that PEFT loads, adapter_config.json and adapter_model.safetensors,
 and of a case of BESIDE those of its other adapters in folders below. Beside that
@@ -13,16 +14,25 @@ and of a case of BESIDE those of its other adapters in folders below. Beside tha
                         grad/NAME   gradient of that loss, of each trained parameter as PEFT names it
                         after/NAME  those after 5 steps of AdamW
 
+and of the cases of PREFERENCES
+
+  preferences.safetensors  sequences   [2 B, T] ids, a chosen and a rejected completion by turns; -1 behind them
+                           loss        mean of TRL's dpo_loss over the pairs, with PROMPT and BETA
+                           rewards     [B, 2] of the chosen and the rejected completion
+                           reference   [B, 2] log-probabilities of the model without its adapter
+                           grad/NAME   gradient of that loss, as above
+
 in float32. The configuration's base_model_name_or_path is the folder of the model, from here.
 """
 
-import json
+import math
 import os
 import pathlib
 import sys
 
 import torch
-from make import ADAMW, MODELS, STEPS, check_tensors, read_batches
+from make import ADAMW, MODELS, ROUNDING, STEPS, check_tensors, read_batches
+from make_dpo import dpo_loss, sequence_logps
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
@@ -51,6 +61,9 @@ CASES = {
 BESIDE = {  # more adapters of a case, each in a folder of its name
     "qwen2-several": {"style": {"r": 2, "lora_alpha": 3, "target_modules": ["v_proj", "o_proj", "up_proj"]}},
 }
+PREFERENCES = ("gpt2-all-linear-biases", "llama-default", "qwen2-one-layer")
+PROMPT = 4
+BETA = 0.25
 
 
 def base_model(name):
@@ -96,6 +109,49 @@ def expected_results(case, folder):
     return results | {f"after/{name}": weight.detach().clone() for name, weight in trained.items()}
 
 
+def completion_logps(model, ids):
+    logits = model(input_ids=ids.unsqueeze(0), use_cache=False).logits[0]
+    return sequence_logps(logits, torch.eye(logits.shape[-1]), ids, PROMPT).sum()
+
+
+def preference_results(case, folder):
+    base, _ = CASES[case]
+    model = PeftModel.from_pretrained(base_model(base), folder, is_trainable=True).train()
+    one, other, *_ = dict(read_batches(MODELS / base / "ids.jsonl"))["unpadded"]["input_ids"]
+    sequences = []
+    for chosen, rejected in ((one, other), (other[:PROMPT + 1], one[:-2])):
+        sequences += [chosen, torch.cat([chosen[:PROMPT], rejected[PROMPT:]])]
+    logps = torch.stack([completion_logps(model, ids) for ids in sequences]).view(-1, 2)
+    with torch.no_grad(), model.disable_adapter():
+        reference = torch.stack([completion_logps(model, ids) for ids in sequences]).view(-1, 2)
+    losses, chosen, rejected = dpo_loss(*logps.unbind(1), *reference.unbind(1), beta=BETA)
+    losses.mean().backward()
+    trained = {name: weight for name, weight in model.named_parameters() if weight.requires_grad}
+    padded = torch.nn.utils.rnn.pad_sequence(sequences, batch_first=True, padding_value=-1)
+    return {"sequences": padded, "loss": losses.mean().detach(), "rewards": torch.stack([chosen, rejected], 1).detach(),
+            "reference": reference, **{f"grad/{name}": weight.grad for name, weight in trained.items()}}
+
+
+def files_of(case, folder):
+    """What is computed, by the name of its file."""
+    files = {"expected.safetensors": expected_results(case, folder)}
+    if case in PREFERENCES:
+        files["preferences.safetensors"] = preference_results(case, folder)
+    return files
+
+
+def without_rounding(results):
+    """AdamW turns a gradient that is but rounding into steps of any size: what they lead to is not compared."""
+    gradients = {key: value for key, value in results.items() if key.startswith("grad/")}
+    bound = ROUNDING * max(value.abs().max() for value in gradients.values())
+    for key, gradient in gradients.items():
+        after = key.replace("grad/", "after/", 1)
+        if after in results:
+            rounding = (gradient != 0) & (gradient.abs() < bound)
+            results[after] = results[after].masked_fill(rounding, math.nan)
+    return results
+
+
 def main(words):
     torch.set_num_threads(1)
     disable_progress_bar()
@@ -106,9 +162,11 @@ def main(words):
         if "--check" not in words:
             folder.mkdir(parents=True, exist_ok=True)
             write_adapter(case, folder)
-            save_file(expected_results(case, folder), folder / "expected.safetensors")
+            for name, results in files_of(case, folder).items():
+                save_file(results, folder / name)
         else:
-            errors += check_tensors(case, expected_results(case, folder), load_file(folder / "expected.safetensors"))
+            for name, results in files_of(case, folder).items():
+                errors += check_tensors(f"{case}/{name}", without_rounding(results), load_file(folder / name), 5e-5)
     print("\n".join(errors) or "passed")
     sys.exit(1 if errors else 0)
 

@@ -15,20 +15,33 @@ namespace runner::cli {
 namespace {
 
 struct ExportFlags {
-  std::string checkpoint, folder, adapter, shard_size = "5GB";
+  std::string checkpoint, folder, shard_size = "5GB";
+  std::vector<std::string> adapters;
   bool force = false, merge = false;
 };
 
 void run_export(const ExportFlags& flags, Session& session) {
   const auto shard = shard_bytes(session, flags.shard_size);
   if (!shard) return;
-  const bool is_folder = !flags.adapter.empty() && !pretrained::config_of_folder(flags.checkpoint).empty();
+  const std::string first = flags.adapters.empty() ? "" : flags.adapters.front();
+  const bool is_folder = !first.empty() && !pretrained::config_of_folder(flags.checkpoint).empty();
+  if (!is_folder && flags.adapters.size() > 1) {
+    return session.fail(
+        "--adapter was given " + std::to_string(flags.adapters.size()) + " times, and of a run one is merged",
+        "export the run, and merge the adapters into the folder that this wrote");
+  }
   const auto exported = artifact::attempt([&] {
     if (is_folder) {
-      return pretrained::merge_adapter({flags.adapter, flags.checkpoint, flags.folder, "", *shard, flags.force});
+      return pretrained::merge_adapter({first,
+                                        flags.checkpoint,
+                                        flags.folder,
+                                        "",
+                                        *shard,
+                                        flags.force,
+                                        {flags.adapters.begin() + 1, flags.adapters.end()}});
     }
     return export_checkpoint(
-        {flags.checkpoint, session.runs_dir(), flags.folder, *shard, flags.force, flags.merge, flags.adapter});
+        {flags.checkpoint, session.runs_dir(), flags.folder, *shard, flags.force, flags.merge, first});
   });
   if (!exported) {
     return session.fail(exported.failure().message, exported.failure().hint, exported.failure().exit_code);
@@ -45,8 +58,11 @@ void add_export(Command app, Session& session) {
       .required();
   command.add_option("DIR", flags->folder, "Folder to write").required();
   command.add_flag("--merge", flags->merge, "Of a run with adapters: write the model with them, not them alone");
-  command.add_option("--adapter", flags->adapter, "Merge the adapter of this PEFT folder into the model")
-      .type_name("DIR");
+  command
+      .add_option("--adapter", flags->adapters,
+                  "Merge the adapter of this PEFT folder into the model; of a Transformers folder it may be repeated")
+      .type_name("DIR")
+      .allow_extra_args(false);
   command.add_option("--max-shard-size", flags->shard_size, "Split the weights into files of this size (5GB)");
   command.add_flag("--force", flags->force, "Replace files in a folder that is not empty");
   command.footer(

@@ -3,6 +3,7 @@
 
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
+#include "generated/section/teacher.h"
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
@@ -24,22 +25,34 @@ struct PlanFlags {
   std::string format = "text";
 };
 
-/// Weights that are still on the Hub are not fetched to plan with them: the plan goes without.
-void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
-  core::Node* path = recipe.root.at_path("init_from.path");
-  if (path == nullptr || !path->is_string()) return;
+/// The name of weights that are still on the Hub; tells that a plan goes without them. "": they are here.
+std::string unfetched(Session& session, const core::Node* path) {
+  if (path == nullptr || !path->is_string()) return "";
   const std::string pinned = resolve::hub_name(*path);
   const auto name = hub::parse_name(pinned.empty() ? path->as_string() : pinned);
   const auto settings = hub::read_settings();
-  if (!name || !settings || hub::is_fetched(name.value(), hub::Part::kAll, settings.value())) return;
+  if (!name || !settings || hub::is_fetched(name.value(), hub::Part::kAll, settings.value())) return "";
   core::Diagnostics diagnostics;
   diagnostics.notice(
       path->location(),
       "the weights of " + name.value().text() + " are not here yet, so they are not compared with the model",
       "`roux fetch` with this recipe downloads them, and so does `roux run`");
   session.show(diagnostics);
-  *path = core::Node::null(path->location());
-  recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+  return name.value().text();
+}
+
+/// Weights that are still on the Hub are not fetched to plan with them.
+void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
+  core::Node* path = recipe.root.at_path("init_from.path");
+  if (!unfetched(session, path).empty()) {
+    *path = core::Node::null(path->location());
+    recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+  }
+  core::Node* teacher = recipe.root.at_path("teacher.init_from");
+  if (const std::string name = unfetched(session, teacher); !name.empty()) {
+    *teacher = core::Node::string(name, teacher->location());
+    recipe.teacher = sections::teacher::parse_config(*recipe.root.find("teacher"));
+  }
 }
 
 void plan(Session& session, const PlanFlags& flags) {

@@ -126,7 +126,7 @@ void add_weight_flags(Command command, engine::GenerateRequest& request) {
                   "Run whose checkpoints to use: id or a prefix of it, name, folder, or `last`; the newest of the "
                   "recipe by default")
       .type_name("RUN");
-  add_adapter_flag(command, request.adapter);
+  add_adapter_flag(command, request.adapters);
 }
 
 void add_chat_format_flag(Command command, engine::GenerateRequest& request, const std::string& when) {

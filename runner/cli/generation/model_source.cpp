@@ -77,10 +77,10 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   if (!here) return std::nullopt;
   flags.path = *here;
   const std::string example = "roux " + request.command + " BASE --adapter " + flags.path;
-  if (!use_base(session, flags.path, request.adapter, example)) return std::nullopt;
+  if (!use_base(session, flags.path, request.adapters, example)) return std::nullopt;
   const bool is_folder = !pretrained::config_of_folder(flags.path).empty();
-  const bool of_adapter = !request.adapter.empty() && pretrained::has_tokenizer(request.adapter);
-  const std::string tokenizer = of_adapter ? request.adapter : flags.path;
+  const bool of_adapter = !request.adapters.empty() && pretrained::has_tokenizer(request.adapters.front());
+  const std::string tokenizer = of_adapter ? request.adapters.front() : flags.path;
   if (is_folder) {
     if (!use_folder(session, flags.path, tokenizer, request)) return std::nullopt;
   } else if (!is_recipe(flags.path)) {
@@ -93,7 +93,7 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   if (!options) return std::nullopt;
   options->overrides.push_back({recipe::Override::Kind::kDefault, "generation={}", "roux " + request.command});
   options->overrides.insert(options->overrides.end(), forced.begin(), forced.end());
-  for (recipe::Override& change : adapter_change(request.adapter)) options->overrides.push_back(std::move(change));
+  for (recipe::Override& change : adapter_change(request.adapters)) options->overrides.push_back(std::move(change));
   return is_folder ? session.load(recipe_of_folder(flags.path, tokenizer), *options)
                    : session.load(flags.path, *options);
 }

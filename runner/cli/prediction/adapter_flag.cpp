@@ -11,27 +11,30 @@
 
 namespace runner::cli {
 
-void add_adapter_flag(Command command, std::string& adapter) {
-  command.add_option("--adapter", adapter, "Add the adapter of this PEFT folder to the model's weights")
-      .type_name("DIR");
+void add_adapter_flag(Command command, std::vector<std::string>& adapters) {
+  command
+      .add_option("--adapter", adapters, "Add the adapter of this PEFT folder to the model's weights; may be repeated")
+      .type_name("DIR")
+      .allow_extra_args(false);
 }
 
-std::vector<recipe::Override> adapter_change(const std::string& adapter) {
-  if (adapter.empty()) return {};
-  return {{recipe::Override::Kind::kSet, "adapters=[{type: lora, path: " + recipe_text(adapter) + "}]",
-           "--adapter " + adapter}};
+std::vector<recipe::Override> adapter_change(const std::vector<std::string>& adapters) {
+  if (adapters.empty()) return {};
+  std::string blocks, shown;
+  for (std::size_t i = 0; i < adapters.size(); ++i) {
+    const std::string name = i == 0 ? "" : "name: adapter-" + std::to_string(i + 1) + ", ";
+    blocks += (i == 0 ? "{type: lora, " : ", {type: lora, ") + name + "path: " + recipe_text(adapters[i]) + "}";
+    shown += (i == 0 ? "--adapter " : " --adapter ") + adapters[i];
+  }
+  return {{recipe::Override::Kind::kSet, "adapters=[" + blocks + "]", shown}};
 }
 
 bool is_adapter_folder(const std::string& path) {
   return !pretrained::adapter_config_of_folder(path).empty() && pretrained::config_of_folder(path).empty();
 }
 
-bool use_base(Session& session, std::string& weights, std::string& adapter, const std::string& example) {
+bool use_base(Session& session, std::string& weights, std::vector<std::string>& adapters, const std::string& example) {
   if (!is_adapter_folder(weights)) return true;
-  if (!adapter.empty()) {
-    session.fail(weights + " is an adapter, and --adapter names another one", "name the base model, or one adapter");
-    return false;
-  }
   core::Diagnostics diagnostics;
   const auto config = pretrained::read_adapter_config(weights, diagnostics);
   session.show(diagnostics);
@@ -44,7 +47,7 @@ bool use_base(Session& session, std::string& weights, std::string& adapter, cons
     session.fail(base.failure().message, base.failure().hint + ": " + example);
     return false;
   }
-  adapter = weights;
+  adapters.insert(adapters.begin(), weights);
   weights = std::move(base).value();
   return true;
 }

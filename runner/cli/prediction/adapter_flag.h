@@ -7,17 +7,17 @@
 
 namespace runner::cli {
 
-/// `--adapter DIR`.
-void add_adapter_flag(Command command, std::string& adapter);
+/// `--adapter DIR`, as often as asked.
+void add_adapter_flag(Command command, std::vector<std::string>& adapters);
 
-/// The change of the recipe that adds the adapter of a folder to its model; none when `adapter` is "".
-std::vector<recipe::Override> adapter_change(const std::string& adapter);
+/// The change of the recipe that adds the adapters of these folders to its model; none without any.
+std::vector<recipe::Override> adapter_change(const std::vector<std::string>& adapters);
 
 /// Whether `path` is a folder of PEFT and no model.
 bool is_adapter_folder(const std::string& path);
 
-/// Where `weights` is a folder of PEFT: takes it as `adapter`, and the folder of its base model as `weights`.
-/// `example`: how to name the base, for the hint. False when the session failed.
-bool use_base(Session& session, std::string& weights, std::string& adapter, const std::string& example);
+/// Where `weights` is a folder of PEFT: takes it as the first of the adapters, and the folder of its base model as
+/// `weights`. `example`: how to name the base, for the hint. False when the session failed.
+bool use_base(Session& session, std::string& weights, std::vector<std::string>& adapters, const std::string& example);
 
 }  // namespace runner::cli

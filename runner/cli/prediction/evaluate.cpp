@@ -34,7 +34,7 @@ Command add_eval_command(Command app, const char* name, const char* title, EvalF
       .add_option("--checkpoint", flags.request.checkpoint,
                   "Checkpoint: last (default), best, step-000500, a folder; or weights: a Transformers folder, a file")
       .type_name("CHECKPOINT");
-  add_adapter_flag(command, flags.request.adapter);
+  add_adapter_flag(command, flags.request.adapters);
   command.add_option("--data", flags.request.data, "Data set of the recipe; val by default").type_name("SET");
   command
       .add_option(
@@ -85,12 +85,12 @@ std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!is_recipe(flags.recipe.path) && !use_run(session, flags.recipe, flags.request.run)) return std::nullopt;
   session.hub = HubUse::kSettings;
   engine::EvalRequest request = flags.request;
-  if (!use_base(session, request.checkpoint, request.adapter, "--checkpoint BASE --adapter " + request.checkpoint)) {
+  if (!use_base(session, request.checkpoint, request.adapters, "--checkpoint BASE --adapter " + request.checkpoint)) {
     return std::nullopt;
   }
   auto options = session.changes(flags.recipe);
   if (!options) return std::nullopt;
-  for (recipe::Override& change : adapter_change(request.adapter)) options->overrides.push_back(std::move(change));
+  for (recipe::Override& change : adapter_change(request.adapters)) options->overrides.push_back(std::move(change));
   auto recipe = session.load(flags.recipe.path, *options);
   if (!recipe) return std::nullopt;
   const auto device = local_device(session, *recipe);

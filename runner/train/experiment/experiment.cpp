@@ -14,6 +14,7 @@
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
 #include "generated/section/precision.h"
+#include "generated/section/teacher.h"
 #include "generated/section/training.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
@@ -70,6 +71,11 @@ void build_new_rows(Experiment& experiment, const BuildOptions& options, Diagnos
 }
 
 void build_data(Experiment& experiment, const BuildOptions& options, Diagnostics& diagnostics) {
+  if (options.data_of != nullptr) {
+    experiment.train_data = options.data_of->train_data;
+    experiment.eval_data = options.data_of->eval_data;
+    return;
+  }
   const auto& data = experiment.recipe.data;
   const auto seed = static_cast<std::uint64_t>(experiment.recipe.seed);
   const auto wanted = [&options](const std::string& name) {
@@ -206,9 +212,15 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
 }
 
 /// The sets of pairs also give what a loss reads of a reference model.
-void add_reference(Experiment& experiment) {
+void add_reference(Experiment& experiment, Diagnostics& diagnostics) {
   const std::vector<std::string> read = experiment.loss->reads();
-  if (std::find(read.begin(), read.end(), components::kReferenceChosen) == read.end()) return;
+  const bool reads = std::find(read.begin(), read.end(), components::kReferenceChosen) != read.end();
+  if (!reads && experiment.recipe.teacher) {
+    diagnostics.error(experiment.recipe.location("teacher"),
+                      "teacher is the reference of a loss, and the recipe's loss compares with none",
+                      "use loss: dpo without reference_free, or remove teacher");
+  }
+  if (!reads) return;
   const auto add = [](std::shared_ptr<components::data::Dataset>& set) {
     const bool pairs = set->signature().find(components::kRejectedAt) != nullptr;
     if (pairs) set = std::make_shared<ReferencedData>(std::move(set));
@@ -222,7 +234,7 @@ void build_judges(Experiment& experiment, Diagnostics& diagnostics) {
   const std::vector<components::TensorSpec> outputs = experiment.model->outputs();
   const Node& loss = experiment.recipe.loss;
   experiment.loss = components::loss::build(loss, {outputs, signature, loss, diagnostics});
-  if (experiment.loss != nullptr) add_reference(experiment);
+  if (experiment.loss != nullptr) add_reference(experiment, diagnostics);
   const auto ignored = experiment.loss != nullptr ? experiment.loss->ignore_index() : std::nullopt;
   for (const Node& block : experiment.recipe.eval->metrics) {
     auto metric = components::metric::build(block, {{outputs, signature, block, diagnostics}, ignored});

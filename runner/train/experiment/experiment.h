@@ -59,7 +59,8 @@ struct BuildOptions {
   std::vector<std::string> data_sets = {};
   /// A file of rows to predict, read as the training set is, but all of it; it becomes the set kNewRows. "": none.
   std::string new_rows = {};
-  std::vector<std::string> keep = {};  ///< columns that the sets in `data_sets`, or the new rows, keep as text
+  const Experiment* data_of = nullptr;  ///< whose data sets are taken in place of those of the recipe
+  std::vector<std::string> keep = {};   ///< columns that the sets in `data_sets`, or the new rows, keep as text
 };
 
 inline constexpr const char* kNewRows = "input";  ///< a set's name in messages

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/eval.h"
+#include "generated/section/teacher.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
@@ -24,12 +26,14 @@
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
+#include "runner/resolve/reference_recipe.h"
 #include "runner/train/data/referenced_data.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/observe/signals.h"
 #include "runner/train/reference/reference_file.h"
+#include "runner/train/reference/reference_model.h"
 
 namespace runner::train {
 namespace {
@@ -85,20 +89,22 @@ EvalOptions pass_options(const Experiment& experiment) {
   return options;
 }
 
+/// `reference`: whose model is asked. `experiment`: whose loss asks it.
 class Pass {
  public:
-  Pass(const Experiment& experiment, const SignalWatch& signals) : experiment_(experiment), signals_(signals) {}
+  Pass(const Experiment& reference, const Experiment& experiment, const SignalWatch* signals)
+      : reference_(reference), experiment_(experiment), signals_(signals) {}
 
   /// On all ranks.
   ReferenceFigures compute(const std::string& name, const Dataset& pairs) {
-    const WithoutAdapters reference(*experiment_.model);
+    const WithoutAdapters without(*reference_.model);
     const std::int64_t size = pairs.size();
     // Each rank fills in its own; the last row counts the ranks that were interrupted.
     at::Tensor figures_N2 = at::zeros({size + 1, 2}, at::kFloat);
     EvalOptions options = pass_options(experiment_);
-    options.interrupted = [this] { return signals_.received() != nullptr; };
+    options.interrupted = [this] { return signals_ != nullptr && signals_->received() != nullptr; };
     const bool complete =
-        predict(experiment_, pairs, options, [&](std::int64_t first, const components::TensorMap& batch) {
+        predict(reference_, pairs, options, [&](std::int64_t first, const components::TensorMap& batch) {
           const components::Autocast autocast(options.loss_alone ? options.autocast : components::AutocastOptions{});
           const at::Tensor figures = experiment_.loss->reference_of(batch).cpu();
           figures_N2.narrow(0, first, figures.size(0)).copy_(figures);
@@ -133,8 +139,9 @@ class Pass {
     return figures;
   }
 
+  const Experiment& reference_;
   const Experiment& experiment_;
-  const SignalWatch& signals_;
+  const SignalWatch* signals_;
   std::int64_t told_ns_ = core::system_clock().monotonic_ns();
 };
 
@@ -143,14 +150,13 @@ class Preparation {
   Preparation(const Experiment& experiment, const ReferenceOptions& options)
       : experiment_(experiment), options_(options) {}
 
-  void prepare(const std::string& name, ReferencedData& set) const {
-    const std::string checksum = checksum_of_pairs(set.pairs());
-    const std::string path = options_.run_dir + "/reference/" + name + ".safetensors";
+  void prepare(const std::string& name, ReferencedData& set) {
+    ReferenceOrigin origin{checksum_of_pairs(set.pairs()), ""};
     std::optional<ReferenceFigures> figures;
     std::string problem;
     if (experiment_.is_first()) {
       try {
-        figures = read(name, path, checksum, set.size());
+        figures = read(name, origin, set.size());
       } catch (const core::RunError& error) {
         problem = std::string(error.what()) + "\n" + error.hint();
       }
@@ -162,9 +168,12 @@ class Preparation {
     }
     if (!share(figures, set.size())) {
       const std::int64_t begin_ns = core::system_clock().monotonic_ns();
-      figures = Pass(experiment_, options_.signals).compute(name, set.pairs());
+      figures = Pass(reference(), experiment_, options_.signals).compute(name, set.pairs());
       if (experiment_.is_first()) {
-        write_reference(path, checksum, *figures);
+        if (!options_.evaluates && !options_.run_dir.empty()) {
+          origin.model = checksum_of_weights(reference());
+          write_reference(path_in(options_.run_dir, name), origin, *figures);
+        }
         const auto ns = static_cast<double>(core::system_clock().monotonic_ns() - begin_ns);
         core::log_info("computed the reference log-probabilities of " + core::counted(set.size(), "pair", "pairs") +
                        " of data." + name + " in " + core::format_duration(ns * 1e-9));
@@ -174,14 +183,50 @@ class Preparation {
   }
 
  private:
-  /// Nothing: they are to be computed.
-  std::optional<ReferenceFigures> read(const std::string& name, const std::string& path, const std::string& checksum,
-                                       std::int64_t size) const {
-    if (std::filesystem::exists(path)) return read_reference(path, checksum, size);
-    if (!options_.resumes) return std::nullopt;
-    throw core::RunError("the run has no reference log-probabilities of data." + name + ": " + path +
-                             " does not exist, and the model has been trained since it began",
-                         "restore the file, or start a new run with --new", core::kExitUsage);
+  static std::string path_in(const std::string& run_dir, const std::string& name) {
+    return run_dir + "/reference/" + name + ".safetensors";
+  }
+
+  /// The experiment whose model is the reference.
+  const Experiment& reference() {
+    if (is_own_reference(experiment_, options_.evaluates)) return experiment_;
+    if (built_ == nullptr) {
+      core::Diagnostics diagnostics;
+      built_ = build_reference_model(experiment_, /*on_meta=*/false, diagnostics);
+      if (built_ == nullptr) {
+        const core::Diagnostic& first = diagnostics.all().front();
+        throw core::RunError("the reference model: " + first.message, first.hint, core::kExitUsage);
+      }
+    }
+    return *built_;
+  }
+
+  /// On rank 0. Nothing: they are to be computed.
+  std::optional<ReferenceFigures> read(const std::string& name, const ReferenceOrigin& of_pairs, std::int64_t size) {
+    std::string path = path_in(options_.run_dir, name);
+    bool is_there = !options_.run_dir.empty() && std::filesystem::exists(path);
+    if (!is_there && !options_.checkpoint.empty()) {  // a run that begins with another's checkpoint
+      const auto of_checkpoint = std::filesystem::path(options_.checkpoint).parent_path().parent_path();
+      const std::string other = path_in(of_checkpoint.string(), name);
+      is_there = std::filesystem::exists(other);
+      if (is_there) path = other;
+    }
+    const bool resumes = !options_.evaluates && !options_.checkpoint.empty();
+    if (resumes && !is_there) {
+      throw core::RunError("the run has no reference log-probabilities of data." + name + ": " + path +
+                               " does not exist, and the model has been trained since it began",
+                           "restore the file, or start a new run with --new", core::kExitUsage);
+    }
+    if (!is_there) return std::nullopt;
+    ReferenceOrigin origin = of_pairs;
+    if (!resumes && !options_.evaluates) origin.model = checksum_of_weights(reference());
+    try {
+      return read_reference(path, origin, size);
+    } catch (const core::RunError& error) {
+      if (resumes) throw;
+      if (!options_.evaluates) core::log_info(std::string(error.what()) + "; they are computed again");
+      return std::nullopt;
+    }
   }
 
   /// Rank 0's figures on all ranks; false: it has none.
@@ -201,6 +246,7 @@ class Preparation {
 
   const Experiment& experiment_;
   const ReferenceOptions& options_;
+  std::unique_ptr<Experiment> built_;  ///< where the reference is another model than the experiment's
 };
 
 ReferencedData* referenced(const std::shared_ptr<Dataset>& set) { return dynamic_cast<ReferencedData*>(set.get()); }
@@ -210,11 +256,29 @@ ReferencedData* referenced(const std::shared_ptr<Dataset>& set) { return dynamic
 bool needs_reference(const Experiment& experiment) { return referenced(experiment.train_data) != nullptr; }
 
 void prepare_reference(const Experiment& experiment, const ReferenceOptions& options) {
-  const Preparation preparation(experiment, options);
-  if (ReferencedData* set = referenced(experiment.train_data)) preparation.prepare("train", *set);
-  for (const NamedDataset& one : experiment.eval_data) {
-    if (ReferencedData* set = referenced(one.data)) preparation.prepare(one.name, *set);
-  }
+  Preparation preparation(experiment, options);
+  const auto prepare = [&](const std::string& name, const std::shared_ptr<Dataset>& data) {
+    if (!options.only.empty() && options.only != name) return;
+    if (ReferencedData* set = referenced(data)) preparation.prepare(name, *set);
+  };
+  prepare("train", experiment.train_data);
+  for (const NamedDataset& one : experiment.eval_data) prepare(one.name, one.data);
+}
+
+std::string plan_reference(const Experiment& experiment, core::Diagnostics& diagnostics) {
+  if (!needs_reference(experiment)) return "";
+  if (is_own_reference(experiment, /*trained=*/false))
+    return experiment.adapters.empty() ? "the model as it begins" : "the model without its adapters";
+  const auto& teacher = experiment.recipe.teacher;
+  if (resolve::is_teacher_elsewhere(experiment.recipe)) return teacher->init_from + ", which is not here yet";
+  const auto reference = build_reference_model(experiment, /*on_meta=*/true, diagnostics);
+  if (reference == nullptr) return "";
+  std::int64_t bytes = 0;
+  for (const auto& parameter : reference->model->parameters())
+    bytes += parameter.tensor.numel() * static_cast<std::int64_t>(parameter.tensor.element_size());
+  return (teacher ? teacher->init_from : "the model before its adapters") + ", " +
+         core::format_count(static_cast<double>(reference->model->parameter_count())) + " parameters, " +
+         core::format_bytes(bytes) + " in memory until it has computed";
 }
 
 }  // namespace runner::train

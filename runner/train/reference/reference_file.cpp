@@ -16,8 +16,10 @@
 namespace runner::train {
 namespace {
 
-constexpr const char* kOfPairs = "pairs";      ///< checksum of the pairs
-constexpr const char* kOfFigures = "figures";  ///< checksum of the figures
+// Checksums in the file's metadata.
+constexpr const char* kOfPairs = "pairs";
+constexpr const char* kOfModel = "model";  ///< of the reference's weights
+constexpr const char* kOfFigures = "figures";
 
 std::string checksum_of_figures(const ReferenceFigures& figures) {
   artifact::Checksum checksum;
@@ -49,8 +51,8 @@ artifact::TensorBytes bytes_of(const char* name, const std::vector<float>& value
 
 }  // namespace
 
-ReferenceFigures read_reference(const std::string& path, const std::string& checksum, std::int64_t size) {
-  const char* const hint = "start a new run with --new: it computes them again";
+ReferenceFigures read_reference(const std::string& path, const ReferenceOrigin& origin, std::int64_t size) {
+  const char* const hint = "restore the file, or start a new run with --new";
   const auto file = artifact::SafetensorsReader::open(path);
   if (!file) throw core::RunError(file.failure().message, hint);
   const artifact::SafetensorsReader& reader = *file.value();
@@ -61,21 +63,27 @@ ReferenceFigures read_reference(const std::string& path, const std::string& chec
   }
   const auto pairs = static_cast<std::size_t>(size);
   const bool fits = figures.chosen.size() == pairs && figures.rejected.size() == pairs;
-  if (fits && recorded(reader, kOfPairs) == checksum) return figures;
-  throw core::RunError("the reference log-probabilities of " + path +
-                           " are of other pairs than the recipe's: data, tokenizer or max_seq_len have changed",
-                       hint);
+  if (!fits || recorded(reader, kOfPairs) != origin.pairs) {
+    throw core::RunError("the reference log-probabilities of " + path +
+                             " are of other pairs than the recipe's: data, tokenizer or max_seq_len have changed",
+                         "start a new run with --new: it computes them again");
+  }
+  if (!origin.model.empty() && recorded(reader, kOfModel) != origin.model) {
+    throw core::RunError("the reference log-probabilities of " + path + " are of another model", hint);
+  }
+  return figures;
 }
 
-void write_reference(const std::string& path, const std::string& checksum, const ReferenceFigures& figures) {
+void write_reference(const std::string& path, const ReferenceOrigin& origin, const ReferenceFigures& figures) {
   artifact::Io& io = artifact::system_io();
   const std::string folder = std::filesystem::path(path).parent_path(), draft = path + ".part";
   artifact::make_dirs(io, folder);
   if (std::filesystem::exists(draft)) io.remove_file(draft);
-  artifact::write_safetensors(io, draft,
-                              {bytes_of(components::kReferenceChosen, figures.chosen),
-                               bytes_of(components::kReferenceRejected, figures.rejected)},
-                              {{kOfPairs, checksum}, {kOfFigures, checksum_of_figures(figures)}}, {});
+  artifact::write_safetensors(
+      io, draft,
+      {bytes_of(components::kReferenceChosen, figures.chosen),
+       bytes_of(components::kReferenceRejected, figures.rejected)},
+      {{kOfPairs, origin.pairs}, {kOfModel, origin.model}, {kOfFigures, checksum_of_figures(figures)}}, {});
   io.rename(draft, path);
   io.sync_dir(folder);
 }

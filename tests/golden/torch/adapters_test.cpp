@@ -2,7 +2,11 @@
 // tests/parity/make_adapters.py wrote the folders of tests/parity/adapters.
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -15,8 +19,11 @@
 #include "components/loss/loss.h"
 #include "components/ops/kernel_policy.h"
 #include "components/optimizer/optimizer.h"
+#include "components/part/linear.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/autocast.h"
+#include "components/tensor/positions.h"
+#include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/init_from.h"
 #include "runner/checkpoint/init_from.h"
@@ -54,6 +61,8 @@ constexpr const char* kKeys[] = {"r",
                                  "layers_to_transform",
                                  "use_dora",
                                  "modules_to_save"};
+
+constexpr std::int64_t kPrompt = 4;  ///< PROMPT of make_adapters.py
 
 struct Plain {
   explicit Plain(bool plain) { components::set_fused_kernels(!plain); }
@@ -164,11 +173,12 @@ void fill(const Experiment& experiment, const components::adapter::Adapter& adap
   }
 }
 
-std::unique_ptr<Experiment> load(const std::string& folder) {
+/// `options`: of the data set.
+std::unique_ptr<Experiment> load(const std::string& folder, const std::string& options = "") {
   const Case of_folder = case_of(folder);
   auto experiment = tests::experiment_of("init_from: " + of_folder.base + "\nadapters: [" + of_folder.blocks +
-                                         "]\ndata: {train: {type: ids, path: " + of_folder.base +
-                                         "/ids.jsonl}}\noptimizer: {type: adamw, lr: 0.001}\n" +
+                                         "]\ndata: {train: {type: ids, path: " + of_folder.base + "/ids.jsonl" +
+                                         options + "}}\noptimizer: {type: adamw, lr: 0.001}\n" +
                                          "training: {max_steps: 1, micro_batch_size: 2}\n");
   const runner::resolve::Recipe& recipe = experiment->recipe;
   runner::core::Diagnostics diagnostics;
@@ -224,11 +234,8 @@ void check_logits(const Experiment& experiment, const TensorSource& expected, Te
   CHECK(distance(batch.at(components::kOutput), logits) <= kBound * largest(logits));
 }
 
-void check_gradients(const Experiment& experiment, const TensorSource& expected, const TensorMap& batch) {
-  tests::clear_gradients(*experiment.model);
-  const at::Tensor mean = mean_loss(experiment, batch);
-  mean.backward();
-  CHECK(mean.item<double>() == Approx(expected.tensor("loss").item<double>()).epsilon(kBound));
+/// Those of the last backward pass.
+void check_grads(const Experiment& experiment, const TensorSource& expected) {
   double all = 0;
   for (const NamedTensor& parameter : experiment.model->trained_parameters()) {
     all = std::max(all, largest(parameter.tensor.grad()));
@@ -242,6 +249,14 @@ void check_gradients(const Experiment& experiment, const TensorSource& expected,
     const double size = std::max(largest(wanted), 1e-3 * all);
     CHECK(distance(parameter.tensor.grad(), wanted) <= kBound * size);
   }
+}
+
+void check_gradients(const Experiment& experiment, const TensorSource& expected, const TensorMap& batch) {
+  tests::clear_gradients(*experiment.model);
+  const at::Tensor mean = mean_loss(experiment, batch);
+  mean.backward();
+  CHECK(mean.item<double>() == Approx(expected.tensor("loss").item<double>()).epsilon(kBound));
+  check_grads(experiment, expected);
 }
 
 void check_steps(const Experiment& experiment, const TensorSource& expected, const TensorMap& batch) {
@@ -266,6 +281,77 @@ void check_steps(const Experiment& experiment, const TensorSource& expected, con
   }
 }
 
+/// The pairs of TRL's loss, as a set of pairs gives them.
+TensorMap pairs_of(const TensorSource& expected) {
+  const at::Tensor sequences = expected.tensor("sequences");
+  const std::int64_t pairs = sequences.size(0) / 2, width = 2 * sequences.size(1);
+  const at::Tensor input = at::zeros({pairs, width}, at::kLong), positions = at::zeros({pairs, width}, at::kLong);
+  const at::Tensor target = at::full({pairs, width}, components::kPadTarget, at::kLong);
+  const at::Tensor rejected_at = at::zeros({pairs}, at::kLong);
+  for (std::int64_t pair = 0; pair < pairs; ++pair) {
+    std::int64_t at = 0;
+    for (std::int64_t row = 2 * pair; row < 2 * pair + 2; ++row) {
+      if (row % 2 == 1) rejected_at[pair] = at;
+      const at::Tensor ids = sequences[row].masked_select(sequences[row].ge(0));
+      const std::int64_t length = ids.size(0);
+      input[pair].narrow(0, at, length).copy_(ids);
+      positions[pair].narrow(0, at, length).copy_(at::arange(length, at::kLong));
+      target[pair].narrow(0, at + kPrompt - 1, length - kPrompt).copy_(ids.narrow(0, kPrompt, length - kPrompt));
+      at += length;
+    }
+  }
+  TensorMap batch;
+  batch.set(components::kInput, input);
+  batch.set(components::kPositions, positions);
+  batch.set(components::kTarget, target);
+  batch.set(components::kRejectedAt, rejected_at);
+  batch.set(components::kAttentionMask, at::ones({pairs, width}, at::kBool));
+  return batch;
+}
+
+void check_preferences(const Experiment& experiment, const TensorSource& expected) {
+  const TensorMap batch = pairs_of(expected);
+  const auto outputs = experiment.model->outputs();
+  components::BatchSpec data = experiment.train_data->signature();
+  data.tensors.push_back({components::kRejectedAt, components::Dtype::kInt64, {components::kBatch}, false});
+  const auto node = tests::block("loss", "{type: dpo, beta: 0.25}");
+  runner::core::Diagnostics diagnostics;
+  const auto loss = components::loss::build(node, {outputs, data, node, diagnostics});
+  INFO(runner::core::render(diagnostics));
+  REQUIRE(loss != nullptr);
+  const auto forward = [&experiment](TensorMap tensors) {
+    experiment.model->forward_for_loss(tensors);
+    return tensors;
+  };
+  const auto leave_out = [&experiment](bool leave_out) {
+    for (const auto& block : experiment.model->blocks()) {
+      for (const auto& named : block->linears()) named.linear->leave_out_terms(leave_out);
+    }
+  };
+  leave_out(true);
+  at::Tensor reference;
+  {
+    const at::NoGradGuard no_grad;
+    reference = loss->reference_of(forward(batch));
+  }
+  leave_out(false);
+  CHECK(distance(reference, expected.tensor("reference")) <= kBound * largest(reference));
+  TensorMap tensors = batch;
+  tensors.set(components::kReferenceChosen, reference.select(1, 0).contiguous());
+  tensors.set(components::kReferenceRejected, reference.select(1, 1).contiguous());
+  tests::clear_gradients(*experiment.model);
+  const auto pairs = static_cast<double>(loss->count(batch));
+  const at::Tensor mean = loss->sum(forward(tensors), 1.0 / pairs) / pairs;
+  mean.backward();
+  CHECK(mean.item<double>() == Approx(expected.tensor("loss").item<double>()).epsilon(kBound));
+  const auto figures = loss->take_figures().sums;
+  const at::Tensor rewards = expected.tensor("rewards").sum(0);
+  // Differences of two sums of some tens each.
+  CHECK(figures[0] == Approx(rewards[0].item<double>()).margin(1e-4));
+  CHECK(figures[1] == Approx(rewards[1].item<double>()).margin(1e-4));
+  check_grads(experiment, expected);
+}
+
 TensorMap batch_of(const Experiment& experiment, const TensorSource& expected) {
   std::vector<std::int64_t> numbers;
   for (std::int64_t i = 0; i < expected.tensor("logits").size(0); ++i) numbers.push_back(i);
@@ -288,6 +374,14 @@ TEST_CASE("adapters compute what PEFT computes", "[golden][adapter]") {
         check_logits(*experiment, expected, batch);
         check_gradients(*experiment, expected, batch);
         check_steps(*experiment, expected, batch);
+      }
+      if (fs::exists(folder + "/preferences.safetensors")) {
+        DYNAMIC_SECTION(fs::path(folder).filename().string()
+                        << ", preferences" << (plain ? ", plain operations" : "")) {
+          const Plain as_asked(plain);
+          const auto experiment = load(folder, ", packing: true, max_seq_len: 16");
+          check_preferences(*experiment, TensorSource(folder + "/preferences.safetensors"));
+        }
       }
       DYNAMIC_SECTION(fs::path(folder).filename().string() << ", bfloat16" << (plain ? ", plain operations" : "")) {
         const Plain as_asked(plain);

@@ -1,0 +1,41 @@
+#include "runner/resolve/reference_recipe.h"
+
+#include <utility>
+
+#include "generated/section/teacher.h"
+#include "runner/hub/name.h"
+#include "runner/pretrained/config.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
+
+namespace runner::resolve {
+namespace {
+
+using core::Node;
+
+constexpr const char* kOfTraining[] = {"adapters", "weight_averaging", "checkpoint", "callbacks", "trackers",
+                                       "sweep",    "teacher",          "generation"};
+
+}  // namespace
+
+std::optional<Recipe> reference_recipe(const Recipe& recipe, core::Diagnostics& diagnostics) {
+  recipe::Composed composed;
+  composed.root = recipe.resolved();
+  composed.sources = recipe.sources;
+  Node& root = composed.root;
+  for (const char* key : kOfTraining) root.erase(key);
+  for (const char* key : {"freeze", "train_only"}) root.find("training")->erase(key);
+  root.find("loss")->set("reference_free", Node::boolean(true));
+  if (recipe.teacher) {
+    const Node source = recipe.at("teacher.init_from");
+    root.set("init_from", source);
+    if (!pretrained::config_of_folder(source.as_string()).empty()) root.erase("model");
+  }
+  Recipe settled = settle_recipe(recipe.path, std::move(composed), registry::Registry::builtin(), diagnostics);
+  if (diagnostics.has_errors()) return std::nullopt;
+  return settled;
+}
+
+bool is_teacher_elsewhere(const Recipe& recipe) { return recipe.teacher && hub::is_name(recipe.teacher->init_from); }
+
+}  // namespace runner::resolve
