@@ -12,6 +12,7 @@
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/fetch.h"
+#include "runner/hub/web_file.h"
 #include "runner/resolve/consistency.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/recipe.h"
@@ -24,19 +25,26 @@ struct PlanFlags {
   std::string format = "text";
 };
 
-/// Weights that are still on the Hub are not fetched to plan with them: the plan goes without.
+/// The name of the weights that `init_from` reads from elsewhere and that are not here; "" for none.
+std::string unfetched_weights(const core::Node& path) {
+  if (!path.is_string()) return "";
+  const std::string pinned = resolve::hub_name(path), text = pinned.empty() ? path.as_string() : pinned;
+  if (hub::is_web_file(text)) return pinned.empty() ? text : "";
+  const auto name = hub::parse_name(text);
+  const auto settings = hub::read_settings();
+  if (!name || !settings || hub::is_fetched(name.value(), hub::Part::kAll, settings.value())) return "";
+  return name.value().text();
+}
+
+/// Weights that are still elsewhere are not fetched to plan with them: the plan goes without.
 void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
   core::Node* path = recipe.root.at_path("init_from.path");
-  if (path == nullptr || !path->is_string()) return;
-  const std::string pinned = resolve::hub_name(*path);
-  const auto name = hub::parse_name(pinned.empty() ? path->as_string() : pinned);
-  const auto settings = hub::read_settings();
-  if (!name || !settings || hub::is_fetched(name.value(), hub::Part::kAll, settings.value())) return;
+  const std::string name = path == nullptr ? "" : unfetched_weights(*path);
+  if (name.empty()) return;
   core::Diagnostics diagnostics;
-  diagnostics.notice(
-      path->location(),
-      "the weights of " + name.value().text() + " are not here yet, so they are not compared with the model",
-      "`roux fetch` with this recipe downloads them, and so does `roux run`");
+  diagnostics.notice(path->location(),
+                     "the weights of " + name + " are not here yet, so they are not compared with the model",
+                     "`roux fetch` with this recipe downloads them, and so does `roux run`");
   session.show(diagnostics);
   *path = core::Node::null(path->location());
   recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/net/digest.h"
 #include "tests/runner/hub/hub_stand_in.h"
 #include "tests/support/folder.h"
 #include "tests/support/paths.h"
@@ -46,6 +47,7 @@ struct Here {
     words.insert(words.begin(), tests::roux_program());
     tests::Process process(words, {{"HF_ENDPOINT", hub.url()},
                                    {"HF_HUB_CACHE", "cache"},
+                                   {"ROUX_CACHE_DIR", "own"},
                                    {"HF_TOKEN", "hf_secret"},
                                    {"HF_HUB_OFFLINE", offline ? "1" : "0"},
                                    {"HOME", fs::current_path().string()}});
@@ -135,4 +137,67 @@ TEST_CASE("a name that the Hub does not know is an error at its place", "[hub][c
   CHECK(here.says("hint: write hf://ada/tiny\n"));
   CHECK(here.roux({"generate", "hf://ada/tni", "--prompt", "a"}) == 2);
   CHECK(here.says("has no model ada/tni"));
+}
+
+TEST_CASE("files of other servers are fetched by URL and checksum, and recorded so", "[hub][cli]") {
+  Here here;
+  const fs::path model = fs::path(tests::source_dir()) / "tests/parity/models/llama-grouped";
+  const std::map<std::string, std::string> files = {{"/ids.jsonl", content(model / "ids.jsonl")},
+                                                    {"/model.safetensors", content(model / "model.safetensors")},
+                                                    {"/config.json", content(model / "config.json")}};
+  here.hub.fault = [&files](const auto& asked, const auto&) -> std::optional<tests::HttpReply> {
+    const auto file = files.find(asked.path);
+    return file == files.end() ? std::nullopt : std::make_optional(hub_tests::part_of(file->second, asked.range));
+  };
+  const auto name = [&](const std::string& path) {
+    return here.hub.url() + path + "#sha256=" + runner::net::sha256(files.at(path));
+  };
+  here.folder.write("r.yaml", "recipe_version: 1\nrun_name: t\ninit_from: " + name("/model.safetensors") +
+                                  "\nmodel: {type: transformers, config: \"" + name("/config.json") +
+                                  "\"}\nloss: cross_entropy\ndata: {train: {type: ids, path: \"" + name("/ids.jsonl") +
+                                  "\"}}\noptimizer: {type: adamw, lr: 0.001}\n"
+                                  "training: {max_steps: 2, micro_batch_size: 5}\n");
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says("the weights of " + name("/model.safetensors") + " are not here yet"));
+  CHECK(here.hub.asked.size() == 2);  // the configuration and the data
+  CHECK(here.roux({"validate", "r.yaml"}) == 0);
+  CHECK(here.says("notice: " + here.hub.url() + "/model.safetensors is not in the cache"));
+  CHECK(here.hub.asked.size() == 2);
+  REQUIRE(here.roux({"run", "r.yaml"}) == 0);
+  CHECK(here.says("initial weights: 15 of 15 tensors"));
+  CHECK(here.hub.asked.size() == 3);
+  for (const auto& one : here.hub.asked) CHECK(one.authorization.empty());
+  CHECK(here.recorded().find("\"" + name("/ids.jsonl") + "\"") != std::string::npos);
+  CHECK(here.recorded().find("\"" + name("/model.safetensors") + "\"") != std::string::npos);
+  CHECK(here.recorded().find("own/files") == std::string::npos);
+
+  here.offline = true;
+  REQUIRE(here.roux({"fetch", "r.yaml"}) == 0);
+  CHECK(here.says(name("/ids.jsonl") + "  own/files/snapshots/" + runner::net::sha256(files.at("/ids.jsonl")) +
+                  "/ids.jsonl\n"));
+  CHECK(here.roux({"fetch", name("/config.json")}) == 0);
+  CHECK(here.roux({"resume", "t", "--checkpoint", "last", "--set", "training.max_steps=3", "--allow-change",
+                   "training.max_steps"}) == 0);
+  CHECK(here.hub.asked.size() == 3);
+}
+
+TEST_CASE("a URL without a right checksum is an error at its place", "[hub][cli]") {
+  Here here;
+  CHECK(here.roux({"validate", "r.yaml", "--set", "data.train.path=https://host/a.jsonl"}) == 2);
+  CHECK(here.says(
+      "--set data.train.path=https://host/a.jsonl: error: \"https://host/a.jsonl\" cannot be fetched: it has no "
+      "checksum\n  hint: write https://host/a.jsonl#sha256=HEX; `sha256sum FILE` prints HEX of a file that you "
+      "have\n"));
+  CHECK(here.roux({"validate", "r.yaml", "--set",
+                   "init_from=https://host/model.safetensors.index.json#sha256=" + std::string(64, '0')}) == 2);
+  CHECK(here.says(
+      "https://host/model.safetensors.index.json is an index of shards, and says nothing of their checksums\n  hint: "
+      "name weights in one file, or a model of the Hub, hf://OWNER/NAME\n"));
+  CHECK(here.roux({"run", "r.yaml", "--set", "init_from=" + here.hub.url() + "/a#sha256=" + std::string(64, '0')}) ==
+        2);
+  CHECK(here.says("has no file " + here.hub.url() + "/a: it answers 404"));
+  CHECK(here.roux({"fetch", "http://host/a.jsonl"}) == 2);
+  CHECK(here.says("http is for servers on this machine"));
+  CHECK(here.roux({"generate", "https://host/a.safetensors", "--prompt", "a"}) == 2);
+  CHECK(here.says("https://host/a.safetensors names a file, and a model is a folder of several"));
 }

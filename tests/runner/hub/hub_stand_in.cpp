@@ -15,20 +15,19 @@ std::string header(const HttpRequest& request, const std::string& name) {
   return found == request.headers.end() ? "" : found->second;
 }
 
-/// The bytes that `Range: bytes=N-` asks for, or all.
+HttpReply refused(int status, const std::string& code) { return {status, "no", {}, {"X-Error-Code: " + code}}; }
+
+}  // namespace
+
 HttpReply part_of(const std::string& content, const std::string& range) {
   if (!range.starts_with("bytes=")) return {200, content};
   const std::size_t begin = std::stoul(range.substr(6));
-  if (begin >= content.size()) return {416, ""};
+  if (begin >= content.size()) return {416, "", {}, {"Content-Range: bytes */" + std::to_string(content.size())}};
   HttpReply reply{206, content.substr(begin)};
   reply.headers.push_back("Content-Range: bytes " + std::to_string(begin) + "-" + std::to_string(content.size() - 1) +
                           "/" + std::to_string(content.size()));
   return reply;
 }
-
-HttpReply refused(int status, const std::string& code) { return {status, "no", {}, {"X-Error-Code: " + code}}; }
-
-}  // namespace
 
 std::string git_hash(const std::string& content) {
   runner::net::Digest digest(runner::net::Digest::Kind::kSha1);
