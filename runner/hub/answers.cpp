@@ -69,6 +69,11 @@ std::optional<FileInfo> parse_file_info(const HttpAnswer& answer, const std::str
   return info;
 }
 
+std::optional<std::string> Range::header() const {
+  if (from == 0 && !count) return std::nullopt;
+  return "Range: bytes=" + std::to_string(from) + "-" + (count ? std::to_string(from + *count - 1) : "");
+}
+
 ContentRange content_range(const HttpAnswer& answer) {
   const std::string header = answer.header("content-range");
   constexpr std::string_view kUnit = "bytes ";

@@ -31,6 +31,15 @@ std::optional<Listing> parse_listing(const std::string& json);
 /// do not say its hash, or are about another commit.
 std::optional<FileInfo> parse_file_info(const net::HttpAnswer& answer, const std::string& commit);
 
+/// What is asked for of a file: `count` bytes from `from` on, or all that follow.
+struct Range {
+  std::int64_t from = 0;
+  std::optional<std::int64_t> count = {};
+
+  /// The header `Range`; nothing for the whole file.
+  std::optional<std::string> header() const;
+};
+
 /// `Content-Range: bytes BEGIN-END/TOTAL`; what it does not say is -1, as in `bytes */TOTAL` of a refusal.
 struct ContentRange {
   std::int64_t begin = -1, total = -1;

@@ -95,11 +95,11 @@ FileInfo Client::describe(const Name& name, const std::string& commit, const std
   return *std::move(info);
 }
 
-HttpAnswer Client::get(const Name& name, const std::string& commit, const std::string& file, std::int64_t offset,
+HttpAnswer Client::get(const Name& name, const std::string& commit, const std::string& file, const Range& range,
                        const std::function<void(const HttpAnswer&, std::string_view)>& receive) {
   HttpRequest request;
   request.url = address(name, "resolve", commit) + "/" + net::url_encoded(file, "/");
-  if (offset > 0) request.headers.push_back("Range: bytes=" + std::to_string(offset) + "-");
+  if (const auto header = range.header()) request.headers.push_back(*header);
   request.receive = receive;
   return follow(request, /*to_storage=*/true);
 }

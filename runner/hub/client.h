@@ -46,10 +46,9 @@ class Client {
   /// The commit of a revision and its files.
   Listing list(const Name& name, int attempts = kAttemptsMax);
   FileInfo describe(const Name& name, const std::string& commit, const std::string& file);
-  /// Receives the file's bytes from `offset` on once; the response says whether it begins there (206) or from its start
-  /// (200). `receive` may throw. Returns the final response, whatever its status; NoResponse when the connection is
-  /// lost.
-  net::HttpAnswer get(const Name& name, const std::string& commit, const std::string& file, std::int64_t offset,
+  /// Receives this range of the file once; the response says whether it is the range (206) or the whole file (200).
+  /// `receive` may throw. Returns the final response, whatever its status; NoResponse when the connection is lost.
+  net::HttpAnswer get(const Name& name, const std::string& commit, const std::string& file, const Range& range,
                       const std::function<void(const net::HttpAnswer&, std::string_view)>& receive);
   /// What to throw for a response or a lost connection that no retry may follow.
   HubError refusal(const Name& name, const net::HttpAnswer& answer) const;

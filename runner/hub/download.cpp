@@ -143,7 +143,7 @@ class Transfer {
       std::optional<double> pause;
       std::string problem;
       try {
-        const HttpAnswer answer = wanted_.get(before, receiver());
+        const HttpAnswer answer = wanted_.get({.from = before}, receiver());
         if (answer.ok()) return check_size();
         if (answer.status == 416) {  // not a part of the file that is there now, or already all of it
           if (!knows_size() && before > 0 && content_range(answer).total == before) return;
@@ -204,6 +204,9 @@ class Transfer {
   std::int64_t bytes_;  ///< of the whole file; -1: the server has not said it yet
 };
 
+/// Thrown through the exchange, which ends by it: what arrives is not what was asked for.
+struct NotWanted {};
+
 std::int64_t size_of(const std::string& path) {
   std::error_code failed;
   const auto bytes = fs::file_size(path, failed);
@@ -220,6 +223,40 @@ bool has_blob(const Cache& cache, const FileInfo& info) {
 std::int64_t bytes_present(const Cache& cache, const FileInfo& info) {
   if (has_blob(cache, info)) return size_of(cache.blob(info.etag));
   return std::max<std::int64_t>(size_of(cache.blob(info.etag) + ".incomplete"), 0);
+}
+
+std::optional<FilePart> read_part(RemoteFile& file, std::int64_t from, std::int64_t count) {
+  FilePart part;
+  const auto take = [&](const HttpAnswer& answer, std::string_view piece) {
+    const ContentRange range = content_range(answer);
+    if (answer.status != 206 || range.begin != from || range.total < from + count) throw NotWanted();
+    part.whole_bytes = range.total;
+    part.content += piece;
+    if (part.content.size() > static_cast<std::size_t>(count)) throw NotWanted();
+  };
+  try {
+    const HttpAnswer answer = file.get({.from = from, .count = count}, take);
+    if (!answer.ok() && answer.status != 416) throw file.refusal(answer);
+  } catch (const NotWanted&) {
+    return std::nullopt;
+  }
+  if (part.content.size() != static_cast<std::size_t>(count)) return std::nullopt;
+  return part;
+}
+
+std::optional<std::string> read_whole(RemoteFile& file, std::size_t bytes_max) {
+  std::string content;
+  const auto take = [&](const HttpAnswer&, std::string_view piece) {
+    if (content.size() + piece.size() > bytes_max) throw NotWanted();
+    content += piece;
+  };
+  try {
+    const HttpAnswer answer = file.get({}, take);
+    if (!answer.ok()) throw file.refusal(answer);
+  } catch (const NotWanted&) {
+    return std::nullopt;
+  }
+  return content;
 }
 
 void check_space(const Cache& cache, const std::string& what, std::int64_t missing) {
@@ -270,8 +307,8 @@ std::string HubFile::host() const { return client_.settings().host(); }
 
 std::string HubFile::title() const { return core::quote(name()) + " of " + repository_.text(commit_); }
 
-HttpAnswer HubFile::get(std::int64_t offset, const Receive& receive) {
-  return client_.get(repository_, commit_, name(), offset, receive);
+HttpAnswer HubFile::get(const Range& range, const Receive& receive) {
+  return client_.get(repository_, commit_, name(), range, receive);
 }
 
 HubError HubFile::refusal(const HttpAnswer& answer) const { return client_.refusal(repository_, answer); }

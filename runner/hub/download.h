@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,9 +26,9 @@ class RemoteFile {
   virtual std::string host() const = 0;
   /// For messages, such as `"config.json" of hf://ada/tiny@COMMIT`.
   virtual std::string title() const = 0;
-  /// Receives its bytes from `offset` on once; the response says whether it begins there (206) or from its start (200).
-  /// Returns the final response, whatever its status; NoResponse when the connection is lost.
-  virtual net::HttpAnswer get(std::int64_t offset, const Receive& receive) = 0;
+  /// Receives this range of it once; the response says whether it is the range (206) or the whole file (200). Returns
+  /// the final response, whatever its status; NoResponse when the connection is lost.
+  virtual net::HttpAnswer get(const Range& range, const Receive& receive) = 0;
   /// What to throw for a response or a lost connection that no retry may follow, or for content with another checksum.
   virtual HubError refusal(const net::HttpAnswer& answer) const = 0;
   virtual HubError unreachable(const net::NoResponse& error) const = 0;
@@ -48,7 +49,7 @@ class HubFile final : public RemoteFile {
   const std::string& commit() const { return commit_; }
   std::string host() const override;
   std::string title() const override;
-  net::HttpAnswer get(std::int64_t offset, const Receive& receive) override;
+  net::HttpAnswer get(const Range& range, const Receive& receive) override;
   HubError refusal(const net::HttpAnswer& answer) const override;
   HubError unreachable(const net::NoResponse& error) const override;
   HubError damaged(const std::string& what) const override;
@@ -58,6 +59,17 @@ class HubFile final : public RemoteFile {
   Name repository_;
   std::string commit_;
 };
+
+/// Bytes of a file, and how many the whole has.
+struct FilePart {
+  std::string content;
+  std::int64_t whole_bytes = 0;
+};
+/// Asks once for the first `count` bytes from `from` on, and receives no more. Nothing when the server knows no ranges
+/// or the file is shorter. HubError; NoResponse when the connection is lost.
+std::optional<FilePart> read_part(RemoteFile& file, std::int64_t from, std::int64_t count);
+/// Asks once for the whole file. Nothing when it has more than `bytes_max`. Errors as above.
+std::optional<std::string> read_whole(RemoteFile& file, std::size_t bytes_max);
 
 /// How a download reports; all but `wait` may be empty.
 struct DownloadWatch {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstddef>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -77,11 +78,11 @@ class WebDownload final : public RemoteFile {
   std::string title() const override { return file_.url; }
   bool is_intact_in_transit() const override { return true; }
 
-  HttpAnswer get(std::int64_t offset, const Receive& receive) override {
+  HttpAnswer get(const Range& range, const Receive& receive) override {
     net::HttpRequest request;
     request.url = file_.url;
     request.headers.emplace_back("Accept-Encoding: identity");
-    if (offset > 0) request.headers.push_back("Range: bytes=" + std::to_string(offset) + "-");
+    if (const auto header = range.header()) request.headers.push_back(*header);
     request.receive = receive;
     for (int redirects = 0; redirects <= kRedirectsMax; ++redirects) {
       HttpAnswer answer = http_.send(request);
@@ -191,6 +192,8 @@ core::Result<WebFile> parse_web_file(const std::string& text) {
                  [](unsigned char c) { return std::tolower(c); });
   return file;
 }
+
+std::unique_ptr<RemoteFile> remote_file(const WebFile& file) { return std::make_unique<WebDownload>(file); }
 
 std::optional<Located> locate(const WebFile& file, const Settings& settings) {
   const Cache cache = Cache::of_web_files(settings);

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "runner/core/result.h"
 #include "runner/hub/cache.h"
+#include "runner/hub/download.h"
 #include "runner/hub/fetch.h"
 #include "runner/hub/settings.h"
 
@@ -29,6 +31,9 @@ bool is_web_file(std::string_view text);
 
 /// The Failure says what is wrong with it and how it is written. `http://` is for servers on this machine alone.
 core::Result<WebFile> parse_web_file(const std::string& text);
+
+/// The file on its server; `file` must outlive it.
+std::unique_ptr<RemoteFile> remote_file(const WebFile& file);
 
 /// Looks only at the cache.
 std::optional<Located> locate(const WebFile& file, const Settings& settings);

@@ -6,6 +6,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/hub/weight_headers.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/plan_text.h"
@@ -36,11 +37,18 @@ std::string unfetched_weights(const core::Node& path) {
   return name.value().text();
 }
 
-/// Weights that are still elsewhere are not fetched to plan with them: the plan goes without.
-void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
+/// Weights that are still elsewhere are not fetched to plan with them, only their headers. Null where there are none,
+/// or where a server does not send headers alone: the plan goes without.
+std::unique_ptr<WeightHeaders> replace_unfetched(Session& session, resolve::Recipe& recipe) {
   core::Node* path = recipe.root.at_path("init_from.path");
   const std::string name = path == nullptr ? "" : unfetched_weights(*path);
-  if (name.empty()) return;
+  if (name.empty()) return nullptr;
+  auto headers = WeightHeaders::fetch(name);
+  if (headers) {
+    *path = core::Node::string(headers->path(), path->location());
+    recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+    return headers;
+  }
   core::Diagnostics diagnostics;
   diagnostics.notice(path->location(),
                      "the weights of " + name + " are not here yet, so they are not compared with the model",
@@ -48,13 +56,24 @@ void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
   session.show(diagnostics);
   *path = core::Node::null(path->location());
   recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+  return nullptr;
+}
+
+core::Diagnostics with_names(const WeightHeaders& headers, const core::Diagnostics& diagnostics) {
+  core::Diagnostics named;
+  for (core::Diagnostic diagnostic : diagnostics.all()) {
+    diagnostic.message = headers.with_names(diagnostic.message);
+    diagnostic.hint = headers.with_names(diagnostic.hint);
+    named.add(std::move(diagnostic));
+  }
+  return named;
 }
 
 void plan(Session& session, const PlanFlags& flags) {
   session.hub = HubUse::kSettings;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
-  leave_out_unfetched(session, *recipe);
+  const auto headers = replace_unfetched(session, *recipe);
   note_growing_batch(session, *recipe);
   const LocalDevice device = planned_device(session, *recipe, processes_per_machine(*recipe->launch));
   core::Diagnostics diagnostics;
@@ -69,12 +88,13 @@ void plan(Session& session, const PlanFlags& flags) {
   }
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
-  const auto plan = engine->plan(*recipe, {device.gpu_memory_bytes}, diagnostics);
-  session.show(diagnostics);
+  auto plan = engine->plan(*recipe, {device.gpu_memory_bytes}, diagnostics);
+  session.show(headers ? with_names(*headers, diagnostics) : diagnostics);
   if (!plan) {
     session.exit_code = core::kExitUsage;
     return;
   }
+  if (headers) plan->init_from = headers->with_names(plan->init_from);
   std::printf(
       "%s%s",
       (flags.format == "json" ? plan_json(*plan) : plan_text(core::escape_for_terminal(flags.recipe.path), *plan))

@@ -51,7 +51,7 @@ class HubStandIn {
   std::mutex mutex_;
 };
 
-/// The bytes that `Range: bytes=N-` asks for, or all.
+/// The bytes that `Range: bytes=N-` or `bytes=N-M` asks for, or all.
 tests::HttpReply part_of(const std::string& content, const std::string& range);
 
 /// git's SHA-1 of a blob.
