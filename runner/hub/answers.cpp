@@ -17,6 +17,7 @@ using net::HttpAnswer;
 
 constexpr double kPauseMax_s = 300;
 constexpr std::size_t kEtagMax = 128;
+constexpr std::size_t kFilesMax = 1'000'000;
 
 std::optional<std::int64_t> number_of(std::string_view text) {
   std::int64_t number = 0;
@@ -38,24 +39,71 @@ bool is_file_name(const std::string& etag) {
                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.'; });
 }
 
+/// Takes the commit and the files out of the Hub's JSON as it is read: a tree of a hostile one would take many times
+/// its bytes.
+class ListingReader final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  /// Nothing without a commit or a list of files.
+  std::optional<Listing> listing() {
+    if (!has_siblings_ || !is_commit(listing_.commit)) return std::nullopt;
+    return std::move(listing_);
+  }
+
+  bool string(std::string& text) override {
+    if (depth_ == kTop && key_ == "sha") listing_.commit = text;
+    if (!in_siblings_ || depth_ != kSibling || key_ != "rfilename" || !is_safe_path(text)) return depth_ >= kTop;
+    if (listing_.files.size() == kFilesMax) return false;
+    listing_.files.push_back(std::move(text));
+    return true;
+  }
+  bool key(std::string& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool start_object(std::size_t) override { return enter(); }
+  bool start_array(std::size_t) override {
+    if (depth_ < kTop) return false;
+    if (depth_ == kTop) in_siblings_ = key_ == "siblings";
+    has_siblings_ = has_siblings_ || in_siblings_;
+    return enter();
+  }
+  bool end_object() override { return leave(); }
+  bool end_array() override { return leave(); }
+  bool null() override { return depth_ >= kTop; }
+  bool boolean(bool) override { return depth_ >= kTop; }
+  bool number_integer(number_integer_t) override { return depth_ >= kTop; }
+  bool number_unsigned(number_unsigned_t) override { return depth_ >= kTop; }
+  bool number_float(number_float_t, const std::string&) override { return depth_ >= kTop; }
+  bool binary(nlohmann::json::binary_t&) override { return false; }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+ private:
+  static constexpr int kTop = 1, kSibling = 3;
+
+  bool enter() {
+    ++depth_;
+    key_.clear();
+    return true;
+  }
+  bool leave() {
+    --depth_;
+    key_.clear();
+    if (depth_ == kTop) in_siblings_ = false;
+    return true;
+  }
+
+  Listing listing_;
+  std::string key_;  ///< of the value that comes next; "" in a list
+  std::int64_t depth_ = 0;
+  bool in_siblings_ = false, has_siblings_ = false;
+};
+
 }  // namespace
 
 std::optional<Listing> parse_listing(const std::string& json) {
-  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) return std::nullopt;
-  const auto commit = parsed.find("sha"), siblings = parsed.find("siblings");
-  if (commit == parsed.end() || !commit->is_string() || siblings == parsed.end() || !siblings->is_array()) {
-    return std::nullopt;
-  }
-  Listing listing;
-  listing.commit = *commit;
-  if (!is_commit(listing.commit)) return std::nullopt;
-  for (const auto& sibling : *siblings) {
-    if (!sibling.is_object() || !sibling.contains("rfilename") || !sibling["rfilename"].is_string()) continue;
-    std::string file = sibling["rfilename"];
-    if (is_safe_path(file)) listing.files.push_back(std::move(file));
-  }
-  return listing;
+  ListingReader reader;
+  if (!nlohmann::json::sax_parse(json, &reader)) return std::nullopt;
+  return reader.listing();
 }
 
 std::optional<FileInfo> parse_file_info(const HttpAnswer& answer, const std::string& commit) {

@@ -59,3 +59,37 @@ TEST_CASE("Content-Range says where a part begins and how long the whole is", "[
   CHECK(whole_bytes({200, "", {{"content-length", "-7"}}}) == -1);
   CHECK(whole_bytes({200, "", {}}) == -1);
 }
+
+TEST_CASE("a listing is what the Hub says of a revision, and nothing around it", "[hub]") {
+  const std::string sha(40, 'a');
+  struct Case {
+    std::string json;
+    std::optional<std::vector<std::string>> files;
+  };
+  const std::string of_commit = R"({"sha": ")" + sha + R"(", )";
+  const Case cases[] = {
+      {of_commit + R"("siblings": []})", {{}}},
+      {R"({"siblings": [{"size": 1, "rfilename": "a/b"}], "sha": ")" + sha + "\"}", {{"a/b"}}},
+      {of_commit +
+           R"("siblings": [{"rfilename": "../a"}, {"rfilename": "c"}, {"rfilename": 1}, 2, ["rfilename", "d"]]})",
+       {{"c"}}},
+      {of_commit + R"("siblings": [{"lfs": {"rfilename": "d"}, "rfilename": "e"}, [{"rfilename": "f"}]]})", {{"e"}}},
+      {of_commit + R"("siblings": [], "x": {"siblings": [{"rfilename": "g"}]}, "y": [{"rfilename": "h"}]})", {{}}},
+      {of_commit + R"("siblings": {"rfilename": "a"}})", {}},
+      {R"({"x": {"sha": ")" + sha + R"("}, "siblings": []})", {}},
+      {R"({"sha": 1, "siblings": []})", {}},
+      {R"([{"sha": "a"}])", {}},
+      {"7", {}},
+      {"\"a\"", {}},
+      {"", {}},
+      {of_commit + R"("siblings": [)", {}},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.json) {
+      const auto listing = parse_listing(c.json);
+      CHECK(listing.has_value() == c.files.has_value());
+      if (listing && c.files) CHECK(listing->files == *c.files);
+      if (listing) CHECK(listing->commit == sha);
+    }
+  }
+}
