@@ -9,6 +9,7 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
+#include "runner/hub/web_file.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/recipe/interpolate.h"
 #include "runner/registry/registry.h"
@@ -81,7 +82,7 @@ bool Session::fetch(const recipe::Composed& open, core::Diagnostics& diagnostics
 }
 
 std::optional<std::string> Session::fetched_path(const std::string& word, hub::Part part) {
-  if (!hub::is_name(word)) return word;
+  if (!hub::is_name(word) && !hub::is_web_file(word)) return word;
   const auto fetched = fetch_named(word, part, quiet);
   if (fetched) return fetched.value().path;
   fail(fetched.failure().message, fetched.failure().hint, fetched.failure().exit_code);

@@ -69,10 +69,11 @@ struct Session {
   std::optional<resolve::Recipe> load(const std::shared_ptr<const core::Source>& text,
                                       const recipe::ComposeOptions& options);
 
-  /// Fetches what the recipe has on the Hub, as `hub` says; false after errors, which `diagnostics` has.
+  /// Fetches what the recipe has on the Hub and other servers, as `hub` says; false after errors, which `diagnostics`
+  /// has.
   bool fetch(const recipe::Composed& open, core::Diagnostics& diagnostics);
-  /// The path that a word of the command line names: of `hf://`, where it is after fetching it; of any other, the word.
-  /// Nothing when the session failed.
+  /// The path that a word of the command line names: of `hf://` and `https://`, where it is after fetching it; of any
+  /// other, the word. Nothing when the session failed.
   std::optional<std::string> fetched_path(const std::string& word, hub::Part part);
 
   /// Whether the environment or the launch file changes recipes.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
@@ -29,13 +30,21 @@ std::string link_target(const std::string& file, const std::string& etag) {
   return target + "blobs/" + etag;
 }
 
+std::string folder_name(const Name& name) {
+  return std::string(name.is_dataset ? "datasets" : "models") + "--" + name.owner + "--" + name.name;
+}
+
 }  // namespace
 
-Cache::Cache(const Settings& settings, const Name& name) {
-  const std::string repository =
-      std::string(name.is_dataset ? "datasets" : "models") + "--" + name.owner + "--" + name.name;
-  folder_ = settings.cache + "/" + repository;
-  locks_ = settings.cache + "/.locks/" + repository;
+Cache::Cache(std::string folder, std::string locks, const char* variable)
+    : folder_(std::move(folder)), locks_(std::move(locks)), variable_(variable) {}
+
+Cache::Cache(const Settings& settings, const Name& name)
+    : Cache(settings.cache + "/" + folder_name(name), settings.cache + "/.locks/" + folder_name(name), "HF_HUB_CACHE") {
+}
+
+Cache Cache::of_web_files(const Settings& settings) {
+  return {settings.web_files, settings.web_files + "/.locks", "ROUX_CACHE_DIR"};
 }
 
 std::optional<std::string> Cache::commit_of(const std::string& revision) const {
@@ -81,7 +90,7 @@ void Cache::link(const std::string& commit, const std::string& file, const std::
     const std::string reason = std::strerror(errno);
     ::unlink(beside.c_str());
     throw core::RunError("cannot create the link " + core::escape_for_terminal(at) + ": " + reason,
-                         "set HF_HUB_CACHE to a folder on a file system with symbolic links");
+                         "set " + std::string(variable_) + " to a folder on a file system with symbolic links");
   }
 }
 

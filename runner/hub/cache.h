@@ -15,11 +15,16 @@ namespace runner::hub {
 ///                       snapshots/COMMIT/FILE    a link to ../../blobs/ETAG
 ///                       .no_exist/COMMIT/FILE    the commit has no such file
 ///   .locks/models--OWNER--NAME/ETAG.lock         held while a blob is downloaded
+///
+/// Files of other servers lie in the same layout in roux's own cache: ETAG and COMMIT are their SHA-256.
 class Cache {
  public:
   Cache(const Settings& settings, const Name& name);
+  static Cache of_web_files(const Settings& settings);
 
   std::string folder() const { return folder_; }
+  /// The variable that moves it elsewhere.
+  const char* variable() const { return variable_; }
   std::string blob(const std::string& etag) const { return folder_ + "/blobs/" + etag; }
   std::string lock(const std::string& etag) const { return locks_ + "/" + etag + ".lock"; }
   std::string snapshot(const std::string& commit) const { return folder_ + "/snapshots/" + commit; }
@@ -36,7 +41,10 @@ class Cache {
   void link(const std::string& commit, const std::string& file, const std::string& etag) const;
 
  private:
+  Cache(std::string folder, std::string locks, const char* variable);
+
   std::string folder_, locks_;
+  const char* variable_;
 };
 
 /// What is in the cache under a name, and the name with its commit. `path` is the snapshot's folder, or the file in it.

@@ -2,13 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runner/core/error.h"
-#include "runner/core/result.h"
+#include "runner/hub/answers.h"
 #include "runner/hub/name.h"
 #include "runner/hub/settings.h"
 #include "runner/net/http.h"
@@ -36,16 +34,6 @@ class HubError : public core::RunError {
 /// How the client waits before a retry; seconds.
 using Wait = std::function<void(double)>;
 
-struct Listing {
-  std::string commit;
-  std::vector<std::string> files;  ///< those with a safe path
-};
-
-struct FileInfo {
-  std::string etag;         ///< SHA-256 of a large file, git's SHA-1 of another; a plain name in any case
-  std::int64_t bytes = -1;  ///< -1: the server does not say
-};
-
 /// Asks the Hub, with the token, which goes to the endpoint alone; redirects are followed by hand. Temporary errors are
 /// retried. All throw HubError. Used by one thread.
 class Client {
@@ -58,17 +46,15 @@ class Client {
   /// The commit of a revision and its files.
   Listing list(const Name& name, int attempts = kAttemptsMax);
   FileInfo describe(const Name& name, const std::string& commit, const std::string& file);
-  /// Receives the file's bytes from `offset` on once; the response says whether it begins there (206) or from its start
-  /// (200). `receive` may throw. Returns the final response, whatever its status; NoResponse when the connection is
-  /// lost.
-  net::HttpAnswer get(const Name& name, const std::string& commit, const std::string& file, std::int64_t offset,
+  /// Receives this range of the file once; the response says whether it is the range (206) or the whole file (200).
+  /// `receive` may throw. Returns the final response, whatever its status; NoResponse when the connection is lost.
+  net::HttpAnswer get(const Name& name, const std::string& commit, const std::string& file, const Range& range,
                       const std::function<void(const net::HttpAnswer&, std::string_view)>& receive);
   /// What to throw for a response or a lost connection that no retry may follow.
   HubError refusal(const Name& name, const net::HttpAnswer& answer) const;
   HubError unreachable(const net::NoResponse& error) const;
 
   const Settings& settings() const { return settings_; }
-  void wait(double seconds) const { wait_(seconds); }
 
  private:
   std::string address(const Name& name, const std::string& kind, const std::string& revision) const;
@@ -81,13 +67,5 @@ class Client {
   std::string token_;
   net::Http http_;
 };
-
-/// Where a redirect leads. Failure when it leaves http and https, or https for http.
-core::Result<std::string> redirect_target(const std::string& from, const std::string& location);
-/// Whether the same request may succeed later: 408, 429 and the 5xx of overload.
-bool is_temporary(long status);
-/// Seconds before the retry after `attempt` failures, as `Retry-After` of the response says or else doubled each time;
-/// nothing when it asks for more than five minutes.
-std::optional<double> pause_before(int attempt, const net::HttpAnswer* answer);
 
 }  // namespace runner::hub

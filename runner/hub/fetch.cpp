@@ -1,22 +1,17 @@
 #include "runner/hub/fetch.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/utf8.h"
-#include "runner/core/units.h"
 #include "runner/hub/download.h"
 
 namespace runner::hub {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::int64_t kIndexBytesMax = 64 << 20;
 constexpr std::size_t kFilesShownMax = 5;
@@ -183,45 +178,34 @@ class Fetch {
   }
 
   void bring_files(Client& client, const Listing& listing, const std::vector<std::string>& files) {
-    std::vector<Download> downloads;
+    std::vector<HubFile> downloads;
     std::int64_t missing = 0;
     for (const std::string& file : files) {
       if (cache_.has(listing.commit, file)) continue;
-      const Download next{name_, listing.commit, file, client.describe(name_, listing.commit, file)};
-      const std::int64_t present = bytes_present(cache_, next.info);
-      progress_.bytes_total += std::max<std::int64_t>(next.info.bytes, 0);
+      const FileInfo info = client.describe(name_, listing.commit, file);
+      const std::int64_t present = bytes_present(cache_, info);
+      progress_.bytes_total += std::max<std::int64_t>(info.bytes, 0);
       progress_.bytes += present;
       progress_.bytes_before += present;
-      missing += std::max<std::int64_t>(next.info.bytes - present, 0);
-      downloads.push_back(next);
+      missing += std::max<std::int64_t>(info.bytes - present, 0);
+      downloads.emplace_back(client, name_, listing.commit, file, info);
     }
-    check_space(missing);
-    for (const Download& next : downloads) bring_file(client, next);
+    check_space(cache_, name_.text(), missing);
+    for (HubFile& next : downloads) bring_file(next);
   }
 
-  void bring_file(Client& client, const Download& next) {
-    progress_.file = next.file;
-    const std::int64_t others = progress_.bytes - bytes_present(cache_, next.info);
-    download(client, cache_, next,
-             {.at =
+  void bring_file(HubFile& next) {
+    progress_.file = next.name();
+    const std::int64_t others = progress_.bytes - bytes_present(cache_, next.info());
+    download(next, cache_,
+             {.wait = watch_.wait,
+              .at =
                   [&](std::int64_t bytes) {
                     progress_.bytes = others + bytes;
                     if (watch_.progress) watch_.progress(progress_);
                   },
               .notes = watch_.notes});
-    cache_.link(next.commit, next.file, next.info.etag);
-  }
-
-  void check_space(std::int64_t missing) const {
-    if (missing == 0) return;
-    core::make_folders(cache_.folder()).value();
-    std::error_code failed;
-    const auto space = fs::space(cache_.folder(), failed);
-    if (failed || static_cast<std::int64_t>(space.available) >= missing) return;
-    throw core::RunError(name_.text() + " needs " + core::format_bytes(missing) + " more, and the disk of " +
-                             core::escape_for_terminal(cache_.folder()) + " has " +
-                             core::format_bytes(static_cast<std::int64_t>(space.available)) + " left",
-                         "make room, or set HF_HUB_CACHE to a folder on a larger disk", core::kExitResumable);
+    cache_.link(next.commit(), next.name(), next.info().etag);
   }
 
   const Name& name_;

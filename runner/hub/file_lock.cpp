@@ -28,15 +28,15 @@ bool is_at(const std::string& path, int descriptor) {
 
 }  // namespace
 
-FileLock::FileLock(const std::string& path, const std::function<void(double)>& wait,
-                   const std::function<void()>& told) {
+FileLock::FileLock(const std::string& path, const std::function<void(double)>& wait, const std::function<void()>& told,
+                   const std::string& variable) {
   core::make_folders(std::filesystem::path(path).parent_path().string()).value();
   bool waited = false;
   for (;;) {
     descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kForTheGroup);
     if (descriptor_ < 0) {
       throw core::RunError("cannot create the lock " + core::escape_for_terminal(path) + ": " + std::strerror(errno),
-                           "set HF_HUB_CACHE to a folder that can be written");
+                           "set " + variable + " to a folder that can be written");
     }
     if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) {
       if (is_at(path, descriptor_)) return;

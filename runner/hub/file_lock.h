@@ -9,8 +9,10 @@ namespace runner::hub {
 class FileLock {
  public:
   /// Waits with `wait` until the lock is free; calls `told` once before that. On a file system without flock it
-  /// returns without a lock: whoever downloads checks what it got. RunError when the file cannot be created.
-  FileLock(const std::string& path, const std::function<void(double)>& wait, const std::function<void()>& told);
+  /// returns without a lock: whoever downloads checks what it got. RunError when the file cannot be created, with the
+  /// variable that names another folder.
+  FileLock(const std::string& path, const std::function<void(double)>& wait, const std::function<void()>& told,
+           const std::string& variable = "HF_HUB_CACHE");
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;

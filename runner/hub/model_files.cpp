@@ -1,9 +1,9 @@
 #include "runner/hub/model_files.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
+#include "runner/core/json_entries.h"
 #include "runner/hub/name.h"
 
 namespace runner::hub {
@@ -16,6 +16,8 @@ constexpr const char* kConfigurations[] = {"config.json", "generation_config.jso
 /// The first one counts that a repository has.
 constexpr const char* kWeights[] = {"model.safetensors", "model.safetensors.index.json", "pytorch_model.bin",
                                     "pytorch_model.bin.index.json"};
+constexpr const char* kWeightMap = "weight_map";
+constexpr core::JsonLimits kIndexLimits{8, 10'000};
 constexpr const char* kAdapter = "adapter_model.safetensors";
 
 bool has(const std::vector<std::string>& files, const std::string& file) {
@@ -60,15 +62,15 @@ std::vector<std::string> beside_tokenizer(const std::string& file, const std::ve
 bool is_index(std::string_view file) { return file.ends_with(".index.json"); }
 
 std::optional<std::vector<std::string>> shards_of(const std::string& index_file, const std::string& content) {
-  const auto parsed = nlohmann::json::parse(content, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) return std::nullopt;
-  const auto map = parsed.find("weight_map");
-  if (map == parsed.end() || !map->is_object()) return std::nullopt;
   std::set<std::string> shards;
-  for (const auto& entry : *map) {
-    if (!entry.is_string() || !is_safe_path(entry.get<std::string>())) return std::nullopt;
-    shards.insert(folder_of(index_file) + entry.get<std::string>());
-  }
+  bool is_safe = true;
+  const auto take = [&](const std::string&, const core::Node& shard) {
+    is_safe = is_safe && shard.is_string() && is_safe_path(shard.as_string());
+    if (is_safe) shards.insert(folder_of(index_file) + shard.as_string());
+  };
+  const auto rest = core::parse_json_entries(content, kWeightMap, kIndexLimits, take);
+  const core::Node* map = rest && rest.value().is_mapping() ? rest.value().find(kWeightMap) : nullptr;
+  if (map == nullptr || !map->is_mapping() || !is_safe) return std::nullopt;
   return std::vector<std::string>(shards.begin(), shards.end());
 }
 

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "runner/core/platform/files.h"
+#include "runner/core/platform/machine.h"
 #include "runner/core/text/utf8.h"
 #include "runner/net/environment.h"
 #include "runner/net/http.h"
@@ -78,6 +79,7 @@ core::Result<Settings> read_settings() {
                          "unset it to use https://huggingface.co"};
   }
   settings.offline = net::environment_flag("HF_HUB_OFFLINE") || net::environment_flag("TRANSFORMERS_OFFLINE");
+  settings.web_files = core::cache_dir() + "/files";
   return settings;
 }
 

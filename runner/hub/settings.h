@@ -6,11 +6,12 @@
 
 namespace runner::hub {
 
-/// What the environment says of the Hub, as to the Python library huggingface_hub.
+/// What the environment says of the Hub, as to the Python library huggingface_hub, and of files of other servers.
 struct Settings {
-  std::string cache;     ///< HF_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
-  std::string endpoint;  ///< HF_ENDPOINT or https://huggingface.co; no slash at its end
-  bool offline = false;  ///< HF_HUB_OFFLINE
+  std::string cache;           ///< HF_HUB_CACHE, HF_HOME/hub, XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub
+  std::string endpoint;        ///< HF_ENDPOINT or https://huggingface.co; no slash at its end
+  bool offline = false;        ///< HF_HUB_OFFLINE
+  std::string web_files = {};  ///< files of other servers: `files` in core::cache_dir()
 
   /// The host for messages, without a password.
   std::string host() const;

@@ -168,7 +168,9 @@ std::string generation_text(const Node& config) {
 std::string source_folder(const Node& resolved) {
   const Node* path = resolved.at_path("init_from.path");
   if (path == nullptr || !path->is_string()) return "";
-  if (path->as_string().starts_with("hf://")) return path->as_string();  // no longer in the cache
+  for (const char* scheme : {"hf://", "https://", "http://"}) {
+    if (path->as_string().starts_with(scheme)) return path->as_string();  // no longer in the cache
+  }
   std::error_code failed;
   const fs::path source(path->as_string());
   const fs::path folder = fs::is_directory(source, failed) ? source : source.parent_path();

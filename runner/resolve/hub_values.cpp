@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runner/hub/cache.h"
+#include "runner/hub/web_file.h"
 
 namespace runner::resolve {
 namespace {
@@ -11,13 +12,14 @@ using core::Diagnostics;
 using core::Node;
 using hub::Part;
 
-bool names_hub(const Node& value) { return value.is_string() && hub::is_name(value.as_string()); }
+bool is_remote(const std::string& text) { return hub::is_name(text) || hub::is_web_file(text); }
+bool names_remote(const Node& value) { return value.is_string() && is_remote(value.as_string()); }
 bool was_located(const Node& value) { return !hub_name(value).empty(); }
 
 void add(Node* value, HubValue like, std::vector<HubValue>& values) {
   if (value == nullptr) return;
   for (Node& item : value->items()) add(&item, like, values);
-  if (!names_hub(*value) && !was_located(*value)) return;
+  if (!names_remote(*value) && !was_located(*value)) return;
   like.value = value;
   values.push_back(like);
 }
@@ -51,20 +53,28 @@ std::string misfit(const hub::Name& name, const HubValue& use) {
   return "";
 }
 
-void locate(const HubValue& use, const hub::Settings& settings, bool gives_model, Diagnostics& diagnostics) {
+void refuse(Node& value, const std::string& message, const std::string& hint, Diagnostics& diagnostics) {
+  diagnostics.error(value.location(), message, hint);
+  Node refused = Node::null(value.location());
+  refused.add_history(core::kRefused);
+  value = std::move(refused);
+}
+
+void replace(Node& value, const hub::Located& located) {
+  Node path = Node::string(located.path, value.location());
+  path.set_history(value.history());
+  path.add_history(located.pinned);
+  value = std::move(path);
+}
+
+void locate_on_hub(const HubValue& use, const hub::Settings& settings, bool gives_model, Diagnostics& diagnostics) {
   Node& value = *use.value;
-  if (was_located(value)) return;
-  const auto refuse = [&](const std::string& message, const std::string& hint) {
-    diagnostics.error(value.location(), message, hint);
-    Node refused = Node::null(value.location());
-    refused.add_history(core::kRefused);
-    value = std::move(refused);
-  };
   const auto name = hub::parse_name(value.as_string());
-  if (!name) return refuse(name.failure().message, name.failure().hint);
+  if (!name) return refuse(value, name.failure().message, name.failure().hint, diagnostics);
   if (const std::string problem = misfit(name.value(), use); !problem.empty()) {
-    return refuse(problem,
-                  use.is_data ? "name a file of it: " + name.value().text() + "/FILE" : "write hf://OWNER/NAME");
+    return refuse(value, problem,
+                  use.is_data ? "name a file of it: " + name.value().text() + "/FILE" : "write hf://OWNER/NAME",
+                  diagnostics);
   }
   const auto located = hub::locate(name.value(), settings);
   if (!located && use.is_weights && gives_model) return;  // an error of what takes the model from it
@@ -72,10 +82,23 @@ void locate(const HubValue& use, const hub::Settings& settings, bool gives_model
     return diagnostics.notice(value.location(), name.value().text() + " is not in the cache of the Hugging Face Hub",
                               "`roux run` fetches it, or `roux fetch` before");
   }
-  Node path = Node::string(located->path, value.location());
-  path.set_history(value.history());
-  path.add_history(located->pinned);
-  value = std::move(path);
+  replace(value, *located);
+}
+
+void locate_web_file(const HubValue& use, const hub::Settings& settings, Diagnostics& diagnostics) {
+  Node& value = *use.value;
+  const auto file = hub::parse_web_file(value.as_string());
+  if (!file) return refuse(value, file.failure().message, file.failure().hint, diagnostics);
+  if (use.is_weights && hub::is_index(file.value().file())) {
+    return refuse(value, file.value().url + " is an index of shards, and says nothing of their checksums",
+                  "name weights in one file, or a model of the Hub, hf://OWNER/NAME", diagnostics);
+  }
+  const auto located = hub::locate(file.value(), settings);
+  if (!located) {
+    return diagnostics.notice(value.location(), file.value().url + " is not in the cache",
+                              "`roux run` fetches it, or `roux fetch` before");
+  }
+  replace(value, *located);
 }
 
 }  // namespace
@@ -116,12 +139,19 @@ void locate_hub_values(Node& recipe, Diagnostics& diagnostics) {
   }
   const Node* model = recipe.find("model");
   const bool gives_model = model == nullptr || model->is_null();
-  for (const HubValue& use : values) locate(use, settings.value(), gives_model, diagnostics);
+  for (const HubValue& use : values) {
+    if (was_located(*use.value)) continue;
+    if (hub::is_web_file(use.value->as_string())) {
+      locate_web_file(use, settings.value(), diagnostics);
+    } else {
+      locate_on_hub(use, settings.value(), gives_model, diagnostics);
+    }
+  }
 }
 
 std::string hub_name(const Node& value) {
   const auto& history = value.history();
-  const auto found = std::find_if(history.begin(), history.end(), [](const auto& step) { return hub::is_name(step); });
+  const auto found = std::find_if(history.begin(), history.end(), is_remote);
   return found == history.end() || !value.is_string() ? "" : *found;
 }
 

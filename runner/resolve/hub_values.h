@@ -10,9 +10,10 @@
 
 namespace runner::resolve {
 
-/// A value of a recipe that names something on the Hugging Face Hub, and what the recipe needs of it.
+/// A value of a recipe that names something on the Hugging Face Hub, or a file of another server, and what the recipe
+/// needs of it.
 struct HubValue {
-  core::Node* value;  ///< a text that begins with `hf://`
+  core::Node* value;  ///< a text that begins with `hf://`, `https://` or `http://`
   hub::Part part;
   bool is_data = false;     ///< of a data set: a file
   bool is_weights = false;  ///< of `init_from` and `teacher`
@@ -21,14 +22,15 @@ struct HubValue {
 /// Those of `init_from`, `teacher`, `tokenizer`, `model.config` and the data sets.
 std::vector<HubValue> hub_values(core::Node& recipe);
 
-/// Replaces each by its path in the Hub's cache; the history keeps the name with its commit, which hub_name() returns.
+/// Replaces each by its path in the cache; the history keeps the name with its commit or checksum, which hub_name()
+/// returns.
 /// Opens no connection: what is not in the cache stays as it is, with a notice. Errors for names that are wrong.
 void locate_hub_values(core::Node& recipe, core::Diagnostics& diagnostics);
 
 /// What locate_hub_values() replaced, in the order of hub_values().
 std::vector<hub::Located> located_values(core::Node& recipe);
 
-/// The name with its commit of a value that was replaced; "" for any other.
+/// The name with its commit or checksum of a value that was replaced; "" for any other.
 std::string hub_name(const core::Node& value);
 
 }  // namespace runner::resolve

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "runner/hub/name.h"
+#include "runner/hub/web_file.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
 
@@ -166,7 +167,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   }
   Node* const model = transformers_block(recipe);
   std::error_code failed;
-  if (source && of_folder.empty() && is_missing(recipe, "model") &&
+  if (source && of_folder.empty() && is_missing(recipe, "model") && !hub::is_web_file(source->as_string()) &&
       (fs::is_directory(source->as_string(), failed) || !fs::exists(source->as_string(), failed))) {
     if (hub::is_name(source->as_string())) {
       leave_open(recipe);

@@ -1,9 +1,11 @@
 #include "runner/resolve/reference_recipe.h"
 
+#include <string>
 #include <utility>
 
 #include "generated/section/teacher.h"
 #include "runner/hub/name.h"
+#include "runner/hub/web_file.h"
 #include "runner/pretrained/config.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
@@ -36,6 +38,10 @@ std::optional<Recipe> reference_recipe(const Recipe& recipe, core::Diagnostics& 
   return settled;
 }
 
-bool is_teacher_elsewhere(const Recipe& recipe) { return recipe.teacher && hub::is_name(recipe.teacher->init_from); }
+bool is_teacher_elsewhere(const Recipe& recipe) {
+  if (!recipe.teacher) return false;
+  const std::string& source = recipe.teacher->init_from;
+  return hub::is_name(source) || hub::is_web_file(source);
+}
 
 }  // namespace runner::resolve

@@ -1,10 +1,11 @@
 // Throws mutated recipes at everything that reads one: text, composition, validation, the rules between sections. In
-// between come damaged files of tensors, configurations of Transformers, indexes of shards and tokenizers.
+// between come damaged files of tensors, configurations of Transformers, indexes of shards and tokenizers, and
+// responses of the Hugging Face Hub.
 //
 //   fuzz_recipe [--seconds N] [--seed S] [--save FILE] [FILE...]
 //
 // A FILE that ends in .tensors is one of tensors, in .config a configuration, in .index an index, in .tokenizer one of
-// a tokenizer; so does the saved one end then.
+// a tokenizer, in .answer a response; so does the saved one end then.
 //
 // A worker runs the cases; this process watches it from outside, so that a crash, an abort and an endless loop all
 // leave the text that caused them. With FILEs, those are run once and nothing is mutated.
@@ -27,6 +28,7 @@
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "runner/resolve/consistency.h"
+#include "tests/fuzz/answer_files.h"
 #include "tests/fuzz/json_files.h"
 #include "tests/fuzz/mutator.h"
 #include "tests/fuzz/tensor_files.h"
@@ -54,8 +56,9 @@ constexpr Reader kReaders[] = {{"", run_case},
                                {".index", tests::read_index_text},
                                {".generation", tests::read_generation_text},
                                {".adapter", tests::read_adapter_text},
-                               {".tokenizer", tests::TokenizerFiles::read}};
-enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kAdapter, kTokenizer };
+                               {".tokenizer", tests::TokenizerFiles::read},
+                               {".answer", tests::AnswerFiles::read}};
+enum Kind : std::size_t { kRecipe, kTensors, kConfig, kIndex, kGeneration, kAdapter, kTokenizer, kAnswer };
 
 // What the worker is doing, for the eyes of the watcher.
 struct Shared {
@@ -190,6 +193,14 @@ std::vector<std::string> index_corpus() {
   return files;
 }
 
+std::vector<std::string> answer_corpus() {
+  std::vector<std::string> files = index_corpus();
+  files.push_back(
+      R"({"id": "ada/tiny", "sha": "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "siblings": [{"rfilename": "config.json"},
+          {"rfilename": "model.safetensors", "lfs": {"size": 3}}, {"rfilename": "data/a.jsonl"}], "tags": []})");
+  return files;
+}
+
 /// By the ending of a file's name.
 std::size_t kind_of(const std::string& path) {
   for (std::size_t kind = std::size(kReaders) - 1; kind > 0; --kind) {
@@ -211,6 +222,7 @@ std::size_t kind_of(const std::string& path) {
   tests::TokenizerFiles tokenizers(tokenizer_corpus(), options.seed);
   tests::JsonFiles configs(config_corpus(), options.seed), indexes(index_corpus(), options.seed),
       generations(generation_corpus(), options.seed), adapters(adapter_corpus(), options.seed);
+  tests::AnswerFiles answers(tests::JsonFiles(answer_corpus(), options.seed), options.seed);
   while (now_ns(CLOCK_MONOTONIC) < end) {
     watched_case(shared, mutator.next(), kRecipe);
     for (int i = 0; i < kFilesBetween; ++i) {
@@ -218,6 +230,7 @@ std::size_t kind_of(const std::string& path) {
       watched_case(shared, configs.next(), kConfig);
       watched_case(shared, indexes.next(), kIndex);
       watched_case(shared, adapters.next(), kAdapter);
+      watched_case(shared, answers.next(), kAnswer);
     }
     for (int i = 0; i < kGenerationsBetween; ++i) watched_case(shared, generations.next(), kGeneration);
     for (int i = 0; i < kTokenizersBetween; ++i) watched_case(shared, tokenizers.next(), kTokenizer);

@@ -8,6 +8,7 @@
 #include "runner/cli/training_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
+#include "runner/hub/web_file.h"
 #include "runner/recipe/compose.h"
 #include "runner/recipe/interpolate.h"
 #include "runner/resolve/hub_values.h"
@@ -53,12 +54,12 @@ void fetch_recipe(Session& session, const RecipeFlags& flags) {
   }
   const auto located = resolve::located_values(root);
   for (const hub::Located& value : located) print(value);
-  if (located.empty() && !session.quiet) std::printf("the recipe names nothing on the Hugging Face Hub\n");
+  if (located.empty() && !session.quiet) std::printf("the recipe names nothing that has to be fetched\n");
 }
 
 void fetch(Session& session, const RecipeFlags& flags) {
   handle_training_signals();  // a full disk is an error of the call that writes
-  if (hub::is_name(flags.path)) return fetch_name(session, flags);
+  if (hub::is_name(flags.path) || hub::is_web_file(flags.path)) return fetch_name(session, flags);
   fetch_recipe(session, flags);
 }
 
@@ -66,17 +67,23 @@ void fetch(Session& session, const RecipeFlags& flags) {
 
 void add_fetch(Command app, Session& session) {
   auto flags = std::make_shared<RecipeFlags>();
-  Command command = app.add_subcommand("fetch", "Download what a recipe names on the Hugging Face Hub");
-  command.add_option("RECIPE", flags->path, "Recipe, or hf://OWNER/NAME, hf://datasets/OWNER/NAME/FILE").required();
+  Command command = app.add_subcommand("fetch", "Download what a recipe names on the Hugging Face Hub and by https://");
+  command
+      .add_option("RECIPE", flags->path,
+                  "Recipe, or hf://OWNER/NAME, hf://datasets/OWNER/NAME/FILE, https://HOST/PATH#sha256=HEX")
+      .required();
   add_changes(command, *flags);
   add_override_flags(command, *flags);
   command.footer(
       "\nExamples:\n"
       "  roux fetch recipe.yaml\n"
       "  roux fetch hf://HuggingFaceTB/SmolLM2-135M\n"
-      "  HF_TOKEN=hf_... roux fetch hf://meta-llama/Llama-3.2-1B@main\n\n"
-      "Files come into the cache of huggingface_hub, with which it is shared (HF_HUB_CACHE, HF_HOME). A download that\n"
-      "was interrupted is resumed by the same command. Each name is printed with its commit and its path.");
+      "  HF_TOKEN=hf_... roux fetch hf://meta-llama/Llama-3.2-1B@main\n"
+      "  roux fetch https://HOST/train.jsonl#sha256=HEX\n\n"
+      "Files of the Hub come into the cache of huggingface_hub, with which it is shared (HF_HUB_CACHE, HF_HOME), "
+      "others\n"
+      "into roux's own (ROUX_CACHE_DIR). A download that was interrupted is resumed by the same command. Each name is\n"
+      "printed with its commit or checksum, and its path.");
   command.callback([&session, flags] { session.command = [&session, flags] { fetch(session, *flags); }; });
 }
 

@@ -7,12 +7,14 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/hub/weight_headers.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/plan_text.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/fetch.h"
+#include "runner/hub/web_file.h"
 #include "runner/resolve/consistency.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/recipe.h"
@@ -25,41 +27,69 @@ struct PlanFlags {
   std::string format = "text";
 };
 
-/// The name of weights that are still on the Hub; tells that a plan goes without them. "": they are here.
-std::string unfetched(Session& session, const core::Node* path) {
-  if (path == nullptr || !path->is_string()) return "";
-  const std::string pinned = resolve::hub_name(*path);
-  const auto name = hub::parse_name(pinned.empty() ? path->as_string() : pinned);
+/// The name of weights that are read from elsewhere and are not here; "" for none.
+std::string unfetched_weights(const core::Node& path) {
+  if (!path.is_string()) return "";
+  const std::string pinned = resolve::hub_name(path), text = pinned.empty() ? path.as_string() : pinned;
+  if (hub::is_web_file(text)) return pinned.empty() ? text : "";
+  const auto name = hub::parse_name(text);
   const auto settings = hub::read_settings();
   if (!name || !settings || hub::is_fetched(name.value(), hub::Part::kAll, settings.value())) return "";
-  core::Diagnostics diagnostics;
-  diagnostics.notice(
-      path->location(),
-      "the weights of " + name.value().text() + " are not here yet, so they are not compared with the model",
-      "`roux fetch` with this recipe downloads them, and so does `roux run`");
-  session.show(diagnostics);
   return name.value().text();
 }
 
-/// Weights that are still on the Hub are not fetched to plan with them.
-void leave_out_unfetched(Session& session, resolve::Recipe& recipe) {
+void tell_unfetched(Session& session, const core::Node& path, const std::string& name) {
+  core::Diagnostics diagnostics;
+  diagnostics.notice(path.location(),
+                     "the weights of " + name + " are not here yet, so they are not compared with the model",
+                     "`roux fetch` with this recipe downloads them, and so does `roux run`");
+  session.show(diagnostics);
+}
+
+/// The plan names a teacher that is still elsewhere, and looks no further.
+void name_unfetched_teacher(Session& session, resolve::Recipe& recipe) {
+  core::Node* path = recipe.root.at_path("teacher.init_from");
+  const std::string name = path == nullptr ? "" : unfetched_weights(*path);
+  if (name.empty()) return;
+  tell_unfetched(session, *path, name);
+  *path = core::Node::string(name, path->location());
+  recipe.teacher = sections::teacher::parse_config(*recipe.root.find("teacher"));
+}
+
+/// Weights that are still elsewhere are not fetched to plan with them, only their headers. Null where there are none,
+/// or where a server does not send headers alone: the plan goes without.
+std::unique_ptr<WeightHeaders> replace_unfetched(Session& session, resolve::Recipe& recipe) {
   core::Node* path = recipe.root.at_path("init_from.path");
-  if (!unfetched(session, path).empty()) {
-    *path = core::Node::null(path->location());
+  const std::string name = path == nullptr ? "" : unfetched_weights(*path);
+  if (name.empty()) return nullptr;
+  auto headers = WeightHeaders::fetch(name);
+  if (headers) {
+    *path = core::Node::string(headers->path(), path->location());
     recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+    return headers;
   }
-  core::Node* teacher = recipe.root.at_path("teacher.init_from");
-  if (const std::string name = unfetched(session, teacher); !name.empty()) {
-    *teacher = core::Node::string(name, teacher->location());
-    recipe.teacher = sections::teacher::parse_config(*recipe.root.find("teacher"));
+  tell_unfetched(session, *path, name);
+  *path = core::Node::null(path->location());
+  recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
+  return nullptr;
+}
+
+core::Diagnostics with_names(const WeightHeaders& headers, const core::Diagnostics& diagnostics) {
+  core::Diagnostics named;
+  for (core::Diagnostic diagnostic : diagnostics.all()) {
+    diagnostic.message = headers.with_names(diagnostic.message);
+    diagnostic.hint = headers.with_names(diagnostic.hint);
+    named.add(std::move(diagnostic));
   }
+  return named;
 }
 
 void plan(Session& session, const PlanFlags& flags) {
   session.hub = HubUse::kSettings;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
-  leave_out_unfetched(session, *recipe);
+  const auto headers = replace_unfetched(session, *recipe);
+  name_unfetched_teacher(session, *recipe);
   note_growing_batch(session, *recipe);
   const LocalDevice device = planned_device(session, *recipe, processes_per_machine(*recipe->launch));
   core::Diagnostics diagnostics;
@@ -74,12 +104,13 @@ void plan(Session& session, const PlanFlags& flags) {
   }
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
-  const auto plan = engine->plan(*recipe, {device.gpu_memory_bytes}, diagnostics);
-  session.show(diagnostics);
+  auto plan = engine->plan(*recipe, {device.gpu_memory_bytes}, diagnostics);
+  session.show(headers ? with_names(*headers, diagnostics) : diagnostics);
   if (!plan) {
     session.exit_code = core::kExitUsage;
     return;
   }
+  if (headers) plan->init_from = headers->with_names(plan->init_from);
   std::printf(
       "%s%s",
       (flags.format == "json" ? plan_json(*plan) : plan_text(core::escape_for_terminal(flags.recipe.path), *plan))

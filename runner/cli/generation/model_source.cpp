@@ -14,6 +14,7 @@
 #include "runner/cli/recorded_recipe.h"
 #include "runner/core/text/text.h"
 #include "runner/hub/name.h"
+#include "runner/hub/web_file.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/folder_writer.h"
 
@@ -71,6 +72,11 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   if (name && !name.value().file.empty()) {
     session.fail(flags.path + " names a file, and a model is a whole repository",
                  "write hf://" + name.value().repository());
+    return std::nullopt;
+  }
+  if (hub::is_web_file(flags.path)) {
+    session.fail(flags.path + " names a file, and a model is a folder of several",
+                 "write hf://OWNER/NAME, or name a folder on this machine");
     return std::nullopt;
   }
   const auto here = session.fetched_path(flags.path, hub::Part::kAll);

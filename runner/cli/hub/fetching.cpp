@@ -11,6 +11,7 @@
 #include "runner/core/log.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/hub/web_file.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/terminal/live_lines.h"
 
@@ -51,8 +52,9 @@ class FetchLine {
   static std::string line(const hub::FetchProgress& progress, double seconds) {
     const auto received = static_cast<double>(progress.bytes - progress.bytes_before);
     const double rate = seconds > 0 ? received / seconds : 0;
-    std::string text = "fetching " + core::escape_for_terminal(progress.file) + "  " +
-                       core::format_bytes(progress.bytes) + " of " + core::format_bytes(progress.bytes_total);
+    std::string text =
+        "fetching " + core::escape_for_terminal(progress.file) + "  " + core::format_bytes(progress.bytes);
+    if (progress.bytes_total > 0) text += " of " + core::format_bytes(progress.bytes_total);
     if (rate > 0) text += "  " + core::format_bytes(static_cast<std::int64_t>(rate)) + "/s";
     const auto rest = static_cast<double>(progress.bytes_total - progress.bytes);
     if (received >= kBytesForRest && rest > 0) text += "  " + core::format_duration(rest / rate) + " left";
@@ -74,7 +76,16 @@ bool takes_model(const core::Node& recipe) {
          (config == nullptr || config->is_null());
 }
 
-bool is_needed(const resolve::HubValue& value, const hub::Name& name, HubUse use, const core::Node& recipe) {
+bool is_needed(const resolve::HubValue& value, HubUse use, const core::Node& recipe) {
+  const std::string& text = value.value->as_string();
+  if (hub::is_web_file(text)) {  // of an index an error of the validation
+    const auto file = hub::parse_web_file(text);
+    return file && (use == HubUse::kAll || !value.is_weights) &&
+           !(value.is_weights && hub::is_index(file.value().file()));
+  }
+  const auto parsed = hub::parse_name(text);  // a Failure where it was located already
+  if (!parsed) return false;
+  const hub::Name& name = parsed.value();
   if (value.is_data && name.file.empty()) return false;  // an error of the validation
   return use == HubUse::kAll || !value.is_weights || (name.file.empty() && takes_model(recipe));
 }
@@ -83,7 +94,6 @@ bool is_needed(const resolve::HubValue& value, const hub::Name& name, HubUse use
 
 core::Result<hub::Located> fetch_named(const std::string& text, hub::Part part, bool quiet) {
   return core::attempt([&] {
-    const hub::Name name = hub::parse_name(text).value();
     FetchLine line(quiet);
     hub::FetchWatch watch;
     watch.wait = [](double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); };
@@ -92,7 +102,9 @@ core::Result<hub::Located> fetch_named(const std::string& text, hub::Part part, 
       line.clear();
       core::log_warning(core::escape_for_terminal(message));
     };
-    return hub::fetch(name, part, hub::read_settings().value(), watch);
+    const hub::Settings settings = hub::read_settings().value();
+    if (hub::is_web_file(text)) return hub::fetch(hub::parse_web_file(text).value(), settings, watch);
+    return hub::fetch(hub::parse_name(text).value(), part, settings, watch);
   });
 }
 
@@ -100,8 +112,7 @@ int fetch_of_recipe(core::Node recipe, HubUse use, bool quiet, core::Diagnostics
   int status = 0;
   if (use == HubUse::kCache) return status;
   for (const resolve::HubValue& value : resolve::hub_values(recipe)) {
-    const auto name = hub::parse_name(value.value->as_string());  // a Failure where it was located already
-    if (!name || !is_needed(value, name.value(), use, recipe)) continue;
+    if (!is_needed(value, use, recipe)) continue;
     const bool without_weights = value.is_weights && use == HubUse::kSettings;
     const auto got = fetch_named(value.value->as_string(), without_weights ? hub::Part::kSettings : value.part, quiet);
     if (got) continue;

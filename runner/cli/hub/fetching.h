@@ -9,15 +9,15 @@
 
 namespace runner::cli {
 
-/// What a command fetches from the Hugging Face Hub before it begins.
+/// What a command fetches from the Hugging Face Hub and other servers before it begins.
 enum class HubUse {
   kCache,     ///< nothing: what is in the cache serves
   kSettings,  ///< all but the weights of `init_from`; its configuration where the recipe has no model
   kAll,
 };
 
-/// Fetches what an `hf://` name means, with progress on standard error: live on a terminal, else a line every few
-/// seconds; none if `quiet`.
+/// Fetches what an `hf://` name or a URL with a checksum means, with progress on standard error: live on a terminal,
+/// else a line every few seconds; none if `quiet`. `part`: of a repository.
 core::Result<hub::Located> fetch_named(const std::string& name, hub::Part part, bool quiet);
 
 /// Fetches what the recipe names, whose `${...}` are replaced; what is wrong with a name itself is left to its

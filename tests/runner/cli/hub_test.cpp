@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/net/digest.h"
 #include "tests/runner/hub/hub_stand_in.h"
 #include "tests/support/folder.h"
 #include "tests/support/paths.h"
@@ -46,6 +47,7 @@ struct Here {
     words.insert(words.begin(), tests::roux_program());
     tests::Process process(words, {{"HF_ENDPOINT", hub.url()},
                                    {"HF_HUB_CACHE", "cache"},
+                                   {"ROUX_CACHE_DIR", "own"},
                                    {"HF_TOKEN", "hf_secret"},
                                    {"HF_HUB_OFFLINE", offline ? "1" : "0"},
                                    {"HOME", fs::current_path().string()}});
@@ -69,18 +71,60 @@ struct Here {
 
 }  // namespace
 
-TEST_CASE("validate opens no connection, and plan fetches no weights", "[hub][cli]") {
+TEST_CASE("validate opens no connection, and plan fetches only the headers of weights", "[hub][cli]") {
   Here here;
   CHECK(here.roux({"validate", "r.yaml"}) == 2);
   CHECK(here.says("hf://ada/tiny is not in the cache of the Hugging Face Hub"));
   CHECK(here.hub.asked.empty());
   CHECK(here.roux({"plan", "r.yaml"}) == 0);
-  CHECK(here.says("the weights of hf://ada/tiny@" + kFirst + " are not here yet"));
-  CHECK(std::none_of(here.hub.asked.begin(), here.hub.asked.end(),
-                     [](const auto& one) { return one.path.find("model.safetensors") != std::string::npos; }));
+  CHECK(here.says("init_from  15 of 15 tensors"));
+  CHECK(here.says(" from hf://ada/tiny@" + kFirst + "/model.safetensors"));
+  CHECK(std::all_of(here.hub.asked.begin(), here.hub.asked.end(), [](const auto& one) {
+    return one.path.find("model.safetensors") == std::string::npos || one.range.starts_with("bytes=0-7") ||
+           one.range.starts_with("bytes=8-");
+  }));
+  CHECK_FALSE(fs::exists("cache/models--ada--tiny/snapshots/" + kFirst + "/model.safetensors"));
+  here.folder.write("other.yaml",
+                    "extends: r.yaml\nmodel: {type: gpt, n_layer: 1, n_head: 1, n_embd: 8, vocab_size: 64}\n"
+                    "loss: cross_entropy\n");
+  CHECK(here.roux({"plan", "other.yaml"}) == 2);
+  CHECK(here.says("error: init_from: hf://ada/tiny@" + kFirst + "/model.safetensors lacks "));
   here.hub.asked.clear();
   CHECK(here.roux({"validate", "r.yaml"}) == 0);
   CHECK(here.hub.asked.empty());
+}
+
+TEST_CASE("plan goes without weights where only whole files are sent", "[hub][cli]") {
+  Here here;
+  const auto goes_without = [&] {
+    return here.roux({"plan", "r.yaml"}) == 0 &&
+           here.says("the weights of hf://ada/tiny@" + kFirst + " are not here yet");
+  };
+  here.hub.fault = [&](const auto& asked, const auto&) -> std::optional<tests::HttpReply> {
+    const auto& files = here.hub.repositories.at("ada/tiny").at(kFirst).files;
+    return asked.of_storage ? std::make_optional(tests::HttpReply{200, files.at("model.safetensors").content})
+                            : std::nullopt;
+  };
+  CHECK(goes_without());
+  here.hub.fault = [](const auto& asked, const auto&) -> std::optional<tests::HttpReply> {
+    return asked.of_storage ? std::make_optional(tests::HttpReply{503, "busy"}) : std::nullopt;
+  };
+  CHECK(goes_without());
+  here.offline = true;
+  CHECK(goes_without());
+}
+
+TEST_CASE("plan reads the headers of shards", "[hub][cli]") {
+  Here here;
+  const fs::path model = fs::path(tests::source_dir()) / "tests/parity/models/llama-version4-sharded";
+  auto& files = here.hub.repositories["ada/tiny"][kFirst].files;
+  files.erase("model.safetensors");
+  for (const auto& file : fs::directory_iterator(model)) {
+    const std::string name = file.path().filename().string();
+    if (name != "expected.json") files[name] = {content(file.path()), name.ends_with(".safetensors")};
+  }
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says(" from hf://ada/tiny@" + kFirst + "/model.safetensors.index.json"));
 }
 
 TEST_CASE("run fetches what its recipe names and records the commit", "[hub][cli]") {
@@ -135,4 +179,68 @@ TEST_CASE("a name that the Hub does not know is an error at its place", "[hub][c
   CHECK(here.says("hint: write hf://ada/tiny\n"));
   CHECK(here.roux({"generate", "hf://ada/tni", "--prompt", "a"}) == 2);
   CHECK(here.says("has no model ada/tni"));
+}
+
+TEST_CASE("files of other servers are fetched by URL and checksum, and recorded so", "[hub][cli]") {
+  Here here;
+  const fs::path model = fs::path(tests::source_dir()) / "tests/parity/models/llama-grouped";
+  const std::map<std::string, std::string> files = {{"/ids.jsonl", content(model / "ids.jsonl")},
+                                                    {"/model.safetensors", content(model / "model.safetensors")},
+                                                    {"/config.json", content(model / "config.json")}};
+  here.hub.fault = [&files](const auto& asked, const auto&) -> std::optional<tests::HttpReply> {
+    const auto file = files.find(asked.path);
+    return file == files.end() ? std::nullopt : std::make_optional(hub_tests::part_of(file->second, asked.range));
+  };
+  const auto name = [&](const std::string& path) {
+    return here.hub.url() + path + "#sha256=" + runner::net::sha256(files.at(path));
+  };
+  here.folder.write("r.yaml", "recipe_version: 1\nrun_name: t\ninit_from: " + name("/model.safetensors") +
+                                  "\nmodel: {type: transformers, config: \"" + name("/config.json") +
+                                  "\"}\nloss: cross_entropy\ndata: {train: {type: ids, path: \"" + name("/ids.jsonl") +
+                                  "\"}}\noptimizer: {type: adamw, lr: 0.001}\n"
+                                  "training: {max_steps: 2, micro_batch_size: 5}\n");
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says("init_from  15 of 15 tensors"));
+  CHECK(here.says(" from " + here.hub.url() + "/model.safetensors"));
+  CHECK(here.hub.asked.size() == 4);  // the configuration, the data, and twice a part of the weights
+  CHECK(here.roux({"validate", "r.yaml"}) == 0);
+  CHECK(here.says("notice: " + here.hub.url() + "/model.safetensors is not in the cache"));
+  CHECK(here.hub.asked.size() == 4);
+  REQUIRE(here.roux({"run", "r.yaml"}) == 0);
+  CHECK(here.says("initial weights: 15 of 15 tensors"));
+  CHECK(here.hub.asked.size() == 5);
+  for (const auto& one : here.hub.asked) CHECK(one.authorization.empty());
+  CHECK(here.recorded().find("\"" + name("/ids.jsonl") + "\"") != std::string::npos);
+  CHECK(here.recorded().find("\"" + name("/model.safetensors") + "\"") != std::string::npos);
+  CHECK(here.recorded().find("own/files") == std::string::npos);
+
+  here.offline = true;
+  REQUIRE(here.roux({"fetch", "r.yaml"}) == 0);
+  CHECK(here.says(name("/ids.jsonl") + "  own/files/snapshots/" + runner::net::sha256(files.at("/ids.jsonl")) +
+                  "/ids.jsonl\n"));
+  CHECK(here.roux({"fetch", name("/config.json")}) == 0);
+  CHECK(here.roux({"resume", "t", "--checkpoint", "last", "--set", "training.max_steps=3", "--allow-change",
+                   "training.max_steps"}) == 0);
+  CHECK(here.hub.asked.size() == 5);
+}
+
+TEST_CASE("a URL without a right checksum is an error at its place", "[hub][cli]") {
+  Here here;
+  CHECK(here.roux({"validate", "r.yaml", "--set", "data.train.path=https://host/a.jsonl"}) == 2);
+  CHECK(here.says(
+      "--set data.train.path=https://host/a.jsonl: error: \"https://host/a.jsonl\" cannot be fetched: it has no "
+      "checksum\n  hint: write https://host/a.jsonl#sha256=HEX; `sha256sum FILE` prints HEX of a file that you "
+      "have\n"));
+  CHECK(here.roux({"validate", "r.yaml", "--set",
+                   "init_from=https://host/model.safetensors.index.json#sha256=" + std::string(64, '0')}) == 2);
+  CHECK(here.says(
+      "https://host/model.safetensors.index.json is an index of shards, and says nothing of their checksums\n  hint: "
+      "name weights in one file, or a model of the Hub, hf://OWNER/NAME\n"));
+  CHECK(here.roux({"run", "r.yaml", "--set", "init_from=" + here.hub.url() + "/a#sha256=" + std::string(64, '0')}) ==
+        2);
+  CHECK(here.says("has no file " + here.hub.url() + "/a: it answers 404"));
+  CHECK(here.roux({"fetch", "http://host/a.jsonl"}) == 2);
+  CHECK(here.says("http is for servers on this machine"));
+  CHECK(here.roux({"generate", "https://host/a.safetensors", "--prompt", "a"}) == 2);
+  CHECK(here.says("https://host/a.safetensors names a file, and a model is a folder of several"));
 }

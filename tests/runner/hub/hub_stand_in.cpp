@@ -1,5 +1,6 @@
 #include "tests/runner/hub/hub_stand_in.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runner/net/digest.h"
@@ -15,20 +16,22 @@ std::string header(const HttpRequest& request, const std::string& name) {
   return found == request.headers.end() ? "" : found->second;
 }
 
-/// The bytes that `Range: bytes=N-` asks for, or all.
-HttpReply part_of(const std::string& content, const std::string& range) {
-  if (!range.starts_with("bytes=")) return {200, content};
-  const std::size_t begin = std::stoul(range.substr(6));
-  if (begin >= content.size()) return {416, ""};
-  HttpReply reply{206, content.substr(begin)};
-  reply.headers.push_back("Content-Range: bytes " + std::to_string(begin) + "-" + std::to_string(content.size() - 1) +
-                          "/" + std::to_string(content.size()));
-  return reply;
-}
-
 HttpReply refused(int status, const std::string& code) { return {status, "no", {}, {"X-Error-Code: " + code}}; }
 
 }  // namespace
+
+HttpReply part_of(const std::string& content, const std::string& range) {
+  if (!range.starts_with("bytes=")) return {200, content};
+  const std::size_t begin = std::stoul(range.substr(6));
+  const std::size_t dash = range.find('-'), last = content.size() - 1;
+  const std::size_t end =
+      dash + 1 < range.size() ? std::min<std::size_t>(std::stoul(range.substr(dash + 1)), last) : last;
+  if (begin >= content.size()) return {416, "", {}, {"Content-Range: bytes */" + std::to_string(content.size())}};
+  HttpReply reply{206, content.substr(begin, end + 1 - begin)};
+  reply.headers.push_back("Content-Range: bytes " + std::to_string(begin) + "-" + std::to_string(end) + "/" +
+                          std::to_string(content.size()));
+  return reply;
+}
 
 std::string git_hash(const std::string& content) {
   runner::net::Digest digest(runner::net::Digest::Kind::kSha1);

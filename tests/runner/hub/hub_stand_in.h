@@ -51,6 +51,9 @@ class HubStandIn {
   std::mutex mutex_;
 };
 
+/// The bytes that `Range: bytes=N-` or `bytes=N-M` asks for, or all.
+tests::HttpReply part_of(const std::string& content, const std::string& range);
+
 /// git's SHA-1 of a blob.
 std::string git_hash(const std::string& content);
 
