@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "components/data/data.h"
@@ -38,6 +40,13 @@ class Stream {
 
   virtual ~Stream();
   virtual std::int64_t position() const = 0;  ///< number of the next sample, from 0
+  /// What became of the records in front of position(), in all passes. Without `cut`, which parts() tells, and without
+  /// reasons.
+  virtual Account account() const = 0;
+  /// The same of the first pass, with reasons; nothing before it has ended, and after go_to().
+  virtual std::optional<Account> first_pass() const = 0;
+  /// Of the records that this object skipped, wherever it is now: Account::reasons.
+  virtual std::string skipped_reasons() const = 0;
   /// The next sample. What is not `wanted` is skipped as cheaply as possible; then the result is null. RunError names
   /// file and line of a record that is bad; after one, go_to() is needed.
   virtual SamplePointer next(bool wanted) = 0;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -11,6 +11,7 @@
 #include "generated/section/eval.h"
 #include "generated/section/launch.h"
 #include "runner/core/text/text.h"
+#include "runner/engine/data_figures.h"
 #include "runner/engine/look_at_data.h"
 #include "runner/resolve/recipe.h"
 #include "runner/train/data/batch_schedule.h"
@@ -25,13 +26,7 @@ namespace {
 using components::data::Dataset;
 using Lengths = std::vector<std::int32_t>;
 
-constexpr std::int64_t kBinsMax = 32;
 constexpr std::int64_t kPositionsAtOnce = 1 << 20;  ///< of a batch that is looked at
-constexpr std::size_t kOpenRowsMax = 64;            ///< of packing, as data sets do it
-
-std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
-  return (length + multiple - 1) / multiple * multiple;
-}
 
 /// What a recipe's loader does to samples of these lengths in its first epoch.
 PaddingFigures padding_of(const Lengths& lengths, std::int64_t shuffle_block, const train::Loader::Options& loader,
@@ -55,67 +50,29 @@ PaddingFigures padding_of(const Lengths& lengths, std::int64_t shuffle_block, co
                                                   .even = loader.even,
                                                   .cuts_last_round = loader.cuts_last_round});
   train::EpochOrder order(order_options);
-  PaddingFigures figures;
+  BatchPadding padding(multiple);
   for (std::int64_t at = 0; at < schedule.samples_per_epoch;) {
     const std::int64_t count = schedule.batch_at({0, at});
-    std::int64_t longest = 0, tokens = 0;
-    for (const std::int64_t sample : order.read(0, at, count)) {
-      longest = std::max<std::int64_t>(longest, lengths[static_cast<std::size_t>(sample)]);
-      tokens += lengths[static_cast<std::size_t>(sample)];
-    }
-    const std::int64_t positions = rounded_up(longest, multiple) * count;
-    ++figures.batches;
-    figures.positions += positions;
-    figures.padding += positions - tokens;
+    for (const std::int64_t sample : order.read(0, at, count)) padding.add(lengths[static_cast<std::size_t>(sample)]);
+    padding.end_batch();
     at += count;
   }
-  return figures;
+  return padding.figures();
 }
 
-/// Lengths of the rows that `packing` makes: each sample in the first of the open rows with room.
+/// Lengths of the rows that `packing` makes.
 Lengths packed_rows(const Lengths& lengths, std::int64_t row_length) {
   Lengths rows;
-  std::deque<std::int64_t> open;
-  const auto close = [&](std::deque<std::int64_t>::iterator row) {
-    rows.push_back(static_cast<std::int32_t>(*row));
-    open.erase(row);
-  };
-  for (const std::int64_t length : lengths) {
-    auto row =
-        std::find_if(open.begin(), open.end(), [&](std::int64_t filled) { return filled + length <= row_length; });
-    if (row == open.end()) {
-      if (open.size() == kOpenRowsMax) close(open.begin());
-      row = open.insert(open.end(), 0);
-    }
-    *row += length;
-    if (*row == row_length) close(row);
-  }
-  while (!open.empty()) close(open.begin());
+  LengthPacker packer(row_length, [&rows](std::int64_t length) { rows.push_back(static_cast<std::int32_t>(length)); });
+  for (const std::int64_t length : lengths) packer.add(length);
+  packer.flush();
   return rows;
 }
 
-LengthFigures figures_of(Lengths lengths) {
-  LengthFigures figures;
-  if (lengths.empty()) return figures;
-  std::sort(lengths.begin(), lengths.end());
-  const auto count = lengths.size();
-  // The nearest rank: the smallest length that this part of the samples does not exceed.
-  const auto rank = [&](std::size_t percent) { return std::int64_t{lengths[(percent * count + 99) / 100 - 1]}; };
-  figures.least = lengths.front();
-  figures.median = rank(50);
-  figures.p90 = rank(90);
-  figures.p99 = rank(99);
-  figures.most = lengths.back();
-  figures.mean = static_cast<double>(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0})) /
-                 static_cast<double>(count);
-  const std::int64_t range = figures.most - figures.least + 1;
-  figures.bin_width = (range + kBinsMax - 1) / kBinsMax;
-  figures.bins_from = figures.least;
-  figures.bins.resize(static_cast<std::size_t>((range + figures.bin_width - 1) / figures.bin_width));
-  for (const std::int32_t length : lengths) {
-    ++figures.bins[static_cast<std::size_t>((length - figures.least) / figures.bin_width)];
-  }
-  return figures;
+LengthFigures figures_of(const Lengths& lengths) {
+  std::map<std::int64_t, std::int64_t> samples;
+  for (const std::int32_t length : lengths) ++samples[length];
+  return length_figures(samples);
 }
 
 /// Counts the samples of a set, batch by batch, in the set's order.
@@ -188,28 +145,39 @@ train::Loader::Options loader_of(const resolve::Recipe& recipe, const std::strin
   return in_order;
 }
 
-/// Of the sets whose samples differ in length: their batches, and what other settings would make of them.
-void add_padding(const resolve::Recipe& recipe, const OpenedSet& opened, const Lengths& lengths, DataStats& stats) {
+/// What of a set's block decides about padding.
+struct Block {
+  std::int64_t multiple = 1;    ///< `pad_to_multiple_of`
+  std::int64_t row_length = 0;  ///< `max_seq_len`; 0: none
+  bool may_pack = false;        ///< it has rows, and does not pack them
+};
+
+Block block_of(const resolve::Recipe& recipe, const Dataset& data, const std::string& set) {
   const auto number = [&](const char* key) -> std::int64_t {
-    const core::Node* value = recipe.root.at_path("data." + stats.set + "." + key);
+    const core::Node* value = recipe.root.at_path("data." + set + "." + key);
     return value != nullptr && value->is_integer() ? value->as_integer() : 0;
   };
-  const core::Node* packing = recipe.root.at_path("data." + stats.set + ".packing");
+  const core::Node* packing = recipe.root.at_path("data." + set + ".packing");
+  const bool may_pack = packing != nullptr && packing->is_bool() && !packing->as_bool() &&
+                        data.signature().find(components::kDecoderInput) == nullptr &&
+                        data.signature().find(components::kRejectedAt) == nullptr;
+  return {std::max<std::int64_t>(1, number("pad_to_multiple_of")), number("max_seq_len"), may_pack};
+}
+
+/// Of the sets whose samples differ in length: their batches, and what other settings would make of them.
+void add_padding(const resolve::Recipe& recipe, const OpenedSet& opened, const Lengths& lengths, DataStats& stats) {
+  const Block its = block_of(recipe, *opened.data, stats.set);
   train::Loader::Options loader = loader_of(recipe, stats.set);
-  const std::int64_t multiple = std::max<std::int64_t>(1, number("pad_to_multiple_of"));
   const std::int64_t block = opened.data->shuffle_block();
-  stats.padding = padding_of(lengths, block, loader, multiple);
+  stats.padding = padding_of(lengths, block, loader, its.multiple);
   if (stats.set == "train" && !loader.group_by_length && loader.micro_batch_size > 1) {
     train::Loader::Options grouped = loader;
     grouped.group_by_length = true;
-    stats.grouped = padding_of(lengths, block, grouped, multiple);
+    stats.grouped = padding_of(lengths, block, grouped, its.multiple);
   }
-  const bool may_pack = packing != nullptr && packing->is_bool() && !packing->as_bool() &&
-                        opened.data->signature().find(components::kDecoderInput) == nullptr &&
-                        opened.data->signature().find(components::kRejectedAt) == nullptr;
-  if (!may_pack) return;
-  stats.row_length = number("max_seq_len") > 0 ? number("max_seq_len") : stats.lengths.most;
-  stats.packed = padding_of(packed_rows(lengths, stats.row_length), block, loader, multiple);
+  if (!its.may_pack) return;
+  stats.row_length = its.row_length > 0 ? its.row_length : stats.lengths.most;
+  stats.packed = padding_of(packed_rows(lengths, stats.row_length), block, loader, its.multiple);
 }
 
 }  // namespace
@@ -219,27 +187,32 @@ std::optional<DataStats> data_stats(const resolve::Recipe& recipe, const DataReq
   const auto opened = open_set(recipe, request, diagnostics);
   if (!opened) return std::nullopt;
   const Dataset& data = *opened->data;
-  if (data.is_stream()) {
-    const core::Node* buffer = recipe.root.at_path("data." + request.data + ".shuffle_buffer");
-    const bool has_buffer = buffer != nullptr && !buffer->is_null();
-    diagnostics.error(recipe.location("data." + request.data + ".streaming"),
-                      "data." + request.data + " is a stream, and its figures are those of all samples in memory",
-                      "where its files fit into memory, add data." + request.data + ".streaming=false" +
-                          (has_buffer ? " data." + request.data + ".shuffle_buffer=null" : ""));
+  if (request.most > 0 && !data.is_stream()) {
+    diagnostics.error({}, "--first is for a stream, and data." + request.data + " is not one",
+                      "remove --first: the set is read as a whole in any case");
     return std::nullopt;
   }
-  const auto account = data.account();
   DataStats stats;
   stats.set = request.data;
   stats.type = opened->type;
   stats.description = data.describe();
+  stats.micro_batch_size = loader_of(recipe, request.data).micro_batch_size;
+  if (data.is_stream()) {
+    const train::Loader::Options loader = loader_of(recipe, request.data);
+    const Block its = block_of(recipe, data, request.data);
+    count_stream(
+        data, request,
+        {{loader.shuffle, loader.seed}, loader.micro_batch_size, its.multiple, its.may_pack ? its.row_length : 0},
+        stats);
+    return stats;
+  }
+  const auto account = data.account();
   stats.samples = data.size();
   stats.records = account.records;
   stats.cut = account.cut;
   stats.dropped = account.dropped;
   stats.skipped = account.skipped;
   stats.reasons = account.reasons;
-  stats.micro_batch_size = loader_of(recipe, request.data).micro_batch_size;
   if (!has_ids(data)) {
     for (const auto& [name, value] : data.columns_of(0)) stats.columns.push_back(name);
     for (const components::TensorSpec& spec : data.signature().tensors) {

@@ -16,7 +16,9 @@ struct DataRequest {
   std::string data = "train";
   std::int64_t first = 0, count = 1;  ///< view_data: this many from here on, fewer at the end
   bool shuffled = false;              ///< view_data: count in the order of the first epoch, not in the set's
-  /// data_stats: called now and then with the samples read and those there are; may be empty.
+  std::int64_t most = 0;              ///< data_stats: only this many samples of a stream; 0: all of a pass
+  /// data_stats: called now and then with the samples read and those to be read, 0 where that is not known; may be
+  /// empty.
   std::function<void(std::int64_t done, std::int64_t all)> progress = nullptr;
 };
 
@@ -74,13 +76,14 @@ struct LengthFigures {
 struct DataStats {
   std::string set, type, description;
   std::int64_t samples = 0, records = 0;
+  bool is_part = false;                            ///< DataRequest::most ended it: figures of what was read
   std::int64_t cut = 0, dropped = 0, skipped = 0;  ///< records
   std::string reasons;                             ///< why records were skipped
   // Of sequences of ids; 0 elsewhere.
   std::int64_t tokens = 0, target_tokens = 0;
   std::int64_t vocabulary = 0, vocabulary_used = 0;  ///< ids that there may be, and that are in the input
   LengthFigures lengths;
-  std::int64_t longest = 0;                ///< index of the longest sample
+  std::optional<std::int64_t> longest;     ///< index of the longest sample; nothing for a stream
   std::optional<SamplePart> longest_part;  ///< its longest record
   std::int64_t micro_batch_size = 0;
   PaddingFigures padding;                         ///< as the recipe's loader makes batches

@@ -512,7 +512,21 @@ class Loop final : public Context, public core::Stateful {
     }
     console_.clear();
     result_.summary = summary();
+    add_left_out_records(result_.summary);
     return std::move(result_);
+  }
+
+  /// What a stream leaves out is known when it was read; other sets say it before the training.
+  void add_left_out_records(Node& summary) const {
+    if (!experiment_.train_data->is_stream() || !experiment_.is_first()) return;
+    const auto account = stepper_.loader().stream_account();
+    if (account.skipped > 0) summary.set("skipped_records", Node::integer(account.skipped));
+    if (account.dropped > 0) summary.set("dropped_records", Node::integer(account.dropped));
+    const std::string read = " of " + core::counted_large(account.records, "record", "records") + " that were read";
+    if (account.skipped > 0) core::log_warning("data.train: skipped " + core::with_commas(account.skipped) + read);
+    if (account.dropped > 0) {
+      core::log_info("data.train: dropped " + core::with_commas(account.dropped) + read + ", as too long");
+    }
   }
 
   Node summary() const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <list>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "components/data/block_location.h"
 #include "components/data/csv_file.h"
 #include "components/data/language/id_rows.h"
+#include "components/data/language/record_counts.h"
 #include "components/data/language/record_order.h"
 #include "components/data/language/row_packer.h"
 #include "components/data/language/skipped_records.h"
@@ -57,8 +59,16 @@ struct Recipe {
     return !options.packing && options.too_long != LongLine::kDrop && options.on_bad_record == BadRecord::kError;
   }
 
+  std::string text(const RecordPlace& place, const std::string& message) const {
+    return path(place) + ":" + std::to_string(place.number) + ": " + message;
+  }
+  std::string longer(std::int64_t length) const {
+    return with_commas(length) + " " + options.units + ", longer than max_seq_len " +
+           std::to_string(*options.max_seq_len);
+  }
+
   [[noreturn]] void fail(const RecordPlace& place, const runner::core::Failure& failure) const {
-    throw RunError(path(place) + ":" + std::to_string(place.number) + ": " + failure.message, failure.hint);
+    throw RunError(text(place, failure.message), failure.hint);
   }
 
   /// Nothing: too long, and dropped. RunError when that is an error.
@@ -67,8 +77,7 @@ struct Recipe {
     const std::int64_t length = encoded.ids.longest(), longest = *options.max_seq_len;
     if (length <= longest) return encoded;
     if (options.too_long == LongLine::kError) {
-      fail(place, {with_commas(length) + " " + options.units + ", longer than max_seq_len " + std::to_string(longest),
-                   "raise max_seq_len, or use too_long: cut"});
+      fail(place, {longer(length), "raise max_seq_len, or use too_long: cut"});
     }
     if (options.too_long == LongLine::kDrop) return std::nullopt;
     encoded.ids.cut(longest, !options.cut_left);
@@ -142,6 +151,9 @@ class IdStream final : public Stream {
                 [this](std::vector<Encoded>&& records, std::int64_t) { ready_.push_back(std::move(records)); }) {}
 
   std::int64_t position() const override { return position_; }
+  Account account() const override { return account_of(counts_); }
+  std::optional<Account> first_pass() const override { return first_pass_; }
+  std::string skipped_reasons() const override { return skipped_.reasons(); }
 
   SamplePointer next(bool wanted) override {
     SamplePointer sample;
@@ -168,6 +180,7 @@ class IdStream final : public Stream {
   std::shared_ptr<const Mark> mark() const override {
     if (!ready_.empty()) return nullptr;
     StreamMark mark{position_, pass_, samples_in_pass_, order_.state(), {}, files()};
+    mark.counts = counts_;
     for (const auto& open : packer_.open()) {
       auto& row = mark.open_rows.emplace_back();
       for (const Encoded& record : open.items) row.push_back(record.place);
@@ -198,6 +211,8 @@ class IdStream final : public Stream {
       }
     }
     packer_.restore(std::move(open));
+    counts_ = place.counts;
+    first_pass_.reset();
     position_ = place.position;
     pass_ = place.pass;
     samples_in_pass_ = place.samples_in_pass;
@@ -206,11 +221,16 @@ class IdStream final : public Stream {
  private:
   std::shared_ptr<const std::vector<TextFile>> files() const { return {recipe_, &recipe_->options.files}; }
 
+  static Account account_of(const RecordCounts& counts) {
+    return {.records = counts.records, .dropped = counts.dropped, .skipped = counts.skipped};
+  }
+
   /// Where each record is a sample.
   RecordText next_record() {
     for (;;) {
       if (std::optional<RecordText> record = order_.next()) {
         ++samples_in_pass_;
+        ++counts_.records;
         return std::move(*record);
       }
       end_pass();
@@ -221,6 +241,7 @@ class IdStream final : public Stream {
   void read_on() {
     ready_pass_ = pass_;
     if (const std::optional<RecordText> record = order_.next()) {
+      ++counts_.records;
       std::optional<Encoded> encoded = encode(*record);
       if (!encoded) return;
       ++samples_in_pass_;
@@ -238,25 +259,36 @@ class IdStream final : public Stream {
 
   void end_pass() {
     if (samples_in_pass_ == 0) {
-      throw RunError(
-          recipe_->set + " has no usable line in " +
-              counted_large(static_cast<std::int64_t>(order_.files().size()), "file", "files"),
-          recipe_->options.too_long == LongLine::kDrop ? "use too_long: cut, or more lines" : "use more lines");
+      const auto failure =
+          no_usable_record(recipe_->set, static_cast<std::int64_t>(order_.files().size()), counts_, first_left_out_);
+      throw RunError(failure.message, failure.hint);
+    }
+    if (pass_ == 0) {
+      first_pass_ = account_of(counts_);
+      first_pass_->reasons = skipped_.reasons();
     }
     samples_in_pass_ = 0;
     ++pass_;
   }
 
-  /// Nothing when the record is left out.
+  /// Nothing when the record is left out, and counted as such.
   std::optional<Encoded> encode(const RecordText& record) {
     auto ids = recipe_->parse(record);
-    if (ids) return recipe_->shorten(record.place, std::move(ids).value());
+    if (ids) {
+      const std::int64_t length = ids.value().longest();
+      std::optional<Encoded> encoded = recipe_->shorten(record.place, std::move(ids).value());
+      if (encoded) return encoded;
+      ++counts_.dropped;
+      if (first_left_out_.empty()) first_left_out_ = recipe_->text(record.place, recipe_->longer(length));
+      return std::nullopt;
+    }
     const auto& failure = ids.failure();
     if (recipe_->options.on_bad_record == BadRecord::kError) recipe_->fail(record.place, failure);
-    const std::string& path = recipe_->path(record.place);
-    if (skipped_.add(path, record.place.number, failure.message)) {
-      runner::core::log_warning(recipe_->set + ": skipped " + path + ":" + std::to_string(record.place.number) + ": " +
-                                failure.message + "; further lines like it are skipped without a message");
+    ++counts_.skipped;
+    const std::string text = recipe_->text(record.place, failure.message);
+    if (first_left_out_.empty()) first_left_out_ = text;
+    if (skipped_.add(recipe_->path(record.place), record.place.number, failure.message)) {
+      runner::core::log_warning(recipe_->set + ": skipped " + text + "; further lines like it are only counted");
     }
     return std::nullopt;
   }
@@ -268,6 +300,9 @@ class IdStream final : public Stream {
   SkippedRecords skipped_;
   std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
   std::int64_t samples_in_pass_ = 0;  // records that are used
+  RecordCounts counts_;               // of all passes
+  std::optional<Account> first_pass_;
+  std::string first_left_out_;  // with its place and why
 };
 
 class StreamedLines final : public TokenizedSet {
@@ -319,46 +354,105 @@ BatchSpec signature_of(const IdLinesOptions& options) {
   return signature;
 }
 
-/// Looks at the first records, so that a wrong column is noticed before training, and at their size. False when an
-/// error was reported. A training on nothing would end well, with a loss of 0: a warning.
-bool look_at_first_records(Recipe& recipe, const Inputs& inputs) {
-  std::int64_t records = 0, files = 0, bytes = 0, learnt = 0;
-  for (const TextFile& file : recipe.options.files) {
-    if (++files > kFirstFiles || records >= kFirstRecords) break;
-    RecordErrors errors(inputs.diagnostics, location_of(inputs.block, "path"), file.path);
-    runner::core::LineSource source(file.path);
-    while (records < kFirstRecords) {
+/// Looks at the first records of a set, so that a wrong column is noticed before training, and at their size.
+class FirstRecords {
+ public:
+  FirstRecords(Recipe& recipe, const Inputs& inputs) : recipe_(recipe), inputs_(inputs) {}
+
+  /// False when an error was reported. A training on nothing would end well, with a loss of 0: a warning.
+  bool look() {
+    std::int64_t opened = 0;
+    bool all = true;  // nothing lies behind what was looked at
+    for (const TextFile& file : recipe_.options.files) {
+      if (file.bytes == 0) continue;
+      if (++opened > kFirstFiles || counts_.records >= kFirstRecords) {
+        all = false;
+        break;
+      }
+      RecordErrors errors(inputs_.diagnostics, location_of(inputs_.block, "path"), file.path);
+      runner::core::LineSource source(file.path);
+      all = read(source, file.path, errors) && all;
+      if (errors.any()) return false;
+    }
+    if (all && counts_.records == counts_.dropped + counts_.skipped) {
+      const auto failure = no_usable_record(recipe_.set, static_cast<std::int64_t>(recipe_.options.files.size()),
+                                            counts_, first_left_out_);
+      inputs_.diagnostics.error(location_of(inputs_.block, "path"), failure.message, failure.hint);
+      return false;
+    }
+    if (counts_.records == 0) return true;
+    warn();
+    set_buffer_bytes();
+    return true;
+  }
+
+ private:
+  /// Whether the file was read to its end.
+  bool read(runner::core::LineSource& source, const std::string& path, RecordErrors& errors) {
+    bool ended = false;
+    while (!ended && counts_.records < kFirstRecords) {
       const std::optional<std::string_view> line = source.next();
-      if (!line) break;
-      if (line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      ++records;
-      bytes += static_cast<std::int64_t>(line->size());
-      auto ids = recipe.options.parse(std::string(*line), *recipe.options.vocab_size);
-      if (ids && recipe.options.too_long == LongLine::kCut) {
-        ids.value().cut(*recipe.options.max_seq_len, !recipe.options.cut_left);
-      }
-      if (!ids || has_target(ids.value())) ++learnt;
-      if (!ids && recipe.options.on_bad_record == BadRecord::kError) {
-        errors.add(source.number(), ids.failure().message, ids.failure().hint);
-      }
+      ended = !line;
+      if (ended || line->find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      look_at(std::string(*line), source.number(), path, errors);
     }
     if (!source.problem().empty()) errors.add(source.problem_line(), source.problem());
-    if (errors.any()) return false;
+    return ended;
   }
-  if (records == 0) return true;
-  if (learnt == 0) {
-    inputs.diagnostics.warning(
-        location_of(inputs.block, "path"),
-        "data." + inputs.name + ": of the first " + counted_large(records, "line", "lines") + " nothing is learnt",
-        "check that answers have the role assistant and are not cut away; `roux data show` "
-        "shows what is learnt, and loss_on: all takes everything");
+
+  void look_at(const std::string& line, std::int64_t number, const std::string& path, RecordErrors& errors) {
+    const IdLinesOptions& options = recipe_.options;
+    ++counts_.records;
+    bytes_ += static_cast<std::int64_t>(line.size());
+    auto ids = options.parse(line, *options.vocab_size);
+    const auto leave_out = [&](std::int64_t& count, const std::string& why) {
+      ++count;
+      if (first_left_out_.empty()) first_left_out_ = path + ":" + std::to_string(number) + ": " + why;
+    };
+    if (!ids) {
+      if (options.on_bad_record == BadRecord::kError)
+        return errors.add(number, ids.failure().message, ids.failure().hint);
+      return leave_out(counts_.skipped, ids.failure().message);
+    }
+    const std::int64_t length = ids.value().longest();
+    if (options.too_long == LongLine::kDrop && length > *options.max_seq_len) {
+      return leave_out(counts_.dropped, recipe_.longer(length));
+    }
+    if (options.too_long == LongLine::kCut) ids.value().cut(*options.max_seq_len, !options.cut_left);
+    if (has_target(ids.value())) ++learnt_;
   }
-  recipe.buffer_bytes = bytes / records * recipe.options.shuffle_buffer;
-  const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
-  if (std::any_of(recipe.options.files.begin(), recipe.options.files.end(), is_packed)) return true;
-  recipe.buffer_bytes = std::min(recipe.buffer_bytes, total_bytes(recipe.options.files));
-  return true;
-}
+
+  void warn() const {
+    const std::string of = recipe_.set + ": of the first " + counted_large(counts_.records, "line", "lines");
+    const auto warn = [&](const std::string& message, const char* hint) {
+      inputs_.diagnostics.warning(location_of(inputs_.block, "path"), of + message, hint);
+    };
+    const std::int64_t left_out = counts_.dropped + counts_.skipped;
+    if (left_out == counts_.records) {
+      warn(" none is used, such as " + first_left_out_, counts_.dropped > 0
+                                                            ? "raise max_seq_len, or use too_long: cut"
+                                                            : "remove on_bad_record: skip to see what is wrong");
+    } else if (learnt_ == 0) {
+      warn(
+          " nothing is learnt",
+          "check that answers have the role assistant and are not cut away; `roux data show` shows what is learnt, and "
+          "loss_on: all takes everything");
+    }
+  }
+
+  void set_buffer_bytes() {
+    recipe_.buffer_bytes = bytes_ / counts_.records * recipe_.options.shuffle_buffer;
+    const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
+    if (std::any_of(recipe_.options.files.begin(), recipe_.options.files.end(), is_packed)) return;
+    recipe_.buffer_bytes = std::min(recipe_.buffer_bytes, total_bytes(recipe_.options.files));
+  }
+
+  Recipe& recipe_;
+  const Inputs& inputs_;
+  RecordCounts counts_;
+  std::int64_t bytes_ = 0, learnt_ = 0;
+  std::string first_left_out_;
+};
 
 }  // namespace
 
@@ -368,7 +462,7 @@ std::shared_ptr<Dataset> make_id_stream(IdLinesOptions options, const Inputs& in
   recipe->signature = signature_of(options);
   recipe->set = "data." + inputs.name;
   recipe->options = std::move(options);
-  if (!look_at_first_records(*recipe, inputs)) return nullptr;
+  if (!FirstRecords(*recipe, inputs).look()) return nullptr;
   return std::make_shared<StreamedLines>(recipe);
 }
 

@@ -59,6 +59,11 @@ std::int64_t integer(const Node& node, const char* key) {
   return value->as_integer();
 }
 
+/// Of a counter that marks of earlier versions lack: 0.
+std::int64_t later_integer(const Node& node, const char* key) {
+  return node.find(key) != nullptr ? integer(node, key) : 0;
+}
+
 const Node& child(const Node& node, const char* key) {
   const Node* value = node.find(key);
   if (value == nullptr) throw_damaged(key);
@@ -110,6 +115,9 @@ Node StreamMark::to_node() const {
   node.set("sample", Node::integer(position));
   node.set("pass", Node::integer(pass));
   node.set("samples_in_pass", Node::integer(samples_in_pass));
+  node.set("records", Node::integer(counts.records));
+  node.set("dropped", Node::integer(counts.dropped));
+  node.set("skipped", Node::integer(counts.skipped));
   node.set("file", Node::integer(static_cast<std::int64_t>(order.file)));
   node.set("offset", Node::integer(order.line.offset));
   node.set("lines", Node::integer(order.line.lines));
@@ -139,8 +147,10 @@ StreamMark StreamMark::of(const Node& node, std::shared_ptr<const std::vector<Te
   const Node& open = child(node, "open_rows");
   if (!open.is_sequence()) throw_damaged("open_rows");
   for (const Node& row : open.items()) rows.push_back(places_of(row, files->size(), "open_rows"));
-  return {integer(node, "sample"), pass, integer(node, "samples_in_pass"), std::move(order), std::move(rows),
-          std::move(files)};
+  StreamMark mark{integer(node, "sample"), pass, integer(node, "samples_in_pass"), std::move(order), std::move(rows),
+                  std::move(files)};
+  mark.counts = {later_integer(node, "records"), later_integer(node, "dropped"), later_integer(node, "skipped")};
+  return mark;
 }
 
 }  // namespace components::data

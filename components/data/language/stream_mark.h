@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "components/data/language/record_counts.h"
 #include "components/data/language/record_order.h"
 #include "components/data/stream.h"
 #include "components/data/text_files.h"
@@ -18,6 +19,7 @@ struct StreamMark final : Stream::Mark {
 
   std::int64_t position = 0, pass = 0;
   std::int64_t samples_in_pass = 0;
+  RecordCounts counts;  ///< of all passes
   RecordOrder::State order;
   std::vector<std::vector<RecordPlace>> open_rows;     ///< of packing
   std::shared_ptr<const std::vector<TextFile>> files;  ///< of the set

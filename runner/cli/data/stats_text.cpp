@@ -103,7 +103,7 @@ Node lengths_node(const engine::LengthFigures& lengths) {
 std::string stats_text(const engine::DataStats& stats, const terminal::Terminal& terminal) {
   Rows rows;
   if (stats.records != stats.samples) rows.count("records", stats.records);
-  rows.count("samples", stats.samples);
+  rows.add("samples", core::with_commas(stats.samples) + (stats.is_part ? ", the first in the order of training" : ""));
   if (stats.cut > 0) rows.add("cut", core::with_commas(stats.cut) + ", longer than max_seq_len");
   if (stats.dropped > 0) rows.add("dropped", core::with_commas(stats.dropped) + ", longer than max_seq_len");
   if (stats.skipped > 0) {
@@ -118,9 +118,10 @@ std::string stats_text(const engine::DataStats& stats, const terminal::Terminal&
     rows.add("vocabulary",
              core::with_commas(stats.vocabulary_used) + " of " + core::with_commas(stats.vocabulary) + " ids are used");
     if (stats.longest_part) {
-      rows.add("longest record",
-               source_text(*stats.longest_part) + ": " + core::with_commas(stats.longest_part->length) + " tokens" +
-                   (stats.longest_part->cut ? ", cut" : "") + ", in sample " + std::to_string(stats.longest));
+      rows.add("longest record", source_text(*stats.longest_part) + ": " +
+                                     core::with_commas(stats.longest_part->length) + " tokens" +
+                                     (stats.longest_part->cut ? ", cut" : "") +
+                                     (stats.longest ? ", in sample " + std::to_string(*stats.longest) : ""));
     }
   }
   if (!stats.columns.empty()) rows.add("columns", core::escape_for_terminal(core::joined(stats.columns)));
@@ -141,6 +142,7 @@ std::string stats_json(const engine::DataStats& stats) {
     node.set(name, Node::integer(value));
   }
   node.set("skipped_reasons", Node::string(stats.reasons));
+  if (stats.is_part) node.set("is_part", Node::boolean(true));
   if (stats.vocabulary == 0) {
     Node tensors = Node::mapping();
     std::vector<Node> columns;
@@ -164,7 +166,7 @@ std::string stats_json(const engine::DataStats& stats) {
   node.set("vocabulary_used", Node::integer(stats.vocabulary_used));
   if (stats.longest_part) {
     Node longest = Node::mapping();
-    longest.set("sample", Node::integer(stats.longest));
+    if (stats.longest) longest.set("sample", Node::integer(*stats.longest));
     longest.set("file", Node::string(stats.longest_part->file));
     longest.set(stats.longest_part->unit.empty() ? "number" : stats.longest_part->unit,
                 Node::integer(stats.longest_part->number));

@@ -128,8 +128,36 @@ void refuse_epochs(SettledTree& tree) {
 
 }  // namespace
 
+namespace {
+
+/// Sets within others, as components::data::is_counted() refuses them. `name`: how messages call the set.
+void refuse_streamed_parts(SettledTree& tree, const Node& set, const std::string& name) {
+  const auto look_into = [&tree](const Node& part, const std::string& its_name) {
+    const Node *type = part.find("type"), *streaming = part.find("streaming");
+    const bool is_jsonl = type != nullptr && type->is_string() && type->as_string() == "jsonl";
+    if (is_jsonl && streaming != nullptr && streaming->is_bool() && streaming->as_bool()) {
+      tree.error_at(streaming->location(), its_name + " is streamed, and concat and subset number their samples",
+                    "leave streaming out, or list all files in the path of one streamed set");
+    }
+    refuse_streamed_parts(tree, part, its_name);
+  };
+  if (!set.is_mapping()) return;
+  const Node *sets = set.find("sets"), *of = set.find("of");
+  if (sets != nullptr && sets->is_sequence()) {
+    for (std::size_t i = 0; i < sets->items().size(); ++i) {
+      if (sets->items()[i].is_mapping()) look_into(sets->items()[i], name + ".sets[" + std::to_string(i) + "]");
+    }
+  }
+  if (of != nullptr && of->is_mapping()) look_into(*of, name);
+}
+
+}  // namespace
+
 /// Samples that come one after the other cannot be ordered by what follows, and do not end.
 void streamed_sets(SettledTree& tree) {
+  if (const Node* data = tree.value("data"); data != nullptr && data->is_mapping()) {
+    for (const Node::Entry& entry : data->entries()) refuse_streamed_parts(tree, entry.value, "data." + entry.key);
+  }
   for (const std::string& name : evaluated_sets(tree)) {
     const std::string set = "data." + name;
     if (!is_streamed(tree, set)) continue;

@@ -27,7 +27,7 @@ struct BatchSchedule {
     std::int64_t epoch = 0;
     std::int64_t sample = 0;
 
-    auto operator<=>(const Position&) const = default;
+    auto operator<=>(const Position&) const = default;  // NOLINT(modernize-use-nullptr): clang-tidy sees a 0
   };
 
   static BatchSchedule of(const Options& options);

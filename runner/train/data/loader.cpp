@@ -119,6 +119,11 @@ core::Node Loader::stream_state() const {
   return reads ? stream_->state_at(position_.sample) : core::Node::null();
 }
 
+components::data::Account Loader::stream_account() const {
+  RUNNER_ASSERT(stream_ != nullptr, "only a stream counts its records");
+  return stream_->account_at(position_.sample);
+}
+
 void Loader::restore_stream(const core::Node& state) {
   if (stream_ == nullptr || state.is_null()) return;
   prefetcher_.reset();

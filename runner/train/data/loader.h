@@ -68,6 +68,8 @@ class Loader {
   /// What restore_stream() needs beside the position, and what is written into a checkpoint; null where the set is no
   /// stream, and on a rank that reads none of it.
   core::Node stream_state() const;
+  /// What became of the records in front of the position. Only of a stream, and on a rank that reads it.
+  components::data::Account stream_account() const;
   /// The position is that of the state. RunError when the files have changed.
   void restore_stream(const core::Node& state);
   /// Positions in front of this one are hardly returned to; those behind it cost little time.

@@ -31,6 +31,7 @@ components::data::Stream::SamplePointer SampleStream::next(bool wanted) {
   is_whole_ = false;
   auto sample = stream_->next(wanted);
   is_whole_ = true;
+  accounts_.insert_or_assign(stream_->position(), stream_->account());
   if (stream_->position() < next_mark_) return sample;
   const Mark mark = stream_->mark();
   if (mark == nullptr) return sample;
@@ -66,6 +67,13 @@ void SampleStream::collate(std::span<const Samples::value_type> samples, compone
   stream_->collate(samples, batch);
 }
 
+components::data::Account SampleStream::account_at(std::int64_t sample) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = accounts_.find(sample); found != accounts_.end()) return found->second;
+  go_to(sample);
+  return stream_->account();
+}
+
 core::Node SampleStream::state_at(std::int64_t sample) {
   const std::lock_guard lock(mutex_);
   if (!is_whole_ || stream_->position() < sample) go_to(sample);
@@ -76,12 +84,14 @@ void SampleStream::restore(const core::Node& state) {
   const std::lock_guard lock(mutex_);
   const Mark mark = stream_->mark_of(state);
   marks_.erase(std::next(marks_.begin()), marks_.end());
+  accounts_.clear();
   marks_.insert_or_assign(mark->sample(), mark);
   is_whole_ = false;  // the next read goes there
 }
 
 void SampleStream::keep_from(std::int64_t sample) {
   const std::lock_guard lock(mutex_);
+  accounts_.erase(accounts_.begin(), accounts_.lower_bound(sample));
   const auto kept = std::prev(marks_.upper_bound(sample));
   const auto begin = std::next(marks_.begin());
   if (std::distance(marks_.begin(), kept) <= kMarksBehind) return;

@@ -35,6 +35,9 @@ class SampleStream {
   core::Node state_at(std::int64_t sample);
   /// RunError when the files are other ones or have changed.
   void restore(const core::Node& state);
+  /// What became of the records in front of `sample`, in this run and those that it resumes: Stream::account(). Reads
+  /// up to the sample if that was not done.
+  components::data::Account account_at(std::int64_t sample);
   /// Samples in front of this one are hardly read again: their marks may go.
   void keep_from(std::int64_t sample);
 
@@ -47,9 +50,10 @@ class SampleStream {
 
   std::mutex mutex_;
   std::unique_ptr<components::data::Stream> stream_;
-  std::map<std::int64_t, Mark> marks_;  // by their samples; always that of sample 0
-  std::int64_t next_mark_ = 0;          // the first sample that may have one
-  bool is_whole_ = true;                // false after an error: it is somewhere
+  std::map<std::int64_t, Mark> marks_;                          // by their samples; always that of sample 0
+  std::map<std::int64_t, components::data::Account> accounts_;  // by the samples in front of which they are
+  std::int64_t next_mark_ = 0;                                  // the first sample that may have one
+  bool is_whole_ = true;                                        // false after an error: it is somewhere
 };
 
 }  // namespace runner::train

@@ -68,6 +68,7 @@ core::Node Progress::to_node() const {
   node.set("micro_batches", core::Node::integer(micro_batches));
   node.set("samples", core::Node::integer(samples));
   node.set("tokens", core::Node::integer(tokens));
+  if (target_tokens > 0) node.set("target_tokens", core::Node::integer(target_tokens));
   node.set("epoch", core::Node::floating(epoch));
   node.set("seconds", core::Node::floating(seconds));
   return node;
@@ -86,6 +87,7 @@ Progress Progress::from_node(const core::Node& node) {
   progress.micro_batches = read("micro_batches").as_integer();
   progress.samples = read("samples").as_integer();
   progress.tokens = read("tokens").as_integer();
+  if (node.find("target_tokens") != nullptr) progress.target_tokens = read("target_tokens").as_integer();
   progress.epoch = read("epoch").as_double();
   progress.seconds = read("seconds").as_double();
   return progress;

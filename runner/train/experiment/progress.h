@@ -15,9 +15,10 @@ struct Progress {
   std::int64_t step = 0;  ///< optimizer steps
   std::int64_t micro_batches = 0;
   std::int64_t samples = 0;
-  std::int64_t tokens = 0;
-  double epoch = 0;    ///< including the fraction
-  double seconds = 0;  ///< of training, across resumes
+  std::int64_t tokens = 0;         ///< without padding
+  std::int64_t target_tokens = 0;  ///< those of `tokens` that are learnt, where samples differ in length; 0 elsewhere
+  double epoch = 0;                ///< including the fraction
+  double seconds = 0;              ///< of training, across resumes
 
   core::Node to_node() const;
   static Progress from_node(const core::Node& node);

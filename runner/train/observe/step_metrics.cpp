@@ -32,13 +32,14 @@ StepMetrics::StepMetrics(store::RunWriter& run, const Experiment& experiment, do
 void StepMetrics::count(const StepResult& result) {
   samples_ += result.samples;
   tokens_ += result.tokens;
+  flops_ += result.flops > 0 ? result.flops : flops_per_sample_ * static_cast<double>(result.samples);
   data_seconds_ += result.data_seconds;
 }
 
 void StepMetrics::log(std::int64_t step, const StepResult& result, double seconds) {
   const double elapsed = std::max(seconds - logged_seconds_, 1e-9);
   rate_ = static_cast<double>(by_tokens_ ? tokens_ : samples_) / elapsed;
-  const double flops = flops_per_sample_ * static_cast<double>(samples_) / elapsed;
+  const double flops = flops_ / elapsed;
   values_.clear();
   add(0, result.loss);
   add(1, result.lr);
@@ -59,7 +60,7 @@ void StepMetrics::log(std::int64_t step, const StepResult& result, double second
   }
   run_.log(step, values_);
   samples_ = tokens_ = 0;
-  data_seconds_ = 0;
+  flops_ = data_seconds_ = 0;
   logged_seconds_ = seconds;
 }
 

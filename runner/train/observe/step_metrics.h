@@ -30,7 +30,7 @@ class StepMetrics {
   store::RunWriter& run_;
   double peak_flops_;
   bool by_tokens_;
-  double flops_per_sample_ = 0, rate_ = 0, logged_seconds_ = 0, data_seconds_ = 0;
+  double flops_per_sample_ = 0, flops_ = 0, rate_ = 0, logged_seconds_ = 0, data_seconds_ = 0;
   std::int64_t samples_ = 0, tokens_ = 0, memory_bytes_ = 0;
   std::optional<double> memory_looked_at_;  ///< seconds of the training
   std::vector<store::MetricId> ids_;

@@ -1,12 +1,15 @@
 #include "runner/train/step/accumulation_window.h"
 
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "components/tensor/tensor_spec.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/data/batch_dispatch.h"
 #include "runner/train/experiment/experiment.h"
@@ -41,7 +44,11 @@ std::int64_t full_passes(const StepperOptions& options, std::int64_t micro_batch
 }
 
 AccumulationWindow::AccumulationWindow(const Experiment& experiment, Loader& loader, const StepperOptions& options)
-    : experiment_(experiment), loader_(loader), options_(options) {}
+    : experiment_(experiment),
+      loader_(loader),
+      options_(options),
+      differ_in_length_(experiment.train_data->signature().padded()),
+      is_stream_(experiment.train_data->is_stream()) {}
 
 // The recipe's micro-batches within one epoch are cut into passes: the micro-batches themselves, unless those were too
 // large for memory.
@@ -97,7 +104,8 @@ void AccumulationWindow::dispatch() {
 /// Facts about each of this process's micro-batches.
 void AccumulationWindow::settle() {
   std::size_t mine = 0;
-  others_after_ = 0;
+  others_after_ = tokens_ = target_tokens_ = 0;
+  flops_ = 0;
   for (std::size_t i = 0; i < owners_.size(); ++i) {
     ++others_after_;
     if (owners_[i] != experiment_.rank()) continue;
@@ -105,22 +113,57 @@ void AccumulationWindow::settle() {
     micro.others_before = std::exchange(others_after_, 0) - 1;
     micro.samples = pieces_[i];
     micro.count = experiment_.loss->count(micro.tensors);
+    if (differ_in_length_) count_tokens(micro.tensors);
   }
   mine_.resize(mine);
+}
+
+/// Of a batch [B, T] without a mask each token has a target.
+void AccumulationWindow::count_tokens(const components::TensorMap& batch) {
+  const at::Tensor* target = batch.find(components::kTarget);
+  const at::Tensor* mask = batch.find(components::kAttentionMask);
+  const std::int64_t targets = target != nullptr ? target->ne(components::kPadTarget).sum().item<std::int64_t>() : 0;
+  target_tokens_ += targets;
+  if (mask == nullptr) {
+    tokens_ += targets;
+    return;
+  }
+  const at::Tensor lengths = mask->sum(1).contiguous();
+  for (const std::int64_t length : std::span(lengths.const_data_ptr<std::int64_t>(), mask->size(0))) {
+    tokens_ += length;
+    if (is_stream_) flops_ += flops_of(length);
+  }
+}
+
+double AccumulationWindow::flops_of(std::int64_t positions) {
+  const auto [at, is_new] = flops_by_length_.try_emplace(positions, 0.0);
+  if (is_new) at->second = experiment_.model->training_flops(std::max<std::int64_t>(1, positions));
+  return at->second;
 }
 
 // The denominator of the mean is known without the other ranks' batches, unless targets may be ignored.
 void AccumulationWindow::count() {
   count_ = 0;
   for (const MicroBatch& micro : mine_) count_ += micro.count;
-  if (experiment_.ranks == nullptr || options_.mean != WindowMean::kElements) return;
-  if (counts_are_known(experiment_)) {
+  if (experiment_.ranks == nullptr) return;
+  const bool is_asked = options_.mean == WindowMean::kElements;
+  if (is_asked && counts_are_known(experiment_)) {
     if (!mine_.empty()) count_ = mine_.front().count / mine_.front().samples * samples_;
     return;
   }
-  const at::Tensor count = at::scalar_tensor(count_, at::kLong);
-  experiment_.ranks->begin_all_reduce(count, "counts")->wait();
-  count_ = count.item<std::int64_t>();
+  if (!is_asked && !differ_in_length_) return;
+  // Counts are exact as double up to 2^53.
+  const at::Tensor sums = at::empty({4}, at::kDouble);
+  auto* const sum = sums.mutable_data_ptr<double>();
+  sum[0] = static_cast<double>(count_);
+  sum[1] = static_cast<double>(tokens_);
+  sum[2] = static_cast<double>(target_tokens_);
+  sum[3] = flops_;
+  experiment_.ranks->begin_all_reduce(sums, "counts")->wait();
+  count_ = std::llround(sum[0]);
+  tokens_ = std::llround(sum[1]);
+  target_tokens_ = std::llround(sum[2]);
+  flops_ = sum[3];
 }
 
 double AccumulationWindow::weight_of(const MicroBatch& micro) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "components/tensor/tensors.h"
@@ -49,6 +50,12 @@ class AccumulationWindow {
   std::int64_t passes() const { return static_cast<std::int64_t>(pieces_.size()); }
   std::int64_t recipe_batches() const { return recipe_batches_; }  ///< micro-batches of the window in the recipe's size
   std::int64_t samples() const { return samples_; }
+  /// Where samples differ in length; 0 elsewhere. Positions of the input without padding, and targets that count.
+  std::int64_t tokens() const { return tokens_; }
+  std::int64_t target_tokens() const { return target_tokens_; }
+  /// FLOPs of these samples without their padding; 0 where the data set knows the lengths of all its samples, and the
+  /// mean of all is enough.
+  double flops() const { return flops_; }
   /// Whether the window has as many samples as the recipe says, which an epoch's end may cut short.
   bool is_full() const { return samples_ == options_.loader.micro_batch_size * options_.window_batches; }
   /// Micro-batches of the busiest process, in the recipe's size.
@@ -63,6 +70,8 @@ class AccumulationWindow {
   void dispatch();
   void settle();
   void count();
+  void count_tokens(const components::TensorMap& batch);
+  double flops_of(std::int64_t positions);
 
   const Experiment& experiment_;
   Loader& loader_;
@@ -72,6 +81,10 @@ class AccumulationWindow {
   std::vector<MicroBatch> mine_;
   std::int64_t recipe_batches_ = 0, full_passes_ = 0, others_after_ = 0;
   std::int64_t count_ = 0, samples_ = 0;  // of all processes
+  const bool differ_in_length_, is_stream_;
+  std::int64_t tokens_ = 0, target_tokens_ = 0;  // of all processes, as of count()
+  double flops_ = 0;
+  std::map<std::int64_t, double> flops_by_length_;  // of one sample
 };
 
 }  // namespace runner::train

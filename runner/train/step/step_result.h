@@ -19,6 +19,8 @@ struct StepResult {
   /// What the loss measures beside its sum, by Loss::figure_names(): means over the accumulation window.
   std::vector<double> figures = {};
   std::int64_t samples = 0, tokens = 0, micro_batches = 0;
+  std::int64_t target_tokens = 0;    ///< AccumulationWindow::target_tokens()
+  double flops = 0;                  ///< AccumulationWindow::flops()
   double data_seconds = 0;           ///< time spent waiting for samples
   std::vector<double> micro_losses;  ///< mean of each forward pass
   bool stepped = true;               ///< false: refused by the guard, or `overflowed`; the parameters are unchanged

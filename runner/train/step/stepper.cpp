@@ -89,7 +89,10 @@ void Stepper::note_window(StepResult& result) const {
   result.loss *= window_.loss_factor();
   result.samples = window_.samples();
   result.micro_batches = window_.busiest_batches();
-  result.tokens = result.samples * experiment_.train_data->tokens_per_sample();
+  const std::int64_t per_sample = experiment_.train_data->tokens_per_sample();
+  result.tokens = per_sample > 0 ? result.samples * per_sample : window_.tokens();
+  result.target_tokens = window_.target_tokens();
+  result.flops = window_.flops();
   if (scaler_.enabled()) result.loss_scale = scaler_.scale();
 }
 
@@ -210,6 +213,7 @@ void Stepper::count_progress(const StepResult& result) {
   progress_.micro_batches += result.micro_batches;
   progress_.samples += result.samples;
   progress_.tokens += result.tokens;
+  progress_.target_tokens += result.target_tokens;
   count_epochs();
 }
 

@@ -322,10 +322,6 @@ TEST_CASE("what cannot be read of a stream is an error with its place", "[data][
   CHECK(message(", too_long: drop").empty());
   shards.folder.write("c.jsonl", good + std::string((33U << 20U), ' ') + "\n");
   CHECK(message("") == "c.jsonl:10: longer than 33.6 MB, the most that one record may have");
-  shards.folder.write("c.jsonl", "{\"text\": \"" + std::string(300, 'a') + "\"}\n");
-  CHECK(message(", too_long: drop") == "data.train has no usable line in 1 file");
-  shards.folder.write("c.jsonl", "\n\n");
-  CHECK(message("") == "data.train has no usable line in 1 file");
 }
 
 TEST_CASE("a compressed file of a stream that is cut short is an error", "[data][stream]") {
@@ -335,6 +331,71 @@ TEST_CASE("a compressed file of a stream that is cut short is an error", "[data]
   const auto stream = streamed("")->open_stream({});
   CHECK_THROWS_WITH(names(*stream, 40),
                     Catch::StartsWith("b.jsonl.gz:") && Catch::EndsWith("the compressed file is cut short"));
+}
+
+TEST_CASE("a stream without a usable record is an error", "[data][stream]") {
+  const Shards shards;
+  const auto built = [](const std::string& more) {
+    return build_data(block(", streaming: true, exclude: [\"a.jsonl\", \"b.*\"]" + more)).messages;
+  };
+  const std::string record = "{\"text\": \"" + std::string(300, 'a') + "\"}\n";
+  shards.folder.write("c.jsonl", record);
+  CHECK_THAT(built(", too_long: drop"),
+             Catch::EndsWith("error: data.train has no usable record: 1 record in 1 file, 1 too long, such as "
+                             "c.jsonl:1: 39 tokens, longer than max_seq_len 24\n"
+                             "  hint: raise max_seq_len, or use too_long: cut\n"));
+  shards.folder.write("c.jsonl", record + "{}\n");
+  CHECK_THAT(built(", too_long: drop, on_bad_record: skip"),
+             Catch::Contains("2 records in 1 file, 1 too long and 1 not valid, such as c.jsonl:1: 39 tokens"));
+  shards.folder.write("c.jsonl", "{}\n");
+  CHECK_THAT(built(", on_bad_record: skip"),
+             Catch::Contains("data.train has no usable record: 1 record in 1 file, 1 not valid, such as c.jsonl:1: ") &&
+                 Catch::EndsWith("  hint: remove on_bad_record: skip to see what is wrong with each\n"));
+  shards.folder.write("c.jsonl", "\n\n");
+  CHECK_THAT(built(""), Catch::EndsWith("error: data.train has no record in 1 file: all lines are blank\n"
+                                        "  hint: name files with records in path\n"));
+
+  // More than are looked at before: a warning, and an error where the first pass ends.
+  std::string many;
+  for (int i = 0; i < 30; ++i) many += record;
+  shards.folder.write("c.jsonl", many);
+  for (const char* more : {", too_long: drop", ", too_long: drop, packing: true"}) {
+    const auto late = build_data(block(", streaming: true, exclude: [\"a.jsonl\", \"b.*\"]" + std::string(more)));
+    CHECK_THAT(late.messages,
+               Catch::Contains("warning: data.train: of the first 8 lines none is used, such as c.jsonl:1: 39 tokens"));
+    REQUIRE(late.data != nullptr);
+    CHECK_THROWS_WITH(
+        late.data->open_stream({})->next(true),
+        "data.train has no usable record: 30 records in 1 file, 30 too long, such as c.jsonl:1: 39 tokens, "
+        "longer than max_seq_len 24");
+  }
+}
+
+TEST_CASE("a stream counts the records that it leaves out", "[data][stream]") {
+  const Shards shards;
+  const std::string record = "{\"text\": \"" + std::string(300, 'a') + "\"}\n";
+  shards.folder.write("a.jsonl", Shards::records(0, 7) + "[1]\n" + record + Shards::records(7, 9) + "{}\n");
+  for (const char* packing : {"", ", packing: true"}) {
+    INFO(packing);
+    const auto data = streamed(std::string(", shuffle_buffer: 5, too_long: drop, on_bad_record: skip") + packing);
+    const auto stream = data->open_stream({.shuffle = true, .seed = 3});
+    while (stream->next(true)->pass() == 0) {
+    }
+    const auto account = stream->account();
+    CHECK(account.records >= Shards::kRecords + 3);  // a sample of the next pass was read
+    CHECK(account.dropped >= 1);
+    CHECK(account.skipped >= 2);
+    CHECK_THAT(stream->skipped_reasons(), Catch::Contains("a.jsonl:8: ") && Catch::Contains("a.jsonl:12: "));
+    auto mark = stream->mark();
+    for (; mark == nullptr; mark = stream->mark()) stream->next(false);
+    const auto at_mark = stream->account();
+    for (int i = 0; i < 40; ++i) stream->next(false);
+    CHECK(stream->account().records > at_mark.records);
+    stream->go_to(*stream->mark_of(reread(mark->to_node())));
+    CHECK(stream->account().records == at_mark.records);
+    CHECK(stream->account().dropped == at_mark.dropped);
+    CHECK(stream->account().skipped == at_mark.skipped);
+  }
 }
 
 TEST_CASE("what the first records show is said before training", "[data][stream]") {

@@ -396,6 +396,19 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
            "data: {train: {type: jsonl, path: a.jsonl}, val: {type: jsonl, path: b.jsonl, streaming: true}}\n",
        "r.yaml:5:90: error: data.val is evaluated as a whole: only data.train can be a stream\n"
        "  hint: remove streaming, and use fewer or smaller files\n"},
+      {"streamed_sets", "parts of other sets",
+       kParts + kBatch +
+           "data:\n"
+           "  train:\n"
+           "    type: concat\n"
+           "    sets:\n"
+           "      - {type: jsonl, path: a.jsonl}\n"
+           "      - {type: subset, samples: 1, of: {type: jsonl, path: b.jsonl, streaming: true}}\n"
+           "  val: {type: subset, samples: 1, of: {type: jsonl, path: c.jsonl, streaming: true}}\n",
+       "r.yaml:10:80: error: data.train.sets[1] is streamed, and concat and subset number their samples\n"
+       "  hint: leave streaming out, or list all files in the path of one streamed set\n"
+       "r.yaml:11:79: error: data.val is streamed, and concat and subset number their samples\n"
+       "  hint: leave streaming out, or list all files in the path of one streamed set\n"},
   };
   std::vector<std::string> told;
   for (const Case& c : cases) {

@@ -32,6 +32,7 @@ void stats(Session& session, StatsFlags& flags) {
   ProgressLine line(!session.quiet);
   flags.request.progress = [&line](std::int64_t done, std::int64_t all) {
     line.draw([&] {
+      if (all == 0) return core::counted_large(done, "sample", "samples");
       return core::with_commas(done) + " of " + core::counted_large(all, "sample", "samples") + ", " +
              std::to_string(100 * done / std::max<std::int64_t>(1, all)) + " %";
     });
@@ -56,11 +57,15 @@ void add_data_stats(Command group, Session& session) {
   Command command = group.add_subcommand("stats", "Count tokens, targets, lengths and padding of a data set");
   add_recipe_flags(command, flags->recipe);
   command.add_option("--data", flags->request.data, "Data set of the recipe; train by default").type_name("SET");
+  command.add_option("--first", flags->request.most, "Read only the first N samples of a stream, not a whole pass")
+      .type_name("N")
+      .positive();
   add_format(command, flags->format, {"text", "json"});
   command.footer(
       "\nExamples:\n"
       "  roux data stats recipe.yaml\n"
-      "  roux data stats recipe.yaml --data val --format json");
+      "  roux data stats recipe.yaml --data val --format json\n"
+      "  roux data stats recipe.yaml --first 10000                # of a stream that is long");
   command.callback([&session, flags] { session.command = [&session, flags] { stats(session, *flags); }; });
 }
 

@@ -130,6 +130,37 @@ TEST_CASE("a stream resumes from any batch, and its state does not tell that it 
   }
 }
 
+TEST_CASE("records that a stream skips are counted up to the position, whatever was read ahead",
+          "[train][loader][stream]") {
+  const Shards shards(100);
+  const auto data = streamed(", on_bad_record: skip");
+  constexpr int kPasses = 2, kBatches = kPasses * (kRecords - 1) / kBatch;
+  for (const int ranks : {1, 2}) {
+    for (const int workers : {0, 2}) {
+      INFO(ranks << " ranks, " << workers << " workers");
+      Loader loader(*data, options_of(workers, 0, ranks));
+      core::Node saved;
+      for (int i = 0; i < kBatches; ++i) {
+        if (i == kBatches - 9) saved = core::parse_json(core::to_json(loader.stream_state(), -1)).value();
+        loader.keep_from(loader.position());
+        if (loader.is_mine()) {
+          read(loader);
+        } else {
+          loader.skip(kBatch);
+        }
+      }
+      CHECK(loader.stream_account().skipped == kPasses);
+      CHECK(loader.stream_account().records >= kBatches * kBatch + 1);
+      const auto end = loader.position();
+      Loader resumed(*data, options_of(workers, 0, ranks));
+      resumed.restore_stream(saved);
+      resumed.seek(end);
+      CHECK(resumed.stream_account().skipped == kPasses);
+      CHECK(resumed.stream_account().records == loader.stream_account().records);
+    }
+  }
+}
+
 TEST_CASE("a stream goes back and forth, and reads unexpected sizes", "[train][loader][stream]") {
   const Shards shards;
   const auto data = streamed("");
