@@ -19,9 +19,9 @@ namespace {
 using core::Node;
 using Type = Property::Type;
 
-const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",       "type",
-                                                    "examples", "properties",  "x-short-form",   "x-checks",
-                                                    "x-holds",  "x-resync",    "x-configured-by"};
+const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",        "type",
+                                                    "examples", "properties",  "x-short-form",    "x-checks",
+                                                    "x-holds",  "x-resync",    "x-configured-by", "x-elementwise"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -128,6 +128,9 @@ class Reader {
     fragment_.description = required_text(root, "description");
     fragment_.source = text(root, "x-source");
     fragment_.short_form = text(root, "x-short-form");
+    fragment_.elementwise = flag(root, "x-elementwise");
+    if (fragment_.elementwise && fragment_.kind != "optimizer")
+      error(*root.find("x-elementwise"), "x-elementwise applies to optimizers only");
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
       error(*type, "a fragment describes an object, got type " + shown(*type));
     fragment_.properties = read_properties(root);

@@ -49,6 +49,7 @@ constexpr Rule kRules[] = {
     {"backend", backend},
     {"exchanges", exchanges},
     {"local_sgd", local_sgd},
+    {"parallelism", parallelism},
     {"one_process", one_process},
     {"one_average", one_average},
     {"error_feedback", error_feedback},

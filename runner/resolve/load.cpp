@@ -39,9 +39,16 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   complete_adapters(composed.root, diagnostics);
   complete_generation(composed.root, diagnostics);
   settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
-  resolve::settle(settled.root, diagnostics, {.meant_metric = [&registry](const std::string& word) {
-                    return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
-                  }});
+  resolve::settle(settled.root, diagnostics,
+                  {.meant_metric =
+                       [&registry](const std::string& word) {
+                         return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
+                       },
+                   .moves_rows =
+                       [&registry](const std::string& type) {
+                         const registry::Fragment* optimizer = registry.find("optimizer", type);
+                         return optimizer == nullptr || optimizer->elementwise;
+                       }});
   registry::check_settled(settled.root, registry, diagnostics);
   if (!diagnostics.has_errors()) {
     static_cast<sections::recipe::Config&>(settled) = sections::recipe::parse_config(settled.root);

@@ -77,6 +77,69 @@ void local_sgd(SettledTree& tree) {
   if (tree.text("weight_averaging.type")) refuse("weight_averaging", "each process has other weights to average");
 }
 
+namespace {
+
+/// Whether the sizes of copies and shards fit the processes.
+void mesh_sizes(SettledTree& tree, std::int64_t processes) {
+  const auto copies = tree.integer("parallelism.dp_replicate_size"), shards = tree.integer("parallelism.dp_shard_size");
+  const std::string are = ", but launch.num_processes is " + std::to_string(processes);
+  if (copies && shards && *copies * *shards != processes) {
+    tree.error("parallelism.dp_shard_size",
+               "dp_replicate_size " + std::to_string(*copies) + " x dp_shard_size " + std::to_string(*shards) + " is " +
+                   std::to_string(*copies * *shards) + are,
+               "leave one of the two out: it follows from the other");
+    return;
+  }
+  for (const char* key : {"dp_replicate_size", "dp_shard_size"}) {
+    const std::string path = std::string("parallelism.") + key;
+    const auto size = tree.integer(path);
+    if (!size || processes % *size == 0) continue;
+    tree.error(path,
+               std::string(key) + " is " + std::to_string(*size) + ", which does not divide launch.num_processes " +
+                   std::to_string(processes),
+               "use a divisor of it");
+  }
+}
+
+}  // namespace
+
+void parallelism(SettledTree& tree) {
+  const auto shard = tree.text("parallelism.shard");
+  const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
+  if (!shard) {
+    for (const char* path : {"parallelism.dp_shard_size", "parallelism.dp_replicate_size"}) {
+      if (tree.written(path) && tree.integer(path).value_or(1) > 1)
+        tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");
+    }
+    return;
+  }
+  if (processes == 1) {
+    if (tree.written("parallelism.shard"))
+      tree.warning("parallelism.shard", "parallelism.shard has no effect: there is one process",
+                   "remove it, or train with several processes");
+    return;
+  }
+  mesh_sizes(tree, processes);
+  const auto refuse = [&](const std::string& path, const std::string& why, const std::string& hint) {
+    tree.error(path, path + " cannot be combined with parallelism.shard: " + why, hint);
+  };
+  const char* const one_of_both = "leave one of the two out";
+  if (tree.given("local_sgd.local_sgd_steps"))
+    refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);
+  if (tree.text("ddp.comm_hook").value_or("no") != "no")
+    refuse("ddp.comm_hook", "what a hook sends is the whole of a gradient", one_of_both);
+  if (tree.text("weight_averaging.type"))
+    refuse("weight_averaging", "averages of a part of the weights are not there yet", one_of_both);
+  if (tree.is_true("compile.cuda_graphs"))
+    refuse("compile.cuda_graphs", "the weights are gathered after each step", one_of_both);
+  if (tree.is_true("checkpoint.save_on_each_node"))
+    refuse("checkpoint.save_on_each_node", "the state is gathered on process 0", one_of_both);
+  const std::string optimizer = tree.text("optimizer.type").value_or("");
+  if (!optimizer.empty() && !tree.moves_rows(optimizer))
+    refuse("optimizer.type", optimizer + " does not move rows of a parameter by themselves yet",
+           "use an optimizer such as adamw, lion or sgd");
+}
+
 /// What an approximation left out is added to the next gradient; a step that is taken back would leave its part there.
 /// Where a gradient is not finite the exchange forgets by itself.
 void error_feedback(SettledTree& tree) {

@@ -46,6 +46,7 @@ void sweep_isolation(SettledTree& tree);
 void one_process(SettledTree& tree);
 void exchanges(SettledTree& tree);
 void local_sgd(SettledTree& tree);
+void parallelism(SettledTree& tree);
 void error_feedback(SettledTree& tree);
 void time_for_the_save(SettledTree& tree);
 void random_generators(SettledTree& tree);

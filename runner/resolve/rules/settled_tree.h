@@ -19,6 +19,8 @@ inline constexpr const char* kAutomatic = "auto: ";
 struct SettleContext {
   /// The metric that a word names or most likely means, for hints; "" for none.
   std::function<std::string(const std::string&)> meant_metric = {};
+  /// Whether an optimizer can move rows of parameters (`x-elementwise`).
+  std::function<bool(const std::string& type)> moves_rows = {};
   std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
 };
 
@@ -55,6 +57,7 @@ class SettledTree {
   std::string meant_metric(const std::string& word) const {
     return context_.meant_metric ? context_.meant_metric(word) : word;
   }
+  bool moves_rows(const std::string& optimizer) const { return !context_.moves_rows || context_.moves_rows(optimizer); }
   /// The number of GPUs that a training on this machine can use.
   int usable_gpus() const { return context_.usable_gpus(); }
 

@@ -153,6 +153,10 @@ class GradientStrategy {
   virtual void sync_weights() {}
   /// The parameters were loaded and are complete.
   virtual void on_weights_loaded() {}
+  /// What saves and loads the state of `optimizer`, which in a checkpoint is that of whole parameters.
+  virtual core::Stateful& optimizer_state(core::Stateful& optimizer) { return optimizer; }
+  /// Call before each save. A collective: rank 0 then has all of what optimizer_state() saves.
+  virtual void gather_state() {}
   /// The state of each rank in a checkpoint.
   virtual std::vector<RankState> rank_states() { return {}; }
 

@@ -29,6 +29,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/weight_average.h"
 #include "runner/train/save/rank_states.h"
@@ -105,8 +106,13 @@ void Saver::prepare() {
       checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_), experiment_.base.get());
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
   if (saves) {
-    core::make_folders(checkpoints_dir_).value();
-    artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on a result that cannot be saved
+    try {
+      core::make_folders(checkpoints_dir_).value();
+      artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on a result that cannot be saved
+    } catch (const core::RunError&) {
+      run_.flush_durable();  // of a folder that was moved in this moment it says so
+      throw;
+    }
   }
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known once steps have run.
@@ -175,7 +181,7 @@ checkpoint::TrainState Saver::train_state() const {
   state.base = experiment_.base;
   state.base_elsewhere = experiment_.recipe.init_from->path.value_or("");
   state.device = experiment_.device;
-  state.stateful.emplace_back("optimizer", experiment_.optimizer.get());
+  state.stateful.emplace_back("optimizer", &experiment_.strategy->optimizer_state(*experiment_.optimizer));
   state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
   state.stateful.emplace_back("faults", &bad_step_policy_);
@@ -205,6 +211,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
     random_states_ =
         experiment_.ranks->all_gather(components::RandomState::now(experiment_.device).bytes(), "random states");
     for (const auto& states : rank_states_) states->gather("states of the ranks");
+    experiment_.strategy->gather_state();
   }
   if (!writes_) {
     saved_step_ = stepper_.progress().step;

@@ -4,6 +4,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/strategy/ddp.h"
 #include "runner/train/strategy/local_steps.h"
+#include "runner/train/strategy/sharded_optimizer.h"
 #include "runner/train/strategy/single.h"
 #include "runner/train/strategy/step_in_backward.h"
 
@@ -17,6 +18,7 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
     return std::make_shared<LocalSteps<Ddp>>();
   }
   if (in_backward) return std::make_shared<StepInBackward>();
+  if (shard_count(experiment.recipe) > 1) return std::make_shared<ShardedOptimizer>(experiment);
   if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
   return std::make_shared<Single>();
 }

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "runner/core/tensor_fwd.h"
+
+namespace runner::train {
+
+/// This process among those that share a copy.
+struct ShardPlace {
+  int index = 0, count = 1;
+};
+
+/// Rows [first, first + count) of the first dimension.
+struct Rows {
+  std::int64_t first = 0, count = 0;
+};
+
+/// Those of one process, as torch.chunk divides them: all have as many, rounded up, as long as there are any. A process
+/// may have none.
+inline Rows rows_of(std::int64_t rows, const ShardPlace& place) {
+  const std::int64_t each = (rows + place.count - 1) / place.count;
+  const std::int64_t first = std::min(rows, each * place.index);
+  return {first, std::min(each, rows - first)};
+}
+
+/// A process's rows of a tensor, in its memory; a tensor without dimensions is one row.
+at::Tensor shard_of(const at::Tensor& whole, const ShardPlace& place);
+
+}  // namespace runner::train

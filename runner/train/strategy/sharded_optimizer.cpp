@@ -1,0 +1,167 @@
+#include "runner/train/strategy/sharded_optimizer.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "generated/section/launch.h"
+#include "generated/section/parallelism.h"
+#include "runner/core/error.h"
+#include "runner/distributed/mesh.h"
+#include "runner/distributed/process_group.h"
+#include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/strategy/sharded_state.h"
+
+namespace runner::train {
+namespace {
+
+constexpr std::int64_t kBucketBytes = 32 << 20;  ///< of weights that are gathered at a time
+constexpr std::size_t kInFlight = 2;
+
+int copy_count(const resolve::Recipe& recipe) {
+  return static_cast<int>(recipe.launch->num_processes) / shard_count(recipe);
+}
+
+}  // namespace
+
+int shard_count(const resolve::Recipe& recipe) {
+  const auto& parallelism = *recipe.parallelism;
+  const std::int64_t processes = recipe.launch->num_processes;
+  if (!parallelism.shard || processes == 1) return 1;
+  return static_cast<int>(parallelism.dp_shard_size.value_or(processes / parallelism.dp_replicate_size.value_or(1)));
+}
+
+/// Consecutive parameters of one type.
+struct ShardedOptimizer::Bucket {
+  std::size_t begin = 0, end = 0;  ///< positions of the parameters
+  std::int64_t elements = 0;       ///< of the process with the most rows
+};
+
+ShardedOptimizer::ShardedOptimizer(const Experiment& experiment) : ranks_(experiment.ranks) {
+  const int shards = shard_count(experiment.recipe), copies = copy_count(experiment.recipe);
+  place_ = {experiment.rank() % shards, shards};
+  if (ranks_ == nullptr) return;
+  copy_ = ranks_.get();
+  if (copies == 1) return;
+  mesh_ = std::make_unique<distributed::Mesh>(
+      *ranks_, std::vector<distributed::MeshAxis>{{"dp_replicate", copies}, {"dp_shard", shards}});
+  copy_ = mesh_->along("dp_shard");
+}
+
+ShardedOptimizer::~ShardedOptimizer() = default;
+
+void ShardedOptimizer::attach(const std::vector<Unit>& units) {
+  Ddp::attach(units);
+  wholes_ = GradientStrategy::optimizer_tensors();
+  shards_.clear();
+  buckets_.clear();
+  for (std::size_t i = 0; i < wholes_.size(); ++i) {
+    const at::Tensor& whole = wholes_[i].tensor;
+    at::Tensor shard = shard_of(whole.detach(), place_);
+    shard.set_requires_grad(true);
+    shards_.push_back({wholes_[i].name, shard});
+    const std::int64_t most = shard_of(whole, {0, place_.count}).numel();
+    const auto bytes = static_cast<std::int64_t>(whole.element_size());
+    const bool joins = !buckets_.empty() && whole.scalar_type() == wholes_[i - 1].tensor.scalar_type() &&
+                       (buckets_.back().elements + most) * bytes * place_.count <= kBucketBytes;
+    if (!joins) buckets_.push_back({i, i, 0});
+    buckets_.back().end = i + 1;
+    buckets_.back().elements += most;
+  }
+}
+
+void ShardedOptimizer::begin(const StrategyInputs& inputs) {
+  Ddp::begin(inputs);
+  if (copy_ != nullptr && place_.count > 1)
+    state_ = std::make_unique<ShardedState>(*inputs.experiment.optimizer, wholes_, *copy_, place_);
+}
+
+void ShardedOptimizer::end() {
+  state_.reset();
+  Ddp::end();
+}
+
+void ShardedOptimizer::begin_step(const StepPlan& plan) {
+  if (state_ != nullptr) state_->release();  // what the last save gathered
+  Ddp::begin_step(plan);
+}
+
+core::Stateful& ShardedOptimizer::optimizer_state(core::Stateful& optimizer) {
+  return state_ != nullptr ? static_cast<core::Stateful&>(*state_) : optimizer;
+}
+
+void ShardedOptimizer::gather_state() {
+  // Another copy has the same state.
+  if (state_ != nullptr && ranks_->rank() < place_.count) state_->gather();
+}
+
+void ShardedOptimizer::update(const SecondPass&, bool& began) {
+  RECORD_USER_SCOPE("optimizer");
+  hand_over_gradients();
+  if (experiment_->master_weights) experiment_->master_weights->widen();
+  began = true;
+  experiment_->optimizer->step();
+  if (experiment_->master_weights) experiment_->master_weights->narrow();
+  gather_weights();
+}
+
+void ShardedOptimizer::hand_over_gradients() {
+  for (std::size_t i = 0; i < wholes_.size(); ++i) {
+    at::Tensor& gradient = wholes_[i].tensor.mutable_grad();
+    at::Tensor& of_shard = shards_[i].tensor.mutable_grad();
+    RUNNER_ASSERT(shards_[i].tensor.storage().is_alias_of(wholes_[i].tensor.storage()), "rows lie in their parameter");
+    of_shard.reset();
+    if (gradient.defined() && steps(i)) of_shard = shard_of(gradient, place_);
+    gradient.reset();
+  }
+}
+
+/// Sends the rows that this process has moved, and takes those of the others.
+void ShardedOptimizer::gather_weights() {
+  if (place_.count == 1) return;
+  RECORD_USER_SCOPE("gather weights");
+  const at::NoGradGuard no_grad;
+  struct Flight {
+    at::Tensor mine, all;
+    std::unique_ptr<distributed::Pending> pending;
+  };
+  std::array<Flight, kInFlight> flights;
+  const auto land = [&](std::size_t number) {
+    Flight& flight = flights[number % kInFlight];
+    flight.pending->wait();
+    for (int rank = 0; rank < place_.count; ++rank) {
+      if (rank == place_.index) continue;
+      std::int64_t at = rank * buckets_[number].elements;
+      for (std::size_t i = buckets_[number].begin; i < buckets_[number].end; ++i) {
+        const at::Tensor rows = shard_of(wholes_[i].tensor, {rank, place_.count});
+        rows.copy_(flight.all.narrow(0, at, rows.numel()).view(rows.sizes()));
+        at += rows.numel();
+      }
+    }
+    flight = {};
+  };
+  for (std::size_t number = 0; number < buckets_.size(); ++number) {
+    if (number >= kInFlight) land(number - kInFlight);
+    const Bucket& bucket = buckets_[number];
+    Flight& flight = flights[number % kInFlight];
+    const auto options = wholes_[bucket.begin].tensor.options().requires_grad(false);
+    flight.mine = at::empty({bucket.elements}, options);
+    flight.all = at::empty({bucket.elements * place_.count}, options);
+    std::int64_t at = 0;
+    for (std::size_t i = bucket.begin; i < bucket.end; ++i) {
+      const at::Tensor rows = shards_[i].tensor.detach();
+      flight.mine.narrow(0, at, rows.numel()).view(rows.sizes()).copy_(rows);
+      at += rows.numel();
+    }
+    flight.mine.narrow(0, at, bucket.elements - at).zero_();  // of a process with fewer rows
+    flight.pending = copy_->begin_all_gather(flight.all, flight.mine, "the weights");
+  }
+  for (std::size_t number = buckets_.size() - std::min(buckets_.size(), kInFlight); number < buckets_.size(); ++number)
+    land(number);
+}
+
+}  // namespace runner::train

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "runner/train/strategy/ddp.h"
+#include "runner/train/strategy/row_shards.h"
+
+namespace runner::distributed {
+class Mesh;
+class ProcessGroup;
+}  // namespace runner::distributed
+
+namespace runner::train {
+
+class ShardedState;
+
+/// Several processes, each with the whole model, that divide the optimizer's state: each moves some rows of every
+/// parameter by the reduced gradients and gets the others from the processes of its copy. Checkpoints hold the whole
+/// state, so that any number of processes resumes.
+///
+/// Source  ZeRO stage 1, arXiv:1910.02054, section 5.1
+class ShardedOptimizer final : public Ddp {
+ public:
+  /// A collective where several copies share the processes. Without processes (`plan`) it is that of the first one.
+  explicit ShardedOptimizer(const Experiment& experiment);
+  ~ShardedOptimizer() override;
+
+  void attach(const std::vector<Unit>& units) override;
+  components::NamedTensors optimizer_tensors() override { return shards_; }
+  void begin(const StrategyInputs& inputs) override;
+  void end() override;
+  void begin_step(const StepPlan& plan) override;
+  void update(const SecondPass& again, bool& began) override;
+  core::Stateful& optimizer_state(core::Stateful& optimizer) override;
+  void gather_state() override;
+
+ private:
+  struct Bucket;
+
+  void hand_over_gradients();
+  void gather_weights();
+
+  std::shared_ptr<distributed::ProcessGroup> ranks_;  // null in a plan
+  std::unique_ptr<distributed::Mesh> mesh_;           // null for a single copy
+  distributed::ProcessGroup* copy_ = nullptr;         // the processes that hold one copy
+  ShardPlace place_;
+  components::NamedTensors wholes_, shards_;  // parameters, and this process's rows of them
+  std::vector<Bucket> buckets_;
+  std::unique_ptr<ShardedState> state_;
+};
+
+/// How many processes share the optimizer's state by the recipe; 1: nothing is sharded.
+int shard_count(const resolve::Recipe& recipe);
+
+}  // namespace runner::train
