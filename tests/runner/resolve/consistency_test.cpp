@@ -223,6 +223,10 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "r.yaml:7:12: error: precision.mode cannot be combined with local_sgd: processes would overflow at different "
        "steps\n"
        "  hint: leave one of the two out\n"},
+      {"parallelism", "sizes that do not multiply to the processes",
+       kParts + kData + kBatch + "launch: {num_processes: 4}\nparallelism: {shard: optimizer, dp_shard_size: 3}\n",
+       "r.yaml:7:48: error: dp_shard_size is 3, which does not divide launch.num_processes 4\n"
+       "  hint: use a divisor of it\n"},
       {"exchanges", "a hook with one process", kParts + kData + kBatch + "ddp: {comm_hook: bf16}\n",
        "r.yaml:6:18: warning: ddp.comm_hook has no effect: one process exchanges no gradients\n"
        "  hint: leave it out\n"},
