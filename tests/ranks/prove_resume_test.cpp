@@ -69,8 +69,8 @@ TEST_CASE("frozen parameters end bit-identical however two processes are killed"
                      .kills = 5});
 }
 
-TEST_CASE("a sharded optimizer ends bit-identical however three processes are killed", "[ranks][prove][processes]") {
-  prove("gpt.yaml", {.more = {"--set", "launch.num_processes=3", "--set", "parallelism.shard=optimizer"}});
+TEST_CASE("sharded gradients end bit-identical however three processes are killed", "[ranks][prove][processes]") {
+  prove("gpt.yaml", {.more = {"--set", "launch.num_processes=3", "--set", "parallelism.shard=gradients"}});
 }
 
 TEST_CASE("streamed text ends bit-identical however it is killed", "[ranks][prove]") { prove("text_stream.yaml"); }

@@ -17,7 +17,8 @@ using core::Node;
 using State = AccelerateOption::State;
 
 constexpr const char* kFsdp =
-    "every process holds all parameters; of sharding there is ZeRO stage 1, `parallelism.shard: optimizer`";
+    "every process holds all parameters; `parallelism.shard` divides gradients and optimizer state (ZeRO stages 1 and "
+    "2)";
 constexpr const char* kMegatron = "tensor and pipeline parallel training are planned";
 constexpr const char* kTpu = "roux does not train on TPUs";
 constexpr const char* kPython = "there is no Python script: a recipe defines the training";

@@ -134,6 +134,8 @@ void parallelism(SettledTree& tree) {
     refuse("compile.cuda_graphs", "the weights are gathered after each step", one_of_both);
   if (tree.is_true("checkpoint.save_on_each_node"))
     refuse("checkpoint.save_on_each_node", "the state is gathered on process 0", one_of_both);
+  if (*shard == "gradients" && tree.is_true("ddp.check_reduction"))
+    refuse("ddp.check_reduction", "no process has a whole gradient", one_of_both);
   const std::string optimizer = tree.text("optimizer.type").value_or("");
   if (!optimizer.empty() && !tree.moves_rows(optimizer))
     refuse("optimizer.type", optimizer + " does not move rows of a parameter by themselves yet",

@@ -138,6 +138,11 @@ class GradientStrategy {
   /// Call after step `step`, counted from 1.
   virtual void end_step(std::int64_t /*step*/) {}
 
+  /// What this process keeps of a parameter's gradient once the backward pass has it.
+  virtual std::int64_t held_gradient_bytes(const at::Tensor& parameter) const {
+    return static_cast<std::int64_t>(parameter.nbytes());
+  }
+
   // A block of a pass, by position; backward in reverse order.
 
   virtual void before_unit_forward(std::size_t /*unit*/) {}

@@ -13,7 +13,7 @@ class Ddp : public Single {
  public:
   void begin(const StrategyInputs& inputs) override {
     Single::begin(inputs);
-    exchange_.emplace(inputs, RankGradients::Use::kAfterPasses);
+    exchange_.emplace(inputs, use());
   }
   void end() override {
     exchange_.reset();
@@ -36,7 +36,13 @@ class Ddp : public Single {
     return state != nullptr ? std::vector<RankState>{{"ddp", state}} : std::vector<RankState>();
   }
 
+ protected:
+  /// From begin() to end().
+  RankExchange& exchange() { return *exchange_; }
+
  private:
+  virtual RankGradients::Use use() const { return RankGradients::Use::kAfterPasses; }
+
   std::optional<RankExchange> exchange_;
 };
 

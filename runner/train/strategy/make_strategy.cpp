@@ -1,9 +1,11 @@
 #include "runner/train/strategy/make_strategy.h"
 
 #include "generated/section/local_sgd.h"
+#include "generated/section/parallelism.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/strategy/ddp.h"
 #include "runner/train/strategy/local_steps.h"
+#include "runner/train/strategy/sharded_gradients.h"
 #include "runner/train/strategy/sharded_optimizer.h"
 #include "runner/train/strategy/single.h"
 #include "runner/train/strategy/step_in_backward.h"
@@ -18,7 +20,11 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
     return std::make_shared<LocalSteps<Ddp>>();
   }
   if (in_backward) return std::make_shared<StepInBackward>();
-  if (shard_count(experiment.recipe) > 1) return std::make_shared<ShardedOptimizer>(experiment);
+  if (shard_count(experiment.recipe) > 1) {
+    const bool optimizer = experiment.recipe.parallelism->shard == sections::parallelism::Shard::kOptimizer;
+    if (optimizer) return std::make_shared<ShardedOptimizer>(experiment);
+    return std::make_shared<ShardedGradients>(experiment);
+  }
   if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
   return std::make_shared<Single>();
 }

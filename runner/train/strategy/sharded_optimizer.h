@@ -21,7 +21,7 @@ class ShardedState;
 /// state, so that any number of processes resumes.
 ///
 /// Source  ZeRO stage 1, arXiv:1910.02054, section 5.1
-class ShardedOptimizer final : public Ddp {
+class ShardedOptimizer : public Ddp {
  public:
   /// A collective where several copies share the processes. Without processes (`plan`) it is that of the first one.
   explicit ShardedOptimizer(const Experiment& experiment);
@@ -36,10 +36,18 @@ class ShardedOptimizer final : public Ddp {
   core::Stateful& optimizer_state(core::Stateful& optimizer) override;
   void gather_state() override;
 
+ protected:
+  const components::NamedTensors& wholes() const { return wholes_; }
+  const components::NamedTensors& shards() const { return shards_; }
+  const ShardPlace& place() const { return place_; }
+  /// The processes of this one's copy; null in a plan.
+  distributed::ProcessGroup* copy() const { return copy_; }
+
  private:
   struct Bucket;
 
-  void hand_over_gradients();
+  /// Gives the optimizer the gradients of this process's rows.
+  virtual void hand_over_gradients();
   void gather_weights();
 
   std::shared_ptr<distributed::ProcessGroup> ranks_;  // null in a plan

@@ -1,4 +1,5 @@
 #include "runner/train/experiment/memory/memory_estimate.h"
+#include "runner/train/experiment/gradient_strategy.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -178,7 +179,9 @@ class Rehearsal {
     // The exchange buffers coexist with the gradients accumulated before the last pass.
     const bool exchanged_apart =
         options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
-    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart ? bytes_of(model_.trained_parameters()) : 0.0);
+    const double whole = bytes_of(model_.trained_parameters());
+    const double in_flight = keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes)) : 0.0;
+    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart && !keeps_rows() ? whole : in_flight);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     try {
       // The first micro-batch starts without gradients, the second with those of the first.
@@ -255,12 +258,23 @@ class Rehearsal {
     return experiment_.loss->sum(activations);
   }
 
+  /// Whether each process keeps its rows of the gradients alone; two buckets of whole ones are on their way.
+  bool keeps_rows() const {
+    const auto trained = model_.trained_parameters();
+    return !trained.empty() && experiment_.strategy->held_gradient_bytes(trained.front().tensor) <
+                                   static_cast<std::int64_t>(trained.front().tensor.nbytes());
+  }
+
   /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.
   void note_gradient(const at::Tensor& parameter) {
     const auto bytes = static_cast<double>(parameter.nbytes());
+    const auto held = static_cast<double>(experiment_.strategy->held_gradient_bytes(parameter));
     if (frees_gradients_) {
       ledger_.note(static_cast<double>(experiment_.optimizer->step_bytes(static_cast<std::int64_t>(bytes))));
       at::Tensor(parameter).mutable_grad().reset();
+    } else if (held < bytes) {
+      at::Tensor(parameter).mutable_grad().reset();
+      if (with_gradient_.insert(parameter.unsafeGetTensorImpl()).second) ledger_.change(Ledger::kGradients, held);
     } else if (with_gradient_.insert(parameter.unsafeGetTensorImpl()).second) {
       ledger_.move(Ledger::kActivations, Ledger::kGradients, bytes);
     }

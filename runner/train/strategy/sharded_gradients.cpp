@@ -1,0 +1,136 @@
+#include "runner/train/strategy/sharded_gradients.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "runner/core/error.h"
+#include "runner/distributed/process_group.h"
+#include "runner/distributed/streaming_reducer.h"
+#include "runner/train/experiment/grad_scaler.h"
+#include "runner/train/experiment/gradients.h"
+
+namespace runner::train {
+
+class ShardedGradients::Hook final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  Hook(ShardedGradients& strategy, std::size_t parameter) : strategy_(strategy), parameter_(parameter) {}
+  void operator()(const at::Tensor&) override {
+    if (strategy_.is_open_) strategy_.exchange().gradients().reducer()->mark_ready(parameter_);
+  }
+
+ private:
+  ShardedGradients& strategy_;
+  std::size_t parameter_;
+};
+
+ShardedGradients::~ShardedGradients() { unhook(); }
+
+void ShardedGradients::begin(const StrategyInputs& inputs) {
+  ShardedOptimizer::begin(inputs);
+  for (std::size_t i = 0; i < wholes().size(); ++i) {
+    RUNNER_ASSERT(inputs.parameters[i].name == wholes()[i].name, "parameters come in the order of their blocks");
+    torch::autograd::impl::set_post_acc_grad_hooks(wholes()[i].tensor, std::make_unique<Hook>(*this, i));
+  }
+}
+
+void ShardedGradients::end() {
+  unhook();
+  ShardedOptimizer::end();
+}
+
+void ShardedGradients::unhook() {
+  for (const auto& whole : wholes()) torch::autograd::impl::set_post_acc_grad_hooks(whole.tensor, nullptr);
+}
+
+void ShardedGradients::begin_step(const StepPlan& plan) {
+  ShardedOptimizer::begin_step(plan);
+  drop_gradients(shards());
+  sums_.assign(wholes().size(), {});
+  used_.assign(wholes().size(), false);
+  exchanges_ = 0;
+  is_open_ = false;
+  norm_ = 0.0;
+}
+
+void ShardedGradients::before_backward(const Pass&) { begin_exchange(); }
+void ShardedGradients::after_backward(const Pass&) { end_exchange(); }
+
+void ShardedGradients::begin_exchange() {
+  is_open_ = true;
+  exchange().gradients().reducer()->begin([this](std::size_t parameter, const at::Tensor& gradient) {
+    const at::Tensor rows = shard_of(gradient, place());
+    at::Tensor& sum = sums_[parameter];
+    sum = sum.defined() ? sum.add_(rows) : rows.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+  });
+}
+
+void ShardedGradients::end_exchange() {
+  const std::vector<bool> used = exchange().gradients().reducer()->finish();
+  for (std::size_t i = 0; i < used.size(); ++i) used_[i] = used_[i] || used[i];
+  is_open_ = false;
+  ++exchanges_;
+}
+
+RankNotes ShardedGradients::finish(const PassesEnd& end) {
+  if (is_open_) end_exchange();  // of a failed pass
+  const std::int64_t ranks = experiment_->ranks->size(), most = (end.passes + ranks - 1) / ranks;
+  while (exchanges_ < most) {  // all ranks make as many exchanges as the busiest one
+    begin_exchange();
+    end_exchange();
+  }
+  RankNotes notes = exchange().finish(end);
+  exchange().sync_buffers(end.others_after);
+  exchange().gradients().check_used(used_);
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    const at::Tensor& shard = shards()[i].tensor;
+    if (sums_[i].defined()) shard.mutable_grad() = sums_[i].to(shard.scalar_type());
+    sums_[i].reset();
+  }
+  return notes;
+}
+
+bool ShardedGradients::unscale(const GradScaler& scaler) {
+  const bool finite = scaler.unscale(shards());
+  if (!scaler.enabled() || copy() == nullptr) return finite;
+  const at::Tensor overflows = at::full({1}, finite ? 0.0F : 1.0F, at::kFloat);
+  copy()->begin_all_reduce(overflows, "overflows", distributed::ReduceOp::kMax)->wait();
+  return overflows.item<float>() == 0.0F;
+}
+
+/// Of all rows, the same on every process.
+double ShardedGradients::total_norm() const {
+  const double type = options_->clip.norm_type, own = total_gradient_norm(shards(), type);
+  if (copy() == nullptr) return own;
+  const bool largest = std::isinf(type);
+  const at::Tensor total = at::full({1}, largest ? own : std::pow(own, type), at::kDouble);
+  copy()
+      ->begin_all_reduce(total, "the norm", largest ? distributed::ReduceOp::kMax : distributed::ReduceOp::kSum)
+      ->wait();
+  return largest ? total.item<double>() : std::pow(total.item<double>(), 1.0 / type);
+}
+
+// Measures in any case: whether it is wanted need not be the same on every process, and the exchange is.
+std::optional<double> ShardedGradients::clip(bool) {
+  const auto measured = [this] { return norm_ = total_norm(); };
+  if (!options_->clip.norm) measured();
+  clip_gradients(shards(), options_->clip, measured);
+  return norm_;
+}
+
+void ShardedGradients::hand_over_gradients() {
+  for (std::size_t i = 0; i < shards().size(); ++i) {
+    if (!steps(i)) shards()[i].tensor.mutable_grad().reset();
+  }
+}
+
+std::int64_t ShardedGradients::held_gradient_bytes(const at::Tensor& parameter) const {
+  return shard_of(parameter, place()).numel() * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace runner::train
