@@ -19,6 +19,7 @@ struct RunFlags {
   bool start_new = false, smoke = false;
   std::string summary_json, checkpoint;
   std::vector<std::string> allow_changes;
+  std::string seeds;   ///< of `run`: `1,2,3`
   std::string run_id;  ///< of a new run, for a caller that has to know its folder
 };
 

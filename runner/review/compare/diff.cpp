@@ -199,7 +199,12 @@ std::string as_text(const Difference& difference, const RunsContext& context) {
   if (!difference.environment.empty()) {
     text += title("environment", context) + rows_text(difference, difference.environment, context);
   }
-  return text + code_text(difference, context) + metrics_text(difference, context);
+  text += code_text(difference, context) + metrics_text(difference, context);
+  const bool other_recipes = std::any_of(difference.recipe.begin(), difference.recipe.end(),
+                                         [](const DifferingRow& row) { return row.key != "seed"; });
+  if (other_recipes && !difference.metrics.empty())
+    text += "\none run of each: `roux run RECIPE --seeds 1,2,3` shows how far apart runs of one recipe are\n";
+  return text;
 }
 
 Node rows_json(const std::vector<DifferingRow>& rows) {
