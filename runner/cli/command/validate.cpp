@@ -9,8 +9,11 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/local_device.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/text/utf8.h"
 #include "runner/recipe/key_finder.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/corrections.h"
 #include "runner/resolve/recipe.h"
 
 namespace runner::cli {
@@ -22,6 +25,7 @@ struct Arguments {
   std::vector<std::string> paths;
   RecipeFlags flags;
   std::string format = "text";
+  bool fix = false;
 };
 
 Node text_or_null(const std::string& text) { return text.empty() ? Node::null() : Node::string(text); }
@@ -65,6 +69,30 @@ bool check(const RecipeFlags& flags, Session& session) {
   return recipe.has_value();
 }
 
+/// Writes the corrections into the recipe's file, and says which. False when the session failed.
+bool fix(const RecipeFlags& flags, Session& session) {
+  const std::string& path = flags.path;
+  if (!path.ends_with(".yaml") && !path.ends_with(".yml") && !path.ends_with(".json")) {
+    session.fail("--fix corrects recipes of YAML and JSON, and " + path + " is none",
+                 "correct it by hand, or leave --fix out");
+    return false;
+  }
+  const auto options = session.changes(flags);
+  if (!options) return false;
+  const auto text = core::read_file(path, options->limits.file_bytes_max);
+  if (!text) return true;  // the check says why
+  const auto fixed = resolve::correct_recipe(path, text.value(), *options, registry::Registry::builtin());
+  if (fixed.made.empty()) return true;
+  core::write_file_atomic(path, fixed.text).value();
+  for (const resolve::Correction& correction : fixed.made) {
+    std::printf("%s: %s is now %s\n", core::escape_for_terminal(correction.at.text()).c_str(),
+                core::escape_for_terminal(correction.wrong).c_str(),
+                core::escape_for_terminal(correction.right).c_str());
+  }
+  std::fflush(stdout);
+  return true;
+}
+
 void print_verdict(const RecipeFlags& flags, Session& session) {
   if (!check(flags, session) || session.quiet) return;
   std::printf("%s: ok\n", core::escape_for_terminal(flags.path).c_str());
@@ -93,10 +121,12 @@ void validate(const Arguments& arguments, Session& session) {
   }
   if (paths.empty()) return session.fail("RECIPE is missing", "roux validate RECIPE checks a recipe");
   const bool json = arguments.format == "json";
+  if (json && arguments.fix) return session.fail("--fix prints text, and --format is json", "leave one of the two out");
   Node verdicts = Node::sequence();
   for (const std::string& path : paths) {
     RecipeFlags flags = shared;
     flags.path = path;
+    if (arguments.fix && !fix(flags, session)) return;
     if (json) {
       verdicts.items().push_back(verdict_json(flags, session));
     } else {
@@ -116,10 +146,12 @@ void add_validate(Command app, Session& session) {
       .required();
   add_override_flags(command, arguments->flags);
   add_format(command, arguments->format, {"text", "json"});
+  command.add_flag("--fix", arguments->fix, "Write corrections of one word, as hints suggest them, into the file");
   command.footer(
       "\nExamples:\n"
       "  roux validate recipes/quickstart.yaml\n"
       "  roux validate recipes/*.yaml --quiet\n"
+      "  roux validate recipe.yaml --fix      \"adamv\" becomes \"adam\"\n"
       "  roux validate recipe.yaml --format json\n"
       "  roux validate recipes/quickstart.yaml --set training.max_steps=10\n");
   command.callback(

@@ -2,11 +2,13 @@
 // UPDATE_GOLDEN=1 rewrites the expectations; then read the diff.
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <regex>
 
 #include "runner/core/platform/files.h"
+#include "runner/resolve/corrections.h"
 #include "runner/resolve/load.h"
 #include "tests/support/paths.h"
 
@@ -36,6 +38,39 @@ std::string without_counts(const std::string& told) {
 }
 
 }  // namespace
+
+TEST_CASE("what a hint says to write instead of a word is no error", "[golden][recipe][hints]") {
+  const InFolder folder(tests::source_dir() + "/tests/golden/bad");
+  int tried = 0;
+  for (const std::string& path : runner::core::glob("*.{yaml,json}")) {
+    const std::string text = runner::core::read_file(path, 4 << 20).value();
+    const auto check = [&](const std::string& recipe) {
+      Diagnostics told;
+      const auto source = std::make_shared<const runner::core::Source>(
+          runner::core::Source{path, recipe, runner::core::Source::Kind::kFile});
+      runner::resolve::load_recipe_text(source, {}, runner::registry::Registry::builtin(), told);
+      return told;
+    };
+    const Diagnostics told = check(text);
+    for (const auto& correction : runner::resolve::corrections_of(told, path)) {
+      ++tried;
+      INFO(correction.at.text() << ": " << correction.wrong << " becomes " << correction.right);
+      const auto fixed = runner::resolve::corrected(text, correction);
+      REQUIRE(fixed);
+      const Diagnostics after = check(*fixed);
+      INFO(render(after));
+      // Where the word alone does not mend it, the next error is another one.
+      const auto has = [](const Diagnostics& all, const std::string& message) {
+        return std::any_of(all.all().begin(), all.all().end(), [&](const auto& one) { return one.message == message; });
+      };
+      for (const auto& one : told.all()) {
+        if (one.location.line == correction.at.line && one.location.column == correction.at.column)
+          CHECK_FALSE(has(after, one.message));
+      }
+    }
+  }
+  CHECK(tried >= 40);
+}
 
 TEST_CASE("the errors of a wrong recipe are reported", "[golden][recipe]") {
   const InFolder folder(tests::source_dir() + "/tests/golden/bad");
