@@ -34,10 +34,16 @@ struct Logps {
 struct Completions {
   explicit Completions(const TensorMap& batch)
       : target_BT(batch.at(kTarget)),
-        place_N(at::nonzero(target_BT.reshape({-1}).ne(kPadTarget)).squeeze(1)),
+        place_N(places_in(target_BT)),
         target_N(target_BT.reshape({-1}).index_select(0, place_N)) {
     const at::Tensor position_T = at::arange(target_BT.size(1), target_BT.options());
     is_chosen_BT = at::lt(position_T.unsqueeze(0), batch.at(kRejectedAt).unsqueeze(1));
+  }
+
+  /// Where there are no values every position may be one of a completion.
+  static at::Tensor places_in(const at::Tensor& target_BT) {
+    if (target_BT.is_meta()) return at::arange(target_BT.numel(), target_BT.options());
+    return at::nonzero(target_BT.reshape({-1}).ne(kPadTarget)).squeeze(1);
   }
 
   at::Tensor of(const at::Tensor& rows) const { return rows.reshape({-1, rows.size(-1)}).index_select(0, place_N); }

@@ -73,7 +73,9 @@ class Embed final : public block::BasicBlock {
     at::Tensor x_BTC = wte_.forward(ids_BT, tied_ && training() && supports_own_kernels(wte_.weight()));
     if (wpe_) {
       const bool reads_positions = inputs().size() > 1;
-      const at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
+      at::Tensor packed_BT = reads_positions ? packed_positions(activations.at(kPositions)) : at::Tensor();
+      // Without values nothing says whether a row is packed.
+      if (reads_positions && ids_BT.is_meta()) packed_BT = activations.at(kPositions);
       // A row of several documents may be longer than any of them.
       RUNNER_ASSERT(packed_BT.defined() || ids_BT.size(1) <= wpe_->weight().size(0),
                     "sequences are cut to max_seq_len, which was compared");

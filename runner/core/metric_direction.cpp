@@ -6,8 +6,8 @@
 namespace runner::core {
 namespace {
 
-constexpr std::array<std::string_view, 4> kHigher = {"accuracy", "f1", "auc", "r2"};
-constexpr std::array<std::string_view, 5> kLower = {"loss", "perplexity", "mse", "mae", "error"};
+constexpr std::array<std::string_view, 7> kHigher = {"accuracy", "accuracies", "f1", "auc", "r2", "margin", "chosen"};
+constexpr std::array<std::string_view, 6> kLower = {"loss", "perplexity", "mse", "mae", "error", "rejected"};
 
 template <std::size_t N>
 bool contains_any(std::string_view text, const std::array<std::string_view, N>& words) {

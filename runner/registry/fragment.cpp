@@ -19,9 +19,9 @@ namespace {
 using core::Node;
 using Type = Property::Type;
 
-const std::vector<std::string> kFragmentKeywords = {"title",    "description", "x-source",        "type",
-                                                    "examples", "properties",  "x-short-form",    "x-checks",
-                                                    "x-holds",  "x-resync",    "x-configured-by", "x-elementwise"};
+const std::vector<std::string> kFragmentKeywords = {
+    "title",   "description", "x-source",        "type",          "examples",  "properties", "x-short-form", "x-checks",
+    "x-holds", "x-resync",    "x-configured-by", "x-elementwise", "x-measures"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -129,6 +129,9 @@ class Reader {
     fragment_.source = text(root, "x-source");
     fragment_.short_form = text(root, "x-short-form");
     fragment_.elementwise = flag(root, "x-elementwise");
+    fragment_.measures = texts(root, "x-measures");
+    if (!fragment_.measures.empty() && fragment_.kind != "loss")
+      error(*root.find("x-measures"), "x-measures applies to losses only");
     if (fragment_.elementwise && fragment_.kind != "optimizer")
       error(*root.find("x-elementwise"), "x-elementwise applies to optimizers only");
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))

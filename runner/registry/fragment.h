@@ -87,7 +87,8 @@ struct Fragment {
   std::vector<core::Node> examples;
   std::vector<std::string> holds;  ///< x-holds: the kinds of run data that a tracker keeps
   bool elementwise = false;  ///< x-elementwise: an optimizer moves each element by its own gradient and state alone
-  std::string resync;        ///< x-resync: the effect of sending everything to a tracker again
+  std::vector<std::string> measures;  ///< x-measures: what a loss measures of every set beside itself
+  std::string resync;                 ///< x-resync: the effect of sending everything to a tracker again
   /// Of a tracker: one of them suffices; an empty list needs none; no list: it must be named explicitly.
   std::optional<std::vector<ToolSign>> configured_by;
   std::string short_form;  ///< x-short-form: key that a bare scalar sets (`loss: cross_entropy` sets `type`)

@@ -48,6 +48,11 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                        [&registry](const std::string& type) {
                          const registry::Fragment* optimizer = registry.find("optimizer", type);
                          return optimizer == nullptr || optimizer->elementwise;
+                       },
+                   .measures =
+                       [&registry](const std::string& type) {
+                         const registry::Fragment* loss = registry.find("loss", type);
+                         return loss != nullptr ? loss->measures : std::vector<std::string>();
                        }});
   registry::check_settled(settled.root, registry, diagnostics);
   if (!diagnostics.has_errors()) {

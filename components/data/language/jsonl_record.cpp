@@ -128,6 +128,14 @@ Result<TextRecord> text_pair(const Node& object, const PairKeys& keys) {
     return record;
   }
   const std::size_t at = common_prompt(record.text, record.rejected);
+  if (at == 0) {
+    for (const char* field : {"question", "instruction", "query", "input"}) {
+      if (object.find(field) != nullptr)
+        return Failure{
+            keys.prompt + " is missing, and " + keys.chosen + " and " + keys.rejected + " begin with nothing alike",
+            std::string("name the field of the prompt: columns: {prompt: ") + field + "}"};
+    }
+  }
   record.prompt = record.text.substr(0, at);
   record.text.erase(0, at);
   record.rejected.erase(0, at);
@@ -182,6 +190,10 @@ Result<TextRecord> pair(const Node& object, const PairKeys& keys) {
 }  // namespace
 
 Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns) {
+  if (line == "[" || line.starts_with("[{")) {
+    return Failure{"the beginning of a JSON array, and each line is a record",
+                   "write one record a line: jq -c '.[]' FILE.json > FILE.jsonl"};
+  }
   const Result<Node> parsed = runner::core::parse_json(line, {kDepthMax, kValuesMax});
   if (!parsed) return Failure{"not valid JSON: " + parsed.failure().message, ""};
   const Node& object = parsed.value();

@@ -58,7 +58,7 @@ constexpr Key kKeys[] = {
     {"sample_packing"},
     {"train_on_inputs"},
     {"chat_template"},
-    {"shuffle_merged_datasets", kCopied, "loader.shuffle"},
+    {"shuffle_merged_datasets", kNoEffect},
     {"adapter"},
     {"lora_r", kCopied, "adapters.r"},
     {"lora_alpha", kCopied, "adapters.lora_alpha"},
@@ -217,8 +217,8 @@ constexpr std::pair<const char*, const char*> kDatasetValues[] = {
     {"message_field_role", "\"from\""},
     {"message_field_content", "\"content\""},
     {"message_field_content", "\"value\""},
-    {"message_property_mappings", "{\"role\":\"role\",\"content\":\"content\"}"},
-    {"message_property_mappings", "{\"role\":\"from\",\"content\":\"value\"}"}};
+    {"message_property_mappings", "{\"role\": \"role\", \"content\": \"content\"}"},
+    {"message_property_mappings", "{\"role\": \"from\", \"content\": \"value\"}"}};
 
 class Import {
  public:
@@ -275,6 +275,9 @@ class Import {
   void copy(const Node::Entry& entry) {
     const Key* key = find(entry.key);
     if (key == nullptr || key->use != kCopied || entry.value.is_null()) return;
+    const bool of_warmup = entry.key == "warmup_steps" || entry.key == "warmup_ratio";
+    if (of_warmup && !warms_up_) return;
+    if (entry.value.is_sequence() && entry.value.items().empty()) return;
     const bool of_adapter = std::string_view(key->text).starts_with("adapters.");
     if (of_adapter && !adapter_.is_mapping()) return;
     if (of_adapter) {
@@ -426,8 +429,10 @@ class Import {
     } else if (form != "alpaca" || type->as_string() == "") {
       error(type != nullptr ? *type : set,
             "data sets of type " + (form.empty() ? "{...}" : form) + " have no equivalent",
-            "write records of {prompt, completion}, {messages} or {text}; with them use type: chat_template, alpaca or "
-            "completion");
+            get("rl") != nullptr
+                ? "write records of {prompt, chosen, rejected}; with them use type: user_defined.default"
+                : "write records of {prompt, completion}, {messages} or {text}; with them use type: chat_template, "
+                  "alpaca or completion");
     }
   }
 
@@ -470,11 +475,16 @@ class Import {
     // Transformers' Trainer has 0 where nothing is said.
     const Node* decay = config_.find("weight_decay");
     put("optimizer.weight_decay", decay != nullptr && decay->is_number() ? *decay : Node::floating(0.0));
+    if (decay != nullptr && decay->is_number() && decay->as_double() > 0) {
+      put("optimizer.no_decay", Node::sequence({Node::string("bias"), Node::string("norm")}));  // as the Trainer
+    }
     take_adam(type);
     const Node* schedule = get("lr_scheduler");
     const auto of_schedule = schedule != nullptr ? word_of("lr_scheduler", *schedule, kSchedules) : "cosine";
     put("lr_scheduler.type", Node::string(of_schedule.value_or("cosine")));
-    if (config_.find("warmup_steps") == nullptr && config_.find("warmup_ratio") == nullptr) {
+    // In Transformers `constant` has no warmup, whatever is said beside it.
+    warms_up_ = schedule == nullptr || lower(schedule->scalar_text()) != "constant";
+    if (warms_up_ && config_.find("warmup_steps") == nullptr && config_.find("warmup_ratio") == nullptr) {
       put("lr_scheduler.warmup_ratio", Node::floating(0.03));
     }
   }
@@ -578,6 +588,7 @@ class Import {
   const Node& config_;
   core::Diagnostics& diagnostics_;
   ImportDraft draft_;
+  bool warms_up_ = true;
   Node adapter_;  ///< the block of `adapters`; null: everything is trained
 };
 

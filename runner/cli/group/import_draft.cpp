@@ -73,6 +73,15 @@ bool asks_for_something(const Node& value) {
 
 std::string model_path(const std::string& name) {
   std::error_code failed;
+  // Names from the time before models had owners.
+  constexpr std::pair<const char*, const char*> kOld[] = {{"gpt2", "openai-community/gpt2"},
+                                                          {"gpt2-medium", "openai-community/gpt2-medium"},
+                                                          {"gpt2-large", "openai-community/gpt2-large"},
+                                                          {"gpt2-xl", "openai-community/gpt2-xl"},
+                                                          {"distilgpt2", "distilbert/distilgpt2"}};
+  for (const auto& [old, present] : kOld) {
+    if (name == old && !std::filesystem::exists(name, failed)) return std::string("hf://") + present;
+  }
   const bool of_hub = std::count(name.begin(), name.end(), '/') == 1 && name.front() != '.' && name.front() != '/' &&
                       !std::filesystem::exists(name, failed);
   return of_hub ? "hf://" + name : name;

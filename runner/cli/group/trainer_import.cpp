@@ -10,13 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/group/command_line.h"
 #include "runner/cli/group/import_draft.h"
+#include "runner/cli/group/trainer_arguments.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
-#include "runner/recipe/read.h"
 
 namespace runner::cli {
 namespace {
@@ -25,248 +26,6 @@ namespace fs = std::filesystem;
 
 using core::lower;
 using core::Node;
-
-struct Argument {
-  enum class Use {
-    kCopied,    ///< the value at `text`, a path of the recipe
-    kRead,      ///< by a function below
-    kNoEffect,  ///< changes memory, speed or files, not what is learnt; or roux does it without being asked
-    kRefused,   ///< an error where it has a value; `text` is the hint
-  };
-  const char* name;
-  Use use = Use::kRead;
-  const char* text = "";
-};
-
-constexpr auto kCopied = Argument::Use::kCopied;
-constexpr auto kNoEffect = Argument::Use::kNoEffect;
-constexpr auto kRefused = Argument::Use::kRefused;
-
-constexpr const char* kQuantized =
-    "remove it: roux does not quantize weights; precision bf16-true keeps them in 16 bits";
-constexpr const char* kSharded =
-    "remove it: every process holds the whole model; `launch.num_processes` starts several";
-constexpr const char* kArguments = "remove it, and write the arguments into the block of the recipe";
-
-/// Of torchrun or accelerate, in front of the script.
-constexpr const char* kProcesses = "nproc_per_node";
-
-constexpr Argument kKnown[] = {
-    // The model.
-    {"model_name_or_path"},
-    {"config_name", kRefused, "remove it, or write the model into a recipe"},
-    {"tokenizer_name"},
-    {"tokenizer_name_or_path"},
-    {"model_revision"},
-    {"load_in_4bit", kRefused, kQuantized},
-    {"load_in_8bit", kRefused, kQuantized},
-    {"quantization_bit", kRefused, kQuantized},
-    {"quantization_method", kNoEffect},
-    // The data.
-    {"train_file"},
-    {"validation_file"},
-    {"validation_split_percentage"},
-    {"dataset_name"},
-    {"dataset_config_name", kNoEffect},
-    {"dataset_config", kNoEffect},
-    {"dataset_train_split", kNoEffect},
-    {"dataset_test_split", kNoEffect},
-    {"dataset_text_field"},
-    {"dataset"},
-    {"eval_dataset"},
-    {"dataset_dir"},
-    {"val_size"},
-    {"template"},
-    {"chat_template_path", kRefused, "remove it, and write chat_format into the data set"},
-    {"block_size"},
-    {"max_seq_length"},
-    {"max_length"},
-    {"cutoff_len"},
-    {"max_prompt_length", kRefused, "remove it: max_seq_len is the limit of prompt and completion together"},
-    {"max_completion_length", kRefused, "remove it: max_seq_len is the limit of prompt and completion together"},
-    {"packing"},
-    {"train_on_prompt"},
-    {"completion_only_loss"},
-    {"assistant_only_loss"},
-    {"max_train_samples", kRefused, "remove it, and take a part of the data with `split`, such as \":10%\""},
-    {"max_eval_samples", kCopied, "eval.max_batches"},
-    {"max_samples"},
-    {"streaming"},
-    // What is trained.
-    {"stage"},
-    {"finetuning_type"},
-    {"use_peft"},
-    {"lora_r"},
-    {"lora_rank"},
-    {"lora_alpha"},
-    {"lora_dropout"},
-    {"lora_target"},
-    {"lora_target_modules"},
-    {"lora_modules_to_save"},
-    {"additional_target"},
-    {"use_rslora"},
-    {"use_dora"},
-    {"adapter_name_or_path"},
-    {"lora_task_type", kNoEffect},
-    {"loraplus_lr_ratio", kRefused, "write a learning rate for `*.lora_B.weight` into optimizer.param_groups"},
-    {"pissa_init", kRefused, "remove it"},
-    {"beta"},
-    {"pref_beta"},
-    {"loss_type"},
-    {"pref_loss"},
-    {"label_smoothing"},
-    {"dpo_label_smoothing"},
-    {"label_smoothing_factor"},
-    {"reference_free", kCopied, "loss.reference_free"},
-    {"ref_model"},
-    {kProcesses, kCopied, "launch.num_processes"},
-    // TrainingArguments.
-    {"output_dir", kCopied, "output_dir"},
-    {"run_name", kCopied, "run_name"},
-    {"seed"},
-    {"data_seed", kCopied, "loader.data_seed"},
-    {"full_determinism", kCopied, "deterministic"},
-    {"per_device_train_batch_size"},
-    {"per_device_eval_batch_size", kCopied, "eval.micro_batch_size"},
-    {"per_gpu_train_batch_size", kRefused, "use per_device_train_batch_size"},
-    {"per_gpu_eval_batch_size", kRefused, "use per_device_eval_batch_size"},
-    {"gradient_accumulation_steps", kCopied, "training.gradient_accumulation_steps"},
-    {"auto_find_batch_size"},
-    {"num_train_epochs"},
-    {"max_steps"},
-    {"max_grad_norm"},
-    {"learning_rate"},
-    {"weight_decay"},
-    {"adam_beta1"},
-    {"adam_beta2"},
-    {"adam_epsilon"},
-    {"optim"},
-    {"adafactor"},
-    {"optim_args", kRefused, kArguments},
-    {"optim_target_modules", kRefused, "remove it"},
-    {"lr_scheduler_type"},
-    {"lr_scheduler_kwargs"},
-    {"warmup_steps"},
-    {"warmup_ratio", kCopied, "lr_scheduler.warmup_ratio"},
-    {"neftune_noise_alpha", kRefused, "remove it: roux adds no noise to embeddings"},
-    {"bf16"},
-    {"fp16"},
-    {"pure_bf16"},
-    {"bf16_full_eval", kNoEffect},
-    {"fp16_full_eval", kNoEffect},
-    {"gradient_checkpointing"},
-    {"use_cpu"},
-    {"no_cuda"},
-    {"eval_strategy"},
-    {"evaluation_strategy"},
-    {"eval_steps"},
-    {"eval_on_start", kCopied, "eval.eval_on_start"},
-    {"save_strategy"},
-    {"save_steps"},
-    {"save_total_limit", kCopied, "checkpoint.save_total_limit"},
-    {"load_best_model_at_end", kCopied, "checkpoint.save_best"},
-    {"metric_for_best_model"},
-    {"greater_is_better"},
-    {"resume_from_checkpoint", kRefused, "remove it: `roux run` resumes an unfinished run by itself"},
-    {"logging_strategy"},
-    {"logging_steps"},
-    {"report_to"},
-    {"group_by_length", kCopied, "loader.group_by_length"},
-    {"dataloader_num_workers", kCopied, "loader.num_workers"},
-    {"dataloader_drop_last", kCopied, "loader.drop_last"},
-    {"dataloader_prefetch_factor", kCopied, "loader.prefetch_factor"},
-    {"ddp_find_unused_parameters", kCopied, "ddp.find_unused_parameters"},
-    {"ddp_bucket_cap_mb", kCopied, "ddp.bucket_cap_mb"},
-    {"ddp_broadcast_buffers", kCopied, "ddp.broadcast_buffers"},
-    {"deepspeed", kRefused, kSharded},
-    {"fsdp", kRefused, kSharded},
-    {"fsdp_config", kRefused, kSharded},
-    {"freeze_trainable_layers", kRefused, "remove it, and name the parameters in `training.train_only`"},
-    {"use_galore", kRefused, "remove it"},
-    {"use_badam", kRefused, "remove it"},
-};
-
-/// Without effect here.
-constexpr const char* kWithoutEffect[] = {"accelerator_config",
-                                          "attn_implementation",
-                                          "average_tokens_across_devices",
-                                          "batch_eval_metrics",
-                                          "cache_dir",
-                                          "dataloader_persistent_workers",
-                                          "dataloader_pin_memory",
-                                          "dataset_num_proc",
-                                          "ddp_backend",
-                                          "ddp_timeout",
-                                          "debug",
-                                          "disable_gradient_checkpointing",
-                                          "disable_tqdm",
-                                          "do_eval",
-                                          "do_predict",
-                                          "do_train",
-                                          "dtype",
-                                          "enable_liger_kernel",
-                                          "eval_accumulation_steps",
-                                          "eval_delay",
-                                          "flash_attn",
-                                          "fp16_backend",
-                                          "fp16_opt_level",
-                                          "gradient_checkpointing_kwargs",
-                                          "half_precision_backend",
-                                          "hub_model_id",
-                                          "hub_private_repo",
-                                          "hub_strategy",
-                                          "hub_token",
-                                          "ignore_data_skip",
-                                          "include_for_metrics",
-                                          "include_inputs_for_metrics",
-                                          "include_num_input_tokens_seen",
-                                          "include_tokens_per_second",
-                                          "keep_linebreaks",
-                                          "label_names",
-                                          "length_column_name",
-                                          "local_rank",
-                                          "log_level",
-                                          "log_level_replica",
-                                          "log_on_each_node",
-                                          "logging_dir",
-                                          "logging_first_step",
-                                          "logging_nan_inf_filter",
-                                          "low_cpu_mem_usage",
-                                          "model_type",
-                                          "overwrite_cache",
-                                          "overwrite_output_dir",
-                                          "past_index",
-                                          "plot_loss",
-                                          "predict_with_generate",
-                                          "prediction_loss_only",
-                                          "preprocessing_num_workers",
-                                          "push_to_hub",
-                                          "ray_scope",
-                                          "remove_unused_columns",
-                                          "restore_callback_states_from_checkpoint",
-                                          "resize_vocab",
-                                          "save_on_each_node",
-                                          "save_only_model",
-                                          "save_safetensors",
-                                          "skip_memory_metrics",
-                                          "tf32",
-                                          "tokenizer_revision",
-                                          "token",
-                                          "torch_compile",
-                                          "torch_compile_backend",
-                                          "torch_compile_mode",
-                                          "torch_dtype",
-                                          "torch_empty_cache_steps",
-                                          "torchdynamo",
-                                          "tpu_num_cores",
-                                          "trust_remote_code",
-                                          "use_auth_token",
-                                          "use_cache",
-                                          "use_fast_tokenizer",
-                                          "use_legacy_prediction_loop",
-                                          "use_liger_kernel",
-                                          "use_mps_device",
-                                          "use_unsloth"};
 
 constexpr ImportWords kSchedules[] = {
     {"linear", "linear"},
@@ -404,12 +163,27 @@ class Import {
   /// LLaMA-Factory trains an adapter where it says nothing; the others where use_peft says so.
   bool is_factory() const { return get("finetuning_type") != nullptr || get("stage") != nullptr; }
 
+  /// Adapters to begin from, which say what they are themselves.
+  void take_adapter_folders(const Node& paths) {
+    Node adapters = Node::sequence();
+    for (const std::string& path : list_of(paths)) {
+      Node adapter = Node::mapping();
+      adapter.set("type", Node::string("lora"));
+      if (!adapters.items().empty())
+        adapter.set("name", Node::string("adapter-" + std::to_string(adapters.items().size() + 1)));
+      adapter.set("path", Node::string(model_path(path)));
+      adapters.items().push_back(std::move(adapter));
+    }
+    draft_.put("adapters", std::move(adapters));
+  }
+
   void take_adapter() {
     const Node* type = get("finetuning_type");
     if (type != nullptr && type->scalar_text() != "lora" && type->scalar_text() != "full")
       return error(*type, "finetuning_type " + type->scalar_text() + " has no equivalent", "use lora or full");
     const bool adapts = is_factory() ? type == nullptr || type->scalar_text() == "lora" : get("use_peft") != nullptr;
     if (!adapts) return;
+    if (const Node* paths = get("adapter_name_or_path")) return take_adapter_folders(*paths);
     Node adapter = Node::mapping();
     adapter.set("type", Node::string("lora"));
     const Node* rank = first_of({"lora_r", "lora_rank"});
@@ -441,13 +215,31 @@ class Import {
     for (const char* key : {"use_rslora", "use_dora"}) {
       if (const Node* value = get(key)) adapter.set(key, *value);
     }
-    if (const Node* path = get("adapter_name_or_path")) adapter.set("path", *path);
     draft_.put("adapters", Node::sequence({std::move(adapter)}));
   }
 
+  /// Arguments in a file do not say which script they are for: a beta alone is of DPO.
   bool is_dpo() const {
-    const Node* stage = get("stage");
-    return stage != nullptr ? stage->scalar_text() == "dpo" : get("beta") != nullptr;
+    if (const Node* stage = get("stage")) return stage->scalar_text() == "dpo";
+    const Node* script = get(kScript);
+    if (script != nullptr) return names_kind(*script, "dpo");
+    return get("beta") != nullptr;
+  }
+
+  static bool names_kind(const Node& script, std::string_view kind) {
+    return lower(script.scalar_text()).find(kind) != std::string::npos;
+  }
+
+  /// Whether the script trains in a way that roux has.
+  bool knows_script() {
+    const Node* script = get(kScript);
+    if (script == nullptr || names_kind(*script, "dpo")) return true;
+    for (const char* kind : {"orpo", "kto", "cpo", "grpo", "ppo", "reward", "rloo"}) {
+      if (!names_kind(*script, kind)) continue;
+      error(*script, script->scalar_text() + " has no equivalent", "roux trains on the next token, or with DPO");
+      return false;
+    }
+    return true;
   }
 
   void take_loss() {
@@ -457,7 +249,11 @@ class Import {
       if (text != "pt" && text != "sft" && text != "dpo")
         return error(*stage, "stage " + text + " has no equivalent", "use pt, sft or dpo");
     }
+    if (!knows_script()) return;
     if (!is_dpo()) {
+      const Node* kind = get("loss_type");
+      if (kind != nullptr && kind->scalar_text() != "nll")
+        error(*kind, "loss_type " + kind->scalar_text() + " has no equivalent", "remove it: the loss is cross entropy");
       if (const Node* smoothing = get("label_smoothing_factor")) {
         draft_.put("loss.type", Node::string("cross_entropy"));
         draft_.put("loss.label_smoothing", *smoothing);
@@ -485,7 +281,12 @@ class Import {
     if (const Node* name = get("dataset_name")) train = {set_of_hub(*name)};
     if (const Node* names = get("dataset")) train = sets_of_factory(*names);
     if (const Node* names = get("eval_dataset")) val = sets_of_factory(*names);
-    if (train.empty()) return;
+    if (train.empty()) {
+      if (get("model_name_or_path") != nullptr)
+        diagnostics_.warning(config_.location(), "the arguments name no data",
+                             "add data: {train: {type: jsonl, path: FILE.jsonl}} to the recipe");
+      return;
+    }
     std::string border;
     if (val.empty()) {
       if (const Node* part = get("val_size"); part != nullptr && part->is_number()) {
@@ -498,25 +299,16 @@ class Import {
       if (border.empty() && percent != nullptr && percent->is_number())
         border = percent_of(1 - percent->as_double() / 100);
     }
-    const double held_out = border.empty() ? 0 : 1 - std::stod(border) / 100;
-    draft_.put("data.train", few_of(joined_sets(train, border.empty() ? "" : ":" + border), 1 - held_out));
+    draft_.put("data.train", joined_sets(train, border.empty() ? "" : ":" + border));
     if (!val.empty()) {
-      draft_.put("data.val", few_of(joined_sets(val, ""), 1));
+      draft_.put("data.val", joined_sets(val, ""));
     } else if (!border.empty()) {
-      draft_.put("data.val", few_of(joined_sets(train, border + ":"), held_out));
+      draft_.put("data.val", joined_sets(train, border + ":"));
     }
-  }
-
-  /// Its part of `max_samples`.
-  Node few_of(Node set, double part) const {
-    const Node* most = get("max_samples");
-    if (most == nullptr || !most->is_integer()) return set;
-    Node few = Node::mapping(most->location());
-    few.set("type", Node::string("subset"));
-    few.set("of", std::move(set));
-    const double samples = std::round(part * static_cast<double>(most->as_integer()));
-    few.set("samples", Node::integer(static_cast<std::int64_t>(std::max(1.0, samples))));
-    return few;
+    if (const Node* most = get("max_samples")) {
+      diagnostics_.warning(most->location(), "max_samples is left out: all records are used",
+                           "take the first ones with {type: subset, of: ..., samples: " + most->scalar_text() + "}");
+    }
   }
 
   Node new_set(const char* type, const core::Location& at) {
@@ -530,11 +322,15 @@ class Import {
       made.set("max_seq_len", *length);
     } else if (is_factory()) {
       made.set("max_seq_len", Node::integer(2048));
+    } else if (!lines || is_trl("sft") || is_trl("dpo")) {
+      made.set("max_seq_len", Node::integer(1024));  // run_clm.py's and TRL's
     }
     if (!lines) return;
-    if (get("packing") != nullptr && !is_dpo()) made.set("packing", Node::boolean(true));
+    const Node* stage = get("stage");
+    const bool pretrains = stage != nullptr && stage->scalar_text() == "pt" && config_.find("packing") == nullptr;
+    if ((get("packing") != nullptr || pretrains) && !is_dpo()) made.set("packing", Node::boolean(true));
     if (get("train_on_prompt") != nullptr || is_false("completion_only_loss")) made.set("loss_on", Node::string("all"));
-    if (get("streaming") != nullptr) made.set("streaming", Node::boolean(true));
+    if (first_of({"streaming", "dataset_streaming"}) != nullptr) made.set("streaming", Node::boolean(true));
     const Node* format = get("template");
     if (format == nullptr) return;
     if (const auto name = word_of("template", *format, kTemplates, diagnostics_))
@@ -564,7 +360,9 @@ class Import {
     std::error_code failed;
     const std::string text = name.scalar_text();
     Node made = new_set("jsonl", name.location());
-    if (fs::is_directory(text, failed)) {
+    if (text.ends_with(".jsonl") || text.ends_with(".json") || text.ends_with(".gz")) {
+      made.set("path", name);
+    } else if (fs::is_directory(text, failed)) {
       made.set("path", Node::string(text + "/*.jsonl"));
     } else {
       tell_file(name);
@@ -634,16 +432,31 @@ class Import {
       const Node* value = columns->find(key);
       return value != nullptr && value->is_string() ? value->as_string() : std::string();
     };
-    const bool plain = column("query").empty();
-    const std::vector<std::pair<const char*, std::string>> fields = {
-        {"messages", column("messages")}, {"chosen", column("chosen")}, {"rejected", column("rejected")}};
-    const std::string prompt = column("prompt"), response = column("response");
-    if (!prompt.empty() && plain && prompt != "instruction") add_column(made, "prompt", prompt);
-    if (!response.empty() && plain && response != "output") add_column(made, "completion", response);
-    for (const auto& [name, field] : fields) {
+    const std::string prompt = column("prompt"), query = column("query"), response = column("response");
+    const Node* stage = get("stage");
+    if (stage != nullptr && stage->scalar_text() == "pt") {
+      if (!prompt.empty()) add_column(made, "text", prompt);
+      return;
+    }
+    if (!query.empty() && (is_dpo() || prompt != "instruction" || query != "input")) {
+      diagnostics_.warning(entry->location(), "the column " + query + " of a query is left out",
+                           "join it with " + (prompt.empty() ? std::string("the prompt") : prompt) + " in the data");
+    }
+    if (!prompt.empty() && (is_dpo() || prompt != "instruction")) add_column(made, "prompt", prompt);
+    if (!response.empty() && response != "output") add_column(made, "completion", response);
+    for (const char* name : {"messages", "chosen", "rejected"}) {
+      const std::string field = column(name);
       if (!field.empty() && field != name && field != "conversations") add_column(made, name, field);
     }
   }
+
+  /// `trl` itself, not a script of one's own.
+  bool is_trl(const char* command) const {
+    const Node* script = get(kScript);
+    return script != nullptr && script->scalar_text() == command;
+  }
+
+  double usual_rate() const { return is_trl("sft") ? 2e-5 : is_trl("dpo") ? 1e-6 : 5e-5; }
 
   void take_optimizer() {
     const Node* name = get("optim");
@@ -651,11 +464,18 @@ class Import {
     if (name != nullptr) type = optimizer_of("optim", *name, diagnostics_).value_or(type);
     draft_.put("optimizer.type", Node::string(type));
     const Node* rate = get("learning_rate");
-    draft_.put("optimizer.lr", rate != nullptr ? *rate : Node::floating(5e-5));
+    draft_.put("optimizer.lr", rate != nullptr ? *rate : Node::floating(usual_rate()));
     const Node* decay = config_.find("weight_decay");
     const bool decays = type != "rprop" && !type.ends_with("lomo");
-    if (decays)
-      draft_.put("optimizer.weight_decay", decay != nullptr && decay->is_number() ? *decay : Node::floating(0.0));
+    const bool is_given = decay != nullptr && decay->is_number();
+    if (decays) draft_.put("optimizer.weight_decay", is_given ? *decay : Node::floating(0.0));
+    if (decays && is_given && decay->as_double() > 0)
+      draft_.put("optimizer.no_decay", texts({"bias", "norm"}));  // what the Trainer exempts
+    if (type == "adafactor") {
+      diagnostics_.notice((name != nullptr ? *name : config_).location(),
+                          "adafactor is that of PyTorch, whose steps are scaled by the size of a weight; Transformers' "
+                          "with a learning rate is not");
+    }
     const Node *beta1 = get("adam_beta1"), *beta2 = get("adam_beta2"), *eps = get("adam_epsilon");
     if ((type == "adamw" || type == "lion") && (beta1 != nullptr || beta2 != nullptr)) {
       draft_.put("optimizer.betas", Node::sequence({beta1 != nullptr ? *beta1 : Node::floating(0.9),
@@ -669,9 +489,17 @@ class Import {
     std::string type = "linear";
     if (written != nullptr) type = word_of("lr_scheduler_type", *written, kSchedules, diagnostics_).value_or(type);
     draft_.put("lr_scheduler.type", Node::string(type));
-    if (const Node* warmup = get("warmup_steps"); warmup != nullptr && warmup->is_number() && warmup->as_double() > 0) {
+    const auto positive = [this](const char* name) {
+      const Node* value = get(name);
+      return value != nullptr && value->is_number() && value->as_double() > 0 ? value : nullptr;
+    };
+    // `constant` has no warmup, whatever is said beside it; steps go before a ratio.
+    const bool warms_up = written == nullptr || lower(written->scalar_text()) != "constant";
+    if (const Node* steps = positive("warmup_steps"); steps != nullptr && warms_up) {
       // Below 1 it is a part of the training, in version 5.
-      draft_.put(warmup->as_double() < 1 ? "lr_scheduler.warmup_ratio" : "lr_scheduler.warmup_steps", *warmup);
+      draft_.put(steps->as_double() < 1 ? "lr_scheduler.warmup_ratio" : "lr_scheduler.warmup_steps", *steps);
+    } else if (const Node* ratio = positive("warmup_ratio"); ratio != nullptr && warms_up) {
+      draft_.put("lr_scheduler.warmup_ratio", *ratio);
     }
     const Node* more = get("lr_scheduler_kwargs");
     if (more == nullptr) return;
@@ -747,11 +575,14 @@ class Import {
     if (const Node* metric = get("metric_for_best_model")) {
       std::string name = metric->scalar_text();
       if (name.starts_with("eval_")) name = name.substr(5);
-      draft_.put("checkpoint.monitor", Node::string(name.find('/') == std::string::npos ? "val/" + name : name));
+      draft_.put("checkpoint.monitor", Node::string("val/" + name));
+      if (name == "accuracy" || name == "perplexity") draft_.put("eval.metrics", Node::string(name));
     }
     const Node* greater = config_.find("greater_is_better");
     if (greater != nullptr && greater->is_bool() && get("metric_for_best_model") != nullptr)
       draft_.put("checkpoint.mode", Node::string(greater->as_bool() ? "max" : "min"));
+    if (const Node* part = get("logging_steps"); part != nullptr && part->is_number() && part->as_double() < 1)
+      error(*part, "logging_steps is " + part->scalar_text() + ", a part of the training", "write a number of steps");
     const Node* logging = strategy_of("logging_strategy");
     if (logging == nullptr || lower(logging->scalar_text()) == "steps")
       draft_.put("logging_steps", Node::integer(logging_steps()));
@@ -759,12 +590,21 @@ class Import {
 
   int logging_steps() const {
     const Node* steps = get("logging_steps");
-    return steps != nullptr && steps->is_integer() ? static_cast<int>(steps->as_integer()) : 500;
+    const int usual = is_trl("sft") || is_trl("dpo") ? 10 : 500;
+    return steps != nullptr && steps->is_integer() ? static_cast<int>(steps->as_integer()) : usual;
   }
 
   void take_rest() {
     const Node* seed = config_.find("seed");
     draft_.put("seed", seed != nullptr && seed->is_integer() ? *seed : Node::integer(42));
+    if (const Node* written = get("run_name")) {
+      std::string name = written->scalar_text().substr(0, 100);
+      for (char& c : name) {
+        const bool kept = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-';
+        if (!kept) c = '-';
+      }
+      draft_.put("run_name", Node::string(name));
+    }
     const Node* report = get("report_to");
     if (report == nullptr) return;
     Node trackers = Node::sequence();
@@ -780,108 +620,11 @@ class Import {
   ImportDraft draft_;
 };
 
-/// The words of a line, as a shell takes them apart: quotes, backslashes, comments, lines that go on.
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::string word;
-  bool open = false;
-  char quote = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quote != 0) {
-      if (c == quote) {
-        quote = 0;
-      } else {
-        if (c == '\\' && quote == '"' && i + 1 < text.size()) ++i;
-        word += text[i];
-      }
-    } else if (c == '\\' && i + 1 < text.size()) {
-      const bool ends_line = text[i + 1] == '\n' || (text[i + 1] == '\r' && i + 2 < text.size());
-      i += text[i + 1] == '\r' ? 2 : 1;
-      if (!ends_line) {
-        word += text[i];
-        open = true;
-      }
-    } else if (c == '\'' || c == '"') {
-      quote = c;
-      open = true;
-    } else if (c == '#' && !open && word.empty()) {
-      while (i + 1 < text.size() && text[i + 1] != '\n') ++i;
-    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
-      if (open || !word.empty()) words.push_back(std::exchange(word, ""));
-      open = false;
-    } else {
-      word += c;
-    }
-  }
-  if (open || !word.empty()) words.push_back(word);
-  return words;
-}
-
-/// A value of a command line, where Python writes True and None.
-Node value_of(const std::string& text, const std::shared_ptr<const core::Source>& source) {
-  core::Location location;
-  location.source = source;
-  if (text == "True" || text == "true") return Node::boolean(true, location);
-  if (text == "False" || text == "false") return Node::boolean(false, location);
-  if (text == "None") return Node::null(location);
-  core::Diagnostics ignored;
-  const auto value = recipe::read_value(source, text, ignored);
-  const bool plain = value && !ignored.has_errors() &&
-                     (value->is_number() || ((text.front() == '{' || text.front() == '[') && !value->is_string()));
-  return plain ? *value : Node::string(text, location);
-}
-
 }  // namespace
 
 bool is_trainer(const Node& config) {
   return config.is_mapping() &&
          std::any_of(std::begin(kOwn), std::end(kOwn), [&](const char* key) { return config.find(key) != nullptr; });
-}
-
-std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>& source,
-                                      core::Diagnostics& diagnostics) {
-  const std::vector<std::string> words = words_of(source->text);
-  const auto script = std::find_if(words.begin(), words.end(), [](const std::string& word) {
-    return word.ends_with(".py") || word == "sft" || word == "dpo" || word == "train";
-  });
-  const auto is_option = [](const std::string& word) { return word.starts_with("--") && word.size() > 2; };
-  auto at = std::find_if(script == words.end() ? words.begin() : script, words.end(), is_option);
-  if (at == words.end() || (script == words.end() && at != words.begin())) return std::nullopt;
-  core::Location location;
-  location.source = source;
-  Node config = Node::mapping(location);
-  for (auto before = words.begin(); before != at; ++before) {
-    for (const std::string name : {"--nproc_per_node", "--nproc-per-node", "--num_processes", "--num-processes"}) {
-      const bool alone = *before == name && std::next(before) != at;
-      if (!alone && !before->starts_with(name + "=")) continue;
-      config.set(kProcesses, value_of(alone ? *std::next(before) : before->substr(name.size() + 1), source), location);
-    }
-  }
-  while (at != words.end()) {
-    std::string key = at->substr(2);
-    std::vector<std::string> values;
-    if (const std::size_t equals = key.find('='); equals != std::string::npos) {
-      values = {key.substr(equals + 1)};
-      key.resize(equals);
-    }
-    for (++at; at != words.end() && !is_option(*at); ++at) values.push_back(*at);
-    std::replace(key.begin(), key.end(), '-', '_');
-    const bool negated = key.starts_with("no_") && key != "no_cuda" && values.empty();
-    if (negated) key.erase(0, 3);
-    if (key == "config" || key == "config_file") {
-      diagnostics.error(location, "--" + key + " names a file of more arguments", "import that file instead");
-      continue;
-    }
-    Node value = Node::boolean(!negated, location);
-    if (values.size() == 1) value = value_of(values[0], source);
-    if (values.size() > 1) {
-      value = Node::sequence();
-      for (const std::string& one : values) value.items().push_back(value_of(one, source));
-    }
-    config.set(key, std::move(value), location);
-  }
-  return config;
 }
 
 Node recipe_of_trainer(const Node& config, core::Diagnostics& diagnostics) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runner/core/metric_direction.h"
@@ -22,7 +23,7 @@ bool contains(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// `loss` and the types of eval.metrics; nothing when the list was refused.
+/// `loss`, the types of eval.metrics and what the loss measures beside; nothing when the list was refused.
 std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
   const Node* metrics = tree.value("eval.metrics");
   if (metrics == nullptr || !metrics->is_sequence()) return std::nullopt;
@@ -32,6 +33,7 @@ std::optional<std::vector<std::string>> metric_names(SettledTree& tree) {
     if (type == nullptr || !type->is_string()) return std::nullopt;
     names.push_back(type->as_string());
   }
+  for (std::string& name : tree.measures(tree.text("loss.type").value_or(""))) names.push_back(std::move(name));
   return names;
 }
 
@@ -77,7 +79,8 @@ constexpr std::array kOfValues = {"mae", "mse", "r2", "rmse"};
 bool fits_loss(SettledTree& tree, const std::string& metric) {
   const std::string loss = tree.text("loss.type").value_or("");
   const auto is = [&metric](const auto& names) { return std::find(names.begin(), names.end(), metric) != names.end(); };
-  return !(loss == "mse" && is(kOfClasses)) && !(loss == "cross_entropy" && is(kOfValues));
+  return !(loss == "mse" && is(kOfClasses)) && !(loss == "cross_entropy" && is(kOfValues)) &&
+         !(loss == "dpo" && (is(kOfClasses) || is(kOfValues)));
 }
 
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
@@ -21,6 +22,8 @@ struct SettleContext {
   std::function<std::string(const std::string&)> meant_metric = {};
   /// Whether an optimizer can move rows of parameters (`x-elementwise`).
   std::function<bool(const std::string& type)> moves_rows = {};
+  /// What a loss measures of every evaluated set beside itself (`x-measures`).
+  std::function<std::vector<std::string>(const std::string& loss)> measures = {};
   std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
 };
 
@@ -58,6 +61,9 @@ class SettledTree {
     return context_.meant_metric ? context_.meant_metric(word) : word;
   }
   bool moves_rows(const std::string& optimizer) const { return !context_.moves_rows || context_.moves_rows(optimizer); }
+  std::vector<std::string> measures(const std::string& loss) const {
+    return context_.measures ? context_.measures(loss) : std::vector<std::string>();
+  }
   /// The number of GPUs that a training on this machine can use.
   int usable_gpus() const { return context_.usable_gpus(); }
 

@@ -5,6 +5,7 @@
 
 #include "components/tensor/judged.h"
 #include "components/tensor/positions.h"
+#include "components/tensor/preferences.h"
 #include "generated/section/eval.h"
 #include "runner/registry/config_parse.h"
 #include "runner/train/experiment/experiment.h"
@@ -33,6 +34,14 @@ void check_set(const Reader& reader, const std::vector<TensorSpec>& outputs, con
                const BatchSpec& given, Diagnostics& diagnostics) {
   for (const std::string& name : reader.names) {
     if (find_spec(outputs, name) != nullptr || given.find(name) != nullptr) continue;
+    if (name == components::kRejectedAt) {
+      diagnostics.error(reader.block.location(),
+                        registry::type_of(reader.block) +
+                            " needs pairs of a chosen and a rejected completion, but data." + set + " has none",
+                        "give it records with prompt, chosen and rejected, or remove it");
+      continue;
+    }
+    if (name == components::kReferenceChosen || name == components::kReferenceRejected) continue;  // of these pairs
     diagnostics.error(reader.block.location(),
                       registry::type_of(reader.block) + " reads \"" + name + "\", which data." + set + " does not give",
                       "it gives " + components::names_of(given.tensors) +

@@ -6,6 +6,7 @@
 #include "runner/cli/flags.h"
 #include "runner/cli/group/accelerate_import.h"
 #include "runner/cli/group/axolotl_import.h"
+#include "runner/cli/group/command_line.h"
 #include "runner/cli/group/config.h"
 #include "runner/cli/group/trainer_import.h"
 #include "runner/cli/launch_config.h"
@@ -23,7 +24,9 @@ using core::Node;
 std::optional<Node> read_config(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics) {
   core::Diagnostics found;
   if (auto config = recipe::read_yaml(source, {}, found); config && config->is_mapping()) return config;
-  if (auto arguments = read_command_line(source, diagnostics)) return arguments;
+  if (auto arguments = read_command_line(source, diagnostics)) {
+    return diagnostics.has_errors() ? std::nullopt : std::move(arguments);
+  }
   diagnostics.add_all(found);
   if (!found.has_errors()) {
     core::Location location;

@@ -1,0 +1,380 @@
+#include "runner/cli/group/command_line.h"
+
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runner/core/text/utf8.h"
+#include "runner/recipe/read.h"
+
+namespace runner::cli {
+namespace {
+
+using core::Node;
+
+struct Word {
+  std::string text;
+  int line = 1;
+  bool is_array = false;  ///< `"${NAME[@]}"`
+};
+
+using Command = std::vector<Word>;
+
+bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+/// Takes a script apart into commands, as far as people write them around a training.
+class Shell {
+ public:
+  explicit Shell(const std::string& text) : text_(text) {}
+
+  /// Variables that the script does not set, with their lines.
+  const std::vector<std::pair<std::string, int>>& unknown() const { return unknown_; }
+
+  std::vector<Command> commands() {
+    while (at_ < text_.size()) step();
+    end_command();
+    return std::move(commands_);
+  }
+
+ private:
+  char peek(std::size_t ahead = 1) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+
+  void step() {
+    const char c = text_[at_];
+    if (c == '\\' && (peek() == '\n' || (peek() == '\r' && peek(2) == '\n'))) {
+      at_ += peek() == '\r' ? 3 : 2;
+      ++line_;
+    } else if (c == '\\') {
+      add(peek());
+      at_ += 2;
+    } else if (c == '\'') {
+      quoted_plainly();
+    } else if (c == '"') {
+      quoted();
+    } else if (c == '$') {
+      variable();
+    } else if (c == '#' && !open_) {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else if (c == '\n' || c == ';' || c == '|' || c == '&' || (c == ')' && in_array_)) {
+      operator_at(c);
+    } else if (c == '(' && open_ && word_.text.ends_with('=')) {
+      begin_array();
+    } else if (c == '>' || c == '<') {
+      redirection();
+    } else if (std::isspace(static_cast<unsigned char>(c)) != 0) {
+      end_word();
+      ++at_;
+    } else {
+      add(c);
+      ++at_;
+    }
+  }
+
+  void operator_at(char c) {
+    end_word();
+    if (c == '\n') ++line_;
+    ++at_;
+    if (in_array_ && c == '\n') return;
+    if (c == ')') {
+      in_array_ = false;
+      arrays_[array_] = std::move(command_);
+      command_.clear();
+      return;
+    }
+    end_command();
+  }
+
+  void begin_array() {
+    array_ = word_.text.substr(0, word_.text.size() - 1);
+    word_ = {};
+    open_ = false;
+    command_.clear();
+    in_array_ = true;
+    ++at_;
+  }
+
+  /// `2>&1`, `> log.txt`: the target is no argument.
+  void redirection() {
+    const bool numbered = !word_.text.empty() && std::all_of(word_.text.begin(), word_.text.end(), [](char c) {
+      return std::isdigit(static_cast<unsigned char>(c)) != 0;
+    });
+    if (numbered) {
+      word_ = {};
+      open_ = false;
+    }
+    end_word();
+    while (at_ < text_.size() && std::string_view("<>&").find(text_[at_]) != std::string_view::npos) ++at_;
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    while (at_ < text_.size() && std::string_view(" \t\r\n;|&").find(text_[at_]) == std::string_view::npos) ++at_;
+  }
+
+  void quoted_plainly() {
+    open();
+    for (++at_; at_ < text_.size() && text_[at_] != '\''; ++at_) add(text_[at_]);
+    ++at_;
+  }
+
+  void quoted() {
+    open();
+    for (++at_; at_ < text_.size() && text_[at_] != '"';) {
+      if (text_[at_] == '$') {
+        variable();
+      } else if (text_[at_] == '\\' && std::string_view("\"\\$`\n").find(peek()) != std::string_view::npos) {
+        if (peek() != '\n') add(peek());
+        at_ += 2;
+      } else {
+        add(text_[at_++]);
+      }
+    }
+    ++at_;
+  }
+
+  /// `$NAME`, `${NAME}`, `${NAME:-value}` and `${NAME[@]}`.
+  void variable() {
+    std::size_t begin = at_ + 1;
+    const bool braces = begin < text_.size() && text_[begin] == '{';
+    if (braces) ++begin;
+    std::size_t end = begin;
+    while (end < text_.size() && is_name_character(text_[end])) ++end;
+    const std::string name = text_.substr(begin, end - begin);
+    std::string rest;
+    std::size_t after = end;
+    if (braces) {
+      const std::size_t close = std::min(text_.find('}', end), text_.size());
+      rest = text_.substr(end, close - end);
+      after = std::min(close + 1, text_.size());
+    }
+    if (name.empty()) {
+      const char next = peek();
+      if (next == '@' || next == '*') {  // what the script is given: nothing is known of it
+        at_ += 2;
+        return;
+      }
+      add('$');
+      at_ = begin;
+      return;
+    }
+    at_ = after;
+    open();
+    if (rest == "[@]" || rest == "[*]") {
+      word_.text = name;
+      word_.is_array = true;
+      return;
+    }
+    const auto value = values_.find(name);
+    if (value != values_.end()) {
+      for (const char c : value->second) add(c);
+    } else if (rest.starts_with(":-") || rest.starts_with("-")) {
+      for (const char c : rest.substr(rest.find('-') + 1)) add(c);
+    } else {
+      unknown_.emplace_back(name, line_);
+      for (const char c : "${" + name + "}") add(c);
+    }
+  }
+
+  void open() {
+    if (!open_) word_.line = line_;
+    open_ = true;
+  }
+  void add(char c) {
+    open();
+    if (c == '\n') ++line_;
+    word_.text += c;
+  }
+
+  void end_word() {
+    if (open_) command_.push_back(std::move(word_));
+    word_ = {};
+    open_ = false;
+  }
+
+  void end_command() {
+    end_word();
+    if (command_.empty()) return;
+    if (assigns()) {
+      command_.clear();
+      return;
+    }
+    Command whole;
+    for (Word& word : command_) {
+      const auto array = arrays_.find(word.text);
+      if (word.is_array && array != arrays_.end()) {
+        whole.insert(whole.end(), array->second.begin(), array->second.end());
+      } else {
+        whole.push_back(std::move(word));
+      }
+    }
+    commands_.push_back(std::move(whole));
+    command_.clear();
+  }
+
+  /// Of `NAME=value`, `export NAME=value`.
+  bool assigns() {
+    const std::size_t first = command_.front().text == "export" || command_.front().text == "set" ? 1 : 0;
+    for (std::size_t i = first; i < command_.size(); ++i) {
+      const std::string& word = command_[i].text;
+      const std::size_t equals = word.find('=');
+      const bool names =
+          equals != std::string::npos && equals > 0 &&
+          std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), is_name_character);
+      if (!names) return false;
+      values_[word.substr(0, equals)] = word.substr(equals + 1);
+    }
+    return true;
+  }
+
+  const std::string& text_;
+  std::size_t at_ = 0;
+  int line_ = 1;
+  bool open_ = false, in_array_ = false;
+  Word word_;
+  Command command_;
+  std::string array_;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, Command, std::less<>> arrays_;
+  std::vector<Command> commands_;
+  std::vector<std::pair<std::string, int>> unknown_;
+};
+
+bool is_option(const Word& word) { return word.text.starts_with("--") && word.text.size() > 2; }
+
+/// The script of a command, or the word behind a program that trains; the end for none.
+Command::const_iterator script_of(const Command& command) {
+  for (auto word = command.begin(); word != command.end(); ++word) {
+    if (word->text.ends_with(".py")) return word;
+    const std::string program = word->text.substr(word->text.rfind('/') + 1);
+    const bool trains = program == "trl" || program == "llamafactory-cli";
+    if (trains && std::next(word) != command.end()) return std::next(word);
+    if (is_option(*word) && word == command.begin()) return word;  // the arguments alone
+  }
+  return command.end();
+}
+
+class Reader {
+ public:
+  Reader(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics)
+      : source_(source), diagnostics_(diagnostics) {}
+
+  Node read(const Command& command, Command::const_iterator script) {
+    Node config = Node::mapping(at(command.front()));
+    auto word = script;
+    if (!is_option(*script)) {
+      const std::string name = script->text.substr(script->text.rfind('/') + 1);
+      config.set(kScript, Node::string(name, at(*script)), at(*script));
+      ++word;
+    }
+    take_processes(command, script, config);
+    word = std::find_if(word, command.end(), is_option);
+    while (word != command.end()) word = take(word, command.end(), config);
+    return config;
+  }
+
+ private:
+  core::Location at(const Word& word) const {
+    core::Location location;
+    location.source = source_;
+    location.line = word.line;
+    location.column = 1;
+    return location;
+  }
+
+  void take_processes(const Command& command, Command::const_iterator script, Node& config) {
+    for (auto word = command.begin(); word != script; ++word) {
+      for (const std::string name : {"--nproc_per_node", "--nproc-per-node", "--num_processes", "--num-processes"}) {
+        const bool alone = word->text == name && std::next(word) != script;
+        if (!alone && !word->text.starts_with(name + "=")) continue;
+        const std::string value = alone ? std::next(word)->text : word->text.substr(name.size() + 1);
+        const bool automatic = value == "gpu" || value == "auto";
+        config.set(kProcesses, automatic ? Node::string("auto", at(*word)) : value_of(value, at(*word)), at(*word));
+      }
+      for (const std::string name : {"--mixed_precision", "--mixed-precision"}) {
+        const bool alone = word->text == name && std::next(word) != script;
+        if (!alone && !word->text.starts_with(name + "=")) continue;
+        const std::string value = alone ? std::next(word)->text : word->text.substr(name.size() + 1);
+        if (value == "bf16" || value == "fp16") config.set(value, Node::boolean(true, at(*word)), at(*word));
+      }
+    }
+  }
+
+  /// One option with its values.
+  Command::const_iterator take(Command::const_iterator word, Command::const_iterator end, Node& config) {
+    const core::Location location = at(*word);
+    std::string key = word->text.substr(2);
+    std::vector<std::string> values;
+    if (const std::size_t equals = key.find('='); equals != std::string::npos) {
+      values = {key.substr(equals + 1)};
+      key.resize(equals);
+    }
+    for (++word; word != end && !is_option(*word); ++word) values.push_back(word->text);
+    std::replace(key.begin(), key.end(), '-', '_');
+    if (key == "config" || key == "config_file") {
+      diagnostics_.error(location, "--" + key + " names a file of more arguments", "import that file instead");
+      return word;
+    }
+    const bool negated = key.starts_with("no_") && key != "no_cuda" && values.empty();
+    if (negated) key.erase(0, 3);
+    Node value = Node::boolean(!negated, location);
+    if (values.size() == 1) value = value_of(values[0], location);
+    if (values.size() > 1) {
+      value = Node::sequence();
+      for (const std::string& one : values) value.items().push_back(value_of(one, location));
+    }
+    config.set(key, std::move(value), location);
+    return word;
+  }
+
+  /// A value of a command line, where Python writes True and None.
+  Node value_of(const std::string& text, const core::Location& location) const {
+    if (text == "True" || text == "true") return Node::boolean(true, location);
+    if (text == "False" || text == "false") return Node::boolean(false, location);
+    if (text == "None") return Node::null(location);
+    core::Diagnostics ignored;
+    const auto value = recipe::read_value(source_, text, ignored);
+    if (!value || ignored.has_errors() || text.empty()) return Node::string(text, location);
+    if (value->is_integer()) return Node::integer(value->as_integer(), location);
+    if (value->is_number()) return Node::floating(value->as_double(), location);
+    const bool block = (text.front() == '{' || text.front() == '[') && !value->is_string();
+    return block ? *value : Node::string(text, location);
+  }
+
+  const std::shared_ptr<const core::Source>& source_;
+  core::Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>& source,
+                                      core::Diagnostics& diagnostics) {
+  Shell shell(source->text);
+  for (const Command& command : shell.commands()) {
+    const auto script = script_of(command);
+    if (script == command.end()) continue;
+    const auto location = [&source](int line) {
+      core::Location at;
+      at.source = source;
+      at.line = line;
+      at.column = 1;
+      return at;
+    };
+    if (std::none_of(script, command.end(), is_option)) {
+      const auto file = std::next(script);
+      if (file == command.end() || script->text != "train") continue;
+      diagnostics.error(location(file->line), "the arguments stand in " + core::escape_for_terminal(file->text),
+                        "import that file instead");
+      return Node::mapping();
+    }
+    for (const auto& [name, line] : shell.unknown()) {
+      if (line < command.front().line || line > command.back().line) continue;
+      diagnostics.error(location(line), "the script does not set $" + name,
+                        "write its value, or a line " + name + "=VALUE before");
+    }
+    return Reader(source, diagnostics).read(command, script);
+  }
+  return std::nullopt;
+}
+
+}  // namespace runner::cli
