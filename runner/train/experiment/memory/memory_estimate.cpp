@@ -20,6 +20,7 @@
 
 #include "components/tensor/autocast.h"
 #include "components/tensor/meta_pass.h"
+#include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
@@ -122,8 +123,8 @@ components::BatchSpec largest_batch(const Experiment& experiment, const std::str
 }
 
 /// A tensor on the meta device as a batch has it.
-at::Tensor on_meta(const TensorSpec& port, std::int64_t samples) {
-  const std::int64_t positions = std::max<std::int64_t>(1, port.max_length);
+at::Tensor on_meta(const TensorSpec& port, std::int64_t samples, std::int64_t length) {
+  const std::int64_t positions = std::max<std::int64_t>(1, length);
   std::vector<std::int64_t> shape;
   for (const std::int64_t size : port.shape) {
     shape.push_back(size == components::kBatch ? samples : size == components::kTime ? positions : size);
@@ -133,7 +134,11 @@ at::Tensor on_meta(const TensorSpec& port, std::int64_t samples) {
 
 components::TensorMap batch_on_meta(const components::BatchSpec& data, std::int64_t samples) {
   components::TensorMap batch;
-  for (const TensorSpec& port : data.tensors) batch.set(port.name, on_meta(port, samples));
+  for (const TensorSpec& port : data.tensors) {
+    // The length that kPositions has is that of what it counts, not of a row.
+    const std::int64_t length = port.name == components::kPositions ? data.max_length() : port.max_length;
+    batch.set(port.name, on_meta(port, samples, length));
+  }
   return batch;
 }
 
