@@ -85,7 +85,8 @@ class Dpo final : public Loss {
   }
 
   at::Tensor reference_of(const TensorMap& tensors) const override {
-    const Logps logps = of_model(tensors, Completions(tensors));
+    const Completions completions(tensors);
+    const Logps logps = completions.sums(of_tokens(tensors, completions));
     return at::stack({logps.chosen, logps.rejected}, 1);
   }
 
@@ -96,11 +97,11 @@ class Dpo final : public Loss {
   }
 
  private:
-  static Logps of_model(const TensorMap& tensors, const Completions& completions) {
+  static at::Tensor of_tokens(const TensorMap& tensors, const Completions& completions) {
     if (const at::Tensor* projection = tensors.find(kProjection)) {
-      return completions.sums(token_logps(completions.of(tensors.at(kHidden)), *projection, completions.target_N));
+      return token_logps(completions.of(tensors.at(kHidden)), *projection, completions.target_N);
     }
-    return completions.sums(token_logps(completions.of(tensors.at(kOutput)), completions.target_N));
+    return token_logps(completions.of(tensors.at(kOutput)), completions.target_N);
   }
 
   Logps of_reference(const TensorMap& tensors, const Logps& policy) const {
@@ -110,7 +111,10 @@ class Dpo final : public Loss {
 
   at::Tensor sum_of_losses(const TensorMap& tensors) const {
     const Completions completions(tensors);
-    Logps policy = of_model(tensors, completions);
+    const at::Tensor logps_N = of_tokens(tensors, completions);
+    // What follows is a few numbers for each pair, by operations that LibTorch has no shapes of.
+    if (logps_N.is_meta()) return logps_N.sum();
+    Logps policy = completions.sums(logps_N);
     Logps reference = of_reference(tensors, policy);
     if (config_.loss_type == LossType::kIpo) {
       const at::Tensor ones_N = at::zeros({completions.place_N.size(0)}, policy.chosen.options()) + 1.0;

@@ -31,6 +31,11 @@ void for_chunks(std::int64_t rows, std::int64_t classes,
   for (std::int64_t first = 0; first < rows; first += most) call(first, std::min(most, rows - first));
 }
 
+/// LibTorch has none without values.
+at::Tensor logsumexp_of(const at::Tensor& logits_nV) {
+  return logits_nV.is_meta() ? logits_nV.sum(1) : at::logsumexp(logits_nV, 1);
+}
+
 /// The type of the products with `hidden`.
 at::ScalarType product_type(const at::Tensor& hidden) {
   const at::DeviceType device = hidden.device().type();
@@ -48,7 +53,7 @@ class TokenLogps final : public torch::autograd::Function<TokenLogps> {
     for_chunks(low_NC.size(0), low_VC.size(0), [&](std::int64_t first, std::int64_t count) {
       const at::Tensor logits_nV = at::linear(low_NC.narrow(0, first, count), low_VC).to(at::kFloat);
       const at::Tensor chosen_n = logits_nV.gather(1, target_N.narrow(0, first, count).unsqueeze(1)).squeeze(1);
-      logps_N.narrow(0, first, count).copy_(chosen_n - at::logsumexp(logits_nV, 1));
+      logps_N.narrow(0, first, count).copy_(chosen_n - logsumexp_of(logits_nV));
     });
     context->save_for_backward({low_NC, weight_VC, target_N});
     context->saved_data["hidden_type"] = static_cast<std::int64_t>(hidden_NC.scalar_type());
