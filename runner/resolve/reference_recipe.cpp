@@ -29,7 +29,7 @@ std::optional<Recipe> reference_recipe(const Recipe& recipe, core::Diagnostics& 
   for (const char* key : {"freeze", "train_only"}) root.find("training")->erase(key);
   root.find("loss")->set("reference_free", Node::boolean(true));
   if (recipe.teacher) {
-    const Node source = recipe.at("teacher.init_from");
+    const Node& source = recipe.at("teacher.init_from");
     root.set("init_from", source);
     if (!pretrained::config_of_folder(source.as_string()).empty()) root.erase("model");
   }
