@@ -5,9 +5,9 @@
 #include "runner/core/error.h"
 #include "tests/support/temp_dir.h"
 
+using Catch::Matchers::Contains;
 using runner::train::read_reference;
 using runner::train::ReferenceFigures;
-using Catch::Matchers::Contains;
 
 TEST_CASE("figures of a reference are read for the same pairs and the same model", "[reference]") {
   const tests::TempDir folder;
