@@ -4,14 +4,17 @@
 #include <cctype>
 #include <cstddef>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "runner/core/text/utf8.h"
 #include "runner/hub/answers.h"
 #include "runner/hub/client.h"
 #include "runner/hub/download.h"
+#include "runner/net/digest.h"
 
 namespace runner::hub {
 namespace {
@@ -21,6 +24,7 @@ using net::NoResponse;
 
 constexpr std::string_view kSecure = "https://", kPlain = "http://", kChecksum = "sha256=";
 constexpr std::size_t kUrlMax = 4096, kFileMax = 200, kDigits = 64, kWordsMax = 200, kShownMax = 300;
+constexpr std::size_t kPieceBytes = 1 << 20;
 constexpr double kTimeout_s = 30;  // of a response; of one in which no byte moves
 constexpr const char* kRedirectHint = "check the URL and the proxy";
 
@@ -89,7 +93,10 @@ class WebDownload final : public RemoteFile {
       if (!is_redirect(answer)) return answer;
       const auto target = redirect_target(request.url, answer.header("location"));
       if (!target) throw HubError(host() + target.failure().message, kRedirectHint);
-      if (target.value().starts_with(kPlain) && !is_this_machine(host_of(authority_of(target.value())))) {
+      const std::string_view authority = authority_of(target.value());
+      // In `localhost:x@HOST` what looks like this machine is a user with a password.
+      const bool is_here = authority.find('@') == std::string_view::npos && is_this_machine(host_of(authority));
+      if (target.value().starts_with(kPlain) && !is_here) {
         throw HubError(host() + " redirects to http, which anyone on the way could change", kRedirectHint);
       }
       request.url = target.value();
@@ -132,6 +139,18 @@ class WebDownload final : public RemoteFile {
   const WebFile& file_;
   net::Http http_;
 };
+
+/// Whether a file of the cache still has its checksum: what is trained on is what the recipe names. Reads it whole.
+bool is_intact(const std::string& path, const std::string& sha256) {
+  std::ifstream file(path, std::ios::binary);
+  net::Digest digest(net::Digest::Kind::kSha256);
+  std::vector<char> piece(kPieceBytes);
+  while (file) {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    digest.add({piece.data(), static_cast<std::size_t>(file.gcount())});
+  }
+  return file.eof() && digest.hex() == sha256;
+}
 
 /// Of a text without a right checksum.
 core::Failure wrong(const std::string& text, const std::string& why, const std::string& hint) {
@@ -202,9 +221,16 @@ std::optional<Located> locate(const WebFile& file, const Settings& settings) {
 }
 
 Located fetch(const WebFile& file, const Settings& settings, const FetchWatch& watch) {
-  if (auto here = locate(file, settings)) return *std::move(here);
   const Cache cache = Cache::of_web_files(settings);
   std::error_code failed;
+  const std::string blob = cache.blob(file.sha256);
+  if (std::filesystem::exists(blob, failed) && !is_intact(blob, file.sha256)) {
+    const std::string damaged = blob + " in the cache is damaged: it is not the file with that checksum";
+    if (settings.offline) throw HubError(damaged, "unset HF_HUB_OFFLINE: it is then downloaded again");
+    if (watch.notes) watch.notes(damaged + "; it is downloaded again");
+    std::filesystem::remove(blob, failed);
+  }
+  if (auto here = locate(file, settings)) return *std::move(here);
   if (settings.offline && !std::filesystem::exists(cache.blob(file.sha256), failed)) {
     throw HubError(file.url + " is not in the cache " + cache.folder() + ", and HF_HUB_OFFLINE is set",
                    "unset HF_HUB_OFFLINE, or copy the cache of a machine that has it");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runner/core/error.h"
+#include "runner/core/platform/files.h"
 #include "runner/hub/file_lock.h"
 #include "runner/net/digest.h"
 #include "tests/runner/hub/hub_stand_in.h"
@@ -177,6 +178,19 @@ TEST_CASE("a file of a server comes into the cache once, under its checksum", "[
   CHECK(here.asked.size() == 1);  // the checksum says that it is the same file
 }
 
+TEST_CASE("a damaged file of the cache is downloaded again", "[hub]") {
+  Here here;
+  const Located got = here.get(here.name());
+  const std::string blob = "files/blobs/" + kHash;
+  fs::permissions(blob, fs::perms::owner_write, fs::perm_options::add);
+  for (const std::string& damaged : {kContent.substr(1), std::string()}) {
+    runner::core::write_file_atomic(blob, damaged).value();
+    CHECK(here.error(here.name(), /*offline=*/true).find("is damaged") != std::string::npos);
+    CHECK(content(here.get(here.name("/data/b.jsonl")).path) == kContent);
+    CHECK(content(got.path) == kContent);
+  }
+}
+
 TEST_CASE("a download from a server resumes", "[hub]") {
   Here here;
   SECTION("after a lost connection") {
@@ -249,6 +263,8 @@ TEST_CASE("a server's refusal says what to do", "[hub]") {
       {418, "X: y", "HOST answers 418 for http://HOST/data/a: \"no\" | check the URL and the proxy", 1},
       {302, "Location: /data/a", "HOST redirects more than 10 times | check the URL and the proxy", 1},
       {302, "Location: http://example.org/a",
+       "HOST redirects to http, which anyone on the way could change | check the URL and the proxy", 1},
+      {302, "Location: http://localhost:x@example.org/a",
        "HOST redirects to http, which anyone on the way could change | check the URL and the proxy", 1},
       {302, "Location: file:///etc/passwd",
        "HOST redirects to an address that is neither http nor https | check the URL and the proxy", 1},
