@@ -8,8 +8,8 @@
 
 namespace runner::cli {
 
-/// Keys of what is no argument of the script: its name, or the word behind `trl`; and the processes of torchrun or
-/// accelerate in front of it.
+/// Keys for what a command line has beside the script's arguments: the name of the script, or the word behind `trl`;
+/// and the number of processes, which torchrun or accelerate is given.
 inline constexpr const char* kScript = "(script)";
 inline constexpr const char* kProcesses = "nproc_per_node";
 
