@@ -17,6 +17,7 @@
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/save/lineage_checkpoints.h"
 #include "runner/train/save/saver.h"
 
@@ -274,6 +275,7 @@ std::vector<std::int64_t> BadStepPolicy::bad_samples() const {
 
 // Each rank inspects its own last batch; all of them found the same trouble.
 std::string BadStepPolicy::first_bad_tensor() {
+  experiment_.strategy->hold_weights();
   const std::string own = stepper_.first_bad_tensor();
   if (experiment_.ranks == nullptr) return own;
   const auto rank = static_cast<std::size_t>(bad_rank_.value_or(0));

@@ -124,6 +124,11 @@ void parallelism(SettledTree& tree) {
     tree.error(path, path + " cannot be combined with parallelism.shard: " + why, hint);
   };
   const char* const one_of_both = "leave one of the two out";
+  if (*shard != "parameters" && !tree.is_true("parallelism.reshard_after_forward"))
+    tree.error("parallelism.reshard_after_forward",
+               "parallelism.reshard_after_forward is about gathered parameters, and with shard: " + *shard +
+                   " every process holds all of them",
+               "write shard: parameters, or remove it");
   if (tree.given("local_sgd.local_sgd_steps"))
     refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);
   if (tree.text("ddp.comm_hook").value_or("no") != "no")
@@ -134,7 +139,7 @@ void parallelism(SettledTree& tree) {
     refuse("compile.cuda_graphs", "the weights are gathered after each step", one_of_both);
   if (tree.is_true("checkpoint.save_on_each_node"))
     refuse("checkpoint.save_on_each_node", "the state is gathered on process 0", one_of_both);
-  if (*shard == "gradients" && tree.is_true("ddp.check_reduction"))
+  if (*shard != "optimizer" && tree.is_true("ddp.check_reduction"))
     refuse("ddp.check_reduction", "no process has a whole gradient", one_of_both);
   const std::string optimizer = tree.text("optimizer.type").value_or("");
   if (!optimizer.empty() && !tree.moves_rows(optimizer))

@@ -66,6 +66,12 @@ struct SecondPass {
   std::function<void()> backward;  ///< of the last forward pass
 };
 
+/// What a process holds of weights and gradients while it makes the passes of a step.
+struct HeldBytes {
+  std::int64_t weights = 0;
+  std::int64_t exchange = 0;  ///< of both on their way
+};
+
 /// State that differs between ranks.
 struct RankState {
   std::string name;  ///< name in the checkpoint
@@ -143,6 +149,9 @@ class GradientStrategy {
     return static_cast<std::int64_t>(parameter.nbytes());
   }
 
+  /// Nothing: all weights, and the gradients that they have.
+  virtual std::optional<HeldBytes> held_bytes() const { return {}; }
+
   // A block of a pass, by position; backward in reverse order.
 
   virtual void before_unit_forward(std::size_t /*unit*/) {}
@@ -156,6 +165,10 @@ class GradientStrategy {
   virtual bool weights_in_sync() const { return true; }
   /// Makes the parameters of this rank those of the model. A collective.
   virtual void sync_weights() {}
+  /// Makes the parameters of this rank whole until the next step, whatever they are. A collective.
+  virtual void hold_weights() {}
+  /// The parameters are about to be written to.
+  virtual void before_weights_loaded() {}
   /// The parameters were loaded and are complete.
   virtual void on_weights_loaded() {}
   /// What saves and loads the state of `optimizer`, which in a checkpoint is that of whole parameters.

@@ -409,6 +409,7 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
   experiment_.weight_average->reset();  // a checkpoint from before the section existed has none
+  experiment_.strategy->before_weights_loaded();
   const Node counters = checkpoint::load(checkpoint, state, found.prefetched);
   experiment_.base = state.base;
   EvalWeights::restore_trained(experiment_);

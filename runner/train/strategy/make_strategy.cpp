@@ -7,6 +7,7 @@
 #include "runner/train/strategy/local_steps.h"
 #include "runner/train/strategy/sharded_gradients.h"
 #include "runner/train/strategy/sharded_optimizer.h"
+#include "runner/train/strategy/sharded_parameters.h"
 #include "runner/train/strategy/single.h"
 #include "runner/train/strategy/step_in_backward.h"
 
@@ -21,9 +22,12 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
   }
   if (in_backward) return std::make_shared<StepInBackward>();
   if (shard_count(experiment.recipe) > 1) {
-    const bool optimizer = experiment.recipe.parallelism->shard == sections::parallelism::Shard::kOptimizer;
-    if (optimizer) return std::make_shared<ShardedOptimizer>(experiment);
-    return std::make_shared<ShardedGradients>(experiment);
+    using Shard = sections::parallelism::Shard;
+    switch (*experiment.recipe.parallelism->shard) {
+      case Shard::kOptimizer: return std::make_shared<ShardedOptimizer>(experiment);
+      case Shard::kGradients: return std::make_shared<ShardedGradients>(experiment);
+      case Shard::kParameters: return std::make_shared<ShardedParameters>(experiment);
+    }
   }
   if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
   return std::make_shared<Single>();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "runner/core/tensor_fwd.h"
 
@@ -27,5 +28,12 @@ inline Rows rows_of(std::int64_t rows, const ShardPlace& place) {
 
 /// A process's rows of a tensor, in its memory; a tensor without dimensions is one row.
 at::Tensor shard_of(const at::Tensor& whole, const ShardPlace& place);
+/// Its shape, also where the tensor has no memory.
+std::vector<std::int64_t> shard_sizes(const at::Tensor& whole, const ShardPlace& place);
+inline std::int64_t count_of(const std::vector<std::int64_t>& sizes) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : sizes) count *= size;
+  return count;
+}
 
 }  // namespace runner::train

@@ -58,31 +58,41 @@ void ShardedGradients::begin_step(const StepPlan& plan) {
   norm_ = 0.0;
 }
 
-void ShardedGradients::before_backward(const Pass&) { begin_exchange(); }
-void ShardedGradients::after_backward(const Pass&) { end_exchange(); }
+void ShardedGradients::before_backward(const Pass&) { open_exchange(); }
+void ShardedGradients::after_backward(const Pass&) { close_exchange(); }
+
+void ShardedGradients::open_exchange() {
+  is_open_ = true;
+  begin_exchange();
+}
+
+void ShardedGradients::close_exchange() {
+  end_exchange();
+  is_open_ = false;
+  ++exchanges_;
+}
+
+void ShardedGradients::add_rows(std::size_t parameter, const at::Tensor& rows) {
+  at::Tensor& sum = sums_[parameter];
+  sum = sum.defined() ? sum.add_(rows) : rows.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+}
 
 void ShardedGradients::begin_exchange() {
-  is_open_ = true;
-  exchange().gradients().reducer()->begin([this](std::size_t parameter, const at::Tensor& gradient) {
-    const at::Tensor rows = shard_of(gradient, place());
-    at::Tensor& sum = sums_[parameter];
-    sum = sum.defined() ? sum.add_(rows) : rows.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
-  });
+  exchange().gradients().reducer()->begin(
+      [this](std::size_t parameter, const at::Tensor& gradient) { add_rows(parameter, shard_of(gradient, place())); });
 }
 
 void ShardedGradients::end_exchange() {
   const std::vector<bool> used = exchange().gradients().reducer()->finish();
   for (std::size_t i = 0; i < used.size(); ++i) used_[i] = used_[i] || used[i];
-  is_open_ = false;
-  ++exchanges_;
 }
 
 RankNotes ShardedGradients::finish(const PassesEnd& end) {
-  if (is_open_) end_exchange();  // of a failed pass
+  if (is_open_) close_exchange();  // of a failed pass
   const std::int64_t ranks = experiment_->ranks->size(), most = (end.passes + ranks - 1) / ranks;
   while (exchanges_ < most) {  // all ranks make as many exchanges as the busiest one
-    begin_exchange();
-    end_exchange();
+    open_exchange();
+    close_exchange();
   }
   RankNotes notes = exchange().finish(end);
   exchange().sync_buffers(end.others_after);
@@ -130,7 +140,7 @@ void ShardedGradients::hand_over_gradients() {
 }
 
 std::int64_t ShardedGradients::held_gradient_bytes(const at::Tensor& parameter) const {
-  return shard_of(parameter, place()).numel() * static_cast<std::int64_t>(sizeof(float));
+  return count_of(shard_sizes(parameter, place())) * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace runner::train

@@ -11,7 +11,7 @@ namespace runner::train {
 /// pass that made it, its rows are added to those of earlier passes, and the rest is freed.
 ///
 /// Source  ZeRO stage 2, arXiv:1910.02054, section 5.2
-class ShardedGradients final : public ShardedOptimizer {
+class ShardedGradients : public ShardedOptimizer {
  public:
   explicit ShardedGradients(const Experiment& experiment) : ShardedOptimizer(experiment) {}
   ~ShardedGradients() override;
@@ -27,13 +27,21 @@ class ShardedGradients final : public ShardedOptimizer {
   double norm() const override { return norm_; }
   std::int64_t held_gradient_bytes(const at::Tensor& parameter) const override;
 
+ protected:
+  /// Adds a process's rows of a gradient to those of earlier passes.
+  void add_rows(std::size_t parameter, const at::Tensor& rows);
+  void note_used(std::size_t parameter) { used_[parameter] = true; }
+  void open_exchange();
+  void close_exchange();
+
  private:
   class Hook;
 
   RankGradients::Use use() const override { return RankGradients::Use::kInPass; }
   void hand_over_gradients() override;
-  void begin_exchange();
-  void end_exchange();
+  /// Around the exchanges of a pass, which this process may have no samples for.
+  virtual void begin_exchange();
+  virtual void end_exchange();
   void unhook();
   double total_norm() const;
 

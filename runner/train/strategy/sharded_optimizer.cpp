@@ -74,6 +74,15 @@ void ShardedOptimizer::attach(const std::vector<Unit>& units) {
   }
 }
 
+void ShardedOptimizer::attach_rows(components::NamedTensors wholes, components::NamedTensors shards) {
+  wholes_ = std::move(wholes);
+  shards_ = std::move(shards);
+}
+
+distributed::ProcessGroup* ShardedOptimizer::others() const {
+  return mesh_ == nullptr ? nullptr : mesh_->along("dp_replicate");
+}
+
 void ShardedOptimizer::begin(const StrategyInputs& inputs) {
   Ddp::begin(inputs);
   if (copy_ != nullptr && place_.count > 1)
@@ -106,7 +115,7 @@ void ShardedOptimizer::update(const SecondPass&, bool& began) {
   began = true;
   experiment_->optimizer->step();
   if (experiment_->master_weights) experiment_->master_weights->narrow();
-  gather_weights();
+  share_rows();
 }
 
 void ShardedOptimizer::hand_over_gradients() {
@@ -121,7 +130,7 @@ void ShardedOptimizer::hand_over_gradients() {
 }
 
 /// Sends the rows that this process has moved, and takes those of the others.
-void ShardedOptimizer::gather_weights() {
+void ShardedOptimizer::share_rows() {
   if (place_.count == 1) return;
   RECORD_USER_SCOPE("gather weights");
   const at::NoGradGuard no_grad;

@@ -42,13 +42,18 @@ class ShardedOptimizer : public Ddp {
   const ShardPlace& place() const { return place_; }
   /// The processes of this one's copy; null in a plan.
   distributed::ProcessGroup* copy() const { return copy_; }
+  /// Those of other copies with the same rows; null where there is one copy.
+  distributed::ProcessGroup* others() const;
+  /// For parameters whose rows lie elsewhere than in them.
+  void attach_rows(components::NamedTensors wholes, components::NamedTensors shards);
 
  private:
   struct Bucket;
 
   /// Gives the optimizer the gradients of this process's rows.
   virtual void hand_over_gradients();
-  void gather_weights();
+  /// After the optimizer has moved the rows: gets those of the others.
+  virtual void share_rows();
 
   std::shared_ptr<distributed::ProcessGroup> ranks_;  // null in a plan
   std::unique_ptr<distributed::Mesh> mesh_;           // null for a single copy

@@ -19,7 +19,7 @@ class Held final : public core::StateWriter {
 };
 
 bool has_sizes_of_rows(const at::Tensor& tensor, const at::Tensor& whole, const ShardPlace& place) {
-  return tensor.sizes() == shard_of(whole, place).sizes();
+  return tensor.sizes() == at::IntArrayRef(shard_sizes(whole, place));
 }
 
 }  // namespace
@@ -28,6 +28,13 @@ at::Tensor shard_of(const at::Tensor& whole, const ShardPlace& place) {
   const at::Tensor rows = whole.dim() == 0 ? whole.view({1}) : whole;
   const Rows mine = rows_of(rows.size(0), place);
   return rows.narrow(0, mine.first, mine.count);
+}
+
+std::vector<std::int64_t> shard_sizes(const at::Tensor& whole, const ShardPlace& place) {
+  std::vector<std::int64_t> sizes = whole.sizes().vec();
+  if (sizes.empty()) sizes.push_back(1);
+  sizes.front() = rows_of(sizes.front(), place).count;
+  return sizes;
 }
 
 /// The whole state, of which a process reads its rows.

@@ -177,7 +177,11 @@ class Rehearsal {
 
   /// Without activations where the reason is given why they cannot be told.
   Ledger run(std::string& unknown) {
-    ledger_.change(Ledger::kWeights, bytes_of(model_.parameters()) + bytes_of(model_.buffers()));
+    const std::optional<HeldBytes> held = experiment_.strategy->held_bytes();
+    const double parameters = bytes_of(model_.parameters());
+    gathered_later_ = held ? std::max(0.0, parameters - static_cast<double>(held->weights)) : 0.0;
+    ledger_.change(Ledger::kWeights,
+                   (held ? static_cast<double>(held->weights) : parameters) + bytes_of(model_.buffers()));
     ledger_.change(Ledger::kOptimizer, static_cast<double>(experiment_.optimizer->state_bytes()));
     ledger_.change(Ledger::kWeightAverage, static_cast<double>(experiment_.weight_average->bytes()));
     std::optional<Bytes> batches(std::in_place, ledger_, Ledger::kBatches, batch_bytes_ * batches_held());
@@ -185,7 +189,9 @@ class Rehearsal {
     const bool exchanged_apart =
         options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
     const double whole = bytes_of(model_.trained_parameters());
-    const double in_flight = keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes)) : 0.0;
+    const double in_flight = held           ? static_cast<double>(held->exchange)
+                             : keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes))
+                                            : 0.0;
     const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart && !keeps_rows() ? whole : in_flight);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     try {
@@ -311,6 +317,8 @@ class Rehearsal {
     double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.trained_parameters()) : 0.0;
     if (experiment_.weight_average->averages())
       trained += bytes_of(model_.trained_parameters()) + bytes_of(model_.buffers());
+    // All processes evaluate with whole weights.
+    const Bytes gathered(ledger_, Ledger::kWeights, experiment_.eval_data.empty() ? 0.0 : gathered_later_);
     const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
       const components::BatchSpec data = largest_batch(experiment_, set.name, *set.data);
@@ -342,6 +350,7 @@ class Rehearsal {
   const double batch_bytes_;  ///< of one micro-batch
   const bool frees_gradients_;
   const std::shared_ptr<Rehearsal*> self_;
+  double gathered_later_ = 0.0;  ///< bytes of weights that are not there within a step
   Ledger ledger_;
   std::set<const c10::TensorImpl*> with_gradient_;  ///< parameters
   std::string pass_;  ///< `in the backward pass of `, before a block's name; empty where it is not said

@@ -1,0 +1,271 @@
+#include "runner/train/strategy/sharded_parameters.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/record_function.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "components/model/model.h"
+#include "generated/section/parallelism.h"
+#include "runner/core/error.h"
+#include "runner/distributed/process_group.h"
+#include "runner/train/experiment/experiment.h"
+
+namespace runner::train {
+
+ShardedParameters::ShardedParameters(const Experiment& experiment)
+    : ShardedGradients(experiment),
+      model_(*experiment.model),
+      frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {}
+
+void ShardedParameters::attach(const std::vector<Unit>& units) {
+  Ddp::attach(units);
+  make_units();
+  list_exchanges();
+  const components::NamedTensors wholes = GradientStrategy::optimizer_tensors();
+  components::NamedTensors shards(wholes.size());
+  for (const UnitWeights& unit : units_) {
+    for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
+      const UnitWeights::Parameter& parameter = unit.parameters()[i];
+      if (!parameter.whole.tensor.requires_grad()) continue;
+      at::Tensor shard = unit.shards()[i];
+      shards[parameter.position] = {parameter.whole.name, shard.set_requires_grad(true)};
+    }
+  }
+  attach_rows(wholes, std::move(shards));
+  rows_are_old_ = true;
+}
+
+/// One for each block; together those that are recomputed together. All that stays whole is the first unit.
+void ShardedParameters::make_units() {
+  const auto& blocks = model_.blocks();
+  std::vector<std::size_t> joined(blocks.size());  // by block: the first block of its unit
+  for (std::size_t i = 0; i < blocks.size(); ++i) joined[i] = i;
+  for (const components::model::RecomputedBlocks& part : model_.recomputed()) {
+    for (std::size_t i = part.first; i < part.first + part.count; ++i) joined[i] = part.first;
+  }
+  std::map<std::string, std::size_t> owner;  // a parameter's block
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (const auto& parameter : blocks[i]->parameters()) owner[parameter.name] = i;
+  }
+  std::vector<bool> stays(blocks.size());  // by first block
+  stays[joined.front()] = stays[joined.back()] = true;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    for (const components::block::Tie& tie : blocks[i]->ties())
+      stays[joined[i]] = stays[joined[owner.at(tie.owner)]] = true;
+  }
+  std::map<const c10::TensorImpl*, std::size_t> positions;  // of trained parameters
+  for (const auto& trained : GradientStrategy::optimizer_tensors()) {
+    positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
+  }
+  units_.clear();
+  unit_of_.assign(blocks.size(), std::nullopt);
+  first_block_ = last_block_ = {};
+  std::vector<std::vector<UnitWeights::Parameter>> parameters(1);
+  std::map<std::size_t, std::size_t> unit_of_first;
+  first_block_.push_back(0);
+  last_block_.push_back(blocks.size() - 1);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const components::NamedTensors own = blocks[i]->parameters();
+    if (own.empty() && !stays[joined[i]]) continue;
+    std::size_t unit = 0;
+    if (!stays[joined[i]]) {
+      const auto [found, is_new] = unit_of_first.emplace(joined[i], parameters.size());
+      unit = found->second;
+      if (is_new) {
+        parameters.emplace_back();
+        first_block_.push_back(i);
+        last_block_.push_back(i);
+      }
+      last_block_[unit] = i;
+    }
+    unit_of_[i] = unit;
+    for (const components::NamedTensor& parameter : own) {
+      const auto position = positions.find(parameter.tensor.unsafeGetTensorImpl());
+      parameters[unit].push_back({parameter, position != positions.end() ? position->second : 0});
+    }
+  }
+  for (auto& of_unit : parameters) units_.emplace_back(std::move(of_unit), place(), memory_);
+}
+
+/// Within a pass, beyond the blocks of the unit.
+bool ShardedParameters::stays_whole(std::size_t unit) const {
+  // The last unit's backward pass follows its forward pass.
+  return unit == 0 || (unit >= lowest_ && (!frees_after_forward_ || unit + 1 == units_.size()));
+}
+
+// A unit is gathered while the one before it runs, in both directions.
+void ShardedParameters::list_exchanges() {
+  const auto add = [this](Exchange::Kind kind, std::size_t unit) {
+    exchanges_.push_back({kind, unit});
+    return exchanges_.size() - 1;
+  };
+  exchanges_.clear();
+  places_.assign(units_.size(), {});
+  for (std::size_t unit = 0; unit < units_.size(); ++unit) places_[unit].forward = add(Exchange::Kind::kGather, unit);
+  // Below the first trained parameter there is no backward pass.
+  lowest_ = 1;
+  const bool all = units_.front().trains();
+  while (!all && lowest_ < units_.size() && !units_[lowest_].trains()) ++lowest_;
+  const auto reduce = [&](std::size_t unit) {
+    if (units_[unit].trains()) places_[unit].reduce = add(Exchange::Kind::kReduce, unit);
+  };
+  for (std::size_t unit = units_.size(); unit-- > lowest_;) {
+    if (!stays_whole(unit)) places_[unit].backward = add(Exchange::Kind::kGather, unit);
+    if (unit + 1 < units_.size()) reduce(unit + 1);
+  }
+  if (lowest_ < units_.size()) reduce(lowest_);
+  reduce(0);
+}
+
+void ShardedParameters::begin(const StrategyInputs& inputs) { ShardedOptimizer::begin(inputs); }
+
+void ShardedParameters::begin_step(const StepPlan& plan) {
+  ShardedGradients::begin_step(plan);
+  for (UnitWeights& unit : units_) {
+    if (rows_are_old_) unit.take_rows();
+    unit.free();
+  }
+  memory_.clear();
+  rows_are_old_ = false;
+}
+
+void ShardedParameters::before_forward(const Pass& pass) {
+  ShardedGradients::before_forward(pass);
+  open_exchange();
+  before_unit_forward(0);
+}
+
+void ShardedParameters::before_backward(const Pass&) { in_backward_ = true; }
+void ShardedParameters::after_backward(const Pass&) { close_exchange(); }
+
+void ShardedParameters::begin_exchange() {
+  next_ = 0;
+  in_pass_ = true;
+  in_backward_ = false;
+  reducing_.reset();
+}
+
+void ShardedParameters::before_unit_forward(std::size_t block) {
+  const std::optional<std::size_t> unit = unit_of_[block];
+  if (!unit || !in_pass_) return;
+  if (!in_backward_) {
+    const std::size_t ahead = std::min(*unit + 1, units_.size() - 1);
+    reach(places_[ahead].forward);
+  } else {
+    reach(places_[*unit].backward);  // what is recomputed
+  }
+  units_[*unit].end_gather();
+}
+
+void ShardedParameters::after_unit_forward(std::size_t block) {
+  const std::optional<std::size_t> unit = unit_of_[block];
+  if (!unit || !in_pass_ || in_backward_ || block != last_block_[*unit] || stays_whole(*unit)) return;
+  units_[*unit].free();
+}
+
+void ShardedParameters::before_unit_backward(std::size_t block) {
+  const std::optional<std::size_t> unit = unit_of_[block];
+  if (!unit || !in_pass_ || *unit == 0 || *unit < lowest_) return;
+  reach(places_[*unit].backward);
+  reach(places_[*unit - 1].backward);
+  units_[*unit].end_gather();
+}
+
+void ShardedParameters::after_unit_backward(std::size_t block) {
+  const std::optional<std::size_t> unit = unit_of_[block];
+  if (!unit || !in_pass_ || *unit == 0 || block != first_block_[*unit]) return;
+  reach(places_[*unit].reduce);
+  units_[*unit].free();
+}
+
+void ShardedParameters::reach(std::optional<std::size_t> exchange) {
+  while (exchange && next_ <= *exchange) {
+    const auto [kind, unit] = exchanges_[next_++];
+    if (kind == Exchange::Kind::kGather) {
+      units_[unit].begin_gather(*copy());
+      continue;
+    }
+    finish_reduce();
+    units_[unit].begin_reduce(*copy());
+    reducing_ = unit;
+  }
+}
+
+void ShardedParameters::finish_reduce() {
+  if (!reducing_) return;
+  units_[*reducing_].end_reduce(others(), [this](std::size_t parameter, const at::Tensor& rows, bool used) {
+    if (!used) return;
+    add_rows(parameter, rows);
+    note_used(parameter);
+  });
+  reducing_.reset();
+}
+
+// Also of a pass that failed, and of one that this process has no samples for.
+void ShardedParameters::end_exchange() {
+  while (next_ < exchanges_.size()) {
+    const auto [kind, unit] = exchanges_[next_];
+    reach(next_);
+    if (kind == Exchange::Kind::kGather) units_[unit].drop_gather();
+  }
+  finish_reduce();
+  for (UnitWeights& unit : units_) {
+    unit.drop_gather();
+    unit.free();
+  }
+  in_pass_ = false;
+}
+
+// The rows have moved, and what is made of a parameter knows it by its version.
+void ShardedParameters::share_rows() {
+  for (const UnitWeights& unit : units_) {
+    for (const auto& parameter : unit.parameters()) parameter.whole.tensor.unsafeGetTensorImpl()->bump_version();
+  }
+}
+
+void ShardedParameters::hold_weights() {
+  RECORD_USER_SCOPE("gather weights");
+  for (UnitWeights& unit : units_) {
+    unit.begin_gather(*copy());
+    unit.end_gather();
+  }
+}
+
+void ShardedParameters::before_weights_loaded() {
+  for (UnitWeights& unit : units_) unit.make_room();
+}
+
+void ShardedParameters::on_weights_loaded() { rows_are_old_ = true; }
+
+std::optional<HeldBytes> ShardedParameters::held_bytes() const {
+  HeldBytes held;
+  std::int64_t largest = 0, second = 0, largest_trained = 0;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    std::int64_t whole = 0, trained = 0;
+    for (std::size_t j = 0; j < units_[i].parameters().size(); ++j) {
+      const at::Tensor& parameter = units_[i].parameters()[j].whole.tensor;
+      const auto element = static_cast<std::int64_t>(parameter.element_size());
+      held.weights += units_[i].shards()[j].numel() * element;
+      whole += parameter.numel() * element;
+      if (parameter.requires_grad()) trained += parameter.numel() * static_cast<std::int64_t>(sizeof(float));
+    }
+    largest_trained = std::max(largest_trained, trained);
+    if (i == 0) {
+      held.weights += whole;
+    } else if (whole > largest) {
+      second = std::exchange(largest, whole);
+    } else {
+      second = std::max(second, whole);
+    }
+  }
+  held.weights += largest + second;
+  // What the others send, and the two ends of a unit's gradients.
+  held.exchange = largest + 2 * largest_trained;
+  return held;
+}
+
+}  // namespace runner::train

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runner/train/strategy/sharded_gradients.h"
+#include "runner/train/strategy/unit_weights.h"
+
+namespace components::model {
+class Model;
+}
+
+namespace runner::train {
+
+/// Processes that hold their rows of every parameter alone. A block's parameters are gathered before it runs, one block
+/// ahead, and freed behind it; its gradients are added up where the rows are as soon as its backward pass is over.
+///
+/// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
+/// of them as well. The first and the last block, and those that share parameters with them, stay whole from the
+/// forward to the backward pass.
+///
+/// Source  ZeRO stage 3, arXiv:1910.02054, section 5.3; torch.distributed.fsdp.fully_shard
+class ShardedParameters final : public ShardedGradients {
+ public:
+  explicit ShardedParameters(const Experiment& experiment);
+
+  void attach(const std::vector<Unit>& units) override;
+  void begin(const StrategyInputs& inputs) override;
+  bool wants_unit_hooks() const override { return true; }
+  void begin_step(const StepPlan& plan) override;
+  void before_forward(const Pass& pass) override;
+  void before_backward(const Pass& pass) override;
+  void after_backward(const Pass& pass) override;
+  void before_unit_forward(std::size_t block) override;
+  void after_unit_forward(std::size_t block) override;
+  void before_unit_backward(std::size_t block) override;
+  void after_unit_backward(std::size_t block) override;
+  void hold_weights() override;
+  void sync_weights() override { hold_weights(); }
+  void before_weights_loaded() override;
+  void on_weights_loaded() override;
+  std::optional<HeldBytes> held_bytes() const override;
+
+ private:
+  struct Exchange {
+    enum class Kind { kGather, kReduce };
+    Kind kind;
+    std::size_t unit;
+  };
+  /// Where a unit's exchanges stand in the list.
+  struct Places {
+    std::optional<std::size_t> forward, backward, reduce;
+  };
+
+  void begin_exchange() override;
+  void end_exchange() override;
+  void share_rows() override;
+  void make_units();
+  void list_exchanges();
+  bool stays_whole(std::size_t unit) const;
+  /// Begins the exchanges up to that one.
+  void reach(std::optional<std::size_t> exchange);
+  void finish_reduce();
+
+  const components::model::Model& model_;
+  bool frees_after_forward_ = true;
+  WeightMemory memory_;
+  std::vector<UnitWeights> units_;                     // the first one stays whole within a pass
+  std::vector<std::optional<std::size_t>> unit_of_;    // by block; nothing: it has no parameters
+  std::vector<std::size_t> first_block_, last_block_;  // by unit
+  std::vector<Exchange> exchanges_;                    // of a pass
+  std::vector<Places> places_;                         // by unit
+  std::size_t next_ = 0;                               // of the exchanges
+  std::optional<std::size_t> reducing_;                // the unit whose gradients are on their way
+  std::size_t lowest_ = 1;                             // the first unit that has a backward pass
+  bool in_pass_ = false, in_backward_ = false;
+  bool rows_are_old_ = true;  // the whole parameters are newer than the rows
+};
+
+}  // namespace runner::train

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <c10/core/Allocator.h>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "components/tensor/tensors.h"
+#include "runner/train/strategy/row_shards.h"
+
+namespace runner::distributed {
+class Pending;
+class ProcessGroup;
+}  // namespace runner::distributed
+
+namespace runner::train {
+
+/// The memory of parameters that are not in use, kept for others of the same size.
+class WeightMemory {
+ public:
+  /// The parameter gets memory of its size, with any numbers. It keeps its version: a graph that saved it stays valid.
+  void give(const at::Tensor& parameter);
+  /// Takes it back; the parameter has its shape and no memory.
+  void take(const at::Tensor& parameter);
+  void clear() { free_.clear(); }
+
+ private:
+  std::map<std::size_t, std::vector<c10::DataPtr>> free_;  // by bytes
+};
+
+/// The parameters of one or several blocks, of which each process holds some rows. They are gathered before the blocks
+/// run and freed afterwards, and their gradients are added up where the rows are.
+class UnitWeights {
+ public:
+  /// A trained parameter's rows of the gradient over all processes of the copy, float32, and whether any had one.
+  using Receive = std::function<void(std::size_t parameter, const at::Tensor& rows, bool used)>;
+
+  struct Parameter {
+    components::NamedTensor whole;
+    std::size_t position = 0;  ///< among the trained ones of the model; not of a frozen one
+  };
+
+  /// Takes the rows of `place` out of the parameters, which stay whole until free(). `memory` outlives this.
+  UnitWeights(std::vector<Parameter> parameters, const ShardPlace& place, WeightMemory& memory);
+  ~UnitWeights();
+  UnitWeights(UnitWeights&&) noexcept;
+  UnitWeights& operator=(UnitWeights&&) noexcept;
+
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  /// This process's rows of each parameter.
+  const std::vector<at::Tensor>& shards() const { return shards_; }
+  bool trains() const { return trains_; }
+
+  /// The rows become those of the whole parameters, which must be there.
+  void take_rows();
+  void free();
+  /// Memory for all parameters, with any numbers.
+  void make_room();
+
+  /// A collective of the copy: sends this process's rows. Nothing where the parameters are whole or on their way.
+  void begin_gather(distributed::ProcessGroup& copy);
+  /// Waits for the others' rows, and has the whole parameters.
+  void end_gather();
+  /// Waits for them, and drops them.
+  void drop_gather();
+
+  /// A collective of the copy: sends each process its rows of the parameters' gradients, and frees these.
+  void begin_reduce(distributed::ProcessGroup& copy);
+  /// Adds up what the processes sent, in their order. `others`: those of other copies with the same rows, or null.
+  void end_reduce(distributed::ProcessGroup* others, const Receive& receive);
+
+ private:
+  struct Flat;    // parameters of one type
+  struct Flight;  // gradients on their way
+
+  void place_rows(Flat& flat) const;
+
+  std::vector<Parameter> parameters_;
+  std::vector<at::Tensor> shards_;
+  std::vector<Flat> flats_;
+  std::unique_ptr<Flight> flight_;
+  ShardPlace place_;
+  WeightMemory* memory_;
+  bool is_whole_ = true, is_gathering_ = false, trains_ = false;
+};
+
+}  // namespace runner::train
