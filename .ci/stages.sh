@@ -6,7 +6,7 @@ labels=(fast torch golden cli numerics tidy)
 
 # Run when an input has changed since they passed. A path is a file, or a folder with all in it; * matches within a
 # name. What only shows through something that is not listed is found by the next run of everything.
-conditional=(ranks readback examples fuzz threads cuda)
+conditional=(ranks readback examples fuzz threads cuda wheel)
 inputs=(
   # What writes files, starts processes and lets them exchange; tests/programs include the last three.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
@@ -36,6 +36,9 @@ inputs=(
           runner/core/platform/gpu_kernels.h runner/core/result.h runner/core/error.h components/tensor
           runner/cli/command/self_test.cpp tests/gpu
           tests/bench/peers tests/bench/recipes tests/bench/machine.py tests/bench/roux_*.py recipes/smoke'
+  # What is packed beside what other stages compile, and how the program finds itself and torch.
+  [wheel]='packaging tests/packaging runner/core/platform/python_package.cpp runner/cli/load_libraries.cpp
+           runner/cli/command/examples recipes/quickstart.yaml include'
 )
 # Of each of them, beside the pins, the compiler's version and the processor.
 common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'
@@ -80,5 +83,16 @@ do_cuda() {
     (cd "$empty" && PYTHONPATH=$(readlink -m "${ROUX_DEPS:-$roux_root/.deps}") roux-gpu/tests/gpu/run --pretend)
   result=$?
   rm -rf "$empty"
+  return $result
+}
+
+# Of the preset cuda, which is compiled by then: a release differs in the compiler's flags, which packaging/wheel/build
+# checks when one is made.
+do_wheel() {
+  local out result
+  out=$(mktemp -d)
+  ROUX_PRESET=cuda packaging/wheel/build "$out" && tests/packaging/run "$out"/roux-*.whl
+  result=$?
+  rm -rf "$out"
   return $result
 }

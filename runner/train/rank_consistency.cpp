@@ -111,7 +111,7 @@ core::Result<std::string> backend_for(const std::string& wanted, const std::vect
     if (wanted == kAuto) return std::string(kGloo);
     if (gpu.name.empty()) {
       return core::Failure{"rank " + std::to_string(rank) + " has a roux without NCCL",
-                           "`ROUX_PRESET=cuda ./roux` builds it with"};
+                           "the wheel of roux has it, and `ROUX_PRESET=cuda ./roux` builds it with"};
     }
     return core::Failure{
         "ranks " + std::to_string(first->second) + " and " + std::to_string(rank) + " share " + gpu.name,
