@@ -389,7 +389,7 @@ class ConnectedGroup final : public ProcessGroup {
     c10d::AllreduceOptions options;
     options.reduceOp = op == ReduceOp::kMax ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
     verify_collective("all_reduce", site, description_of(flat));
-    return begin("all_reduce", site, flat, [&] { return backend_of(flat).allreduce(tensors, options); });
+    return begin("all_reduce", site, flat, [&] { return Works{backend_of(flat).allreduce(tensors, options)}; });
   }
 
   std::vector<at::Tensor> all_gather(const at::Tensor& mine, const char* site) override {
@@ -403,7 +403,7 @@ class ConnectedGroup final : public ProcessGroup {
     options.rootRank = from;
     verify_collective("broadcast", site, description_of(flat) + " from rank " + std::to_string(from));
     check_length(flat, from, site);
-    begin("broadcast", site, flat, [&] { return backend_of(flat).broadcast(tensors, options); })->wait();
+    begin("broadcast", site, flat, [&] { return Works{backend_of(flat).broadcast(tensors, options)}; })->wait();
   }
 
   std::unique_ptr<Pending> begin_all_to_all(const at::Tensor& out, const std::vector<std::int64_t>& out_counts,
@@ -413,26 +413,40 @@ class ConnectedGroup final : public ProcessGroup {
     std::vector<std::int64_t> to = out_counts, from = in_counts;
     // Not the shapes: those of the ranks may differ.
     verify_collective("all_to_all", site, c10::toString(in.scalar_type()));
-    return begin("all_to_all", site, in, [&] { return backend_of(in).alltoall_base(target, source, to, from); });
+    return begin("all_to_all", site, in, [&] { return Works{backend_of(in).alltoall_base(target, source, to, from)}; });
   }
 
   std::unique_ptr<Pending> begin_all_gather(const at::Tensor& out, const at::Tensor& mine, const char* site) override {
     at::Tensor target = out, source = mine;
     verify_collective("all_gather", site, description_of(mine));
-    return begin("all_gather", site, mine, [&] { return backend_of(mine)._allgather_base(target, source); });
+    if (!mine.is_cpu()) {
+      return begin("all_gather", site, mine, [&] { return Works{backend_of(mine)._allgather_base(target, source)}; });
+    }
+    // Gloo gathers into a buffer of its own; from each process in turn it receives where the numbers belong.
+    return begin("all_gather", site, mine, [&] {
+      Works works;
+      for (int rank = 0; rank < info_.size; ++rank) {
+        std::vector<at::Tensor> part{out.narrow(0, rank * mine.numel(), mine.numel())};
+        if (rank == info_.rank) part.front().copy_(mine);
+        c10d::BroadcastOptions options;
+        options.rootRank = rank;
+        works.push_back(gloo_->broadcast(part, options));
+      }
+      return works;
+    });
   }
 
   void send(const at::Tensor& tensor, int to, const char* site) override {
     std::vector<at::Tensor> tensors{tensor};
     begin(toward("send to", to).c_str(), site, tensor, [&] {
-      return backend_of(tensor).send(tensors, to, kTag);
+      return Works{backend_of(tensor).send(tensors, to, kTag)};
     })->wait();
   }
 
   void receive(const at::Tensor& tensor, int from, const char* site) override {
     std::vector<at::Tensor> tensors{tensor};
     begin(toward("receive from", from).c_str(), site, tensor, [&] {
-      return backend_of(tensor).recv(tensors, from, kTag);
+      return Works{backend_of(tensor).recv(tensors, from, kTag)};
     })->wait();
   }
 
@@ -445,6 +459,8 @@ class ConnectedGroup final : public ProcessGroup {
   }
 
  private:
+  using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
   class Collective final : public Pending {
    public:
     struct Begun {
@@ -452,16 +468,18 @@ class ConnectedGroup final : public ProcessGroup {
       std::int64_t number = 0;
       bool on_gpu = false;
     };
-    Collective(ConnectedGroup& group, Begun begun, c10::intrusive_ptr<c10d::Work> work)
-        : group_(group), begun_(std::move(begun)), work_(std::move(work)) {}
+    Collective(ConnectedGroup& group, Begun begun, Works works)
+        : group_(group), begun_(std::move(begun)), works_(std::move(works)) {}
     ~Collective() override { group_.log().abandon(begun_.number); }
     void wait() override {
       group_.log().begin_wait(begun_.number);
       try {
-        if (begun_.on_gpu) {
-          wait_on_cpu(*work_, in_ms(group_.timeout_s_));
-        } else {
-          work_->wait();
+        for (const auto& work : works_) {
+          if (begun_.on_gpu) {
+            wait_on_cpu(*work, in_ms(group_.timeout_s_));
+          } else {
+            work->wait();
+          }
         }
       } catch (const std::exception& error) {
         group_.fail(begun_.what, error);
@@ -472,7 +490,7 @@ class ConnectedGroup final : public ProcessGroup {
    private:
     ConnectedGroup& group_;
     Begun begun_;
-    c10::intrusive_ptr<c10d::Work> work_;
+    Works works_;
   };
 
   template <typename Start>
@@ -494,7 +512,7 @@ class ConnectedGroup final : public ProcessGroup {
     std::vector<std::vector<at::Tensor>> outputs(1);
     for (int rank = 0; rank < info_.size; ++rank) outputs.front().push_back(at::empty_like(mine));
     std::vector<at::Tensor> inputs{mine};
-    begin(operation, site, mine, [&] { return backend_of(mine).allgather(outputs, inputs); })->wait();
+    begin(operation, site, mine, [&] { return Works{backend_of(mine).allgather(outputs, inputs)}; })->wait();
     return std::move(outputs.front());
   }
 
@@ -505,7 +523,7 @@ class ConnectedGroup final : public ProcessGroup {
     c10d::BroadcastOptions options;
     options.rootRank = from;
     const std::string length = std::string("the length of ") + site;
-    begin("broadcast", length.c_str(), bytes, [&] { return gloo_->broadcast(tensors, options); })->wait();
+    begin("broadcast", length.c_str(), bytes, [&] { return Works{gloo_->broadcast(tensors, options)}; })->wait();
     if (const auto sent = bytes.item<std::int64_t>(); sent != static_cast<std::int64_t>(flat.nbytes())) {
       throw core::RunError("rank " + std::to_string(info_.rank) + ": broadcast of " + site + ": rank " +
                                std::to_string(from) + " sends " + std::to_string(sent) + " bytes, but the buffer has " +

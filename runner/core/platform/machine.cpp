@@ -1,5 +1,7 @@
 #include "runner/core/platform/machine.h"
 
+#include <dlfcn.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -68,6 +70,17 @@ std::int64_t free_memory() {
     free = std::min(free, std::max<std::int64_t>(0, *most - pages * sysconf(_SC_PAGESIZE)));
   }
   return free;
+}
+
+void return_freed_memory() {
+  using Mallctl = int (*)(const char*, void*, std::size_t*, void*, std::size_t);
+  constexpr const char* kAllArenas = "arena.4096.purge";  // MALLCTL_ARENAS_ALL
+  static const auto mallctl = reinterpret_cast<Mallctl>(dlsym(RTLD_DEFAULT, "mallctl"));
+  if (mallctl != nullptr) {
+    mallctl(kAllArenas, nullptr, nullptr, nullptr, 0);
+  } else {
+    ::malloc_trim(0);
+  }
 }
 
 double process_age_s() {

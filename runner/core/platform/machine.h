@@ -15,6 +15,10 @@ std::int64_t memory_limit();
 /// Bytes of memory free now, as estimated by the kernel, at most memory_limit() or the rest of RLIMIT_AS.
 std::int64_t free_memory();
 
+/// Gives the memory that this process has freed back to the system, which its allocator never does by itself
+/// (runner/cli/main.cpp). Takes milliseconds, and the next use of that memory as long again.
+void return_freed_memory();
+
 /// Seconds since this process was started, from the kernel (ticks of 10 ms); 0 without /proc.
 double process_age_s();
 

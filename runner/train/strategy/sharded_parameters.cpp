@@ -11,6 +11,7 @@
 #include "components/model/model.h"
 #include "generated/section/parallelism.h"
 #include "runner/core/error.h"
+#include "runner/core/platform/machine.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/experiment/experiment.h"
 
@@ -125,12 +126,14 @@ void ShardedParameters::begin(const StrategyInputs& inputs) { ShardedOptimizer::
 
 void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);
+  if (!is_held_) return;
   for (UnitWeights& unit : units_) {
     if (rows_are_old_) unit.take_rows();
     unit.free();
   }
   memory_.clear();
-  rows_are_old_ = false;
+  core::return_freed_memory();
+  is_held_ = rows_are_old_ = false;
 }
 
 void ShardedParameters::before_forward(const Pass& pass) {
@@ -233,10 +236,12 @@ void ShardedParameters::hold_weights() {
     unit.begin_gather(*copy());
     unit.end_gather();
   }
+  is_held_ = true;
 }
 
 void ShardedParameters::before_weights_loaded() {
   for (UnitWeights& unit : units_) unit.make_room();
+  is_held_ = true;
 }
 
 void ShardedParameters::on_weights_loaded() { rows_are_old_ = true; }

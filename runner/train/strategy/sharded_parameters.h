@@ -76,7 +76,8 @@ class ShardedParameters final : public ShardedGradients {
   std::optional<std::size_t> reducing_;                // the unit whose gradients are on their way
   std::size_t lowest_ = 1;                             // the first unit that has a backward pass
   bool in_pass_ = false, in_backward_ = false;
-  bool rows_are_old_ = true;  // the whole parameters are newer than the rows
+  bool is_held_ = true;       // between steps: the parameters are whole
+  bool rows_are_old_ = true;  // and newer than the rows
 };
 
 }  // namespace runner::train

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -14,9 +15,13 @@
 namespace runner::train {
 namespace {
 
+constexpr std::int64_t kSingleElementsMin = 1 << 14;  ///< of a parameter that is not packed with others
+
 std::size_t bytes_of(const at::Tensor& parameter) {
   return static_cast<std::size_t>(parameter.numel()) * parameter.element_size();
 }
+
+at::TensorOptions options_of(const at::Tensor& parameter) { return parameter.options().requires_grad(false); }
 
 /// The same numbers in a tensor that a graph does not know: writing to it leaves the parameter's version as it is.
 at::Tensor unnoticed(const at::Tensor& parameter) { return parameter.variable_data(); }
@@ -24,21 +29,28 @@ at::Tensor unnoticed(const at::Tensor& parameter) { return parameter.variable_da
 /// Only a parameter that is all of its storage can lose that.
 void own_storage(const at::Tensor& parameter) {
   if (parameter.is_meta()) return;
-  if (parameter.storage_offset() == 0 && parameter.is_contiguous() &&
-      parameter.storage().nbytes() == bytes_of(parameter))
-    return;
-  parameter.set_data(parameter.detach().clone(at::MemoryFormat::Contiguous));
+  const bool is_all = parameter.storage_offset() == 0 && parameter.storage().nbytes() == bytes_of(parameter);
+  if (!is_all || !parameter.is_contiguous()) parameter.set_data(parameter.detach().clone(at::MemoryFormat::Contiguous));
+}
+
+/// Adds up what each process sent, in their order. [processes * N] -> [N]
+at::Tensor sum_of(const at::Tensor& received, int processes, distributed::ProcessGroup* others) {
+  const at::Tensor by_process = received.view({processes, -1});
+  at::Tensor sum = by_process.select(0, 0);
+  for (int process = 1; process < processes; ++process) sum.add_(by_process.select(0, process));
+  if (others != nullptr) others->begin_all_reduce(sum, "the gradients of the copies")->wait();
+  return sum;
 }
 
 }  // namespace
 
-void WeightMemory::give(const at::Tensor& parameter) {
-  const std::size_t bytes = bytes_of(parameter);
+void WeightMemory::give(const at::Tensor& parameter, std::size_t bytes) {
   const c10::Storage& storage = parameter.storage();
-  if (parameter.is_meta() || storage.nbytes() == bytes) return;
+  if (parameter.is_meta() || bytes == 0 || storage.nbytes() != 0) return;
   std::vector<c10::DataPtr>& ready = free_[bytes];
   if (ready.empty()) {
-    const at::Tensor fresh = at::empty(parameter.sizes(), parameter.options().requires_grad(false));
+    const auto elements = static_cast<std::int64_t>(bytes / parameter.element_size());
+    const at::Tensor fresh = at::empty({elements}, options_of(parameter));
     ready.push_back(fresh.storage().set_data_ptr(c10::DataPtr(nullptr, parameter.device())));
   }
   storage.set_data_ptr_noswap(std::move(ready.back()));
@@ -47,14 +59,19 @@ void WeightMemory::give(const at::Tensor& parameter) {
 }
 
 void WeightMemory::take(const at::Tensor& parameter) {
-  const std::size_t bytes = bytes_of(parameter);
   const c10::Storage& storage = parameter.storage();
-  if (parameter.is_meta() || bytes == 0 || storage.nbytes() != bytes) return;
-  free_[bytes].push_back(storage.set_data_ptr(c10::DataPtr(nullptr, parameter.device())));
+  if (parameter.is_meta() || storage.nbytes() == 0) return;
+  free_[storage.nbytes()].push_back(storage.set_data_ptr(c10::DataPtr(nullptr, parameter.device())));
   storage.set_nbytes(0);
 }
 
-struct UnitWeights::Flat {
+struct UnitWeights::Single {
+  std::size_t index = 0;  // among the parameters
+  at::Tensor mine;        // [elements of the process with the most rows]
+  std::unique_ptr<distributed::Pending> pending;
+};
+
+struct UnitWeights::Packed {
   std::vector<std::size_t> members;  // among the parameters
   at::Tensor mine;                   // this process's rows of each, one after the other, then what others have more
   at::Tensor all;                    // those of all processes, while they are on their way
@@ -70,29 +87,20 @@ UnitWeights::UnitWeights(std::vector<Parameter> parameters, const ShardPlace& pl
     : parameters_(std::move(parameters)), shards_(parameters_.size()), place_(place), memory_(&memory) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const at::Tensor& whole = parameters_[i].whole.tensor;
-    own_storage(whole);
-    trains_ = trains_ || whole.requires_grad();
-    const auto same_type = [&](const Flat& flat) {
-      return parameters_[flat.members.front()].whole.tensor.scalar_type() == whole.scalar_type();
-    };
-    auto flat = std::find_if(flats_.begin(), flats_.end(), same_type);
-    if (flat == flats_.end()) flat = flats_.insert(flats_.end(), Flat());
-    flat->members.push_back(i);
-  }
-  for (Flat& flat : flats_) {
-    std::int64_t most = 0, at = 0;  // the first process has the most rows
-    for (const std::size_t i : flat.members)
-      most += count_of(shard_sizes(parameters_[i].whole.tensor, {0, place.count}));
-    const auto options = parameters_[flat.members.front()].whole.tensor.options().requires_grad(false);
-    flat.mine = at::zeros({most}, options);
-    for (const std::size_t i : flat.members) {
-      const auto sizes = shard_sizes(parameters_[i].whole.tensor, place);
-      const std::int64_t count = count_of(sizes);
-      shards_[i] = flat.mine.narrow(0, at, count).view(sizes);
-      at += count;
+    own_storage(whole(i));
+    trains_ = trains_ || whole(i).requires_grad();
+    if (whole(i).numel() >= kSingleElementsMin && elements_of(i, place_.count - 1) > 0) {
+      singles_.push_back({i, {}, {}});
+      continue;
     }
+    const auto same_type = [&](const Packed& packed) {
+      return whole(packed.members.front()).scalar_type() == whole(i).scalar_type();
+    };
+    auto packed = std::find_if(packed_.begin(), packed_.end(), same_type);
+    if (packed == packed_.end()) packed = packed_.insert(packed_.end(), Packed());
+    packed->members.push_back(i);
   }
+  make_shards();
   take_rows();
 }
 
@@ -100,29 +108,67 @@ UnitWeights::~UnitWeights() = default;
 UnitWeights::UnitWeights(UnitWeights&&) noexcept = default;
 UnitWeights& UnitWeights::operator=(UnitWeights&&) noexcept = default;
 
-void UnitWeights::take_rows() {
-  RUNNER_ASSERT(is_whole_, "rows are taken of what is there");
-  const at::NoGradGuard no_grad;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    shards_[i].copy_(shard_of(parameters_[i].whole.tensor.detach(), place_));
+std::int64_t UnitWeights::elements_of(std::size_t i, int process) const {
+  return count_of(shard_sizes(whole(i), {process, place_.count}));
+}
+
+// The first process has the most rows.
+void UnitWeights::make_shards() {
+  const auto part_of = [this](const at::Tensor& mine, std::int64_t at, std::size_t i) {
+    return mine.narrow(0, at, elements_of(i, place_.index)).view(shard_sizes(whole(i), place_));
+  };
+  for (Single& single : singles_) {
+    single.mine = at::zeros({elements_of(single.index, 0)}, options_of(whole(single.index)));
+    shards_[single.index] = part_of(single.mine, 0, single.index);
+  }
+  for (Packed& packed : packed_) {
+    std::int64_t most = 0, at = 0;
+    for (const std::size_t i : packed.members) most += elements_of(i, 0);
+    packed.mine = at::zeros({most}, options_of(whole(packed.members.front())));
+    for (const std::size_t i : packed.members) {
+      shards_[i] = part_of(packed.mine, at, i);
+      at += shards_[i].numel();
+    }
   }
 }
 
+void UnitWeights::take_rows() {
+  RUNNER_ASSERT(is_whole_, "rows are taken of what is there");
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) shards_[i].copy_(shard_of(whole(i).detach(), place_));
+}
+
 void UnitWeights::free() {
-  for (const Parameter& parameter : parameters_) memory_->take(parameter.whole.tensor);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) memory_->take(whole(i));
   is_whole_ = false;
 }
 
 void UnitWeights::make_room() {
-  for (const Parameter& parameter : parameters_) memory_->give(parameter.whole.tensor);
+  for (const Single& single : singles_) make_room(single);
+  for (const Packed& packed : packed_) {
+    for (const std::size_t i : packed.members) memory_->give(whole(i), bytes_of(whole(i)));
+  }
   is_whole_ = true;
+}
+
+/// For as many rows of each process as the first one has.
+void UnitWeights::make_room(const Single& single) {
+  const std::size_t most = static_cast<std::size_t>(single.mine.numel()) * single.mine.element_size();
+  memory_->give(whole(single.index), most * static_cast<std::size_t>(place_.count));
 }
 
 void UnitWeights::begin_gather(distributed::ProcessGroup& copy) {
   if (is_whole_ || is_gathering_) return;
-  for (Flat& flat : flats_) {
-    flat.all = at::empty({flat.mine.numel() * place_.count}, flat.mine.options());
-    flat.pending = copy.begin_all_gather(flat.all, flat.mine, "the weights");
+  for (Single& single : singles_) {
+    make_room(single);
+    const std::int64_t total = single.mine.numel() * place_.count;
+    const at::Tensor all = at::empty({0}, single.mine.options());
+    all.set_(whole(single.index).storage(), 0, {total}, {1});
+    single.pending = copy.begin_all_gather(all, single.mine, "the weights");
+  }
+  for (Packed& packed : packed_) {
+    packed.all = at::empty({packed.mine.numel() * place_.count}, packed.mine.options());
+    packed.pending = copy.begin_all_gather(packed.all, packed.mine, "the weights");
   }
   is_gathering_ = true;
 }
@@ -130,33 +176,42 @@ void UnitWeights::begin_gather(distributed::ProcessGroup& copy) {
 void UnitWeights::end_gather() {
   if (is_whole_) return;
   RUNNER_ASSERT(is_gathering_, "what is waited for was sent");
+  for (Single& single : singles_) {
+    single.pending->wait();
+    single.pending.reset();
+  }
   make_room();
-  for (Flat& flat : flats_) {
-    flat.pending->wait();
-    flat.pending.reset();
-    place_rows(flat);
-    flat.all.reset();
+  for (Packed& packed : packed_) {
+    packed.pending->wait();
+    packed.pending.reset();
+    place_rows(packed);
+    packed.all.reset();
   }
   is_gathering_ = false;
 }
 
 void UnitWeights::drop_gather() {
   if (!is_gathering_) return;
-  for (Flat& flat : flats_) {
-    flat.pending->wait();
-    flat.pending.reset();
-    flat.all.reset();
+  for (Single& single : singles_) {
+    single.pending->wait();
+    single.pending.reset();
+  }
+  for (Packed& packed : packed_) {
+    packed.pending->wait();
+    packed.pending.reset();
+    packed.all.reset();
   }
   is_gathering_ = false;
+  free();
 }
 
-void UnitWeights::place_rows(Flat& flat) const {
+void UnitWeights::place_rows(const Packed& packed) const {
   const at::NoGradGuard no_grad;
-  for (int rank = 0; rank < place_.count; ++rank) {
-    std::int64_t at = rank * flat.mine.numel();
-    for (const std::size_t i : flat.members) {
-      const at::Tensor rows = shard_of(unnoticed(parameters_[i].whole.tensor), {rank, place_.count});
-      rows.copy_(flat.all.narrow(0, at, rows.numel()).view(rows.sizes()));
+  for (int process = 0; process < place_.count; ++process) {
+    std::int64_t at = process * packed.mine.numel();
+    for (const std::size_t i : packed.members) {
+      const at::Tensor rows = shard_of(unnoticed(whole(i)), {process, place_.count});
+      rows.copy_(packed.all.narrow(0, at, rows.numel()).view(rows.sizes()));
       at += rows.numel();
     }
   }
@@ -164,68 +219,103 @@ void UnitWeights::place_rows(Flat& flat) const {
 
 void UnitWeights::begin_reduce(distributed::ProcessGroup& copy) {
   const at::NoGradGuard no_grad;
-  std::vector<std::size_t> trained;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (parameters_[i].whole.tensor.requires_grad()) trained.push_back(i);
+  RUNNER_ASSERT(flights_.empty(), "a unit's gradients are on their way once");
+  std::vector<std::size_t> small, trained;
+  for (const Single& single : singles_) {
+    if (whole(single.index).requires_grad()) trained.push_back(single.index);
   }
-  const auto flags = static_cast<std::int64_t>(trained.size());
-  // To each process its rows of every gradient, and for each of those whether it is there.
-  std::vector<std::int64_t> to(static_cast<std::size_t>(place_.count), flags);
-  for (int rank = 0; rank < place_.count; ++rank) {
-    for (const std::size_t i : trained) {
-      to[static_cast<std::size_t>(rank)] += count_of(shard_sizes(parameters_[i].whole.tensor, {rank, place_.count}));
+  for (const Packed& packed : packed_) {
+    for (const std::size_t i : packed.members) {
+      if (whole(i).requires_grad()) small.push_back(i);
     }
   }
+  for (const std::size_t i : trained) send(i, copy);
+  trained.insert(trained.end(), small.begin(), small.end());
+  send_packed(trained, copy);
+  for (const std::size_t i : trained) whole(i).mutable_grad().reset();
+}
+
+/// A large gradient, to each process its rows.
+void UnitWeights::send(std::size_t i, distributed::ProcessGroup& copy) {
+  std::vector<std::int64_t> to;
+  for (int process = 0; process < place_.count; ++process) to.push_back(elements_of(i, process));
+  const at::Tensor& gradient = whole(i).grad();
+  const auto options = options_of(whole(i)).dtype(at::kFloat);
+  Flight flight;
+  flight.in =
+      gradient.defined() ? gradient.to(at::kFloat).contiguous().view({-1}) : at::zeros({whole(i).numel()}, options);
   const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
+  flight.out = at::empty({own * place_.count}, options);
+  flight.pending =
+      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
+  flights_.push_back(std::move(flight));
+}
+
+/// Those of the small parameters, and for each trained one whether this process has a gradient. To each process its
+/// rows, one after the other.
+void UnitWeights::send_packed(const std::vector<std::size_t>& trained, distributed::ProcessGroup& copy) {
+  const auto is_small = [this](std::size_t i) {
+    return std::none_of(singles_.begin(), singles_.end(), [i](const Single& single) { return single.index == i; });
+  };
+  std::vector<std::size_t> small;
+  std::copy_if(trained.begin(), trained.end(), std::back_inserter(small), is_small);
+  std::vector<std::int64_t> to(static_cast<std::size_t>(place_.count), static_cast<std::int64_t>(trained.size()));
   std::int64_t total = 0;
-  for (const std::int64_t count : to) total += count;
-  const auto options = at::TensorOptions().dtype(at::kFloat).device(parameters_[trained.front()].whole.tensor.device());
-  flight_ = std::make_unique<Flight>();
-  flight_->in = at::empty({total}, options);
-  flight_->out = at::empty({own * place_.count}, options);
+  for (int process = 0; process < place_.count; ++process) {
+    std::int64_t& count = to[static_cast<std::size_t>(process)];
+    for (const std::size_t i : small) count += elements_of(i, process);
+    total += count;
+  }
+  const auto options = options_of(whole(trained.front())).dtype(at::kFloat);
+  Flight flight{at::empty({total}, options), {}, {}};
   std::int64_t at = 0;
-  for (int rank = 0; rank < place_.count; ++rank) {
-    for (const std::size_t i : trained) {
-      const at::Tensor gradient = parameters_[i].whole.tensor.grad();
-      const std::int64_t count = count_of(shard_sizes(parameters_[i].whole.tensor, {rank, place_.count}));
-      const at::Tensor part = flight_->in.narrow(0, at, count);
-      if (gradient.defined()) {
-        const at::Tensor rows = shard_of(gradient, {rank, place_.count});
+  for (int process = 0; process < place_.count; ++process) {
+    for (const std::size_t i : small) {
+      const std::int64_t count = elements_of(i, process);
+      const at::Tensor part = flight.in.narrow(0, at, count);
+      if (const at::Tensor& gradient = whole(i).grad(); gradient.defined()) {
+        const at::Tensor rows = shard_of(gradient, {process, place_.count});
         part.view(rows.sizes()).copy_(rows);
       } else {
         part.zero_();
       }
       at += count;
     }
-    for (const std::size_t i : trained) {
-      flight_->in.narrow(0, at++, 1).fill_(parameters_[i].whole.tensor.grad().defined() ? 1.0 : 0.0);
-    }
+    for (const std::size_t i : trained) flight.in.narrow(0, at++, 1).fill_(whole(i).grad().defined() ? 1.0 : 0.0);
   }
-  for (const std::size_t i : trained) parameters_[i].whole.tensor.mutable_grad().reset();
-  flight_->pending =
-      copy.begin_all_to_all(flight_->out, std::vector<std::int64_t>(to.size(), own), flight_->in, to, "the gradients");
+  const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
+  flight.out = at::empty({own * place_.count}, options);
+  flight.pending =
+      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
+  flights_.push_back(std::move(flight));
 }
 
 void UnitWeights::end_reduce(distributed::ProcessGroup* others, const Receive& receive) {
-  RUNNER_ASSERT(flight_ != nullptr, "what is waited for was sent");
+  RUNNER_ASSERT(!flights_.empty(), "what is waited for was sent");
   const at::NoGradGuard no_grad;
-  flight_->pending->wait();
-  flight_->in.reset();
-  const at::Tensor by_rank = flight_->out.view({place_.count, -1});
-  const at::Tensor sum = by_rank.select(0, 0);
-  for (int rank = 1; rank < place_.count; ++rank) sum.add_(by_rank.select(0, rank));
-  if (others != nullptr) others->begin_all_reduce(sum, "the gradients of the copies")->wait();
-  std::int64_t at = 0, flag = sum.numel();
-  for (const Parameter& parameter : parameters_) flag -= parameter.whole.tensor.requires_grad() ? 1 : 0;
-  const at::Tensor counts = sum.narrow(0, flag, sum.numel() - flag).cpu();
-  const float* used = counts.const_data_ptr<float>();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].whole.tensor.requires_grad()) continue;
-    const std::int64_t count = shards_[i].numel();
-    receive(parameters_[i].position, sum.narrow(0, at, count).view(shards_[i].sizes()), *used++ > 0);
-    at += count;
+  std::vector<at::Tensor> sums;
+  for (Flight& flight : flights_) {
+    flight.pending->wait();
+    flight.in.reset();
+    sums.push_back(sum_of(flight.out, place_.count, others));
   }
-  flight_.reset();
+  flights_.clear();
+  std::vector<std::pair<std::size_t, at::Tensor>> rows;  // of each trained parameter, in the order of their flags
+  std::size_t next = 0;
+  for (const Single& single : singles_) {
+    if (whole(single.index).requires_grad()) rows.emplace_back(single.index, sums[next++]);
+  }
+  std::int64_t at = 0;
+  for (const Packed& packed : packed_) {
+    for (const std::size_t i : packed.members) {
+      if (!whole(i).requires_grad()) continue;
+      rows.emplace_back(i, sums.back().narrow(0, at, shards_[i].numel()));
+      at += shards_[i].numel();
+    }
+  }
+  const at::Tensor flags = sums.back().narrow(0, at, static_cast<std::int64_t>(rows.size())).cpu();
+  const float* used = flags.const_data_ptr<float>();
+  for (const auto& [i, sum] : rows) receive(parameters_[i].position, sum.view(shards_[i].sizes()), *used++ > 0);
 }
 
 }  // namespace runner::train

@@ -21,8 +21,9 @@ namespace runner::train {
 /// The memory of parameters that are not in use, kept for others of the same size.
 class WeightMemory {
  public:
-  /// The parameter gets memory of its size, with any numbers. It keeps its version: a graph that saved it stays valid.
-  void give(const at::Tensor& parameter);
+  /// The parameter gets that many bytes, at least its size, with any numbers; nothing where it has memory. It keeps its
+  /// version: a graph that saved it stays valid.
+  void give(const at::Tensor& parameter, std::size_t bytes);
   /// Takes it back; the parameter has its shape and no memory.
   void take(const at::Tensor& parameter);
   void clear() { free_.clear(); }
@@ -73,15 +74,23 @@ class UnitWeights {
   void end_reduce(distributed::ProcessGroup* others, const Receive& receive);
 
  private:
-  struct Flat;    // parameters of one type
+  struct Single;  // a large parameter, which is sent from where it is and received where it will be
+  struct Packed;  // small ones of one type
   struct Flight;  // gradients on their way
 
-  void place_rows(Flat& flat) const;
+  const at::Tensor& whole(std::size_t i) const { return parameters_[i].whole.tensor; }
+  std::int64_t elements_of(std::size_t i, int process) const;
+  void make_shards();
+  void make_room(const Single& single);
+  void place_rows(const Packed& packed) const;
+  void send(std::size_t i, distributed::ProcessGroup& copy);
+  void send_packed(const std::vector<std::size_t>& trained, distributed::ProcessGroup& copy);
 
   std::vector<Parameter> parameters_;
   std::vector<at::Tensor> shards_;
-  std::vector<Flat> flats_;
-  std::unique_ptr<Flight> flight_;
+  std::vector<Single> singles_;
+  std::vector<Packed> packed_;
+  std::vector<Flight> flights_;  // of the large trained ones, in order, then of the small ones
   ShardPlace place_;
   WeightMemory* memory_;
   bool is_whole_ = true, is_gathering_ = false, trains_ = false;
