@@ -143,7 +143,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
   record.adapters = request.adapters;
   FoundCheckpoint checkpoint;
   if (!names_foreign_weights(request.checkpoint)) {
-    checkpoint = find_checkpoint(recipe, record);
+    checkpoint = find_checkpoint(recipe, record, nullptr);
     if (!fits_recorded_recipe(recipe, checkpoint, record, diagnostics)) return std::nullopt;
   }
   train::configure_torch(recipe);
