@@ -33,6 +33,16 @@ eval: {micro_batch_size: 1}
 checkpoint: {save_steps: 1}
 )";
 
+constexpr const char* kTexts = R"(
+run_name: ranks
+model: {type: gpt, n_layer: 1, n_head: 2, n_embd: 32}
+data: {train: {type: text, path: corpus.txt, max_seq_len: 64}}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 1.0e-2}
+training: {max_steps: 1, micro_batch_size: 4}
+checkpoint: {save_steps: 1}
+)";
+
 /// `roux COMMAND recipe.yaml --num-processes 2 ...`
 std::vector<std::string> two_processes(const std::string& command, std::vector<std::string> more) {
   more.insert(more.begin(), {tests::roux_program(), command, "recipe.yaml", "--num-processes", "2"});
@@ -69,6 +79,32 @@ TEST_CASE("a rank that dies while it evaluates, predicts or starts is named", "[
     CHECK_FALSE(std::filesystem::exists(test.path() / "rows.csv"));
   }
   SECTION("starting") { check_killed(test, two_processes("eval", {}), ""); }
+}
+
+TEST_CASE("a rank that dies while it generates is named, and Ctrl-C keeps what was made", "[ranks][work]") {
+  const TestRun test(kTexts);
+  test.write_corpus(2'000);
+  std::string prompts;
+  for (int i = 0; i < 5'000; ++i) prompts += "line " + std::to_string(i) + "\n";
+  test.write("prompts.txt", prompts);
+  REQUIRE(test.run().status == 0);
+  auto command = two_processes("generate", {"--prompts", "prompts.txt", "--max-new-tokens", "60"});
+  const std::string first = "{\"prompt\": \"line 1\"";  // of the second rank
+  SECTION("dies") { check_killed(test, command, first); }
+  SECTION("is interrupted") {
+    Process process(command, TestRun::environment(), test.path().string());
+    std::size_t seen = 0;
+    const auto pids = wait_for_ranks(process, seen);
+    REQUIRE(process.wait_for(first));
+    process.send(SIGINT);
+    const int status = process.wait();
+    INFO(process.output());
+    CHECK(status == 130);
+    CHECK(process.output().find("\"finish_reason\": \"interrupted\"") != std::string::npos);
+    CHECK(process.output().find("\"line 4999\"") == std::string::npos);
+    CHECK(process.output().find("error") == std::string::npos);
+    for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
+  }
 }
 
 TEST_CASE("a signal ends all ranks that evaluate", "[ranks][work]") {
