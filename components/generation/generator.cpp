@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "components/generation/passes.h"
@@ -38,9 +39,9 @@ std::int64_t alike(const std::vector<std::int32_t>& a, const std::vector<std::in
 /// One call: the slots and what they hold are of the calls before.
 class Run {
  public:
-  Run(std::span<const std::vector<std::int32_t>> prompts, std::int64_t first, const Options& options,
+  Run(std::span<const std::vector<std::int32_t>> prompts, std::span<const std::int64_t> numbers, const Options& options,
       Receiver& receiver, std::vector<Slot>& slots, Passes& passes)
-      : prompts_(prompts), first_(first), options_(options), receiver_(receiver), passes_(passes), slots_(slots) {
+      : prompts_(prompts), numbers_(numbers), options_(options), receiver_(receiver), passes_(passes), slots_(slots) {
     for (std::size_t i = 0; i < prompts.size(); ++i) waiting_.push_back(i);
   }
 
@@ -142,8 +143,7 @@ class Run {
     std::vector<float> unchanged;
     if (options_.log_probabilities) unchanged.assign(logits.begin(), logits.end());
     process(logits, slot.tokens, options_.sampling);
-    const std::int64_t number = first_ + static_cast<std::int64_t>(slot.sequence);
-    const std::int32_t token = choose(logits, options_.sampling, {options_.seed, number, slot.made()});
+    const std::int32_t token = choose(logits, options_.sampling, {options_.seed, numbers_[slot.sequence], slot.made()});
     if (token == kNoToken) return end(slot, End::kNotFinite);
     const float log_probability_of_it =
         options_.log_probabilities ? log_probability(unchanged, token) : std::numeric_limits<float>::quiet_NaN();
@@ -171,7 +171,7 @@ class Run {
   }
 
   std::span<const std::vector<std::int32_t>> prompts_;
-  std::int64_t first_;
+  std::span<const std::int64_t> numbers_;
   const Options& options_;
   Receiver& receiver_;
   Passes& passes_;
@@ -190,7 +190,9 @@ class Generator::Impl {
  public:
   Impl(const model::Model& model, const Options& options) : model_(model), options_(options) {}
 
-  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first) {
+  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver,
+                 std::span<const std::int64_t> numbers) {
+    RUNNER_ASSERT(numbers.size() == prompts.size(), "each prompt has a number");
     if (prompts.empty() || options_.max_new_tokens <= 0) return {};
     std::size_t longest = 0;
     for (const auto& prompt : prompts) {
@@ -200,7 +202,7 @@ class Generator::Impl {
     const c10::NoGradGuard no_grad;
     make_room(std::min(std::max<std::size_t>(1, static_cast<std::size_t>(options_.batch)), prompts.size()),
               static_cast<std::int64_t>(longest) + options_.max_new_tokens);
-    return Run(prompts, first, options_, receiver, slots_, *passes_).run();
+    return Run(prompts, numbers, options_, receiver, slots_, *passes_).run();
   }
 
  private:
@@ -226,7 +228,14 @@ Generator::Generator(const model::Model& model, const Options& options)
 Generator::~Generator() = default;
 
 Times Generator::generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first) {
-  return impl_->generate(prompts, receiver, first);
+  std::vector<std::int64_t> numbers(prompts.size());
+  std::iota(numbers.begin(), numbers.end(), first);
+  return impl_->generate(prompts, receiver, numbers);
+}
+
+Times Generator::generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver,
+                          std::span<const std::int64_t> numbers) {
+  return impl_->generate(prompts, receiver, numbers);
 }
 
 }  // namespace components::generation

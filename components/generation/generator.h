@@ -61,6 +61,9 @@ class Generator {
   /// it: on the CPU the logits have the same bits in any batch and behind any shared prefix. Without a cache the whole
   /// text is computed for each token. `first` is the number of the first prompt's sequence; the receiver counts from 0.
   Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver, std::int64_t first = 0);
+  /// The same with the number of each prompt's sequence.
+  Times generate(std::span<const std::vector<std::int32_t>> prompts, Receiver& receiver,
+                 std::span<const std::int64_t> numbers);
 
  private:
   class Impl;

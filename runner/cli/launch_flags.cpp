@@ -1,8 +1,11 @@
 #include "runner/cli/launch_flags.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
+#include <functional>
+#include <string_view>
 
 #include "runner/cli/flags.h"
 #include "runner/core/error.h"
@@ -52,10 +55,16 @@ std::string metavar(const Property& property) {
   }
 }
 
-}  // namespace
+/// What becomes of a run that fails, or ends before it is complete.
+bool is_of_training(const std::string& key) {
+  constexpr auto kKeys =
+      std::to_array<std::string_view>({"max_restarts", "min_machines", "join_timeout", "time_limit", "save_margin"});
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
+}
 
-void add_launch_flags(Command command, RecipeFlags& flags) {
+void add_flags(Command command, RecipeFlags& flags, const std::function<bool(const std::string& key)>& leave_out) {
   for (const Property& property : schema().properties) {
+    if (leave_out(property.name)) continue;
     std::string dashed = property.name;
     std::replace(dashed.begin(), dashed.end(), '_', '-');
     const std::string names = "--" + dashed + (dashed == property.name ? "" : ",--" + property.name);
@@ -67,6 +76,14 @@ void add_launch_flags(Command command, RecipeFlags& flags) {
     option.take_last();
   }
 }
+
+}  // namespace
+
+void add_launch_flags(Command command, RecipeFlags& flags) {
+  add_flags(command, flags, [](const std::string&) { return false; });
+}
+
+void add_work_launch_flags(Command command, RecipeFlags& flags) { add_flags(command, flags, is_of_training); }
 
 std::optional<recipe::Override> launch_change(const Option& option) {
   if (option.group_name() != kGroup) return std::nullopt;

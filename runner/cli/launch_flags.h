@@ -10,6 +10,8 @@ namespace runner::cli {
 /// A flag for each key of `launch`, made from its schema: `--num-processes 2`, or `--num_processes 2` as Accelerate
 /// writes it, is `--set launch.num_processes=2`.
 void add_launch_flags(Command command, RecipeFlags& flags);
+/// The same for a command that trains nothing: without those about restarts and time limits.
+void add_work_launch_flags(Command command, RecipeFlags& flags);
 
 /// The override for such a flag; nothing for another flag.
 std::optional<recipe::Override> launch_change(const Option& option);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <thread>
 #include <utility>
 
@@ -65,6 +66,15 @@ void tell_what_does_nothing(const sections::launch::Config& launch, const launch
   add(launch.min_machines.has_value(), "min_machines");
   const std::string who = rank.launcher.empty() ? "the program that set RANK and WORLD_SIZE" : rank.launcher;
   if (!keys.empty()) core::log_warning(keys + " has no effect: " + who + " manages these processes");
+}
+
+/// Ranks that srun, mpirun or torchrun started write to one terminal: only rank 0 logs there; of a training each has
+/// its own file in the run's `logs`.
+void silence(const Session& session) {
+  if (session.verbose || std::getenv(launch::kSupervised) != nullptr) return;
+  core::LogOptions options = core::log_options();
+  options.level = core::LogLevel::kError;
+  core::configure_log(options);
 }
 
 std::vector<std::string> global_flags(const Session& session) {
@@ -145,6 +155,33 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
   return command;
 }
 
+/// `max_restarts` and `command` as in LaunchPlan.
+void supervise_ranks(Session& session, const resolve::Recipe& recipe, const launch::MachinesPlan& machines,
+                     std::int64_t max_restarts,
+                     const std::function<std::vector<std::string>(const launch::RankAssignment&)>& command) {
+  const auto& launch = *recipe.launch;
+  launch::LaunchPlan plan;
+  plan.num_processes = static_cast<int>(launch.num_processes);
+  plan.max_restarts = max_restarts;
+  plan.environment = environment_of(launch);
+  plan.command = command;
+  plan.store_command = [](int descriptor, int port) -> std::vector<std::string> {
+    return {core::own_program(), "host-store", std::to_string(descriptor), std::to_string(port)};
+  };
+  plan.say = [](const std::string& line) { core::log_info(line); };
+  plan.machines = machines;
+  plan.machines.remote_command = [&](const std::string& host, int rank) {
+    return remote_command(session, plan, host, rank);
+  };
+  plan.log_dir = launch.log_dir.value_or("");
+  plan.tee = static_cast<int>(launch.tee);
+  plan.role = launch.role;
+  plan.pin_cores = launch.enable_cpu_affinity;
+  const launch::LaunchEnd end = launch::supervise(plan);
+  if (!end.message.empty()) session.fail(end.message, end.hint, end.status);
+  session.exit_code = end.status;
+}
+
 }  // namespace
 
 int processes_per_machine(const sections::launch::Config& launch) {
@@ -172,6 +209,26 @@ std::optional<core::RankInfo> rank_of_process(Session& session, const resolve::R
                    (rank.launcher.empty() ? ", or unset RANK and WORLD_SIZE"
                                           : ", or start that many processes with " + rank.launcher));
   return std::nullopt;
+}
+
+std::optional<core::RankInfo> rank_at_work(Session& session, const resolve::Recipe& recipe) {
+  auto rank = rank_of_process(session, recipe);
+  if (!rank || rank->size == 1) return std::nullopt;
+  if (rank->rank > 0) silence(session);
+  return rank;
+}
+
+bool can_all_read(Session& session, const resolve::Recipe& recipe, const std::string& flag, const std::string& path) {
+  std::error_code ignored;
+  const std::int64_t processes = recipe.launch->num_processes;
+  if (processes == 1 || path.empty() || !std::filesystem::exists(path, ignored) ||
+      std::filesystem::is_regular_file(path, ignored)) {
+    return true;
+  }
+  session.fail(
+      flag + " " + path + " is no file on a disk, and each of " + std::to_string(processes) + " processes reads it",
+      "write its content to a file, or add --num-processes 1");
+  return false;
 }
 
 bool starts_ranks(const resolve::Recipe& recipe) {
@@ -228,28 +285,24 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine:
   const auto machines = machines_of(session, launch);
   if (!machines) return;
   note_growing_batch(session, recipe);
-  launch::LaunchPlan plan;
-  plan.num_processes = static_cast<int>(launch.num_processes);
-  plan.max_restarts = request.smoke ? 0 : launch.max_restarts;  // a smoke test is not resumed
-  plan.environment = environment_of(launch);
-  plan.command = [&](const launch::RankAssignment& assignment) {
-    return rank_command(session, request, launch.num_processes, assignment);
-  };
-  plan.store_command = [](int descriptor, int port) -> std::vector<std::string> {
-    return {core::own_program(), "host-store", std::to_string(descriptor), std::to_string(port)};
-  };
-  plan.say = [](const std::string& line) { core::log_info(line); };
-  plan.machines = *machines;
-  plan.machines.remote_command = [&](const std::string& host, int rank) {
-    return remote_command(session, plan, host, rank);
-  };
-  plan.log_dir = launch.log_dir.value_or("");
-  plan.tee = static_cast<int>(launch.tee);
-  plan.role = launch.role;
-  plan.pin_cores = launch.enable_cpu_affinity;
-  const launch::LaunchEnd end = launch::supervise(plan);
-  if (!end.message.empty()) session.fail(end.message, end.hint, end.status);
-  session.exit_code = end.status;
+  // A smoke test is not resumed.
+  supervise_ranks(session, recipe, *machines, request.smoke ? 0 : launch.max_restarts,
+                  [&](const launch::RankAssignment& assignment) {
+                    return rank_command(session, request, launch.num_processes, assignment);
+                  });
+}
+
+void launch_ranks(Session& session, const resolve::Recipe& recipe) {
+  const auto machines = machines_of(session, *recipe.launch);
+  if (!machines) return;
+  std::vector<std::string> command = session.command_line;
+  command.front() = core::own_program();
+  supervise_ranks(session, recipe, *machines, 0, [&](const launch::RankAssignment&) { return command; });
+}
+
+int status_of(const core::RunError& error) {
+  const bool is_told = error.exit_code() != core::kExitPeerLost || std::getenv(launch::kSupervised) != nullptr;
+  return is_told ? error.exit_code() : core::kExitFailed;
 }
 
 }  // namespace runner::cli

@@ -5,6 +5,9 @@
 
 #include "runner/core/clock.h"
 #include "runner/recipe/document.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/load.h"
+#include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -39,6 +42,22 @@ bool use_run(Session& session, RecipeFlags& flags, std::string& run) {
   session.output_dir = output_dir.empty() ? "." : output_dir;
   run = folder;
   return true;
+}
+
+void keep_batch_sizes(const std::string& path, recipe::ComposeOptions& options) {
+  recipe::ComposeOptions without = options;
+  std::erase_if(without.overrides, [](const recipe::Override& change) {
+    return change.kind != recipe::Override::Kind::kSetFile && change.text.starts_with("launch.num_processes=");
+  });
+  if (without.overrides.size() == options.overrides.size()) return;
+  core::Diagnostics told_where_it_is_loaded;
+  const auto recipe = resolve::read_recipe(path, without, registry::Registry::builtin(), told_where_it_is_loaded);
+  const core::Node* size = recipe ? recipe->root.at_path("training.micro_batch_size") : nullptr;
+  if (size == nullptr || !size->is_integer()) return;
+  using Kind = recipe::Override::Kind;
+  const std::string micro_batch_size = "training.micro_batch_size=" + std::to_string(size->as_integer());
+  options.overrides.push_back({Kind::kSet, "training.gradient_accumulation_steps=null", "--num-processes"});
+  options.overrides.push_back({Kind::kDefault, micro_batch_size, "--num-processes"});
 }
 
 }  // namespace runner::cli

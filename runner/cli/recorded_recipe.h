@@ -13,4 +13,9 @@ bool is_recipe(const std::string& word);
 /// `--run` has filled in. False when there is none, or two runs are named; the session failed then.
 bool use_run(Session& session, RecipeFlags& flags, std::string& run);
 
+/// Where `options` say how many processes work, the samples of a batch stay those of the recipe without that, so that a
+/// result does not depend on their number, nor a training's batch has to be divisible by it. For a command that trains
+/// nothing. `path`: of the recipe.
+void keep_batch_sizes(const std::string& path, recipe::ComposeOptions& options);
+
 }  // namespace runner::cli

@@ -83,7 +83,7 @@ bool Session::fetch(const recipe::Composed& open, core::Diagnostics& diagnostics
 
 std::optional<std::string> Session::fetched_path(const std::string& word, hub::Part part) {
   if (!hub::is_name(word) && !hub::is_web_file(word)) return word;
-  const auto fetched = fetch_named(word, part, quiet);
+  const auto fetched = fetch_named(word, part, quiet || launch::another_process_reports());
   if (fetched) return fetched.value().path;
   fail(fetched.failure().message, fetched.failure().hint, fetched.failure().exit_code);
   return std::nullopt;
@@ -117,7 +117,7 @@ std::optional<resolve::Recipe> Session::load(const std::shared_ptr<const core::S
                                              const recipe::ComposeOptions& options) {
   core::Diagnostics diagnostics;
   auto recipe = resolve::load_recipe_text(text, options, registry::Registry::builtin(), diagnostics);
-  show(diagnostics);
+  if (!recipe || !launch::another_process_reports()) show(diagnostics);
   if (!recipe) exit_code = core::kExitUsage;
   return recipe;
 }

@@ -27,15 +27,6 @@
 namespace runner::cli {
 namespace {
 
-/// Ranks that srun, mpirun or torchrun started write to one terminal: only rank 0 logs there; each has its own file in
-/// the run's `logs`.
-void silence_other_ranks(const Session& session) {
-  if (session.verbose || std::getenv(launch::kSupervised) != nullptr) return;
-  core::LogOptions options = core::log_options();
-  options.level = core::LogLevel::kError;
-  core::configure_log(options);
-}
-
 /// In a process that is shared with others, its owner handles signals.
 void end_training(const Session& session, int status) {
   if (!session.host) leave_on_signal_with(status);
@@ -95,13 +86,11 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     launch_ranks(session, recipe, request);
     return end_training(session, session.exit_code);
   }
-  request.rank = rank_of_process(session, recipe);
+  request.rank = rank_at_work(session, recipe);
   if (session.exit_code != core::kExitDone) return;
-  if (request.rank && request.rank->size == 1) request.rank.reset();
   if (request.rank && request.rank->rank > 0) {
     request.quiet = true;
     request.progress_bar = false;
-    silence_other_ranks(session);
   }
   const auto device = local_device(session, recipe, request.rank, may_take_all);
   if (!device) return;
@@ -135,9 +124,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   try {
     session.exit_code = engine->train(recipe, request, diagnostics);
   } catch (const core::RunError& error) {
-    // kExitPeerLost means something only to our own supervisor.
-    const bool is_told = error.exit_code() != core::kExitPeerLost || std::getenv(launch::kSupervised) != nullptr;
-    const int status = is_told ? error.exit_code() : core::kExitFailed;
+    const int status = status_of(error);
     end_training(session, status);
     throw core::RunError(error.what(), error.hint(), status);
   }

@@ -130,7 +130,7 @@ class LibTorchEngine final : public Engine {
 
  private:
   static double peak_flops(const resolve::Recipe& recipe, const EvalRequest& request) {
-    const c10::Device device = train::device_of(recipe);
+    const c10::Device device = train::device_of(recipe, request.rank ? request.rank->local_rank : 0);
     return device.is_cpu() ? cpu_peak(recipe) : train::peak_of_gpu(recipe, device, request.gpu_names);
   }
 

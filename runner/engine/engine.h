@@ -11,6 +11,7 @@
 
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/connect_nccl.h"
+#include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/engine/data_view.h"
 #include "runner/engine/generation.h"
@@ -102,6 +103,8 @@ struct EvalRequest {
   std::string returns = {};  ///< predict: `logits`, `probabilities`, `embeddings`, `labels`, `loss`; "": the usual rows
   std::string profile;       ///< folder for a profile of some batches; "" for none
   std::vector<std::string> gpu_names = {};  ///< of the GPUs that this process sees, as core::gpu_peak() knows them
+  /// Among the processes that share out the batches; nothing: a single process.
+  std::optional<core::RankInfo> rank = {};
 };
 
 /// Which part of a data set was read.
@@ -202,11 +205,13 @@ class Engine {
   /// Runs the learning-rate range test; touches no run. Nothing when `diagnostics` got errors.
   virtual std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeRequest& request,
                                              core::Diagnostics& diagnostics) = 0;
-  /// Loss and metrics of one data set under a checkpoint's weights. Nothing when `diagnostics` got errors.
+  /// Loss and metrics of one data set under a checkpoint's weights. Nothing when `diagnostics` got errors. All ranks of
+  /// a request get the same.
   virtual std::optional<Evaluation> evaluate(const resolve::Recipe& recipe, const EvalRequest& request,
                                              core::Diagnostics& diagnostics) = 0;
-  /// Hands the predictions of a data set, or of the request's file, to `sink`; passes on what it throws. Nothing when
-  /// `diagnostics` got errors, and then `sink` got nothing either.
+  /// Hands the predictions of a data set, or of the request's file, to `sink`; passes on what it throws. Of several
+  /// ranks the sink of rank 0 gets all of them, and the others' none. Nothing when `diagnostics` got errors, and then
+  /// `sink` got nothing either.
   virtual std::optional<PredictedSet> predict(const resolve::Recipe& recipe, const EvalRequest& request,
                                               PredictionSink& sink, core::Diagnostics& diagnostics) = 0;
   /// Hands a text for each sample of each prompt to `sink`; passes on what it throws. `recipe.generation` says how they

@@ -24,12 +24,14 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
+#include "runner/engine/collect_texts.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source_weights.h"
 #include "runner/resolve/recipe.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
+#include "runner/train/rank_consistency.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -103,6 +105,8 @@ std::optional<ChatFormat> chat_format(const resolve::Recipe& recipe, const Token
   return std::nullopt;
 }
 
+int local_rank_of(const GenerateRequest& request) { return request.rank ? request.rank->local_rank : 0; }
+
 struct Loaded {
   std::unique_ptr<train::Experiment> experiment;
   Writing writing;
@@ -110,11 +114,15 @@ struct Loaded {
 };
 
 /// The model of the recipe, on the device, without weights. Where the recipe says all that a model of text needs, no
-/// data set is read.
-std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, core::Diagnostics& diagnostics) {
+/// data set is read. `ranks` as in train::BuildOptions.
+std::unique_ptr<train::Experiment> build(const resolve::Recipe& recipe, const GenerateRequest& request,
+                                         const std::shared_ptr<distributed::ProcessGroup>& ranks,
+                                         core::Diagnostics& diagnostics) {
   train::BuildOptions options;
   options.for_training = false;
   options.weights_follow = true;
+  options.local_rank = local_rank_of(request);
+  options.ranks = ranks;
   if (recipe.tokenizer) {
     options.of_ids = true;
     core::Diagnostics lacks_sizes;
@@ -141,13 +149,14 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
   record.data = "train";
   record.command = request.command;
   record.adapters = request.adapters;
+  train::configure_torch(recipe);
+  const auto ranks = train::join_process_group(recipe, request.rank, recipe.device);
   FoundCheckpoint checkpoint;
   if (!names_foreign_weights(request.checkpoint)) {
-    checkpoint = find_checkpoint(recipe, record);
+    checkpoint = find_checkpoint(recipe, record, ranks.get());
     if (!fits_recorded_recipe(recipe, checkpoint, record, diagnostics)) return std::nullopt;
   }
-  train::configure_torch(recipe);
-  train::prepare_device(recipe);
+  train::prepare_device(recipe, local_rank_of(request));
   Loaded loaded;
   if (const auto source = components::data::tokenizer_source(recipe.tokenizer, diagnostics)) {
     loaded.writing.tokenizer = source();
@@ -162,7 +171,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const GenerateRequest&
     loaded.format = chat_format(recipe, *loaded.writing.tokenizer, request, diagnostics);
     if (!loaded.format) return std::nullopt;
   }
-  loaded.experiment = build(recipe, diagnostics);
+  loaded.experiment = build(recipe, request, ranks, diagnostics);
   if (loaded.experiment == nullptr) {
     if (!checkpoint.path.empty()) note_folder(recipe, checkpoint, diagnostics);
     return std::nullopt;
@@ -243,16 +252,19 @@ std::int64_t positions_of(const train::Experiment& experiment) {
 /// Turns tokens into text for the sink.
 class Writer final : public generation::Receiver {
  public:
+  /// `sequences`: numbers of the texts among all samples of all prompts. `collector`: null where one process makes all.
   Writer(const Writing& writing, const GenerateRequest& request, const sections::generation::Config& config,
-         const std::set<std::int32_t>& end_ids, std::size_t sequences, GenerationSink& sink)
-      : request_(request), samples_(config.num_return_sequences), end_ids_(end_ids), sink_(sink) {
-    for (std::size_t i = 0; i < sequences; ++i) {
+         const std::set<std::int32_t>& end_ids, const std::vector<std::int64_t>& sequences, GenerationSink& sink,
+         TextCollector* collector)
+      : request_(request), end_ids_(end_ids), sink_(sink), collector_(collector) {
+    const std::int64_t samples = config.num_return_sequences;
+    for (const std::int64_t sequence : sequences) {
       texts_.push_back(
           {generation::TextStream([&writing](std::span<const std::int32_t> ids) { return writing.decode(ids); }),
            generation::StopStrings(config.stop_strings),
            {}});
-      texts_.back().made.prompt = static_cast<std::int64_t>(i) / samples_;
-      texts_.back().made.sample = static_cast<std::int64_t>(i) % samples_;
+      texts_.back().made.prompt = sequence / samples;
+      texts_.back().made.sample = sequence % samples;
     }
   }
 
@@ -280,7 +292,10 @@ class Writer final : public generation::Receiver {
     text = {generation::TextStream(nullptr), generation::StopStrings({}), {}};
   }
 
-  bool interrupted() override { return request_.interrupted && request_.interrupted(); }
+  bool interrupted() override {
+    if (collector_ != nullptr) collector_->begin_pass();
+    return request_.interrupted && request_.interrupted();
+  }
 
  private:
   struct Text {
@@ -296,9 +311,9 @@ class Writer final : public generation::Receiver {
   }
 
   const GenerateRequest& request_;
-  std::int64_t samples_;
   const std::set<std::int32_t>& end_ids_;
   GenerationSink& sink_;
+  TextCollector* collector_;
   std::vector<Text> texts_;
 };
 
@@ -327,19 +342,29 @@ class LoadedGenerator final : public TextGenerator {
     const std::optional<std::vector<Ids>> encoded = encode(prompts, diagnostics);
     if (!encoded) return std::nullopt;
     warn_of_end_tokens(diagnostics);
+    const auto prompt_count = static_cast<std::int64_t>(prompts.size());
+    const std::int64_t samples = config_.num_return_sequences;
+    distributed::ProcessGroup* const ranks = loaded_.experiment->ranks.get();
+    const std::vector<std::int64_t> mine = own_sequences(prompt_count, samples, ranks);
     std::vector<Ids> sequences;
-    for (const Ids& prompt : *encoded) {
-      for (std::int64_t i = 0; i < config_.num_return_sequences; ++i) sequences.push_back(prompt);
+    std::vector<std::int64_t> numbers;
+    for (const std::int64_t sequence : mine) {
+      sequences.push_back((*encoded)[static_cast<std::size_t>(sequence / samples)]);
+      numbers.push_back(next_sequence_ + sequence);
     }
+    next_sequence_ += prompt_count * samples;
     if (generator_ == nullptr) {
       warm_up();
       generator_ = std::make_unique<generation::Generator>(*loaded_.experiment->model, options());
     }
-    Writer writer(loaded_.writing, request_, config_, end_ids_, sequences.size(), sink);
-    const generation::Times times = generator_->generate(sequences, writer, next_sequence_);
-    next_sequence_ += static_cast<std::int64_t>(sequences.size());
-    return GenerationReport{times.prompt_tokens, times.new_tokens, times.decoded_tokens, times.prefill_seconds,
-                            times.decode_seconds};
+    std::optional<TextCollector> collector;
+    if (ranks != nullptr) collector.emplace(*ranks, sink);
+    Writer writer(loaded_.writing, request_, config_, end_ids_, mine, collector ? *collector : sink,
+                  collector ? &*collector : nullptr);
+    const generation::Times times = generator_->generate(sequences, writer, numbers);
+    const GenerationReport report = {times.prompt_tokens, times.new_tokens, times.decoded_tokens, times.prefill_seconds,
+                                     times.decode_seconds};
+    return collector ? collector->finish(report) : report;
   }
 
   std::optional<PromptSize> measure(const Prompt& prompt, core::Diagnostics& diagnostics) override {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runner/core/diagnostics.h"
+#include "runner/core/rank_info.h"
 
 namespace runner::engine {
 
@@ -36,6 +37,8 @@ struct GenerateRequest {
   std::int64_t batch_size = 0;  ///< sequences at a time; 0: chosen
   std::vector<std::string> gpu_names = {};  ///< of the GPUs that this process sees, as core::gpu_peak() knows them
   std::function<bool()> interrupted;        ///< asked between tokens: true ends the work; may be empty
+  /// Among the processes that share out the texts; nothing: a single process.
+  std::optional<core::RankInfo> rank = {};
 };
 
 /// What was generated for one prompt.
@@ -77,7 +80,9 @@ class TextGenerator {
  public:
   virtual ~TextGenerator() = default;
   /// As the request that it was made for says, of which the prompts are left out. Nothing when `diagnostics` got
-  /// errors. Texts of all calls are numbered on: with the same prompt and seed, each call draws another text.
+  /// errors. Texts of all calls are numbered on: with the same prompt and seed, each call draws another text. Of
+  /// several ranks, which call it with the same prompts, the sink of rank 0 gets all texts and the report is of all;
+  /// the sink gets pieces of texts that its rank makes.
   virtual std::optional<GenerationReport> generate(const std::vector<Prompt>& prompts, GenerationSink& sink,
                                                    core::Diagnostics& diagnostics) = 0;
   /// Nothing when `diagnostics` got errors: the chat format refuses the messages, or there is no token.

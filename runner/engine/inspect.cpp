@@ -24,7 +24,9 @@
 #include "runner/core/log.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
+#include "runner/distributed/process_group.h"
 #include "runner/engine/look_at_data.h"
+#include "runner/engine/rank_messages.h"
 #include "runner/engine/run_record.h"
 #include "runner/engine/source_weights.h"
 #include "runner/train/experiment/experiment.h"
@@ -32,7 +34,9 @@
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/observe/profiler.h"
+#include "runner/train/rank_consistency.h"
 #include "runner/train/reference/reference.h"
+#include "runner/train/strategy/rank_differences.h"
 #include "runner/train/train.h"
 
 namespace runner::engine {
@@ -71,6 +75,14 @@ struct Loaded {
   train::EvalOptions options;
 };
 
+/// Ranks that see different files would wait for each other.
+void check_equal_data(distributed::ProcessGroup& ranks, const components::data::Dataset& data,
+                      const EvalRequest& request) {
+  const std::string what =
+      request.input.empty() ? "the samples of data." + request.data : "the rows of " + request.input;
+  train::check_ranks_agree(ranks, {{what, std::to_string(data.size())}}, "data", "all machines need the same files");
+}
+
 std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& request, core::Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const auto& [name, block] : recipe.data) names.push_back(name);
@@ -82,21 +94,25 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
     return std::nullopt;
   }
   if (!has_columns(recipe, request, diagnostics)) return std::nullopt;
+  train::configure_torch(recipe);
+  const auto ranks = train::join_process_group(recipe, request.rank, recipe.device);
   Loaded loaded;
   const bool foreign = names_foreign_weights(request.checkpoint);
   if (foreign) {
     loaded.checkpoint.path = request.checkpoint;
   } else {
-    loaded.checkpoint = find_checkpoint(recipe, request);
+    loaded.checkpoint = find_checkpoint(recipe, request, ranks.get());
   }
   const FoundCheckpoint& checkpoint = loaded.checkpoint;
   if (!foreign && !fits_recorded_recipe(recipe, checkpoint, request, diagnostics)) return std::nullopt;
   if (!foreign && !fits_recorded_table(recipe, checkpoint, diagnostics)) return std::nullopt;
-  train::configure_torch(recipe);
-  train::prepare_device(recipe);
+  const int local_rank = request.rank ? request.rank->local_rank : 0;
+  train::prepare_device(recipe, local_rank);
   train::BuildOptions options;
   options.for_training = false;
   options.weights_follow = true;
+  options.local_rank = local_rank;
+  options.ranks = ranks;
   options.data_sets = {request.data};
   options.new_rows = request.input;
   options.keep = request.keep;
@@ -112,6 +128,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
                       "data." + request.data + " is a stream, which has no end", "name another data set with --data");
     return std::nullopt;
   }
+  if (ranks != nullptr) check_equal_data(*ranks, *loaded.data, request);
   if (foreign) {
     if (!load_foreign(request.checkpoint, recipe, *loaded.experiment, diagnostics)) return std::nullopt;
   } else if (!request.adapters.empty()) {
@@ -131,6 +148,7 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
   loaded.options.autocast = stepper.autocast;
   loaded.options.num_workers = stepper.loader.num_workers;
   loaded.options.prefetch_factor = stepper.loader.prefetch_factor;
+  loaded.options.rank_0_reads = stepper.loader.rank_0_reads;
   return loaded;
 }
 
@@ -197,7 +215,8 @@ class Predictor {
     return names;
   }
 
-  /// `tensors`: what the loss reads, the output and the target, of one sample as a batch of one.
+  /// Without what name_sample() adds. `tensors`: what the loss reads, the output and the target, of one sample as a
+  /// batch of one.
   Prediction record(std::int64_t index, const components::TensorMap& tensors) const {
     const at::Tensor output = tensors.at(components::kOutput)[0], target = tensors.at(components::kTarget)[0];
     Prediction made;
@@ -206,12 +225,6 @@ class Predictor {
       add_tensor(made, tensors);
       return made;
     }
-    if (auto record = data_.record_of(index)) {
-      made.unit = record->unit;
-      made.number = record->number;
-      made.file = std::move(record->file);
-    }
-    made.kept = data_.kept_of(index);
     if (!names_.classes.empty() && output.dim() == 1) {
       add_class(made, output, target);
     } else if (output.dim() <= 1) {
@@ -224,6 +237,17 @@ class Predictor {
     }
     if (names_.has_target) made.loss = mean_loss(tensors);
     return made;
+  }
+
+  /// Adds which record of the data it is, and the columns to copy.
+  void name_sample(Prediction& made) const {
+    if (!returns_.empty()) return;
+    if (auto record = data_.record_of(made.index)) {
+      made.unit = record->unit;
+      made.number = record->number;
+      made.file = std::move(record->file);
+    }
+    made.kept = data_.kept_of(made.index);
   }
 
  private:
@@ -270,6 +294,51 @@ class Predictor {
   const components::loss::Loss& loss_;
   std::string returns_;
   PredictionNames names_;
+};
+
+/// Brings the predictions of all ranks to the sink of rank 0, in the order of the set and batch by batch: a rank waits
+/// with the next batch until rank 0 has come to the last one.
+class PredictionCollector {
+ public:
+  /// `ranks` null: this process makes all of them.
+  PredictionCollector(const Predictor& predictor, distributed::ProcessGroup* ranks, PredictionSink& sink)
+      : predictor_(predictor), ranks_(ranks), sink_(sink) {}
+
+  bool is_first() const { return ranks_ == nullptr || ranks_->rank() == 0; }
+  /// That the sink got.
+  std::int64_t samples() const { return samples_; }
+
+  void add_batch(std::int64_t first, const components::TensorMap& batch) {
+    const components::TensorMap read = on_cpu(batch, predictor_.reads());
+    const std::int64_t count = read.at(components::kTarget).size(0);
+    std::string bytes;
+    for (std::int64_t i = 0; i < count; ++i) {
+      Prediction made = predictor_.record(first + i, sample_of(read, i));
+      is_first() ? add(std::move(made)) : append(bytes, made);
+    }
+    if (!is_first()) send_bytes(*ranks_, 0, bytes, kSite);
+  }
+
+  /// On rank 0: the next batch is that of another rank.
+  void receive_batch(int rank, std::int64_t count) {
+    const std::string bytes = receive_bytes(*ranks_, rank, kSite);
+    std::size_t at = 0;
+    for (std::int64_t i = 0; i < count; ++i) add(prediction_at(bytes, at));
+  }
+
+ private:
+  static constexpr const char* kSite = "the predictions";
+
+  void add(Prediction made) {
+    predictor_.name_sample(made);
+    sink_.add(made);
+    ++samples_;
+  }
+
+  const Predictor& predictor_;
+  distributed::ProcessGroup* ranks_;
+  PredictionSink& sink_;
+  std::int64_t samples_ = 0;
 };
 
 /// The file may not be one that the command reads: it would be gone.
@@ -323,17 +392,15 @@ std::optional<PredictedSet> predict_checkpoint(const resolve::Recipe& recipe, co
   if (loaded->options.with_hidden && !gives_embeddings(*loaded->experiment, diagnostics)) return std::nullopt;
   BatchProfile profile(*loaded, request, peak_flops);
   const Predictor predictor(*loaded, request);
-  sink.begin(predictor.names());
-  std::int64_t samples = 0;
+  PredictionCollector collector(predictor, loaded->experiment->ranks.get(), sink);
+  if (collector.is_first()) {
+    sink.begin(predictor.names());
+    loaded->options.other_batch = [&](int rank, std::int64_t count) { collector.receive_batch(rank, count); };
+  }
   train::predict(*loaded->experiment, *loaded->data, loaded->options,
-                 [&](std::int64_t first, const components::TensorMap& batch) {
-                   const components::TensorMap read = on_cpu(batch, predictor.reads());
-                   for (std::int64_t i = 0; i < read.at(components::kTarget).size(0); ++i, ++samples) {
-                     sink.add(predictor.record(first + i, sample_of(read, i)));
-                   }
-                 });
+                 [&](std::int64_t first, const components::TensorMap& batch) { collector.add_batch(first, batch); });
   profile.finish();
-  return PredictedSet{samples_read(*loaded, samples), loaded->data->records(), loaded->data->files()};
+  return PredictedSet{samples_read(*loaded, collector.samples()), loaded->data->records(), loaded->data->files()};
 }
 
 }  // namespace runner::engine

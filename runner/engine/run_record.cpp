@@ -13,8 +13,10 @@
 #include "runner/artifact/provenance.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/core/log.h"
 #include "runner/core/text/text.h"
+#include "runner/distributed/process_group.h"
 #include "runner/resolve/changes.h"
 #include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
@@ -168,9 +170,7 @@ Files training_files(const artifact::Provenance& provenance) {
   return files;
 }
 
-}  // namespace
-
-FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
+FoundCheckpoint find_alone(const resolve::Recipe& recipe, const EvalRequest& request) {
   FoundCheckpoint checkpoint = named_checkpoint(recipe, request);
   const artifact::Manifest manifest = artifact::verify_checkpoint(checkpoint.path).value();
   checkpoint.step = manifest.fields.step;
@@ -180,6 +180,27 @@ FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest
   checkpoint.recipe = store::branch_file(checkpoint.run_dir, "resolved.json", branch);
   checkpoint.provenance = store::branch_file(checkpoint.run_dir, artifact::kProvenanceFile, branch);
   return checkpoint;
+}
+
+}  // namespace
+
+FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
+                                distributed::ProcessGroup* ranks) {
+  constexpr const char* kSite = "the checkpoint";
+  if (ranks == nullptr) return find_alone(recipe, request);
+  if (ranks->rank() == 0) {
+    FoundCheckpoint found = find_alone(recipe, request);
+    std::vector<Node> words;
+    for (const std::string* word : {&found.path, &found.run_dir, &found.run_id, &found.recipe, &found.provenance}) {
+      words.push_back(Node::string(*word));
+    }
+    words.push_back(Node::integer(found.step));
+    ranks->from_rank_0(core::to_json(Node::sequence(std::move(words)), -1), kSite);
+    return found;
+  }
+  const Node told = core::parse_json(ranks->from_rank_0("", kSite)).value();
+  const auto word = [&told](std::size_t i) { return told.items().at(i).as_string(); };
+  return {word(0), word(1), word(2), word(3), word(4), told.items().at(5).as_integer()};
 }
 
 bool fits_recorded_recipe(const resolve::Recipe& recipe, const FoundCheckpoint& checkpoint, const EvalRequest& request,

@@ -7,6 +7,9 @@
 #include "runner/engine/engine.h"
 #include "runner/train/experiment/experiment.h"
 
+namespace runner::distributed {
+class ProcessGroup;
+}
 namespace runner::engine {
 
 /// A checkpoint and the run that it belongs to.
@@ -17,8 +20,10 @@ struct FoundCheckpoint {
   std::int64_t step = 0;
 };
 
-/// The checkpoint that the request names, verified. RunError when there is none.
-FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request);
+/// The checkpoint that the request names, verified. RunError when there is none. With several processes rank 0 finds it
+/// for all, as `last` may be another one a moment later; `ranks` null: this process works alone.
+FoundCheckpoint find_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request,
+                                distributed::ProcessGroup* ranks);
 
 /// Whether the recipe is the run's own in what the weights and their inputs depend on: the model, the loss, and how
 /// the data become numbers. Each difference is an error with both values and both locations.

@@ -1,6 +1,7 @@
 #include "runner/launch/supervisor.h"
 
 #include <poll.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <memory>
@@ -159,7 +160,8 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agent
                        : "";
       const LaunchEnd end{status, culprit->message(), hint};
       agents.end(end);
-      const bool told = culprit->rank == 0 && culprit->signal == 0;  // rank 0 prints to this terminal
+      // Rank 0 prints to this terminal; and who reads its output knows of having stopped.
+      const bool told = culprit->rank == 0 && (culprit->signal == 0 || culprit->signal == SIGPIPE);
       return told ? LaunchEnd{status, "", ""} : end;
     }
     plan.say(culprit->message() + "; restarting all ranks, restart " + std::to_string(restarts + 1) + " of " +

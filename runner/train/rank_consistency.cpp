@@ -71,10 +71,10 @@ Start start_of(const Node& node) {
 }
 
 std::vector<RankGpu> gpus_of_ranks(ProcessGroup& ranks, const TrainRequest& request, const c10::Device& device) {
-  const auto index = static_cast<std::size_t>(device.index());
+  const int index = device.index();
   std::string mine;
-  if (request.nccl != nullptr && index < request.gpu_addresses.size()) {
-    mine = "GPU " + request.gpu_addresses[index] + " of " + core::host_name();
+  if (request.nccl != nullptr && index >= 0 && index < static_cast<int>(request.gpu_addresses.size())) {
+    mine = "GPU " + request.gpu_addresses[static_cast<std::size_t>(index)] + " of " + core::host_name();
   }
   const auto names = ranks.all_gather(mine, "GPUs"), boots = ranks.all_gather(core::boot_id(), "machines");
   std::vector<RankGpu> gpus;
@@ -84,17 +84,19 @@ std::vector<RankGpu> gpus_of_ranks(ProcessGroup& ranks, const TrainRequest& requ
 
 }  // namespace
 
-std::shared_ptr<ProcessGroup> join_process_group(const resolve::Recipe& recipe, const TrainRequest& request) {
-  if (!request.rank) return nullptr;
+std::shared_ptr<ProcessGroup> join_process_group(const resolve::Recipe& recipe,
+                                                 const std::optional<core::RankInfo>& rank,
+                                                 const std::string& auto_device) {
+  if (!rank) return nullptr;
   const auto& launch = *recipe.launch;
   const bool debug = launch.debug || is_switched_on("ROUX_DEBUG") || is_switched_on("ACCELERATE_DEBUG_MODE");
-  std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*request.rank, {launch.timeout, debug});
+  std::shared_ptr<ProcessGroup> ranks = distributed::init_process_group(*rank, {launch.timeout, debug});
   const ArithmeticEnvironment environment = current_environment();
   check_ranks_agree(*ranks,
                     {{"the program", std::string(core::program_version()) + " of source " + core::source_hash()},
                      {"LibTorch", environment.libtorch},
                      {"the recipe", recipe.hash()},
-                     {"the device", recipe.device == "auto" ? request.auto_device : recipe.device},
+                     {"the device", recipe.device == "auto" ? auto_device : recipe.device},
                      {"launch.backend", std::string(to_text(launch.backend))},
                      {"CPU instructions", environment.cpu_capability},
                      {"threads", std::to_string(environment.threads)}},

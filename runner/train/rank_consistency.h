@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/rank_info.h"
 #include "runner/core/result.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/save/resume.h"
@@ -25,12 +26,14 @@ class RunWriter;
 
 namespace runner::train {
 
-// What the processes of one training must agree on. All of these are collectives.
+// What the processes that work on one recipe must agree on. All of these are collectives.
 
-/// Joins the process group if the request has one; null: this process trains alone. RunError when a rank does not join,
-/// or differs in recipe, program, CPU instructions or threads: the message shows both.
+/// Joins the process group as this rank; null without one: this process works alone. `auto_device`: what `device: auto`
+/// is here. RunError when a rank does not join, or differs in recipe, program, CPU instructions or threads: the message
+/// shows both.
 std::shared_ptr<distributed::ProcessGroup> join_process_group(const resolve::Recipe& recipe,
-                                                              const TrainRequest& request);
+                                                              const std::optional<core::RankInfo>& rank,
+                                                              const std::string& auto_device);
 
 /// How the ranks exchange tensors, `gloo` or `nccl`; over NCCL their GPUs are connected then. `auto` is the backend
 /// that a run on GPUs was begun with, and NCCL for a new one where each rank has a GPU of its own. Nothing when

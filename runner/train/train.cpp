@@ -294,7 +294,7 @@ class Training {
   /// Runs the checks that need no data, and starts prefetching the checkpoint.
   bool look_ahead() {
     configure_torch(recipe_);
-    ranks_ = join_process_group(recipe_, request_);
+    ranks_ = join_process_group(recipe_, request_.rank, request_.auto_device);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
     if (!settle_device() || !fits_gpu() || !settle_backend()) return false;

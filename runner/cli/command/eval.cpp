@@ -17,6 +17,7 @@ void add_eval(Command app, Session& session) {
       "  roux eval recipes/quickstart.yaml --checkpoint best\n"
       "  roux eval last --checkpoint best\n"
       "  roux eval recipe.yaml --data test --format json\n"
+      "  roux eval last --num-processes 4\n"
       "  roux eval recipe.yaml --profile traces --set profiler.schedule.wait=0");
   command.callback([&session, flags] { session.command = [&session, flags] { evaluate(session, *flags); }; });
 }

@@ -4,6 +4,7 @@
 
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/launch_flags.h"
 
 namespace runner::cli {
 namespace {
@@ -39,6 +40,7 @@ void add_generate(Command app, Session& session) {
       .required();
   add_changes(command, flags->recipe);
   add_override_flags(command, flags->recipe);
+  add_work_launch_flags(command, flags->recipe);
   add_prompt_flags(command, *flags);
   add_weight_flags(command, flags->request);
   add_generation_flags(command, flags->generation, flags->recipe);
@@ -54,11 +56,14 @@ void add_generate(Command app, Session& session) {
       "  roux generate models/SmolLM2-135M --adapter adapters/poems --prompt \"Once upon a time\"\n"
       "  roux generate models/SmolLM2-135M-Instruct --chat --prompt \"What is a fjord?\" --max-new-tokens 100\n"
       "  roux generate last --checkpoint best --prompt \"ROMEO:\" --do-sample --temperature 0.8 --seed 1\n"
-      "  roux generate recipe.yaml --prompts prompts.jsonl --stop \"User:\" --output texts.jsonl\n\n"
+      "  roux generate recipe.yaml --prompts prompts.jsonl --stop \"User:\" --output texts.jsonl\n"
+      "  roux generate last --prompts prompts.jsonl --num-processes 4 --output texts.jsonl\n\n"
       "What no flag says comes from the recipe's section `generation`, then from the folder's generation_config.json.\n"
       "A terminal shows the text of one prompt while it is made. Otherwise each text is a JSON line: prompt, text, "
       "tokens,\n"
-      "finish_reason (eos, length or stop), in the order of the prompts.");
+      "finish_reason (eos, length or stop), in the order of the prompts. Several processes share out several texts; "
+      "each is\n"
+      "the one that one process would make.");
   command.callback([&session, flags] { session.command = [&session, flags] { generate(session, *flags); }; });
 }
 

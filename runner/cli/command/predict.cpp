@@ -32,6 +32,7 @@ void add_predict(Command app, Session& session) {
       "  roux predict last --input new.csv --keep id --output predictions.csv\n"
       "  roux predict recipe.yaml --checkpoint best --input new.csv --format csv\n"
       "  roux predict recipe.yaml --checkpoint best --data val --output predictions.jsonl\n"
+      "  roux predict last --num-processes 4 --output predictions.jsonl\n"
       "  roux predict recipe.yaml --checkpoint models/llama --data val --return logits --output logits.safetensors\n\n"
       "`row` is the row in the file, from 1 after the header. Without --format, a file named .csv is CSV; all else is\n"
       "JSON lines. With --return, a file named .safetensors holds one tensor for each sample, named by its number; "

@@ -312,6 +312,7 @@ void chat(Session& session, ChatFlags& flags) {
                                   {{recipe::Override::Kind::kSet, "generation.num_return_sequences=1", "roux chat"}});
   if (!recipe) return;
   warn_of_greedy(session, *recipe);
+  tell_one_process(*recipe, "a chat");
   engine::Engine* engine = engine_for(session, *recipe, request);
   if (engine == nullptr) return;
   core::Diagnostics diagnostics;

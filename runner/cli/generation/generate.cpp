@@ -11,6 +11,7 @@
 #include "runner/cli/generation/generated_text.h"
 #include "runner/cli/generation/interrupt_watch.h"
 #include "runner/cli/generation/model_source.h"
+#include "runner/cli/launch_ranks.h"
 #include "runner/cli/prediction/output_file.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -49,6 +50,39 @@ bool overwrites_prompts(Session& session, const GenerateFlags& flags) {
   return true;
 }
 
+/// The sink of a rank whose texts rank 0 writes.
+class WrittenElsewhere final : public engine::GenerationSink {
+ public:
+  void piece(std::int64_t, std::int64_t, std::string_view) override {}
+  void done(const engine::Generated&) override {}
+};
+
+/// Makes the texts of a rank above 0.
+void generate_for_rank_0(Session& session, const resolve::Recipe& recipe, const engine::GenerateRequest& request,
+                         engine::Engine& engine) {
+  WrittenElsewhere sink;
+  core::Diagnostics diagnostics;
+  const auto report = among_ranks([&] { return engine.generate(recipe, request, sink, diagnostics); });
+  session.exit_code = report ? core::kExitDone : core::kExitUsage;  // rank 0 says whether it was interrupted
+  if (diagnostics.has_errors()) session.show(diagnostics);
+}
+
+/// Has the texts made by the recipe's processes, unless this is one of them or it is a single text. False when it was
+/// done so, or the session failed.
+bool works_here(Session& session, const resolve::Recipe& recipe, bool single, engine::GenerateRequest& request) {
+  const bool starts = starts_ranks(recipe);
+  if (single && starts) {
+    tell_one_process(recipe, "one text");
+    return true;
+  }
+  if (starts) {
+    launch_ranks(session, recipe);
+    return false;
+  }
+  request.rank = rank_at_work(session, recipe);
+  return session.exit_code == core::kExitDone;
+}
+
 }  // namespace
 
 void generate(Session& session, GenerateFlags& flags) {
@@ -65,19 +99,23 @@ void generate(Session& session, GenerateFlags& flags) {
   const std::optional<bool> stream = streams(session, flags, samples);
   if (!stream) return;
   warn_of_greedy(session, *recipe);
+  const bool single = request.prompts.size() == 1 && samples == 1;
+  if (!works_here(session, *recipe, single, request)) return;
   engine::Engine* engine = engine_for(session, *recipe, request);
   if (engine == nullptr) return;
+  const InterruptWatch watch;
+  request.interrupted = InterruptWatch::received;
+  if (request.rank && request.rank->rank > 0) return generate_for_rank_0(session, *recipe, request, *engine);
 
   OutputFile file(flags.output);
   TextStream text(file, flags.output.empty() && isatty(STDOUT_FILENO) == 1);
   JsonLines lines(request.prompts, file, {samples, request.logprobs});
-  const InterruptWatch watch;
-  request.interrupted = InterruptWatch::received;
   core::Diagnostics diagnostics;
   engine::GenerationSink& sink = *stream ? static_cast<engine::GenerationSink&>(text) : lines;
-  const auto report = engine->generate(*recipe, request, sink, diagnostics);
+  const auto report = among_ranks([&] { return engine->generate(*recipe, request, sink, diagnostics); });
   session.exit_code = !report ? core::kExitUsage : InterruptWatch::received() ? kInterrupted : core::kExitDone;
   if (report) {
+    lines.finish();
     file.finish();
     tell(*report);
   }

@@ -83,4 +83,9 @@ void JsonLines::done(const engine::Generated& generated) {
   if (written) file_.flush();
 }
 
+void JsonLines::finish() {
+  for (const auto& [place, line] : waiting_) file_.put(line);
+  waiting_.clear();
+}
+
 }  // namespace runner::cli

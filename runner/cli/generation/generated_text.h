@@ -48,6 +48,8 @@ class JsonLines final : public engine::GenerationSink {
 
   void piece(std::int64_t, std::int64_t, std::string_view) override {}
   void done(const engine::Generated& generated) override;
+  /// Writes the lines of an interrupted work that come after missing ones.
+  void finish();
 
  private:
   std::string line_of(const engine::Generated& generated) const;

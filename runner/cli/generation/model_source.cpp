@@ -7,14 +7,17 @@
 #include <utility>
 
 #include "generated/section/generation.h"
+#include "generated/section/launch.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/prediction/adapter_flag.h"
 #include "runner/cli/recorded_recipe.h"
+#include "runner/core/log.h"
 #include "runner/core/text/text.h"
 #include "runner/hub/name.h"
 #include "runner/hub/web_file.h"
+#include "runner/launch/rank_environment.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/folder_writer.h"
 
@@ -100,12 +103,13 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
   options->overrides.push_back({recipe::Override::Kind::kDefault, "generation={}", "roux " + request.command});
   options->overrides.insert(options->overrides.end(), forced.begin(), forced.end());
   for (recipe::Override& change : adapter_change(request.adapters)) options->overrides.push_back(std::move(change));
+  if (!is_folder) keep_batch_sizes(flags.path, *options);
   return is_folder ? session.load(recipe_of_folder(flags.path, tokenizer), *options)
                    : session.load(flags.path, *options);
 }
 
 void warn_of_greedy(const Session& session, const resolve::Recipe& recipe) {
-  if (recipe.generation->do_sample) return;
+  if (recipe.generation->do_sample || launch::another_process_reports()) return;
   core::Diagnostics diagnostics;
   for (const char* key : {"temperature", "top_k", "top_p", "min_p"}) {
     const core::Location& location = recipe.location(std::string("generation.") + key);
@@ -116,8 +120,14 @@ void warn_of_greedy(const Session& session, const resolve::Recipe& recipe) {
   session.show(diagnostics);
 }
 
+void tell_one_process(const resolve::Recipe& recipe, const std::string& what) {
+  const std::int64_t processes = recipe.launch->num_processes;
+  if (processes == 1) return;
+  core::log_info(what + " takes one process, not launch.num_processes: " + std::to_string(processes));
+}
+
 engine::Engine* engine_for(Session& session, resolve::Recipe& recipe, engine::GenerateRequest& request) {
-  const auto device = local_device(session, recipe);
+  const auto device = local_device(session, recipe, request.rank);
   if (!device) return nullptr;
   recipe.settle_device(device->name);
   request.gpu_names = device->gpu_names;

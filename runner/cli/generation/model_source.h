@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runner/cli/session.h"
@@ -19,7 +20,11 @@ std::optional<resolve::Recipe> load_model_recipe(Session& session, RecipeFlags& 
 /// Warns of flags for drawing tokens, where none is drawn. A recipe may have them for other calls.
 void warn_of_greedy(const Session& session, const resolve::Recipe& recipe);
 
-/// The engine, with the recipe's device settled. Null when the session failed.
+/// Says that one process does the work, where the recipe names more. `what`: `a chat`.
+void tell_one_process(const resolve::Recipe& recipe, const std::string& what);
+
+/// The engine, with the recipe's device settled, for this process or, with `request.rank`, its rank. Null when the
+/// session failed.
 engine::Engine* engine_for(Session& session, resolve::Recipe& recipe, engine::GenerateRequest& request);
 
 }  // namespace runner::cli

@@ -6,6 +6,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/error.h"
 #include "runner/core/node.h"
+#include "runner/launch/rank_environment.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/config.h"
 
@@ -37,7 +38,7 @@ bool use_base(Session& session, std::string& weights, std::vector<std::string>& 
   if (!is_adapter_folder(weights)) return true;
   core::Diagnostics diagnostics;
   const auto config = pretrained::read_adapter_config(weights, diagnostics);
-  session.show(diagnostics);
+  if (!config || !launch::another_process_reports()) session.show(diagnostics);
   if (!config) {
     session.exit_code = core::kExitUsage;
     return false;

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/launch_flags.h"
+#include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/prediction/adapter_flag.h"
 #include "runner/cli/prediction/prediction_file.h"
@@ -27,6 +29,7 @@ Command add_eval_command(Command app, const char* name, const char* title, EvalF
       .required();
   add_changes(command, flags.recipe);
   add_override_flags(command, flags.recipe);
+  add_work_launch_flags(command, flags.recipe);
   flags.request.command = name;
   flags.request.data.clear();
   flags.request.checkpoint = "last";
@@ -77,9 +80,11 @@ struct Prepared {
   resolve::Recipe recipe;
   engine::EvalRequest request;
   engine::Engine* engine;
+
+  bool is_first() const { return !request.rank || request.rank->rank == 0; }
 };
 
-/// Nothing when the session failed.
+/// Nothing when the session failed, or other processes have done the work.
 std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!is_clear(session, flags)) return std::nullopt;
   if (!is_recipe(flags.recipe.path) && !use_run(session, flags.recipe, flags.request.run)) return std::nullopt;
@@ -91,9 +96,17 @@ std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   auto options = session.changes(flags.recipe);
   if (!options) return std::nullopt;
   for (recipe::Override& change : adapter_change(request.adapters)) options->overrides.push_back(std::move(change));
+  keep_batch_sizes(flags.recipe.path, *options);
   auto recipe = session.load(flags.recipe.path, *options);
   if (!recipe) return std::nullopt;
-  const auto device = local_device(session, *recipe);
+  if (!can_all_read(session, *recipe, "--input", request.input)) return std::nullopt;
+  if (starts_ranks(*recipe)) {
+    launch_ranks(session, *recipe);
+    return std::nullopt;
+  }
+  request.rank = rank_at_work(session, *recipe);
+  if (session.exit_code != core::kExitDone) return std::nullopt;
+  const auto device = local_device(session, *recipe, request.rank);
   if (!device) return std::nullopt;
   recipe->settle_device(device->name);
   engine::Engine* engine = engine_or_fail(session);
@@ -132,10 +145,6 @@ void note_part(const engine::PredictedSet& made, const engine::EvalRequest& requ
                  " (split or missing: drop); --input predicts all rows of a file");
 }
 
-}  // namespace
-
-namespace {
-
 /// The format that was asked for, by flag or name; "": none.
 std::string tensor_format(const EvalFlags& flags, const std::string& output) {
   if (!flags.format.empty()) return flags.format;
@@ -145,18 +154,52 @@ std::string tensor_format(const EvalFlags& flags, const std::string& output) {
   return "";
 }
 
+/// Whether the output has a form for what is asked for; false when the session failed.
+bool can_write(Session& session, const EvalFlags& flags) {
+  const engine::EvalRequest& request = flags.request;
+  const bool tensors = !request.returns.empty();
+  const std::string format = tensor_format(flags, request.output);
+  if (tensors && format == "csv") {
+    session.fail("--return gives tensors, which CSV has no form for", "write jsonl, json or safetensors");
+    return false;
+  }
+  if (tensors && format == "safetensors" && request.output.empty()) {
+    session.fail("--format safetensors needs a file", "add --output FILE.safetensors");
+    return false;
+  }
+  if (!tensors && flags.format == "safetensors") {
+    session.fail("--format safetensors holds tensors, and predict writes rows",
+                 "add --return logits, or leave --format out");
+    return false;
+  }
+  return true;
+}
+
+/// The sink of a rank whose predictions rank 0 writes.
+class WrittenElsewhere final : public engine::PredictionSink {
+ public:
+  void begin(const engine::PredictionNames&) override {}
+  void add(const engine::Prediction&) override {}
+};
+
+std::optional<engine::PredictedSet> predict_into(engine::PredictionSink& sink, const Prepared& prepared,
+                                                 core::Diagnostics& diagnostics) {
+  return among_ranks([&] { return prepared.engine->predict(prepared.recipe, prepared.request, sink, diagnostics); });
+}
+
+void predict_for_rank_0(Session& session, const Prepared& prepared) {
+  WrittenElsewhere sink;
+  core::Diagnostics diagnostics;
+  const bool made = predict_into(sink, prepared, diagnostics).has_value();
+  session.exit_code = made ? core::kExitDone : core::kExitUsage;
+  if (diagnostics.has_errors()) session.show(diagnostics);
+}
+
 void return_tensors(Session& session, const EvalFlags& flags, const Prepared& prepared) {
   const engine::EvalRequest& request = prepared.request;
-  const std::string format = tensor_format(flags, request.output);
-  if (format == "csv") {
-    return session.fail("--return gives tensors, which CSV has no form for", "write jsonl, json or safetensors");
-  }
-  if (format == "safetensors" && request.output.empty()) {
-    return session.fail("--format safetensors needs a file", "add --output FILE.safetensors");
-  }
-  ReturnedTensors file(request.output, format);
+  ReturnedTensors file(request.output, tensor_format(flags, request.output));
   core::Diagnostics diagnostics;
-  const auto made = prepared.engine->predict(prepared.recipe, request, file, diagnostics);
+  const auto made = predict_into(file, prepared, diagnostics);
   if (made) {
     file.finish();
     const std::string what = core::counted_large(file.rows(), "tensor", "tensors");
@@ -173,25 +216,24 @@ void evaluate(Session& session, EvalFlags& flags) {
   const auto prepared = prepare(session, flags);
   if (!prepared) return;
   core::Diagnostics diagnostics;
-  const auto found = prepared->engine->evaluate(prepared->recipe, prepared->request, diagnostics);
-  if (found) print(*found, flags.format == "json");
+  const auto found =
+      among_ranks([&] { return prepared->engine->evaluate(prepared->recipe, prepared->request, diagnostics); });
+  if (found && prepared->is_first()) print(*found, flags.format == "json");
   session.exit_code = found ? core::kExitDone : core::kExitUsage;
-  session.show(diagnostics);
+  if (prepared->is_first() || diagnostics.has_errors()) session.show(diagnostics);
 }
 
 void predict(Session& session, EvalFlags& flags) {
+  if (!can_write(session, flags)) return;
   const auto prepared = prepare(session, flags);
   if (!prepared) return;
+  if (!prepared->is_first()) return predict_for_rank_0(session, *prepared);
   const engine::EvalRequest& request = prepared->request;
   if (!request.returns.empty()) return return_tensors(session, flags, *prepared);
-  if (flags.format == "safetensors") {
-    return session.fail("--format safetensors holds tensors, and predict writes rows",
-                        "add --return logits, or leave --format out");
-  }
   const std::string by_name = request.output.ends_with(".csv") ? "csv" : "jsonl";
   PredictionFile file(request.output, flags.format.empty() ? by_name : flags.format);
   core::Diagnostics diagnostics;
-  const auto made = prepared->engine->predict(prepared->recipe, request, file, diagnostics);
+  const auto made = predict_into(file, *prepared, diagnostics);
   if (made) {
     file.finish();
     const std::string what = core::counted_large(file.rows(), "row", "rows");

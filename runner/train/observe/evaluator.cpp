@@ -45,12 +45,13 @@ bool predict_dispatched(const Experiment& experiment, const EvalOptions& options
     const bool stops = options.interrupted && options.interrupted();
     if (ranks.from_rank_0(stops ? "stop" : "", "the evaluation's end") == "stop") return false;
     std::vector<int> owners;
-    std::vector<std::int64_t> firsts;
+    std::vector<std::int64_t> firsts, counts;
     std::vector<components::TensorMap> round;
     for (std::int64_t i = begun; i < std::min(begun + ranks.size(), batches); ++i) {
       const std::int64_t first = loader.position().sample, count = loader.batch_at(first);
       owners.push_back(loader.owner());
-      if (owners.back() == ranks.rank()) firsts.push_back(first);
+      firsts.push_back(first);
+      counts.push_back(count);
       if (loader.is_mine()) {
         loader.next(count, round.emplace_back());
       } else {
@@ -58,7 +59,14 @@ bool predict_dispatched(const Experiment& experiment, const EvalOptions& options
       }
     }
     dispatch_batches(ranks, owners, round);
-    for (std::size_t i = 0; i < round.size(); ++i) judge(firsts[i], round[i]);
+    auto mine = round.begin();
+    for (std::size_t i = 0; i < owners.size(); ++i) {
+      if (owners[i] == ranks.rank()) {
+        judge(firsts[i], *mine++);
+      } else if (options.other_batch) {
+        options.other_batch(owners[i], counts[i]);
+      }
+    }
   }
   return true;
 }
@@ -97,7 +105,9 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
     if (options.interrupted && options.interrupted()) return false;
     const std::int64_t first = loader.position().sample;
     if (!loader.is_mine()) {
-      loader.skip(loader.batch_at(first));
+      const std::int64_t count = loader.batch_at(first);
+      if (options.other_batch) options.other_batch(loader.owner(), count);
+      loader.skip(count);
       continue;
     }
     loader.next(loader.batch_at(first), batch);

@@ -27,6 +27,8 @@ struct EvalOptions {
   bool rank_0_reads = false;          ///< the batches of all ranks, and sends them
   std::function<bool()> interrupted;  ///< asked before each batch; true ends the evaluation
   std::function<void()> begin_batch;  ///< called before each batch of this process
+  /// In predict(): called for each batch of another rank, with this rank and the batch's size, in the order of the set.
+  std::function<void(int rank, std::int64_t count)> other_batch;
 };
 
 struct EvalResult {
@@ -44,8 +46,8 @@ struct EvalResult {
 std::optional<EvalResult> evaluate(const Experiment& experiment, const std::string& name,
                                    const components::data::Dataset& data, const EvalOptions& options);
 
-/// The same pass over the batches of this process for `predict`: `consume(first sample, batch with outputs)`. False
-/// when interrupted.
+/// The same pass over the batches of this process for `predict`: `consume(first sample, batch with outputs)`, in the
+/// order of the set. False when interrupted.
 bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
              const std::function<void(std::int64_t, const components::TensorMap&)>& consume);
 
