@@ -101,9 +101,12 @@ at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& w
     const at::Tensor rows = hidden.reshape({-1, hidden.size(-1)}).contiguous(), dense = target.contiguous();
     const RowTargets targets{static_cast<const std::int64_t*>(dense.const_data_ptr()), options.ignored,
                              options.smoothing};
-    found = is_bf16 || lowers
-                ? compute<Bf16>(rows, lowers ? low_VC.in_bf16(weight_VC) : weight_VC, targets, gradient, wanted)
-                : compute<float>(rows, weight_VC, targets, gradient, wanted);
+    const auto low = [&] {
+      if (!lowers) return weight_VC;
+      return keeps_low_weights() ? low_VC.in_bf16(weight_VC) : kernels::lowered<Bf16>(weight_VC);
+    };
+    found = is_bf16 || lowers ? compute<Bf16>(rows, low(), targets, gradient, wanted)
+                              : compute<float>(rows, weight_VC, targets, gradient, wanted);
     if (found.dhidden.defined()) found.dhidden = found.dhidden.view(hidden.sizes());
   }
   return with_ready_gradients(found.loss, gradient, {{hidden, found.dhidden}, {weight_VC, found.dweight}});

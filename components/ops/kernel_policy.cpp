@@ -9,7 +9,7 @@
 namespace components {
 namespace {
 
-std::atomic<bool> are_allowed{true};
+std::atomic<bool> are_allowed{true}, are_kept{true};
 std::atomic<int> pretended{-1};  // 0 and 1: what a test said
 
 }  // namespace
@@ -29,6 +29,10 @@ void pretend_bf16_units(std::optional<bool> has) { pretended = has ? static_cast
 bool fused_kernels_fit_autocast() {
   return !at::autocast::is_autocast_enabled(at::kCPU) || at::autocast::get_autocast_dtype(at::kCPU) == at::kBFloat16;
 }
+
+bool keeps_low_weights() { return are_kept; }
+
+void set_keeps_low_weights(bool keeps) { are_kept = keeps; }
 
 bool lowers_to_bf16() {
   return has_bf16_units() && at::autocast::is_autocast_enabled(at::kCPU) &&

@@ -21,4 +21,9 @@ bool fused_kernels_fit_autocast();
 /// Without them it computes in float32, which bf16-mixed promises no less than.
 bool lowers_to_bf16();
 
+/// Whether a weight's copy in bfloat16 is kept for the backward pass and for later passes. Where weights come and go
+/// (`parallelism: {shard: parameters}`) the copies of all would remain; there each pass makes its own. Process-wide.
+bool keeps_low_weights();
+void set_keeps_low_weights(bool keeps);
+
 }  // namespace components

@@ -60,7 +60,7 @@ class NormLinearBackward final : public torch::autograd::Node {
         bf16_(bf16),
         kept_(std::move(kept)) {
     // The weight was copied when it was rounded; else it is read again.
-    if (!bf16) {
+    if (!bf16 || !keeps_low_weights()) {
       weight_ = SavedVariable(linear.weight().tensor(), false);
       kept_.weight = at::Tensor();
     }
@@ -98,7 +98,7 @@ class NormLinearBackward final : public torch::autograd::Node {
 
   template <typename T>
   void backward(const at::Tensor& dout, const at::Tensor& dstream, variable_list& of_inputs) {
-    const at::Tensor weight = kept_.weight.defined() ? kept_.weight : weight_.unpack().to(at::kFloat);
+    const at::Tensor weight = kept_.weight.defined() ? kept_.weight : for_products<T>(weight_.unpack());
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
     const at::Tensor dproduct = kept_.terms.of_product(dout);
     const at::Tensor dnormed = of_norm ? product(dproduct, weight) : at::Tensor();

@@ -101,7 +101,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     for (const Input i : {kNormW, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
     for (const Input i : {kProjB, kNormB, kFcB, kOutB}) has_[i] = inputs[i].defined();
     // Weights of the products were copied when they were rounded; else they are read again.
-    if (!bf16) {
+    if (!bf16 || !keeps_low_weights()) {
       for (const Input i : {kProjW, kFcW, kOutW}) saved_[i] = SavedVariable(inputs[i], false);
       kept_.proj_w = kept_.fc_w = kept_.out_w = at::Tensor();
     }
@@ -130,8 +130,9 @@ class OutputMlpBackward final : public torch::autograd::Node {
     return wants(i) ? matmul_float32(dout.t(), in) : at::Tensor();
   }
 
+  template <typename T>
   at::Tensor weight_of(Input i, const at::Tensor& low) const {
-    return low.defined() ? low : saved_[i].unpack().to(at::kFloat);
+    return low.defined() ? low : for_products<T>(saved_[i].unpack());
   }
 
   /// The gradient of the MLP's branch, to that of what was normed.
@@ -152,7 +153,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     }
     if (has_[kOutB]) of_inputs[kOutB] = dout_bias.total();
     const at::Tensor dadded = kept_.out_terms.of_product(dz_low);
-    const at::Tensor dactive = product(dadded, weight_of(kOutW, kept_.out_w));
+    const at::Tensor dactive = product(dadded, weight_of<T>(kOutW, kept_.out_w));
     of_inputs[kOutW] = weight_gradient(kOutW, dadded, kept_.active);
     kept_.out_terms.backward(dadded, kept_.active, dactive, of_inputs);
     kept_.active = at::Tensor();
@@ -169,7 +170,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     of_inputs[kFcB] = dfc_bias.total();
     kept_.hidden = at::Tensor();
     const at::Tensor dfc = kept_.fc_terms.of_product(dhidden);
-    const at::Tensor dnormed = product(dfc, weight_of(kFcW, kept_.fc_w));
+    const at::Tensor dnormed = product(dfc, weight_of<T>(kFcW, kept_.fc_w));
     of_inputs[kFcW] = weight_gradient(kFcW, dfc, kept_.normed);
     kept_.fc_terms.backward(dfc, kept_.normed, dnormed, of_inputs);
     kept_.normed = at::Tensor();
@@ -187,7 +188,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
     of_inputs[kNormB] = std::move(of_norm.dbias);
     of_inputs[kProjB] = std::move(of_norm.sum);
     const at::Tensor dattended = kept_.proj_terms.of_product(of_norm.low);
-    if (wants(kMixed)) of_inputs[kMixed] = product(dattended, weight_of(kProjW, kept_.proj_w));
+    if (wants(kMixed)) of_inputs[kMixed] = product(dattended, weight_of<T>(kProjW, kept_.proj_w));
     of_inputs[kProjW] = weight_gradient(kProjW, dattended, kept_.mixed);
     kept_.proj_terms.backward(dattended, kept_.mixed, of_inputs[kMixed], of_inputs);
     of_inputs[kX] = of_norm.dx.view({sizes_.batch, sizes_.positions, sizes_.norm.width});

@@ -10,6 +10,7 @@
 
 #include "components/kernels/transformer.h"
 #include "components/ops/bf16_weight_cache.h"
+#include "components/ops/kernel_policy.h"
 #include "components/ops/torch_bridge.h"
 #include "components/part/attention.h"
 #include "components/part/fused/causal_attention.h"
@@ -18,16 +19,23 @@
 
 namespace components::part {
 
-/// A matrix in the type of the products. A frozen one may be bfloat16 under products in float32; then it is a copy,
-/// which lives as long as the result.
+/// A matrix in the type of the products: itself, or a copy that lives as long as the result. A frozen one may be
+/// bfloat16 under products in float32.
+template <typename T>
+at::Tensor for_products(const at::Tensor& weight) {
+  if constexpr (std::is_same_v<T, float>) {
+    return weight.to(at::kFloat);
+  } else {
+    return weight.scalar_type() == at::kBFloat16 ? weight : kernels::lowered<kernels::Bf16>(weight);
+  }
+}
+
+/// The same, with the copy in bfloat16 that the weight keeps.
 template <typename T>
 at::Tensor for_products(const Weight& weight) {
   const at::Tensor& tensor = weight.tensor();
-  if constexpr (std::is_same_v<T, float>) {
-    return tensor.to(at::kFloat);
-  } else {
-    return tensor.scalar_type() == at::kBFloat16 ? tensor : weight.low().in_bf16(tensor);
-  }
+  const bool is_kept = std::is_same_v<T, kernels::Bf16> && tensor.scalar_type() == at::kFloat && keeps_low_weights();
+  return is_kept ? weight.low().in_bf16(tensor) : for_products<T>(tensor);
 }
 
 /// What a norm's backward pass needs of the forward pass.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "components/model/model.h"
+#include "components/ops/kernel_policy.h"
 #include "generated/section/parallelism.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
@@ -122,7 +123,15 @@ void ShardedParameters::list_exchanges() {
   reduce(0);
 }
 
-void ShardedParameters::begin(const StrategyInputs& inputs) { ShardedOptimizer::begin(inputs); }
+void ShardedParameters::begin(const StrategyInputs& inputs) {
+  ShardedOptimizer::begin(inputs);
+  components::set_keeps_low_weights(false);
+}
+
+void ShardedParameters::end() {
+  components::set_keeps_low_weights(true);
+  ShardedGradients::end();
+}
 
 void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);

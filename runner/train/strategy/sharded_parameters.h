@@ -28,6 +28,7 @@ class ShardedParameters final : public ShardedGradients {
 
   void attach(const std::vector<Unit>& units) override;
   void begin(const StrategyInputs& inputs) override;
+  void end() override;
   bool wants_unit_hooks() const override { return true; }
   void begin_step(const StepPlan& plan) override;
   void before_forward(const Pass& pass) override;

@@ -1,0 +1,99 @@
+// PyTorch's FSDP in Accelerate, step by step: losses of each rank, norms and final weights.
+
+#include <ATen/core/grad_mode.h>
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "components/tensor/tensors.h"
+#include "tests/support/folder.h"
+#include "tests/support/golden.h"
+#include "tests/support/torch/sharded_training_torch.h"
+
+namespace runner::train {
+namespace {
+
+using nlohmann::json;
+
+constexpr tests::golden::Tolerance kTolerance = {.relative = 1e-5, .absolute = 1e-6};
+
+/// `x=inp(x); per block x = x + down(tanh(up(layernorm(x)))); out(x); MSE mean`
+std::string recipe_of(const json& input, std::size_t steps) {
+  const auto dims = input.at("dims").get<std::vector<int>>();  // in, width, hidden, blocks, out
+  const auto linear = [](int width) { return "{type: linear, out_features: " + std::to_string(width) + "}"; };
+  std::string layers = linear(dims[1]);
+  for (int i = 0; i < dims[3]; ++i)
+    layers += ", {type: residual, body: [layer_norm, " + linear(dims[2]) + ", tanh, " + linear(dims[1]) + "]}";
+  layers += ", " + linear(dims[4]);
+  json optimizer = {{"type", "adamw"}, {"lr", input.at("optimizer").at("lr")}};
+  return "model: {type: sequential, layers: [" + layers + "]}\ndata: {train: {type: csv_table, path: rows.csv, " +
+         "target: [y]}}\nloss: mse\noptimizer: " + optimizer.dump() + "\nloader: {shuffle: false}\n" +
+         "parallelism: {shard: parameters}\ntraining: {max_steps: " + std::to_string(steps) +
+         ", micro_batch_size: " + input.at("batch_per_rank").dump() +
+         ", clip_grad_norm: " + input.at("clip_norm").dump() + "}\n";
+}
+
+std::string table_of(const json& input) {
+  std::string text;
+  for (std::size_t i = 0; i < input.at("x").at(0).size(); ++i) text += "x" + std::to_string(i) + ",";
+  text += "y\n";
+  for (std::size_t row = 0; row < input.at("x").size(); ++row) {
+    for (const json& number : input.at("x").at(row)) text += number.dump() + ",";
+    text += input.at("y").at(row).at(0).dump() + "\n";
+  }
+  return text;
+}
+
+std::vector<double> flat(const json& weights, const std::vector<std::string>& names) {
+  std::vector<double> all;
+  for (const std::string& name : names) {
+    for (const double number : weights.at(name)) all.push_back(number);
+  }
+  return all;
+}
+
+/// In the order of the model's parameters.
+std::vector<std::string> names_of(int blocks) {
+  std::vector<std::string> names = {"inp.weight", "inp.bias"};
+  for (int i = 0; i < blocks; ++i) {
+    for (const char* part : {"ln.weight", "ln.bias", "up.weight", "up.bias", "down.weight", "down.bias"})
+      names.push_back("blocks." + std::to_string(i) + "." + part);
+  }
+  names.insert(names.end(), {"out.weight", "out.bias"});
+  return names;
+}
+
+bool check(const tests::GoldenCase& c) {
+  const auto names = names_of(c.input.at("dims").at(3));
+  const std::vector<double> initial = flat(c.input.at("initial_weights"), names);
+  const tests::Folder folder;
+  folder.write("recipe.yaml", recipe_of(c.input, c.expected.at("norms").size()));
+  folder.write("rows.csv", table_of(c.input));
+  const auto begin_with = [&initial](Experiment& experiment) {
+    const at::NoGradGuard no_grad;
+    const double* from = initial.data();
+    for (const auto& parameter : experiment.model->parameters()) {
+      float* to = parameter.tensor.mutable_data_ptr<float>();
+      for (std::int64_t i = 0; i < parameter.tensor.numel(); ++i) to[i] = static_cast<float>(*from++);
+    }
+  };
+  const tests::Trained trained = tests::train_on_ranks({}, c.input.at("num_processes"), begin_with);
+  for (std::size_t rank = 0; rank < trained.micro_losses.size(); ++rank) {
+    CHECK(tests::golden::differences("losses", trained.micro_losses[rank], c.expected.at("losses").at(rank),
+                                     kTolerance) == "");
+  }
+  CHECK(tests::golden::differences("norms", trained.norms, c.expected.at("norms"), kTolerance) == "");
+  CHECK(tests::golden::differences("weights", trained.weights, json(flat(c.expected.at("final"), names)), kTolerance) ==
+        "");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("sharded training agrees with FSDP on every vector", "[golden][fsdp_zero]") {
+  tests::for_each_case("fsdp_zero", check, [](const tests::GoldenCase& c) { return c.kind == "train"; });
+}
+
+}  // namespace runner::train

@@ -1,0 +1,103 @@
+// Sharded trainings are those of one process: every pair of what a recipe may combine, on ranks that are threads.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "tests/support/folder.h"
+#include "tests/support/torch/sharded_training_torch.h"
+
+namespace runner::train {
+namespace {
+
+using Sets = std::vector<std::string>;
+using tests::train_on_ranks;
+using tests::Trained;
+
+constexpr const char* kText = R"(
+seed: 5
+model: {type: gpt, n_layer: 3, n_head: 2, n_embd: 12, vocab_size: 256}
+data: {train: {type: text, path: recipe.yaml, max_seq_len: 8}}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 0.1, momentum: 0.9}
+training: {max_steps: 5, micro_batch_size: 2, global_batch_size: 24, clip_grad_norm: 0.5}
+)";
+
+constexpr const char* kPictures = R"(
+seed: 5
+model:
+  type: sequential
+  layers:
+    - {type: conv2d, out_channels: 5, kernel_size: 3, padding: 1}
+    - {type: residual, body: [{type: conv2d, out_channels: 5, kernel_size: 3, padding: 1}, relu], activation: relu}
+    - {type: residual, body: [{type: conv2d, out_channels: 5, kernel_size: 1}, {type: group_norm, num_groups: 1}]}
+    - flatten
+    - {type: linear, out_features: 4}
+data: {train: {type: synthetic_images, num_samples: 64, num_classes: 4, height: 6, width: 6}}
+loss: cross_entropy
+optimizer: {type: sgd, lr: 0.1, momentum: 0.9}
+training: {max_steps: 5, micro_batch_size: 2, global_batch_size: 24, clip_grad_norm: 0.5}
+)";
+
+/// The largest difference, relative to the largest number.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double most = 0.0, largest = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    most = std::max(most, std::abs(a[i] - b[i]));
+    largest = std::max(largest, std::abs(b[i]));
+  }
+  return most / largest;
+}
+
+struct Row {
+  const char *shard, *model, *precision, *accumulation, *recomputed;
+  int ranks;
+};
+
+/// Each pair of values of two columns is in a row.
+constexpr Row kRows[] = {
+    {"parameters", "gpt", "32-true", "2", "none", 2},      {"parameters", "llama", "bf16-mixed", "6", "full", 3},
+    {"parameters", "pictures", "32-true", "2", "full", 4}, {"parameters", "gpt", "bf16-mixed", "4", "none", 3},
+    {"parameters", "llama", "32-true", "3", "full", 2},    {"parameters", "pictures", "bf16-mixed", "6", "none", 2},
+    {"gradients", "gpt", "bf16-mixed", "6", "full", 4},    {"gradients", "llama", "32-true", "2", "none", 3},
+    {"gradients", "pictures", "32-true", "6", "none", 2},  {"optimizer", "gpt", "32-true", "6", "full", 2},
+    {"optimizer", "llama", "bf16-mixed", "2", "none", 4},  {"optimizer", "pictures", "bf16-mixed", "4", "full", 3},
+};
+
+Sets sets_of(const Row& row) {
+  Sets sets = {std::string("precision.mode=") + row.precision};
+  if (std::string(row.recomputed) != "none")
+    sets.push_back(std::string("activation_checkpointing.mode=") + row.recomputed);
+  if (std::string(row.model) == "llama")
+    sets.push_back("model={type: llama, n_layer: 3, n_head: 2, n_kv_head: 1, n_embd: 12, vocab_size: 256}");
+  const int micro = 24 / (row.ranks * std::stoi(row.accumulation));
+  sets.push_back("training.micro_batch_size=" + std::to_string(std::max(1, micro)));
+  return sets;
+}
+
+}  // namespace
+
+TEST_CASE("what is sharded is trained as by one process, and with the same bits each time", "[train][sharding]") {
+  const tests::Folder folder;
+  for (const Row& row : kRows) {
+    CAPTURE(row.shard, row.model, row.precision, row.accumulation, row.recomputed, row.ranks);
+    folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
+    const Sets sets = sets_of(row);
+    const Trained one = train_on_ranks(sets, 1);
+    Sets sharded = sets;
+    sharded.push_back(std::string("parallelism.shard=") + row.shard);
+    const Trained several = train_on_ranks(sharded, row.ranks), again = train_on_ranks(sharded, row.ranks);
+    // The rows of a product differ with the size of a micro-batch, and rounding to bfloat16 shows it.
+    const double tolerance = std::string(row.precision) == "32-true" ? 1e-5 : 3e-3;
+    CHECK(distance(several.losses, one.losses) < tolerance);
+    CHECK(distance(several.norms, one.norms) < 10 * tolerance);
+    CHECK(distance(several.weights, one.weights) < tolerance);
+    CHECK(several.losses == again.losses);
+    CHECK(several.weights == again.weights);
+  }
+}
+
+}  // namespace runner::train

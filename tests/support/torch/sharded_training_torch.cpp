@@ -1,0 +1,64 @@
+#include "tests/support/torch/sharded_training_torch.h"
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <mutex>
+
+#include "generated/section/training.h"
+#include "runner/train/experiment/gradient_strategy.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/step/stepper.h"
+#include "tests/support/torch/ranks_torch.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+#include "tests/support/torch/small_experiment_torch.h"
+
+namespace tests {
+
+using namespace runner;
+
+Trained train_on_ranks(std::vector<std::string> sets, int ranks,
+                       const std::function<void(train::Experiment&)>& prepare) {
+  Trained trained;
+  trained.micro_losses.resize(static_cast<std::size_t>(ranks));
+  std::string messages;
+  std::mutex building;  // what builds a model, and what fails a test, is for one thread at a time
+  sets.push_back("launch.num_processes=" + std::to_string(ranks));
+  const auto build = [&](distributed::ProcessGroup* group) {
+    const std::lock_guard lock(building);
+    train::BuildOptions how;
+    how.for_training = true;
+    how.ranks = {std::shared_ptr<distributed::ProcessGroup>(), group};
+    Built built = build_recipe_file(sets, how);
+    if (built.experiment == nullptr) messages = built.messages;
+    if (built.experiment != nullptr && prepare) prepare(*built.experiment);
+    return std::move(built.experiment);
+  };
+  const auto run = [&](train::Experiment& experiment) {
+    train::Stepper stepper(experiment, train::stepper_options(experiment.recipe));
+    std::vector<double>& micro_losses = trained.micro_losses[static_cast<std::size_t>(experiment.rank())];
+    while (stepper.progress().step < *experiment.recipe.training->max_steps) {
+      const train::StepResult result = stepper.step(true);
+      micro_losses.insert(micro_losses.end(), result.micro_losses.begin(), result.micro_losses.end());
+      if (!experiment.is_first()) continue;
+      trained.losses.push_back(result.loss);
+      trained.norms.push_back(result.grad_norm.value_or(0.0));
+    }
+    experiment.strategy->hold_weights();
+    if (experiment.is_first()) trained.weights = flat_weights(experiment);
+  };
+  if (ranks == 1) {
+    const auto experiment = build(nullptr);
+    if (experiment != nullptr) run(*experiment);
+  } else {
+    run_ranks({.size = ranks}, [&](distributed::ProcessGroup& group) {
+      const auto experiment = build(&group);
+      group.all_gather(std::string(), "the start");  // threads share a generator, which recomputing passes set back
+      if (experiment != nullptr) run(*experiment);
+    });
+  }
+  INFO(messages);
+  REQUIRE_FALSE(trained.weights.empty());
+  return trained;
+}
+
+}  // namespace tests
