@@ -342,7 +342,11 @@ class Loop final : public Context, public core::Stateful {
 
   void call_on_step_end() {
     const auto acts = [this](const BuiltCallback& one) { return one.callback->acts_on_step(*this); };
-    if (std::any_of(experiment_.callbacks.begin(), experiment_.callbacks.end(), acts) || work_is_done()) sync_weights();
+    if (std::any_of(experiment_.callbacks.begin(), experiment_.callbacks.end(), acts)) {
+      sync_weights();
+    } else if (work_is_done()) {
+      sync_rows();
+    }
     for (const BuiltCallback& one : experiment_.callbacks) {
       if (acts(one)) one.callback->on_step_end(*this);
     }
@@ -352,6 +356,11 @@ class Loop final : public Context, public core::Stateful {
   void sync_weights() {
     read_steps();
     stepper_.strategy().sync_weights();
+  }
+  /// The same, where whole parameters are not needed: for a pass or a save, or at the end.
+  void sync_rows() {
+    read_steps();
+    if (!stepper_.strategy().holds_rows_alone()) stepper_.strategy().sync_weights();
   }
   void read_steps() {
     if (last_) bad_step_policy_.read_steps(saver_, *last_);
@@ -430,7 +439,7 @@ class Loop final : public Context, public core::Stateful {
   /// All data sets or, with `stopped_early_`, nothing visible: a signal does not wait for a long evaluation.
   void evaluate_all() {
     if (experiment_.eval_data.empty()) return;
-    sync_weights();
+    options_.loader.rank_0_reads ? sync_weights() : sync_rows();
     EvalOptions options;
     options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
     options.max_batches = request_.smoke ? kSmokeBatches : eval_.max_batches;
@@ -461,7 +470,8 @@ class Loop final : public Context, public core::Stateful {
     console_.line("step " + std::to_string(step()) + shown);
     const bool improved = saver_.note_best(latest_, step());
     stepper_.note_evaluation([this](const std::string& name) { return metric(name); });
-    {
+    if (!experiment_.callbacks.empty()) {
+      sync_weights();
       const EvalWeights eval_weights(experiment_);
       for (const auto& one : experiment_.callbacks) one.callback->on_eval_end(*this);
     }
@@ -476,7 +486,7 @@ class Loop final : public Context, public core::Stateful {
   }
 
   void save(Saver::When when = Saver::When::kBetweenSteps) {
-    sync_weights();
+    sync_rows();
     saver_.save(eval_metrics(), when);
   }
 
@@ -507,7 +517,8 @@ class Loop final : public Context, public core::Stateful {
     if (interrupted || saver_.config().save_at_end || request_.smoke) save(Saver::When::kAtTheEnd);
     saver_.finish();
     result_.last_checkpoint = saver_.last_checkpoint();
-    if (!interrupted) {
+    if (!interrupted && !experiment_.callbacks.empty()) {
+      sync_weights();
       for (const auto& one : experiment_.callbacks) one.callback->on_train_end(*this);
     }
     console_.clear();

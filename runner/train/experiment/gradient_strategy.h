@@ -165,15 +165,23 @@ class GradientStrategy {
   virtual bool weights_in_sync() const { return true; }
   /// Makes the parameters of this rank those of the model. A collective.
   virtual void sync_weights() {}
-  /// Makes the parameters of this rank whole until the next step, whatever they are. A collective.
+  /// Whether the parameters of this rank are whole only in a pass, and where hold_weights() or gather_state() has made
+  /// them so.
+  virtual bool holds_rows_alone() const { return false; }
+  /// Makes the parameters of this rank whole until the next step. A collective.
   virtual void hold_weights() {}
+  /// Around a forward pass of an evaluation. Where a strategy holds_rows_alone(), all ranks make as many, and one that
+  /// has no batch makes an empty one; end_forward() also ends a pass that failed.
+  virtual void begin_forward() {}
+  virtual void end_forward() {}
   /// The parameters are about to be written to.
   virtual void before_weights_loaded() {}
   /// The parameters were loaded and are complete.
   virtual void on_weights_loaded() {}
   /// What saves and loads the state of `optimizer`, which in a checkpoint is that of whole parameters.
   virtual core::Stateful& optimizer_state(core::Stateful& optimizer) { return optimizer; }
-  /// Call before each save. A collective: rank 0 then has all of what optimizer_state() saves.
+  /// Call before each save. A collective: rank 0 then has the whole parameters, and all of what optimizer_state()
+  /// saves.
   virtual void gather_state() {}
   /// The state of each rank in a checkpoint.
   virtual std::vector<RankState> rank_states() { return {}; }

@@ -2,18 +2,22 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
 
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "components/tensor/tensors.h"
 #include "runner/core/clock.h"
+#include "runner/core/error.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/data/batch_dispatch.h"
 #include "runner/train/data/loader.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/out_of_memory.h"
 
 namespace runner::train {
@@ -71,6 +75,58 @@ bool predict_dispatched(const Experiment& experiment, const EvalOptions& options
   return true;
 }
 
+/// Passes that the ranks make together, because each holds its rows of the parameters alone: as many on every rank, and
+/// none goes on when one cannot.
+class JointPasses {
+ public:
+  JointPasses(const Experiment& experiment, const EvalOptions& options, std::int64_t batches)
+      : experiment_(experiment),
+        options_(options),
+        rounds_((batches + experiment.world_size() - 1) / experiment.world_size()) {}
+
+  /// False where a rank was interrupted or has failed; no rank makes another pass then.
+  bool may_begin() {
+    const bool stops = options_.interrupted && options_.interrupted();
+    const at::Tensor stop = at::full({1}, stops ? 1.0F : 0.0F, at::kFloat);
+    experiment_.ranks->begin_all_reduce(stop, "the evaluation's end", distributed::ReduceOp::kMax)->wait();
+    ++made_;
+    return stop.item<float>() == 0.0F;
+  }
+
+  template <typename Step>
+  void pass(const Step& step) {
+    experiment_.strategy->begin_forward();
+    try {
+      step();
+    } catch (...) {
+      experiment_.strategy->end_forward();
+      if (made_ < rounds_) tell_failure();
+      throw;
+    }
+    experiment_.strategy->end_forward();
+  }
+
+  /// Those for which this rank has no batch.
+  bool make_the_rest() {
+    while (made_ < rounds_) {
+      if (!may_begin()) return false;
+      pass([] {});
+    }
+    return true;
+  }
+
+ private:
+  void tell_failure() const {
+    const at::Tensor stop = at::full({1}, 1.0F, at::kFloat);
+    experiment_.ranks->begin_all_reduce(stop, "the evaluation's end", distributed::ReduceOp::kMax)->wait();
+  }
+
+  const Experiment& experiment_;
+  const EvalOptions& options_;
+  const std::int64_t rounds_;
+  std::int64_t made_ = 0;
+};
+
 }  // namespace
 
 bool predict(const Experiment& experiment, const components::data::Dataset& data, const EvalOptions& options,
@@ -101,8 +157,13 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
     consume(first, read);
   };
   if (dispatches) return predict_dispatched(experiment, options, loader, batches, judge);
+  std::optional<JointPasses> joint;
+  if (experiment.strategy != nullptr && experiment.strategy->holds_rows_alone()) {
+    RUNNER_ASSERT(!options.with_hidden, "a training's evaluation makes one pass for each batch");
+    joint.emplace(experiment, options, batches);
+  }
   for (std::int64_t i = 0; i < batches; ++i) {
-    if (options.interrupted && options.interrupted()) return false;
+    if (!joint && options.interrupted && options.interrupted()) return false;
     const std::int64_t first = loader.position().sample;
     if (!loader.is_mine()) {
       const std::int64_t count = loader.batch_at(first);
@@ -110,10 +171,11 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
       loader.skip(count);
       continue;
     }
+    if (joint && !joint->may_begin()) return false;
     loader.next(loader.batch_at(first), batch);
-    judge(first, batch);
+    joint ? joint->pass([&] { judge(first, batch); }) : judge(first, batch);
   }
-  return true;
+  return !joint || joint->make_the_rest();
 }
 
 namespace {

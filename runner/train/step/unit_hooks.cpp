@@ -17,8 +17,10 @@ using components::block::Block;
 struct UnitHooks::Live {
   GradientStrategy& strategy;
   std::map<const Block*, std::size_t> positions;
-  bool in_pass = false;
+  bool is_alive = true, in_pass = false;
   std::size_t next = 0;  ///< units from here on have begun their backward pass
+
+  bool wants_forward() const { return is_alive && (in_pass || strategy.holds_rows_alone()); }
 
   void reach(std::size_t unit) {
     while (in_pass && next > unit) {
@@ -34,13 +36,14 @@ UnitHooks::UnitHooks(components::model::Model& model, GradientStrategy& strategy
   model.add_hooks({
       .before_forward =
           [live = live_](const Block& block, TensorMap&) {
-            if (live->in_pass) live->strategy.before_unit_forward(live->positions.at(&block));
+            if (live->wants_forward()) live->strategy.before_unit_forward(live->positions.at(&block));
           },
       .after_forward =
           [live = live_](const Block& block, TensorMap& activations) {
-            if (!live->in_pass) return;
+            if (!live->wants_forward()) return;
             const std::size_t unit = live->positions.at(&block);
             live->strategy.after_unit_forward(unit);
+            if (!live->in_pass) return;
             for (const components::TensorSpec& port : block.outputs()) {
               const at::Tensor* output = activations.find(port.name);
               if (output == nullptr) output = activations.find(components::kHidden);
@@ -51,7 +54,7 @@ UnitHooks::UnitHooks(components::model::Model& model, GradientStrategy& strategy
   });
 }
 
-UnitHooks::~UnitHooks() { live_->in_pass = false; }
+UnitHooks::~UnitHooks() { live_->is_alive = live_->in_pass = false; }
 
 void UnitHooks::begin_pass() {
   live_->in_pass = true;

@@ -22,7 +22,8 @@ class UnitHooks {
   UnitHooks(const UnitHooks&) = delete;
   UnitHooks& operator=(const UnitHooks&) = delete;
 
-  /// Brackets a forward pass, and with end_pass() its backward pass; evaluations are not notified.
+  /// Brackets a forward pass, and with end_pass() its backward pass. Forward passes of evaluations are notified where a
+  /// strategy holds_rows_alone().
   void begin_pass();
   void end_pass();
 

@@ -83,6 +83,8 @@ distributed::ProcessGroup* ShardedOptimizer::others() const {
   return mesh_ == nullptr ? nullptr : mesh_->along("dp_replicate");
 }
 
+bool ShardedOptimizer::is_in_first_copy() const { return ranks_->rank() < place_.count; }
+
 void ShardedOptimizer::begin(const StrategyInputs& inputs) {
   Ddp::begin(inputs);
   if (copy_ != nullptr && place_.count > 1)
@@ -105,7 +107,7 @@ core::Stateful& ShardedOptimizer::optimizer_state(core::Stateful& optimizer) {
 
 void ShardedOptimizer::gather_state() {
   // Another copy has the same state.
-  if (state_ != nullptr && ranks_->rank() < place_.count) state_->gather();
+  if (state_ != nullptr && is_in_first_copy()) state_->gather();
 }
 
 void ShardedOptimizer::update(const SecondPass&, bool& began) {

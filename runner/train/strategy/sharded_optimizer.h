@@ -44,6 +44,7 @@ class ShardedOptimizer : public Ddp {
   distributed::ProcessGroup* copy() const { return copy_; }
   /// Those of other copies with the same rows; null where there is one copy.
   distributed::ProcessGroup* others() const;
+  bool is_in_first_copy() const;
   /// For parameters whose rows lie elsewhere than in them.
   void attach_rows(components::NamedTensors wholes, components::NamedTensors shards);
 

@@ -96,7 +96,8 @@ void ShardedParameters::make_units() {
 /// Within a pass, beyond the blocks of the unit.
 bool ShardedParameters::stays_whole(std::size_t unit) const {
   // The last unit's backward pass follows its forward pass.
-  return unit == 0 || (unit >= lowest_ && (!frees_after_forward_ || unit + 1 == units_.size()));
+  if (unit == 0 || is_forward_alone_) return unit == 0;
+  return unit >= lowest_ && (!frees_after_forward_ || unit + 1 == units_.size());
 }
 
 // A unit is gathered while the one before it runs, in both directions.
@@ -135,14 +136,11 @@ void ShardedParameters::end() {
 
 void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);
-  if (!is_held_) return;
-  for (UnitWeights& unit : units_) {
-    if (rows_are_old_) unit.take_rows();
-    unit.free();
+  if (rows_are_old_) {
+    for (UnitWeights& unit : units_) unit.take_rows();
+    rows_are_old_ = false;
   }
-  memory_.clear();
-  core::return_freed_memory();
-  is_held_ = rows_are_old_ = false;
+  if (is_held_ || first_holds_) free_units();
 }
 
 void ShardedParameters::before_forward(const Pass& pass) {
@@ -219,12 +217,20 @@ void ShardedParameters::finish_reduce() {
 
 // Also of a pass that failed, and of one that this process has no samples for.
 void ShardedParameters::end_exchange() {
-  while (next_ < exchanges_.size()) {
+  exchange_up_to(exchanges_.size());
+  finish_reduce();
+  end_pass();
+}
+
+void ShardedParameters::exchange_up_to(std::size_t end) {
+  while (next_ < end) {
     const auto [kind, unit] = exchanges_[next_];
     reach(next_);
     if (kind == Exchange::Kind::kGather) units_[unit].drop_gather();
   }
-  finish_reduce();
+}
+
+void ShardedParameters::end_pass() {
   for (UnitWeights& unit : units_) {
     unit.drop_gather();
     unit.free();
@@ -239,8 +245,17 @@ void ShardedParameters::share_rows() {
   }
 }
 
+void ShardedParameters::free_units() {
+  for (UnitWeights& unit : units_) unit.free();
+  memory_.clear();
+  core::return_freed_memory();
+  is_held_ = first_holds_ = false;
+}
+
 void ShardedParameters::hold_weights() {
+  if (is_held_) return;
   RECORD_USER_SCOPE("gather weights");
+  if (first_holds_) free_units();
   for (UnitWeights& unit : units_) {
     unit.begin_gather(*copy());
     unit.end_gather();
@@ -248,9 +263,33 @@ void ShardedParameters::hold_weights() {
   is_held_ = true;
 }
 
+void ShardedParameters::begin_forward() {
+  if (is_held_) return;
+  if (first_holds_) free_units();
+  begin_exchange();
+  is_forward_alone_ = true;
+  before_unit_forward(0);
+}
+
+void ShardedParameters::end_forward() {
+  if (!is_forward_alone_) return;
+  exchange_up_to(units_.size());
+  end_pass();
+  is_forward_alone_ = false;
+}
+
+// To the first process alone: it is the one that writes.
+void ShardedParameters::gather_state() {
+  ShardedGradients::gather_state();
+  if (is_held_ || first_holds_ || !is_in_first_copy()) return;
+  for (UnitWeights& unit : units_) unit.gather_on_first(*copy());
+  first_holds_ = true;
+}
+
 void ShardedParameters::before_weights_loaded() {
   for (UnitWeights& unit : units_) unit.make_room();
   is_held_ = true;
+  first_holds_ = false;
 }
 
 void ShardedParameters::on_weights_loaded() { rows_are_old_ = true; }

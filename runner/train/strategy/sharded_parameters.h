@@ -38,7 +38,11 @@ class ShardedParameters final : public ShardedGradients {
   void after_unit_forward(std::size_t block) override;
   void before_unit_backward(std::size_t block) override;
   void after_unit_backward(std::size_t block) override;
+  bool holds_rows_alone() const override { return !is_held_; }
   void hold_weights() override;
+  void begin_forward() override;
+  void end_forward() override;
+  void gather_state() override;
   void sync_weights() override { hold_weights(); }
   void before_weights_loaded() override;
   void on_weights_loaded() override;
@@ -61,9 +65,12 @@ class ShardedParameters final : public ShardedGradients {
   void make_units();
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
+  void free_units();
   /// Begins the exchanges up to that one.
   void reach(std::optional<std::size_t> exchange);
   void finish_reduce();
+  void exchange_up_to(std::size_t end);
+  void end_pass();
 
   const components::model::Model& model_;
   bool frees_after_forward_ = true;
@@ -76,8 +83,9 @@ class ShardedParameters final : public ShardedGradients {
   std::size_t next_ = 0;                               // of the exchanges
   std::optional<std::size_t> reducing_;                // the unit whose gradients are on their way
   std::size_t lowest_ = 1;                             // the first unit that has a backward pass
-  bool in_pass_ = false, in_backward_ = false;
+  bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;
   bool is_held_ = true;       // between steps: the parameters are whole
+  bool first_holds_ = false;  // or those of the first rank, for a save
   bool rows_are_old_ = true;  // and newer than the rows
 };
 

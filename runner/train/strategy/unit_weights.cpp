@@ -205,6 +205,23 @@ void UnitWeights::drop_gather() {
   free();
 }
 
+void UnitWeights::gather_on_first(distributed::ProcessGroup& copy) {
+  const at::NoGradGuard no_grad;
+  if (place_.index == 0) make_room();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (place_.index != 0) {
+      if (shards_[i].numel() > 0) copy.send(shards_[i].detach().contiguous(), 0, "the weights");
+      continue;
+    }
+    const at::Tensor all = unnoticed(whole(i));
+    shard_of(all, place_).copy_(shards_[i]);
+    for (int process = 1; process < place_.count; ++process) {
+      const at::Tensor rows = shard_of(all, {process, place_.count});  // contiguous, as rows are
+      if (rows.numel() > 0) copy.receive(rows, process, "the weights");
+    }
+  }
+}
+
 void UnitWeights::place_rows(const Packed& packed) const {
   const at::NoGradGuard no_grad;
   for (int process = 0; process < place_.count; ++process) {

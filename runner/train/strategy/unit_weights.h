@@ -68,6 +68,9 @@ class UnitWeights {
   /// Waits for them, and drops them.
   void drop_gather();
 
+  /// A collective of the copy: the first process has the whole parameters, one after the other.
+  void gather_on_first(distributed::ProcessGroup& copy);
+
   /// A collective of the copy: sends each process its rows of the parameters' gradients, and frees these.
   void begin_reduce(distributed::ProcessGroup& copy);
   /// Adds up what the processes sent, in their order. `others`: those of other copies with the same rows, or null.

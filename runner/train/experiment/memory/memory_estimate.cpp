@@ -317,8 +317,9 @@ class Rehearsal {
     double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.trained_parameters()) : 0.0;
     if (experiment_.weight_average->averages())
       trained += bytes_of(model_.trained_parameters()) + bytes_of(model_.buffers());
-    // All processes evaluate with whole weights.
-    const Bytes gathered(ledger_, Ledger::kWeights, experiment_.eval_data.empty() ? 0.0 : gathered_later_);
+    // Where the first process reads for all, and for callbacks, the weights are gathered first.
+    const bool gathers = options_.loader.rank_0_reads || !experiment_.callbacks.empty();
+    const Bytes gathered(ledger_, Ledger::kWeights, gathers && !experiment_.eval_data.empty() ? gathered_later_ : 0.0);
     const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
       const components::BatchSpec data = largest_batch(experiment_, set.name, *set.data);
