@@ -33,6 +33,10 @@ ShardedGradients::~ShardedGradients() { unhook(); }
 
 void ShardedGradients::begin(const StrategyInputs& inputs) {
   ShardedOptimizer::begin(inputs);
+  watch_gradients(inputs);
+}
+
+void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
   for (std::size_t i = 0; i < wholes().size(); ++i) {
     RUNNER_ASSERT(inputs.parameters[i].name == wholes()[i].name, "parameters come in the order of their blocks");
     torch::autograd::impl::set_post_acc_grad_hooks(wholes()[i].tensor, std::make_unique<Hook>(*this, i));

@@ -39,6 +39,7 @@ class ShardedGradients : public ShardedOptimizer {
 
   RankGradients::Use use() const override { return RankGradients::Use::kInPass; }
   void hand_over_gradients() override;
+  virtual void watch_gradients(const StrategyInputs& inputs);
   /// Around the exchanges of a pass, which this process may have no samples for.
   virtual void begin_exchange();
   virtual void end_exchange();

@@ -57,13 +57,18 @@ ShardedOptimizer::~ShardedOptimizer() = default;
 void ShardedOptimizer::attach(const std::vector<Unit>& units) {
   Ddp::attach(units);
   wholes_ = GradientStrategy::optimizer_tensors();
-  shards_.clear();
+  shards_ = make_shards();
+}
+
+/// Those that lie in the parameters.
+components::NamedTensors ShardedOptimizer::make_shards() {
+  components::NamedTensors shards;
   buckets_.clear();
   for (std::size_t i = 0; i < wholes_.size(); ++i) {
     const at::Tensor& whole = wholes_[i].tensor;
     at::Tensor shard = shard_of(whole.detach(), place_);
     shard.set_requires_grad(true);
-    shards_.push_back({wholes_[i].name, shard});
+    shards.push_back({wholes_[i].name, shard});
     const std::int64_t most = shard_of(whole, {0, place_.count}).numel();
     const auto bytes = static_cast<std::int64_t>(whole.element_size());
     const bool joins = !buckets_.empty() && whole.scalar_type() == wholes_[i - 1].tensor.scalar_type() &&
@@ -72,11 +77,7 @@ void ShardedOptimizer::attach(const std::vector<Unit>& units) {
     buckets_.back().end = i + 1;
     buckets_.back().elements += most;
   }
-}
-
-void ShardedOptimizer::attach_rows(components::NamedTensors wholes, components::NamedTensors shards) {
-  wholes_ = std::move(wholes);
-  shards_ = std::move(shards);
+  return shards;
 }
 
 distributed::ProcessGroup* ShardedOptimizer::others() const {

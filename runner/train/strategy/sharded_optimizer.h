@@ -45,14 +45,14 @@ class ShardedOptimizer : public Ddp {
   /// Those of other copies with the same rows; null where there is one copy.
   distributed::ProcessGroup* others() const;
   bool is_in_first_copy() const;
-  /// For parameters whose rows lie elsewhere than in them.
-  void attach_rows(components::NamedTensors wholes, components::NamedTensors shards);
 
  private:
   struct Bucket;
 
   /// Gives the optimizer the gradients of this process's rows.
   virtual void hand_over_gradients();
+  /// This process's rows of each of wholes(), with gradients.
+  virtual components::NamedTensors make_shards();
   /// After the optimizer has moved the rows: gets those of the others.
   virtual void share_rows();
 

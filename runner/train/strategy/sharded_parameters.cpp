@@ -23,12 +23,11 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
       model_(*experiment.model),
       frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {}
 
-void ShardedParameters::attach(const std::vector<Unit>& units) {
-  Ddp::attach(units);
+components::NamedTensors ShardedParameters::make_shards() {
   make_units();
   list_exchanges();
-  const components::NamedTensors wholes = GradientStrategy::optimizer_tensors();
-  components::NamedTensors shards(wholes.size());
+  rows_are_old_ = true;
+  components::NamedTensors shards(wholes().size());
   for (const UnitWeights& unit : units_) {
     for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
       const UnitWeights::Parameter& parameter = unit.parameters()[i];
@@ -37,8 +36,7 @@ void ShardedParameters::attach(const std::vector<Unit>& units) {
       shards[parameter.position] = {parameter.whole.name, shard.set_requires_grad(true)};
     }
   }
-  attach_rows(wholes, std::move(shards));
-  rows_are_old_ = true;
+  return shards;
 }
 
 /// One for each block; together those that are recomputed together. All that stays whole is the first unit.
@@ -60,7 +58,7 @@ void ShardedParameters::make_units() {
       stays[joined[i]] = stays[joined[owner.at(tie.owner)]] = true;
   }
   std::map<const c10::TensorImpl*, std::size_t> positions;  // of trained parameters
-  for (const auto& trained : GradientStrategy::optimizer_tensors()) {
+  for (const auto& trained : wholes()) {
     positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
   }
   units_.clear();
@@ -125,7 +123,7 @@ void ShardedParameters::list_exchanges() {
 }
 
 void ShardedParameters::begin(const StrategyInputs& inputs) {
-  ShardedOptimizer::begin(inputs);
+  ShardedGradients::begin(inputs);
   components::set_keeps_low_weights(false);
 }
 

@@ -26,7 +26,6 @@ class ShardedParameters final : public ShardedGradients {
  public:
   explicit ShardedParameters(const Experiment& experiment);
 
-  void attach(const std::vector<Unit>& units) override;
   void begin(const StrategyInputs& inputs) override;
   void end() override;
   bool wants_unit_hooks() const override { return true; }
@@ -62,6 +61,8 @@ class ShardedParameters final : public ShardedGradients {
   void begin_exchange() override;
   void end_exchange() override;
   void share_rows() override;
+  components::NamedTensors make_shards() override;
+  void watch_gradients(const StrategyInputs&) override {}  // they are sent block by block
   void make_units();
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
