@@ -124,9 +124,8 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& provenance
 
 bool may_have_moved(const artifact::Provenance& provenance) {
   const auto files = training_files(provenance);
-  return !files.empty() && std::all_of(files.begin(), files.end(), [](const artifact::DataFile* file) {
-    return !file->checksum.empty();
-  });
+  return !files.empty() && std::all_of(files.begin(), files.end(),
+                                       [](const artifact::DataFile* file) { return !file->checksum.empty(); });
 }
 
 std::optional<artifact::Provenance> with_training_data_at(const artifact::Provenance& provenance,
