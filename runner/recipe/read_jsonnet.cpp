@@ -104,7 +104,7 @@ std::string framed(const std::string& text) {
   for (const auto& [name, value] : options.ext) jsonnet_ext_var(vm, name.c_str(), value.c_str());
   int failed = 0;
   const char* text = jsonnet_evaluate_snippet(vm, source.name.c_str(),
-                                             source.text.c_str() + SourceText::begin_of(source.text), &failed);
+                                              source.text.c_str() + SourceText::begin_of(source.text), &failed);
   std::string answer(1, failed ? 'E' : 'O');
   answer += framed(text);
   for (const auto& [path, content] : importer.files) answer += framed(path) + framed(content);

@@ -109,12 +109,12 @@ std::string strange_space(std::string_view text, std::size_t at) {
     const char* name;
   };
   static constexpr Strange kStrange[] = {
-      {"\u00A0", "a no-break space (U+00A0)"},        {"\u2003", "an em space (U+2003)"},
-      {"\u2002", "an en space (U+2002)"},             {"\u2007", "a figure space (U+2007)"},
-      {"\u2009", "a thin space (U+2009)"},            {"\u200A", "a hair space (U+200A)"},
-      {"\u200B", "a zero-width space (U+200B)"},      {"\u200C", "a zero-width non-joiner (U+200C)"},
-      {"\u200D", "a zero-width joiner (U+200D)"},     {"\u202F", "a narrow no-break space (U+202F)"},
-      {"\u2060", "a word joiner (U+2060)"},           {"\u3000", "an ideographic space (U+3000)"},
+      {"\u00A0", "a no-break space (U+00A0)"},    {"\u2003", "an em space (U+2003)"},
+      {"\u2002", "an en space (U+2002)"},         {"\u2007", "a figure space (U+2007)"},
+      {"\u2009", "a thin space (U+2009)"},        {"\u200A", "a hair space (U+200A)"},
+      {"\u200B", "a zero-width space (U+200B)"},  {"\u200C", "a zero-width non-joiner (U+200C)"},
+      {"\u200D", "a zero-width joiner (U+200D)"}, {"\u202F", "a narrow no-break space (U+202F)"},
+      {"\u2060", "a word joiner (U+2060)"},       {"\u3000", "an ideographic space (U+3000)"},
       {"\uFEFF", "a byte-order mark (U+FEFF)"},
   };
   for (const Strange& one : kStrange) {

@@ -245,8 +245,9 @@ TEST_CASE("the folder of the recipe is that of the file that says so", "[recipe]
   ::unsetenv("ROUX_TEST_UNSET");
   files.add("lib/base.yaml", value);
   files.add("exp/r.yaml", "extends: ../lib/base.yaml\nown: ${recipe_dir}\n");
-  CHECK(files.compose("exp/r.yaml") ==
-        R"({"t": "exp/../lib/t.csv", "u": "${recipe_dir} exp/../lib", "own": ")" "exp" R"("})");
+  CHECK(files.compose("exp/r.yaml") == R"({"t": "exp/../lib/t.csv", "u": "${recipe_dir} exp/../lib", "own": ")"
+                                       "exp"
+                                       R"("})");
   files.add("lib/beside.yaml", "extends: base.yaml\n");
   CHECK(files.compose("lib/beside.yaml") == R"({"t": "lib/t.csv", "u": "${recipe_dir} lib"})");
   // A file that is laid upon the recipe is in its own folder, wherever the recipe is.
