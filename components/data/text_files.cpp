@@ -117,7 +117,8 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
   const bool is_glob = is_pattern(pattern);
   const std::vector<std::string> paths = is_glob ? runner::core::glob(pattern) : std::vector<std::string>{pattern};
   if (paths.empty()) {
-    const fs::path fixed(pattern.substr(0, pattern.find_first_of("*?[{")));
+    const std::size_t wild = pattern.find_first_of("*?[{", runner::core::literal_folder(pattern));
+    const fs::path fixed(pattern.substr(0, wild));
     const std::string folder = fixed.parent_path().empty() ? "." : fixed.parent_path().string();
     std::error_code error;
     const bool exists = fs::is_directory(folder, error);

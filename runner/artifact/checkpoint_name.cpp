@@ -54,6 +54,8 @@ RunCheckpoints checkpoints_of(const std::string& run_dir, const std::string& run
   const core::Node* monitor = resolved.at_path("checkpoint.monitor");
   const core::Node* mode = resolved.at_path("checkpoint.mode");
   if (monitor != nullptr && monitor->is_string()) run.monitor = monitor->as_string();
+  const core::Node* keep_best = resolved.at_path("checkpoint.keep_best");
+  if (keep_best != nullptr && keep_best->is_integer()) run.keep_best = keep_best->as_integer();
   run.smaller_is_better = mode == nullptr || !mode->is_string() || mode->as_string() != "max";
   return run;
 }

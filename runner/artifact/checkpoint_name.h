@@ -17,6 +17,7 @@ struct RunCheckpoints {
   std::string run_id;   ///< ignore those of other runs; "": of any run
   std::string monitor;  ///< "": no metric
   bool smaller_is_better = true;
+  std::int64_t keep_best = 1;  ///< how many of the best the run keeps
 };
 
 /// Of the run in `run_dir`, from its resolved recipe.

@@ -210,6 +210,12 @@ std::string meant_value(const CLI::Option& option, const std::string& problem) {
 }  // namespace
 
 void refuse(CLI::App& app, const CLI::ParseError& error, Session& session) {
+  // The parser may have given up before it took the flag.
+  const auto& words = session.command_line;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    const bool is_json = words[i] == "--log-format=json" || (words[i] == "json" && words[i - 1] == "--log-format");
+    if (is_json) session.log_format = "json";
+  }
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return refuse_extras(app, session);
   CLI::App* command = chosen_command(app);
   const std::string help = "see `" + full_name(command) + " --help`";

@@ -124,8 +124,9 @@ void keep_standard_streams() {
 }
 
 /// Reports an unexpected exception as a bug in roux.
-int internal_error(const char* what) {
-  std::fprintf(stderr, "error: bug in roux: %s\n  hint: please report this line and the command\n", what);
+int internal_error(Session& session, const char* what) {
+  session.fail(std::string("bug in roux: ") + what, "please report this line and the command",
+               core::kExitInternalError);
   return core::kExitInternalError;
 }
 
@@ -145,14 +146,17 @@ int run_program(Session& session, const std::function<int()>& work) {
       session.fail("cannot start another thread", "see the limit with `ulimit -u`", core::kExitFailed);
       status = session.exit_code;
     } else {
-      status = internal_error(error.what());
+      status = internal_error(session, error.what());
     }
   } catch (const std::exception& error) {
-    status = internal_error(error.what());
+    status = internal_error(session, error.what());
   }
   core::flush_log();
-  // A full disk or a closed pipe is noticed only here.
-  if (std::fflush(stdout) != 0 && status == core::kExitDone && !(session.outlives_readers && errno == EPIPE)) {
+  // A full disk or a closed pipe is noticed only here; of more than a buffer by the flag of the stream.
+  const bool cannot_flush = std::fflush(stdout) != 0;
+  const bool is_lost = cannot_flush ? !(session.outlives_readers && errno == EPIPE)
+                                    : !session.outlives_readers && std::ferror(stdout) != 0;
+  if (is_lost && status == core::kExitDone) {
     session.fail("cannot write to standard output", "", core::kExitFailed);
     status = session.exit_code;
   }

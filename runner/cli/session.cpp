@@ -8,6 +8,7 @@
 #include "runner/cli/launch_config.h"
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
+#include "runner/core/log.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/web_file.h"
 #include "runner/launch/rank_environment.h"
@@ -28,7 +29,18 @@ core::Location location_of_flag(const std::string& text) {
   return location;
 }
 
+core::LogLevel level_of(core::Severity severity) {
+  switch (severity) {
+    case core::Severity::kError: return core::LogLevel::kError;
+    case core::Severity::kWarning: return core::LogLevel::kWarning;
+    case core::Severity::kNotice: return core::LogLevel::kInfo;
+  }
+  return core::LogLevel::kError;
+}
+
 }  // namespace
+
+bool Session::writes_json() const { return log_format == "json" && (!host || host->errors == nullptr); }
 
 void Session::print_error(const std::string& text) const {
   if (host && host->errors != nullptr) {
@@ -48,12 +60,17 @@ void Session::show(const core::Diagnostics& diagnostics) const {
     if (kept != nullptr) {
       kept->add(diagnostic);
     } else if (shown++ < kDiagnosticsShownMax) {
-      print_error(core::render(diagnostic, options));
+      print_error(writes_json() ? core::json_log_line(level_of(diagnostic.severity), diagnostic.message,
+                                                      diagnostic.location.text(), diagnostic.hint)
+                                : core::render(diagnostic, options));
     } else {
       ++left_out;
     }
   }
-  if (left_out > 0) print_error("and " + std::to_string(left_out) + " more problems\n");
+  if (left_out > 0) {
+    const std::string more = "and " + std::to_string(left_out) + " more problems";
+    print_error(writes_json() ? core::json_log_line(core::LogLevel::kError, more, "", "") : more + "\n");
+  }
 }
 
 void Session::fail(const std::string& message, const std::string& hint, int status) {
@@ -61,6 +78,7 @@ void Session::fail(const std::string& message, const std::string& hint, int stat
   const char* plain = color ? "\033[0m" : "";
   exit_code = status;
   if (kept != nullptr) return kept->error({}, message, hint);
+  if (writes_json()) return print_error(core::json_log_line(core::LogLevel::kError, message, "", hint));
   print_error(std::string(red) + "error:" + plain + " " + core::escape_for_terminal(message) + "\n" +
               (hint.empty() ? "" : "  hint: " + core::escape_for_terminal(hint) + "\n"));
 }

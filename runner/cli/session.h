@@ -87,6 +87,8 @@ struct Session {
   std::string runs_dir() const;
 
  private:
+  /// Whether errors are lines of the JSON log; not those that a host keeps.
+  bool writes_json() const;
   void print_error(const std::string& text) const;
 };
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <future>
 #include <optional>
@@ -146,6 +147,24 @@ void Tracking::finish() {
 void Tracking::tell_rest(const Follower& follower, const std::string& why) const {
   core::log_warning("tracker " + follower.name + " is incomplete" + (why.empty() ? "" : ", " + why) + ": `roux sync " +
                     run_dir_ + " --tracker " + follower.name + "` sends the rest");
+}
+
+void warn_of_missing_servers(Session& session, const resolve::Recipe& recipe) {
+  const core::Node* trackers = recipe.root.find("trackers");
+  if (trackers == nullptr || !trackers->is_sequence()) return;
+  core::Diagnostics diagnostics;
+  for (const core::Node& tracker : trackers->items()) {
+    const core::Node *type = tracker.find("type"), *given = tracker.find("tracking_uri");
+    if (type == nullptr || !type->is_string() || type->as_string() != "mlflow") continue;
+    const char* variable = std::getenv("MLFLOW_TRACKING_URI");
+    const std::string uri = given != nullptr && given->is_string() ? given->as_string() : variable ? variable : "";
+    if (uri.starts_with("http://") || uri.starts_with("https://")) continue;
+    diagnostics.warning(
+        tracker.location(),
+        uri.empty() ? "no MLflow server is set" : "MLFLOW_TRACKING_URI is not the address of a server",
+        "set MLFLOW_TRACKING_URI or tracking_uri to http://HOST:PORT; `roux sync` sends later what was missed");
+  }
+  session.show(diagnostics);
 }
 
 }  // namespace runner::cli

@@ -11,6 +11,9 @@ struct Recipe;
 }
 namespace runner::cli {
 
+/// Warns of trackers that keep nothing here and have no server to send to, as the run would before its first step.
+void warn_of_missing_servers(Session& session, const resolve::Recipe& recipe);
+
 /// The processes that send a run to the recipe's trackers while it trains: `roux sync RUN --tracker NAME --follow`, one
 /// per tracker. None of them can block, stop or crash the training. Each ends when the run has ended, even when this
 /// process is killed. Their messages are logged as warnings.

@@ -35,7 +35,7 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void handle_training_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) handle(signal, leave);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGHUP}) handle(signal, leave);
   for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, ignore);
 }
 

@@ -204,4 +204,21 @@ ThreadLog::ThreadLog() {
 
 ThreadLog::~ThreadLog() { own_voice.reset(); }
 
+std::string json_log_line(LogLevel level, std::string_view message, std::string_view place, std::string_view hint) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  const std::time_t seconds = ms / 1000;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char date[32], fraction[8];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(fraction, sizeof fraction, ".%03dZ", static_cast<int>(ms % 1000));
+  const spdlog::string_view_t name = spdlog::level::to_string_view(level_of(level));
+  std::string line = std::string(R"({"time":")") + date + fraction + R"(","level":")" +
+                     std::string(name.data(), name.size()) + R"(","message":)" + json_quote(message);
+  if (!place.empty()) line += R"(,"place":)" + json_quote(place);
+  if (!hint.empty()) line += R"(,"hint":)" + json_quote(hint);
+  return line + "}\n";
+}
+
 }  // namespace runner::core

@@ -27,6 +27,10 @@ inline void log_info(std::string_view message) { log(LogLevel::kInfo, message); 
 inline void log_warning(std::string_view message) { log(LogLevel::kWarning, message); }
 void flush_log();
 
+/// A line of the JSON log with its line feed, for what is printed beside the log: an error of the command line or of a
+/// recipe. `place` and `hint` are left out when they are empty.
+std::string json_log_line(LogLevel level, std::string_view message, std::string_view place, std::string_view hint);
+
 /// While it lives, lines of its thread go to standard error with the current options, and to no file, regardless of
 /// later configuration: for a thread that supervises a training in this process. One at a time a thread.
 class ThreadLog {

@@ -69,8 +69,12 @@ class Speakers {
     }
     const core::RunError words = (*speaker)->words_(error);
     core::flush_log();
-    std::fprintf(stderr, "error: %s\n  hint: %s\n", core::escape_for_terminal(words.what()).c_str(),
-                 core::escape_for_terminal(words.hint()).c_str());
+    if (core::log_options().format == core::LogFormat::kJson) {
+      std::fputs(core::json_log_line(core::LogLevel::kError, words.what(), "", words.hint()).c_str(), stderr);
+    } else {
+      std::fprintf(stderr, "error: %s\n  hint: %s\n", core::escape_for_terminal(words.what()).c_str(),
+                   core::escape_for_terminal(words.hint()).c_str());
+    }
     std::fflush(stderr);
     _exit(words.exit_code());  // no destructors: they would wait for Gloo
   }

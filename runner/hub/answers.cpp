@@ -163,11 +163,15 @@ std::string joined_url(const std::string& base, const std::string& location) {
     return location;
   const auto scheme = base.find("://");
   if (location.starts_with("//")) return base.substr(0, scheme + 1) + location;
-  const auto path = base.find('/', scheme + 3);
-  const std::string host = base.substr(0, path);
+  const std::string whole = base.substr(0, base.find_first_of("?#", scheme + 3));  // without query and fragment
+  const auto path = whole.find('/', scheme + 3);
+  const std::string host = whole.substr(0, path);
+  if (location.empty()) return base;
   if (location.starts_with('/')) return host + location;
-  const std::string folder = path == std::string::npos ? "/" : base.substr(path, base.find_first_of("?#") - path);
-  return host + folder.substr(0, folder.rfind('/') + 1) + location;
+  if (location.starts_with('#')) return base.substr(0, base.find('#')) + location;
+  const std::string here = path == std::string::npos ? "/" : whole.substr(path);
+  if (location.starts_with('?')) return host + here + location;
+  return host + here.substr(0, here.rfind('/') + 1) + location;
 }
 
 core::Result<std::string> redirect_target(const std::string& from, const std::string& location) {

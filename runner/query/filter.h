@@ -56,4 +56,7 @@ class Filter {
 bool check_name(const std::string& name, const core::Location& location, const std::vector<store::RunSummary>& runs,
                 const core::Clock& clock, core::Diagnostics& diagnostics);
 
+/// Seconds that a run took, or takes until now; of one that was resumed and has ended, those in which it trained.
+double run_seconds(const store::RunSummary& run, const core::Clock& clock);
+
 }  // namespace runner::query

@@ -18,10 +18,6 @@ std::optional<Node> text_or_nothing(const std::string& text) {
   return Node::string(text);
 }
 
-std::int64_t end_ms(const store::RunSummary& run, const core::Clock& clock) {
-  return run.owner ? clock.wall_ms() : std::max(run.ended_ms, run.created_ms);
-}
-
 struct Builtin {
   std::string_view name;
   std::optional<Node> (*value)(const store::RunSummary&, const core::Clock&);
@@ -56,9 +52,9 @@ constexpr Builtin kBuiltins[] = {
      [](const store::RunSummary& run, const core::Clock& clock) {
        return std::optional(Node::floating(static_cast<double>(clock.wall_ms() - run.created_ms) / 1000.0));
      }},
-    {"duration",  // seconds from its beginning to its end, or until now
+    {"duration",  // seconds without the pauses
      [](const store::RunSummary& run, const core::Clock& clock) {
-       return std::optional(Node::floating(static_cast<double>(end_ms(run, clock) - run.created_ms) / 1000.0));
+       return std::optional(Node::floating(run_seconds(run, clock)));
      }},
     {"recipe_hash", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.recipe_hash); }},
     {"run_dir", [](const store::RunSummary& run, const core::Clock&) { return text_or_nothing(run.run_dir); }},
@@ -145,6 +141,14 @@ bool check_name(const std::string& name, const core::Location& location, const s
   diagnostics.error(location, "no run has a metric, a recipe key or a property called \"" + name + "\"",
                     near.empty() ? "`roux runs show last` lists what a run has" : "did you mean \"" + near + "\"?");
   return false;
+}
+
+double run_seconds(const store::RunSummary& run, const core::Clock& clock) {
+  const Node* trained = run.summary.is_mapping() ? run.summary.find("train_seconds") : nullptr;
+  // Between a stop and a resume time passes in which nothing was done.
+  if (run.branch > 0 && !run.owner && trained != nullptr && trained->is_number()) return trained->as_double();
+  const std::int64_t end_ms = run.owner ? clock.wall_ms() : std::max(run.ended_ms, run.created_ms);
+  return static_cast<double>(end_ms - run.created_ms) / 1000.0;
 }
 
 }  // namespace runner::query

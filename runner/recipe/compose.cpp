@@ -43,6 +43,38 @@ void stamp(Node& node, const std::vector<std::string>& steps) {
   for (auto& entry : node.entries()) stamp(entry.value, steps);
 }
 
+// `${recipe_dir}` becomes `replacement`, which is text of a recipe. `$${` stays: it is a literal.
+void replace_recipe_dir(Node& node, const std::string& replacement) {
+  static constexpr std::string_view kReference = "${recipe_dir}";
+  if (node.is_string() && node.as_string().find(kReference) != std::string::npos) {
+    const std::string text = node.as_string();
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::string_view rest = std::string_view(text).substr(at);
+      const bool is_reference = rest.starts_with(kReference);
+      const std::size_t length = is_reference ? kReference.size() : rest.starts_with("$${") ? 3 : 1;
+      out += is_reference ? std::string_view(replacement) : rest.substr(0, length);
+      at += length;
+    }
+    Node placed = Node::string(std::move(out));
+    placed.set_location(node.location());
+    placed.set_history(node.history());
+    node = std::move(placed);
+  }
+  for (Node& item : node.items()) replace_recipe_dir(item, replacement);
+  for (auto& entry : node.entries()) replace_recipe_dir(entry.value, replacement);
+}
+
+// Text of a recipe that stands for `path` itself.
+std::string escaped(const std::string& path) {
+  std::string out;
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    if (path.compare(i, 2, "${") == 0) out += '$';
+    out += path[i];
+  }
+  return out;
+}
+
 class Composer {
  public:
   Composer(const ComposeOptions& options, core::Diagnostics& diagnostics)
@@ -62,11 +94,7 @@ class Composer {
     rename_keys(*root, &diagnostics_);
     // Without an extended file, its keys would be reported as missing.
     if (broken_base_) return std::nullopt;
-    const std::string folder = folder_of(source->name);
-    const std::string recipe_dir = folder.empty()       ? "."
-                                   : folder.size() == 1 ? folder
-                                                        : folder.substr(0, folder.size() - 1);
-    return Composed{std::move(*root), std::move(sources_), recipe_dir};
+    return Composed{std::move(*root), std::move(sources_), without_slash(folder_of(source->name))};
   }
 
   std::shared_ptr<const core::Source> open(const std::string& path, const Location& named_at) {
@@ -109,12 +137,29 @@ class Composer {
     return "";
   }
 
+  static std::string without_slash(const std::string& folder) {
+    if (folder.empty()) return ".";
+    return folder.size() == 1 ? folder : folder.substr(0, folder.size() - 1);
+  }
+
+  // What `${recipe_dir}` is in a file beside the recipe: its own folder. Below the recipe's folder it is said by way of
+  // that, so that a recorded recipe finds it again when it was moved with what it extends.
+  std::string recipe_dir_in(const std::string& path) const {
+    const std::string folder = folder_of(path);
+    const std::string top = folder_of(sources_.front()->name);
+    const bool is_within = folder.starts_with(top) && (!top.empty() || folder.empty() || folder[0] != '/');
+    if (!is_within) return escaped(without_slash(folder));
+    if (folder == top) return "${recipe_dir}";
+    return "${recipe_dir}/" + escaped(without_slash(folder.substr(top.size())));
+  }
+
   // The file with everything it extends below it.
   std::optional<Node> with_bases(std::shared_ptr<const core::Source> source, std::vector<Link> chain) {
     sources_.push_back(source);
     chain.push_back({source->name, identity_of(source->name)});
     auto own = read_document(source, options_, sources_, diagnostics_);
     if (!own) return std::nullopt;
+    if (source != sources_.front()) replace_recipe_dir(*own, recipe_dir_in(source->name));
     // Before it is merged: the base may have the old word and the recipe the new one. A recorded recipe cannot be
     // edited.
     rename_keys(*own, source->name.ends_with("resolved.json") ? nullptr : &diagnostics_);

@@ -41,7 +41,8 @@ struct Composed {
 /// Reads FILE (.yaml, .yml, .json, .jsonnet), what it extends (relative to the file that names it; cycles refused;
 /// changing a block's `type` replaces the block), applies the overrides, then interpolation: `${vars.x}`, any other
 /// path of the recipe `${model.n_embd}`, `${env:NAME}`, `${env:NAME:-default}`, `${recipe_dir}`; `$${` is a literal
-/// `${`. A reference that is the whole value keeps its type; unknown names are errors with a suggestion.
+/// `${`. `${recipe_dir}` is the folder of the file that it is written in. A reference that is the whole value keeps its
+/// type; unknown names are errors with a suggestion.
 std::optional<Composed> compose(const std::string& path, const ComposeOptions& options, core::Diagnostics& diagnostics);
 
 /// The same up to the overrides: `${...}` stays, so that one reading serves many variants. interpolate() and

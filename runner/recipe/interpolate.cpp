@@ -200,7 +200,8 @@ class Interpolation {
     if (value && core::find_invalid_utf8(value) != std::string_view::npos) {
       return fail(location, reference_text, written, "the environment variable " + name + " is not valid UTF-8", "");
     }
-    if (value) {
+    // As in a shell, `:-` stands in for a variable that is set to nothing, too.
+    if (value && (*value != '\0' || dash == std::string::npos)) {
       result = Node::string(value);
     } else if (dash != std::string::npos) {
       const std::string otherwise = inside.substr(dash + 2);

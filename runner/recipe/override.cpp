@@ -1,5 +1,6 @@
 #include "runner/recipe/override.h"
 
+#include <cctype>
 #include <vector>
 
 #include "runner/core/path.h"
@@ -195,7 +196,10 @@ void apply_set(Node& root, const std::string& text, const std::string& shown_as,
   if (steps.value().front().is_index()) return diagnostics.error(location, "a path begins with a key", kUsage);
   Change change(root, location, steps.value(), diagnostics);
   if (mode == '~') return change.erase();
-  auto value = read_value(source, text.substr(equals + 1), diagnostics);
+  // A lone mark is meant as itself, such as the delimiter of a table; to YAML it would be the begin of something.
+  const std::string after = text.substr(equals + 1);
+  const bool is_mark = after.size() == 1 && std::ispunct(static_cast<unsigned char>(after[0])) != 0 && after != "~";
+  auto value = is_mark ? Node::string(after, location) : read_value(source, after, diagnostics);
   if (!value) return;
   value->add_history(shown_as.substr(0, shown_as.find_first_of(" =")));
   mode == '+' ? change.append(std::move(*value)) : change.set(std::move(*value));

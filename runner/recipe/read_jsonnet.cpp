@@ -65,9 +65,10 @@ char* import_file(void* context, const char* base, const char* relative, char** 
   // The library takes a C string: a NUL would cut the file silently.
   if (text.value().find('\0') != std::string::npos) return copied(importer.vm, path + " is a binary file");
   importer.files[path] = text.value();
+  const std::size_t begin = SourceText::begin_of(text.value());
   *found_here = copied(importer.vm, path);
   *success = 1;
-  return copied(importer.vm, text.value());
+  return copied(importer.vm, text.value().substr(begin));
 }
 
 void write_all(int fd, const std::string& bytes) {
@@ -102,7 +103,8 @@ std::string framed(const std::string& text) {
   jsonnet_import_callback(vm, import_file, &importer);
   for (const auto& [name, value] : options.ext) jsonnet_ext_var(vm, name.c_str(), value.c_str());
   int failed = 0;
-  const char* text = jsonnet_evaluate_snippet(vm, source.name.c_str(), source.text.c_str(), &failed);
+  const char* text = jsonnet_evaluate_snippet(vm, source.name.c_str(),
+                                              source.text.c_str() + SourceText::begin_of(source.text), &failed);
   std::string answer(1, failed ? 'E' : 'O');
   answer += framed(text);
   for (const auto& [path, content] : importer.files) answer += framed(path) + framed(content);

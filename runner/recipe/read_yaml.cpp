@@ -67,7 +67,12 @@ class Builder final : public YAML::EventHandler {
     if (width == 0 && is_value && open_.back().key_plain && open_.back().key.find(':') != std::string::npos) {
       // `{lr:0.1}` is one key in YAML, but never meant so.
       const Open& top = open_.back();
-      diagnostics_.error(top.key_location, "no space after \":\" in " + core::quote(top.key), "write key: value");
+      const std::string strange = strange_space(top.key, top.key.find(':') + 1);
+      const bool is_strange = !strange.empty();
+      diagnostics_.error(
+          top.key_location,
+          is_strange ? strange + ", where YAML needs a space" : "no space after \":\" in " + core::quote(top.key),
+          is_strange ? std::string(kStrangeSpaceHint) : "write key: value");
       open_.back().drop_value = true;
     }
     // `key:` with nothing after it: yaml-cpp's mark is wherever the next token is, the key is what the user looks at.
@@ -118,6 +123,7 @@ class Builder final : public YAML::EventHandler {
     const std::size_t at = refuse_tag(start, tag);
     const Location location = place_at(at, scalar_width(at, value));
     refuse_open_quote(at);
+    if (tag == "?") refuse_strange_space(value, at, location);
     if (expects_key()) {
       if (anchor != YAML::NullAnchor) diagnostics_.error(location, "an anchor (&) on a key", "put it before the value");
       return take_key(value, location, tag);
@@ -278,6 +284,21 @@ class Builder final : public YAML::EventHandler {
 
   bool expects_key() const { return !open_.empty() && open_.back().node.is_mapping() && !open_.back().has_key; }
 
+  // Text without quotes does not begin or end with what looks like a space: it came with a copied text.
+  void refuse_strange_space(const std::string& value, std::size_t at, const Location& location) {
+    std::size_t last = value.size();
+    while (last > 0 && (static_cast<unsigned char>(value[--last]) & 0xC0) == 0x80) {
+    }
+    for (const std::size_t place : {std::size_t{0}, last}) {
+      const std::string name = strange_space(value, place);
+      if (name.empty()) continue;
+      const bool is_written_so = text_.text().substr(at + place).starts_with(std::string_view(value).substr(place));
+      diagnostics_.error(is_written_so ? text_.location(at + place, at + place + 1) : location,
+                         name + (place == 0 ? " before " : " after ") + "the text", std::string(kStrangeSpaceHint));
+      return;
+    }
+  }
+
   void take_key(const std::string& key, const Location& location, const std::string& tag) {
     Open& top = open_.back();
     top.has_key = true;
@@ -398,16 +419,21 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
   };
   const std::size_t tab = find_indenting_tab(bytes, at);
   if (tab != std::string_view::npos) return point_at(tab, "a tab in the indentation", "indent with spaces");
+  const std::string_view around = line_around(bytes, at);
+  const std::size_t strange = find_strange_space(around);
+  if (strange != std::string_view::npos) {
+    return point_at(static_cast<std::size_t>(around.data() - bytes.data()) + strange,
+                    strange_space(around, strange) + ", where YAML needs a space", std::string(kStrangeSpaceHint));
+  }
   if (message.starts_with("illegal EOF")) {
     const std::size_t quote = find_open_quote(bytes, builder.last_offset());
     if (quote != std::string_view::npos)
       return point_at(quote, "the quote that opens here is never closed", "close the quote");
   }
   if (message.starts_with("illegal map value")) {
-    const std::string_view line = line_around(bytes, at);
-    const auto begin = static_cast<std::size_t>(line.data() - bytes.data());
+    const auto begin = static_cast<std::size_t>(around.data() - bytes.data());
     if (at > begin + kKeyBytesMax) {
-      return point_at(begin + line.find_first_not_of(" -"), kKeyTooLong, kLongKeyHint);
+      return point_at(begin + around.find_first_not_of(" -"), kKeyTooLong, kLongKeyHint);
     }
   }
   if (message.starts_with("illegal map value") || message.starts_with("end of map not found")) {
@@ -417,10 +443,9 @@ void complain(SourceText& text, const Builder& builder, const YAML::Exception& e
       return point_at(space, "no space after \"" + mark + "\"", mark == ":" ? "write key: value" : "write - entry");
     }
   }
-  const std::string_view line = line_around(bytes, at);
-  YamlError complaint = explain_yaml_error(message, line, bytes.substr(at));
+  YamlError complaint = explain_yaml_error(message, around, bytes.substr(at));
   if (complaint.is_bare_reference) {
-    return point_at(static_cast<std::size_t>(line.data() - bytes.data()) + line.find("${"), complaint.message,
+    return point_at(static_cast<std::size_t>(around.data() - bytes.data()) + around.find("${"), complaint.message,
                     complaint.hint);
   }
   const core::Location open = builder.open_location();

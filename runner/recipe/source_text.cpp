@@ -33,9 +33,11 @@ bool is_binary(std::string_view text) {
 }  // namespace
 
 SourceText::SourceText(std::shared_ptr<const core::Source> source) : source_(std::move(source)) {
-  if (std::string_view(source_->text).substr(0, kMark.size()) == kMark) begin_ = kMark.size();
+  begin_ = begin_of(source_->text);
   offset_ = begin_;
 }
+
+std::size_t SourceText::begin_of(std::string_view file) { return file.starts_with(kMark) ? kMark.size() : 0; }
 
 core::Location SourceText::location(std::size_t begin, std::size_t end) {
   const std::string_view text = source_->text;
@@ -99,6 +101,35 @@ bool check_text(SourceText& text, const Limits& limits, core::Diagnostics& diagn
     at += length;
   }
   return true;
+}
+
+std::string strange_space(std::string_view text, std::size_t at) {
+  struct Strange {
+    std::string_view bytes;
+    const char* name;
+  };
+  static constexpr Strange kStrange[] = {
+      {"\u00A0", "a no-break space (U+00A0)"},    {"\u2003", "an em space (U+2003)"},
+      {"\u2002", "an en space (U+2002)"},         {"\u2007", "a figure space (U+2007)"},
+      {"\u2009", "a thin space (U+2009)"},        {"\u200A", "a hair space (U+200A)"},
+      {"\u200B", "a zero-width space (U+200B)"},  {"\u200C", "a zero-width non-joiner (U+200C)"},
+      {"\u200D", "a zero-width joiner (U+200D)"}, {"\u202F", "a narrow no-break space (U+202F)"},
+      {"\u2060", "a word joiner (U+2060)"},       {"\u3000", "an ideographic space (U+3000)"},
+      {"\uFEFF", "a byte-order mark (U+FEFF)"},
+  };
+  for (const Strange& one : kStrange) {
+    if (text.substr(at).starts_with(one.bytes)) return one.name;
+  }
+  return "";
+}
+
+std::size_t find_strange_space(std::string_view line) {
+  bool expects_space = true;  // in the indentation, or behind a mark
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (expects_space && !strange_space(line, at).empty()) return at;
+    expects_space = (expects_space && line[at] == ' ') || line[at] == ':' || line[at] == '-';
+  }
+  return std::string_view::npos;
 }
 
 }  // namespace runner::recipe

@@ -9,6 +9,7 @@
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/query/filter.h"
 #include "runner/review/branches.h"
 #include "runner/review/histograms.h"
 #include "runner/review/media.h"
@@ -66,7 +67,7 @@ std::string times_text(const RunSummary& run, const core::Clock& clock) {
   std::string text = store::utc_text(run.created_ms) + " (" + terminal::ago_text(run.created_ms, clock.wall_ms()) + ")";
   const std::int64_t end_ms = run.owner ? clock.wall_ms() : run.ended_ms;
   if (end_ms > run.created_ms) {
-    const double seconds = static_cast<double>(end_ms - run.created_ms) / 1000.0;
+    const double seconds = query::run_seconds(run, clock);
     text += (run.owner ? ", running for " : ", took ") + core::format_duration(seconds);
   }
   return text;

@@ -20,6 +20,7 @@ using components::sampler::make_point;
 
 constexpr std::size_t kCornerAxes = 6;  // 64 corners; further dimensions move with these
 constexpr int kDrawn = 64;
+constexpr std::size_t kShown = 3;
 constexpr int kTriesMax = 200;                // to find a variant in which a parameter has a value
 constexpr std::size_t kExamples = 16;         // variants in which a variable is tried
 constexpr std::int64_t kComparedMax = 8;      // values of a variable
@@ -197,6 +198,11 @@ Preflight check_variants(const Sweep& sweep,
                             core::counted(static_cast<std::int64_t>(points.size()), "variant", "variants") +
                             ": some repeat, with the same result",
                         "remove n_trials to try each once; use replicates for several seeds");
+  }
+  // Of a space that is not walked the last ones were drawn, the others are its corners.
+  for (std::size_t i = 0; i < std::min(kShown, points.size()); ++i) {
+    const std::size_t at = walked.all ? i : points.size() - 1 - i;
+    result.examples.push_back(space.text(points[at]));
   }
   space.warn_ineffective(points, diagnostics);
   find_idle_variables(sweep, points, diagnostics);

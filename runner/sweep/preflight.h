@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "runner/core/diagnostics.h"
 #include "runner/sweep/spec/sweep.h"
@@ -11,7 +13,8 @@ namespace runner::sweep {
 /// The checks before the first trial.
 struct Preflight {
   std::int64_t checked = 0;
-  bool all = false;  ///< all variants were checked
+  bool all = false;                   ///< all variants were checked
+  std::vector<std::string> examples;  ///< a few of them, as text
 };
 
 inline constexpr std::int64_t kVariantsMax = 1000;

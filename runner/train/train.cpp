@@ -184,6 +184,42 @@ void print_figure(const std::string& name, double value) {
   }
 }
 
+/// Steps that were skipped, and what followed for a schedule that counts the others.
+void print_left_out_steps(const Experiment& experiment, const LoopResult& result) {
+  const auto count = [&](const char* name) {
+    const Node* value = result.summary.find(name);
+    return value != nullptr && value->is_integer() ? value->as_integer() : 0;
+  };
+  const std::int64_t overflows = count("overflows"), others = count("skipped_steps"), step = count("step");
+  if (overflows > 0) {
+    std::printf("  %-18s %s, as gradients overflowed float16\n", "skipped",
+                core::counted(overflows, "step", "steps").c_str());
+  }
+  if (others > 0) {
+    std::printf("  %-18s %s, as faults.on_nan says\n", "skipped", core::counted(others, "step", "steps").c_str());
+  }
+  if (overflows + others == 0 || is_resumable(result.ending) || experiment.total_steps <= step) return;
+  std::printf("  %-18s at step %lld of %lld, learning rate %.4g\n", "schedule", static_cast<long long>(step),
+              static_cast<long long>(experiment.total_steps), figure(result.summary, "lr"));
+}
+
+/// A training that took no step is not finished: its model is as random as before.
+void refuse_no_step(const LoopResult& result) {
+  const Node *step = result.summary.find("step"), *overflows = result.summary.find("overflows"),
+             *skipped = result.summary.find("skipped_steps");
+  if (is_resumable(result.ending) || step == nullptr || step->as_integer() > 0) return;
+  if (overflows != nullptr) {
+    throw core::RunError("no step was taken: gradients overflowed float16 in all " +
+                             core::counted(overflows->as_integer(), "step", "steps"),
+                         "lower precision.scaler.init_scale, or train longer: each overflow lowers the loss scale");
+  }
+  if (skipped != nullptr) {
+    throw core::RunError(
+        "no step was taken: all " + core::counted(skipped->as_integer(), "step", "steps") + " were skipped",
+        "lower the learning rate, or look at the data: faults.on_nan skipped what was not finite");
+  }
+}
+
 void print_summary(const Experiment& experiment, const store::RunWriter& run, const LoopResult& result) {
   const Node& summary = result.summary;
   std::printf("\n%s: %s, ", result.reason.c_str(),
@@ -210,6 +246,7 @@ void print_summary(const Experiment& experiment, const store::RunWriter& run, co
                   loss / entropy);
     }
   }
+  print_left_out_steps(experiment, result);
   std::printf("  %-18s %s\n", "run", run.run_dir().c_str());
   if (!result.last_checkpoint.empty()) std::printf("  %-18s %s\n", "checkpoint", result.last_checkpoint.c_str());
   std::printf("  %-18s roux runs show %s\n", "show it", run.run_id().c_str());
@@ -248,6 +285,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
     const LoopResult result = run_loop(experiment, run, loop, clock);
     if (recorder) recorder->finish(is_resumable(result.ending) ? 0 : kCapsulePatience_ms);
     recorder.reset();  // its records belong before the end of the run
+    refuse_no_step(result);
     if (experiment.is_first() && !is_resumable(result.ending) && request.on_trained) request.on_trained(run.run_dir());
     const int status = finish(run, result);
     if (!experiment.is_first()) return status;

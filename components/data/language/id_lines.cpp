@@ -13,6 +13,7 @@
 #include "components/data/data.h"
 #include "components/data/in_memory.h"
 #include "components/data/language/id_rows.h"
+#include "components/data/language/odd_roles.h"
 #include "components/data/language/row_packer.h"
 #include "components/data/language/skipped_records.h"
 #include "components/data/language/tokenized_set.h"
@@ -210,6 +211,7 @@ class Reader {
       const bool is_mine = place >= begin && place < end;
       ++place;
       auto line = options_.parse(text, vocab_size);
+      if (line && is_mine) tell_roles(line.value(), file, number);
       if (line) return add({.number = number, .file = file}, line.value(), is_mine, errors);
       if (options_.on_bad_record == BadRecord::kError) {
         return errors.add(number, line.failure().message, line.failure().hint);
@@ -278,6 +280,14 @@ class Reader {
     if (without_target_++ == 0) first_without_ = line;
   }
 
+  void tell_roles(const IdsLine& line, std::size_t file, std::int64_t number) {
+    for (const std::string& role : line.odd_roles) {
+      if (!told_roles_.add(role)) continue;
+      const auto text = ToldRoles::warning(files_[file].path + ":" + std::to_string(number), role);
+      inputs_.diagnostics.warning(location_of(inputs_.block, "path"), text.message, text.hint);
+    }
+  }
+
   /// A training on nothing would end well, with a loss of 0.
   void warn_of_targets() {
     const auto lines = static_cast<std::int64_t>(content_.lines.size());
@@ -342,6 +352,7 @@ class Reader {
     return false;
   }
 
+  ToldRoles told_roles_;
   const IdLinesOptions& options_;
   const Inputs& inputs_;
   const std::vector<TextFile>& files_;

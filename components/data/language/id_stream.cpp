@@ -11,6 +11,7 @@
 #include "components/data/block_location.h"
 #include "components/data/csv_file.h"
 #include "components/data/language/id_rows.h"
+#include "components/data/language/odd_roles.h"
 #include "components/data/language/record_counts.h"
 #include "components/data/language/record_order.h"
 #include "components/data/language/row_packer.h"
@@ -275,6 +276,12 @@ class IdStream final : public Stream {
   std::optional<Encoded> encode(const RecordText& record) {
     auto ids = recipe_->parse(record);
     if (ids) {
+      for (const std::string& role : ids.value().odd_roles) {
+        if (!told_roles_.add(role)) continue;
+        const auto text =
+            ToldRoles::warning(recipe_->path(record.place) + ":" + std::to_string(record.place.number), role);
+        runner::core::log_warning(recipe_->set + ": " + text.message + "; " + text.hint);
+      }
       const std::int64_t length = ids.value().longest();
       std::optional<Encoded> encoded = recipe_->shorten(record.place, std::move(ids).value());
       if (encoded) return encoded;
@@ -298,6 +305,7 @@ class IdStream final : public Stream {
   std::deque<std::vector<Encoded>> ready_;  // rows that were made and not yet returned
   RowPacker<Encoded> packer_;
   SkippedRecords skipped_;
+  ToldRoles told_roles_;
   std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
   std::int64_t samples_in_pass_ = 0;  // records that are used
   RecordCounts counts_;               // of all passes

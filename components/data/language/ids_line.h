@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct IdsLine {
   std::vector<std::int32_t> decoder;  ///< [M]; empty: not given
   /// Of a pair, where the rejected sequence begins behind the chosen one; both have input and labels alone. 0: no pair.
   std::size_t rejected_at = 0;
+  std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
 
   std::int64_t longest() const;  ///< of input and decoder; of a pair the longer sequence
   /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.

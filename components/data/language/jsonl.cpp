@@ -10,6 +10,7 @@
 #include "components/data/language/id_lines.h"
 #include "components/data/language/id_stream.h"
 #include "components/data/language/jsonl_record.h"
+#include "components/data/language/odd_roles.h"
 #include "components/data/language/recipe_tokenizer.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tokenizer/chat/chat_format.h"
@@ -100,7 +101,9 @@ class Encoder {
       answers.emplace_back(first, counted);
       at = finish;
     }
-    return labelled(encoding.value(), answers);
+    IdsLine line = labelled(encoding.value(), answers);
+    line.odd_roles = odd_roles(record.messages);
+    return line;
   }
 
   Result<IdsLine> pair(const TextRecord& record) const {

@@ -58,6 +58,17 @@ Result<std::vector<Message>> messages_of(const Node& list, const std::string& ke
     const auto of_role = text_of(item, role, place + "."), of_content = text_of(item, content, place + ".");
     if (!of_role) return of_role.failure();
     if (!of_content) return of_content.failure();
+    // What says that a message is not trained on would be ignored.
+    for (const char* field : {"weight", "train", "training"}) {
+      const Node* value = item.find(field);
+      if (value == nullptr) continue;
+      const bool is_left_out =
+          (value->is_bool() && !value->as_bool()) || (value->is_number() && value->as_double() != 1);
+      if (!is_left_out) continue;
+      return Failure{place + "." + field + " is " + value->scalar_text() +
+                         ", and a part of the answers alone cannot be trained on",
+                     std::string("remove ") + field + " to train on all answers, or write prompt and completion"};
+    }
     messages.push_back({role_of(of_role.value()), of_content.value()});
   }
   if (messages.empty()) return Failure{key + " is empty", ""};
@@ -121,7 +132,7 @@ Result<TextRecord> text_pair(const Node& object, const PairKeys& keys) {
   if (!chosen) return chosen.failure();
   if (!rejected) return rejected.failure();
   TextRecord record{.kind = TextRecord::Kind::kPair, .text = chosen.value(), .rejected = rejected.value()};
-  if (object.find(keys.prompt) != nullptr) {
+  if (const Node* given = object.find(keys.prompt); given != nullptr && !given->is_null()) {
     const auto prompt = text_of(object, keys.prompt);
     if (!prompt) return prompt.failure();
     record.prompt = prompt.value();
@@ -165,6 +176,7 @@ Result<TextRecord> message_pair(const Node& object, const PairKeys& keys) {
   record.chosen_messages = std::move(of_chosen).value();
   record.rejected_messages = std::move(of_rejected).value();
   const Node* prompt = object.find(keys.prompt);
+  if (prompt != nullptr && prompt->is_null()) prompt = nullptr;
   // Some sets repeat the user's message as a text beside two whole conversations.
   const bool is_whole = record.chosen_messages.front().role != "assistant";
   if (prompt != nullptr && !(prompt->is_string() && is_whole)) {
@@ -199,7 +211,11 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object", ""};
   const auto given = [](const std::string& name, const char* usual) { return name.empty() ? usual : name; };
-  const auto has = [&object](const std::string& key) { return object.find(key) != nullptr; };
+  // Tools that write all fields of a table write null for those that a record does not have.
+  const auto has = [&object](const std::string& key) {
+    const Node* value = object.find(key);
+    return value != nullptr && !value->is_null();
+  };
   const std::string text = given(columns.text, "text"), prompt = given(columns.prompt, "prompt");
   const std::string answer = given(columns.completion, "completion"), messages = given(columns.messages, "messages");
   const auto whole = [&]() -> Result<TextRecord> {

@@ -27,7 +27,8 @@ struct TextRecord {
 
 /// Reads a line: {text}, {prompt, chosen, rejected} or {chosen, rejected} that begin alike, {prompt, completion},
 /// {instruction, input, output} with Alpaca's prompt, {messages: [{role, content}]} or ShareGPT's {conversations:
-/// [{from, value}]}; of several the first in this order. Other fields are skipped. Failure: no JSON object, none of
+/// [{from, value}]}; of several the first in this order. A field that is null is not there; other fields are skipped.
+/// Failure: a message with a weight other than 1, no JSON object, none of
 /// these, or a field of another type, by name.
 runner::core::Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns);
 

@@ -148,7 +148,9 @@ void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, 
   for (const unsigned char* at = begin; at < end;) {
     const unsigned char* const stop = std::find(at, end, '\n');
     ++number;
-    if (stop > at) lines.push_back({from + (at - begin), stop - at, number, file});
+    const unsigned char* last = stop;
+    if (last > at && last[-1] == '\r') --last;  // of a file from Windows
+    if (last > at) lines.push_back({from + (at - begin), last - at, number, file});
     at = stop + 1;
   }
 }
@@ -173,7 +175,7 @@ std::shared_ptr<Dataset> make_of_tokens(const Config& config, const Inputs& inpu
   options.max_seq_len = config.max_seq_len;
   options.too_long = long_line(config.too_long);
   options.parse = [tokenizer](const std::string& line, std::int64_t /*vocab_size*/) {
-    return encoded_text(*tokenizer, line);
+    return encoded_text(*tokenizer, line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
   };
   options.use(std::move(tokenizer));
   return make_id_lines(options, inputs);

@@ -1,5 +1,6 @@
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
@@ -11,6 +12,7 @@
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/plan_text.h"
+#include "runner/cli/tracking.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/fetch.h"
@@ -38,8 +40,16 @@ std::string unfetched_weights(const core::Node& path) {
   return name.value().text();
 }
 
-void tell_unfetched(Session& session, const core::Node& path, const std::string& name) {
+/// `why`: what the server answered when it was asked for their headers.
+void tell_unfetched(Session& session, const core::Node& path, const std::string& name,
+                    const std::optional<core::Failure>& why) {
   core::Diagnostics diagnostics;
+  if (why) {
+    diagnostics.warning(path.location(),
+                        "the weights are not here, so they are not compared with the model: " + why->message,
+                        why->hint);
+    return session.show(diagnostics);
+  }
   diagnostics.notice(path.location(),
                      "the weights of " + name + " are not here yet, so they are not compared with the model",
                      "`roux fetch` with this recipe downloads them, and so does `roux run`");
@@ -51,7 +61,7 @@ void name_unfetched_teacher(Session& session, resolve::Recipe& recipe) {
   core::Node* path = recipe.root.at_path("teacher.init_from");
   const std::string name = path == nullptr ? "" : unfetched_weights(*path);
   if (name.empty()) return;
-  tell_unfetched(session, *path, name);
+  tell_unfetched(session, *path, name, std::nullopt);
   *path = core::Node::string(name, path->location());
   recipe.teacher = sections::teacher::parse_config(*recipe.root.find("teacher"));
 }
@@ -62,13 +72,14 @@ std::unique_ptr<WeightHeaders> replace_unfetched(Session& session, resolve::Reci
   core::Node* path = recipe.root.at_path("init_from.path");
   const std::string name = path == nullptr ? "" : unfetched_weights(*path);
   if (name.empty()) return nullptr;
-  auto headers = WeightHeaders::fetch(name);
+  std::optional<core::Failure> why;
+  auto headers = WeightHeaders::fetch(name, why);
   if (headers) {
     *path = core::Node::string(headers->path(), path->location());
     recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
     return headers;
   }
-  tell_unfetched(session, *path, name);
+  tell_unfetched(session, *path, name, why);
   *path = core::Node::null(path->location());
   recipe.init_from = sections::init_from::parse_config(*recipe.root.find("init_from"));
   return nullptr;
@@ -88,6 +99,7 @@ void plan(Session& session, const PlanFlags& flags) {
   session.hub = HubUse::kSettings;
   auto recipe = session.load(flags.recipe);
   if (!recipe) return;
+  warn_of_missing_servers(session, *recipe);
   const auto headers = replace_unfetched(session, *recipe);
   name_unfetched_teacher(session, *recipe);
   note_growing_batch(session, *recipe);

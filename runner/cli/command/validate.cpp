@@ -9,6 +9,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/flags.h"
 #include "runner/cli/local_device.h"
+#include "runner/cli/tracking.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/utf8.h"
 #include "runner/recipe/key_finder.h"
@@ -66,6 +67,7 @@ Node diagnostics_json(const core::Diagnostics& diagnostics) {
 bool check(const RecipeFlags& flags, Session& session) {
   const auto recipe = session.load(flags);
   if (recipe) check_named_device(session, *recipe);
+  if (recipe) warn_of_missing_servers(session, *recipe);
   return recipe.has_value();
 }
 

@@ -15,6 +15,7 @@
 #include "runner/recipe/document.h"
 #include "runner/registry/reference/lookup.h"
 #include "runner/registry/wording.h"
+#include "runner/resolve/changes.h"
 #include "runner/resolve/recipe.h"
 
 namespace runner::cli {
@@ -103,6 +104,16 @@ void mark_sets(Node& node, const std::string& path, const std::vector<std::strin
   }
 }
 
+/// The places of values in the recipe as it was written.
+void take_locations(Node& node, const Node& written) {
+  if (written.location().known()) node.set_location(written.location());
+  for (Node::Entry& entry : node.entries()) {
+    if (const Node* same = written.find(entry.key)) take_locations(entry.value, *same);
+  }
+  const std::size_t items = std::min(node.items().size(), written.items().size());
+  for (std::size_t i = 0; i < items; ++i) take_locations(node.items()[i], written.items()[i]);
+}
+
 /// The recorded recipe of a run, with the --set flags of its command line noted.
 std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
   if (!flags.sets.empty() || !flags.changes.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
@@ -116,6 +127,9 @@ std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const
     return std::nullopt;
   }
   auto recipe = session.load(resolved, recipe::ComposeOptions{});
+  if (const auto written = resolve::read_recorded_recipe(run.run_dir, resolved); recipe && written) {
+    take_locations(recipe->root, written.value());
+  }
   const auto details = store::read_details(run.run_dir);
   if (!recipe || !details || run.branch > 0) return recipe;  // a later branch may have changed what the first one set
   const std::vector<std::string>& words = details.value().command_line;

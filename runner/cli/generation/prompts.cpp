@@ -39,10 +39,11 @@ class Reader {
     std::string_view rest = source_->text;
     while (!rest.empty() && diagnostics_.error_count() < kErrorsMax) {
       const std::size_t end = rest.find('\n');
-      const std::string_view line = core::trimmed(rest.substr(0, end), " \t\r");
+      std::string_view line = rest.substr(0, end);
+      if (line.ends_with('\r')) line.remove_suffix(1);
       rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
       ++line_;
-      if (line.empty()) continue;
+      if (core::trimmed(line, " \t").empty()) continue;
       if (prompts_.size() == kPromptsMax) {
         error("more than " + core::with_commas(kPromptsMax) + " prompts", "split the file");
         break;
@@ -68,7 +69,11 @@ class Reader {
     if (!parsed) return error("the line is not JSON: " + parsed.failure().message, kForms);
     const Node& object = parsed.value();
     if (!object.is_mapping()) return error("the line is JSON, but not an object", kForms);
-    const Node *prompt = object.find("prompt"), *text = object.find("text"), *messages = object.find("messages");
+    const auto given = [&object](const char* name) {
+      const Node* value = object.find(name);
+      return value == nullptr || value->is_null() ? nullptr : value;
+    };
+    const Node *prompt = given("prompt"), *text = given("text"), *messages = given("messages");
     const int found = (prompt != nullptr ? 1 : 0) + (text != nullptr ? 1 : 0) + (messages != nullptr ? 1 : 0);
     if (found == 0) return error("the line has neither prompt nor text nor messages", kForms);
     if (found > 1) return error("the line has more than one of prompt, text and messages", "keep one of them");

@@ -129,7 +129,7 @@ WeightHeaders::~WeightHeaders() {
   fs::remove_all(folder_, failed);
 }
 
-std::unique_ptr<WeightHeaders> WeightHeaders::fetch(const std::string& text) {
+std::unique_ptr<WeightHeaders> WeightHeaders::fetch(const std::string& text, std::optional<core::Failure>& why) {
   try {
     const hub::Settings settings = hub::read_settings().value();
     if (settings.offline) return nullptr;
@@ -148,7 +148,8 @@ std::unique_ptr<WeightHeaders> WeightHeaders::fetch(const std::string& text) {
     headers->path_ = name.file.empty() ? headers->folder_ : *written;
     headers->base_ = folder_of(name.text(of_hub.commit()) + (name.file.empty() ? "/" : ""));
     return headers;
-  } catch (const core::RunError&) {
+  } catch (const core::RunError& error) {
+    why = core::Failure{error.what(), error.hint()};
     return nullptr;
   }
 }

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "runner/core/result.h"
 
 namespace runner::cli {
 
@@ -11,7 +14,8 @@ class WeightHeaders {
  public:
   /// Of what `init_from` names, `hf://` or a URL with a checksum. Null when they cannot be had: other formats, a server
   /// without ranges, no connection.
-  static std::unique_ptr<WeightHeaders> fetch(const std::string& name);
+  /// `why`: what the server said, where that is the reason.
+  static std::unique_ptr<WeightHeaders> fetch(const std::string& name, std::optional<core::Failure>& why);
   ~WeightHeaders();
   WeightHeaders(const WeightHeaders&) = delete;
   WeightHeaders& operator=(const WeightHeaders&) = delete;

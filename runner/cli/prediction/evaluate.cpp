@@ -1,5 +1,7 @@
 #include "runner/cli/prediction/evaluate.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -15,6 +17,7 @@
 #include "runner/cli/recorded_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
 #include "runner/resolve/recipe.h"
@@ -48,7 +51,8 @@ Command add_eval_command(Command app, const char* name, const char* title, EvalF
   command
       .add_option("--profile", flags.request.profile,
                   "Record batches as the recipe's `profiler` says, and write trace and table to this folder")
-      .type_name("DIR");
+      .type_name("DIR")
+      .check([](const std::string& folder) { return folder.empty() ? "must name a folder" : ""; });
   return command;
 }
 
@@ -75,6 +79,17 @@ bool is_clear(Session& session, const EvalFlags& flags) {
   return true;
 }
 
+/// A profile that cannot be written is worth knowing before the evaluation.
+bool can_profile(Session& session, const EvalFlags& flags) {
+  if (flags.request.profile.empty()) return true;
+  const auto made = core::make_folders(flags.request.profile);
+  if (made && access(flags.request.profile.c_str(), W_OK | X_OK) == 0) return true;
+  session.fail(
+      "--profile " + flags.request.profile + ": " + (made ? "the folder cannot be written to" : made.failure().message),
+      "name a folder that can be made and written to");
+  return false;
+}
+
 /// What both commands hand to the engine.
 struct Prepared {
   resolve::Recipe recipe;
@@ -88,6 +103,7 @@ struct Prepared {
 std::optional<Prepared> prepare(Session& session, EvalFlags& flags) {
   if (!is_clear(session, flags)) return std::nullopt;
   if (!is_recipe(flags.recipe.path) && !use_run(session, flags.recipe, flags.request.run)) return std::nullopt;
+  if (!can_profile(session, flags)) return std::nullopt;
   session.hub = HubUse::kSettings;
   engine::EvalRequest request = flags.request;
   if (!use_base(session, request.checkpoint, request.adapters, "--checkpoint BASE --adapter " + request.checkpoint)) {

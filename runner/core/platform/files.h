@@ -28,8 +28,13 @@ Result<void> make_folders(const std::string& path);
 /// Sorted names of a folder's entries; none when there is no such folder. Failure names the path.
 Result<std::vector<std::string>> list_folder(const std::string& path);
 
-/// Paths that match a shell pattern with `*`, `?`, `[...]`, `**` (any depth) and `{a,b}`; sorted, files only. A pattern
-/// without such characters is returned as it is, whether the file exists or not.
+/// How much of a pattern, with its slash, is the path of a folder that is there, so that brackets and braces in its
+/// name are no pattern; `*` and `?` always are. 0 for none.
+std::size_t literal_folder(const std::string& pattern);
+
+/// Paths that match a shell pattern with `*`, `?`, `[...]`, `**` (any depth) and `{a,b}`; sorted, files only. A folder
+/// that has the brackets in its name (literal_folder()) comes before one that would match them. A pattern without such
+/// characters is returned as it is, whether the file exists or not.
 std::vector<std::string> glob(const std::string& pattern);
 
 }  // namespace runner::core

@@ -124,6 +124,11 @@ bool is_file(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
+bool is_folder(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 // Hidden names match only a pattern that begins with a dot, as in a shell.
 bool hidden_from(std::string_view pattern, std::string_view name) {
   return name[0] == '.' && (pattern.empty() || pattern[0] != '.');
@@ -167,12 +172,23 @@ void walk(const std::string& folder, const std::vector<std::string>& parts, std:
 
 }  // namespace
 
+std::size_t literal_folder(const std::string& pattern) {
+  std::size_t end = 0;
+  for (std::size_t slash = pattern.find('/'); slash != std::string::npos; slash = pattern.find('/', slash + 1)) {
+    const std::string folder = pattern.substr(0, slash + 1);
+    if (folder.find_first_of("*?", end) != std::string::npos || !is_folder(folder)) break;
+    end = slash + 1;
+  }
+  return end;
+}
+
 std::vector<std::string> glob(const std::string& pattern) {
   if (!is_pattern(pattern)) return {pattern};
+  const std::size_t literal = literal_folder(pattern);
   std::set<std::string> found;
-  for (const std::string& one : expand_braces(pattern)) {
+  for (const std::string& one : expand_braces(pattern.substr(literal))) {
     std::vector<std::string> parts;
-    std::string folder = !one.empty() && one[0] == '/' ? "/" : "";
+    std::string folder = literal > 0 ? pattern.substr(0, literal) : one.starts_with('/') ? "/" : "";
     for (std::size_t at = 0; at < one.size();) {
       const std::size_t end = std::min(one.find('/', at), one.size());
       if (end > at) parts.push_back(one.substr(at, end - at));

@@ -1,12 +1,15 @@
 #include "runner/resolve/rules/rules.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/registry/registry.h"
 
 namespace runner::resolve {
@@ -48,6 +51,17 @@ void one_machine(SettledTree& tree) {
 
 /// The supervisors of the machines speak IPv4.
 void address_of_machine(SettledTree& tree, const char* path, const std::string& address) {
+  // `USER@` is for ssh.
+  const bool is_host = std::string_view(path) == kHosts;
+  const std::string name = address.substr(is_host ? address.find('@') + 1 : 0);
+  const bool is_plain = std::all_of(address.begin(), address.end(), [is_host](unsigned char c) {
+    return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == ':' || (is_host && c == '@');
+  });
+  if (name.empty() || name[0] == '-' || address[0] == '-' || !is_plain) {
+    tree.error(path, core::quote(address) + " is not a host" + (is_host ? ", or is an option to ssh" : ""),
+               std::string("use a name or an IPv4 address, ") + (is_host ? "as for `ssh NAME`" : "such as 10.0.0.1"));
+    return;
+  }
   const std::size_t colons = static_cast<std::size_t>(std::count(address.begin(), address.end(), ':'));
   if (colons == 0) return;
   if (colons == 1) {
@@ -65,10 +79,6 @@ void addresses(SettledTree& tree) {
   std::set<std::string> seen;
   for (const Node& host : hosts->items()) {
     address_of_machine(tree, kHosts, host.as_string());
-    if (host.as_string().starts_with("-")) {
-      tree.error(kHosts, host.as_string() + " is not a host: ssh reads a leading - as an option",
-                 "use the name of the machine for `ssh NAME`");
-    }
     if (seen.insert(host.as_string()).second) continue;
     tree.error(kHosts, "hosts lists " + host.as_string() + " twice",
                "list each host once; num_processes may exceed the number of hosts");

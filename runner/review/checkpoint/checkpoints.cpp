@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -59,6 +61,26 @@ std::optional<double> monitored(const artifact::CheckpointInfo& info, const arti
   return value != nullptr && value->is_number() ? std::optional(value->as_double()) : std::nullopt;
 }
 
+using Place = std::pair<std::int64_t, std::int64_t>;  // step and branch
+
+Place place_of(const artifact::CheckpointInfo& info) { return {info.step, info.manifest.fields.branch}; }
+
+/// The checkpoints that the run keeps as its best, the best first; of equal ones the earlier, as when saving.
+std::vector<Place> best_places(const artifact::RunCheckpoints& run) {
+  std::vector<std::pair<double, Place>> found;
+  if (run.monitor.empty()) return {};
+  for (const artifact::CheckpointInfo& info : artifact::list_checkpoints(run.folder)) {
+    const std::optional<double> value = monitored(info, run);
+    if (value && !std::isnan(*value)) found.emplace_back(run.smaller_is_better ? *value : -*value, place_of(info));
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<Place> places;
+  for (const auto& [value, place] : found) {
+    if (std::ssize(places) < std::max<std::int64_t>(run.keep_best, 1)) places.push_back(place);
+  }
+  return places;
+}
+
 Node row_of(const std::string& path) {
   Node row = Node::mapping();
   row.set("name", Node::string(fs::path(path).filename().string()));
@@ -92,11 +114,11 @@ std::function<core::Result<artifact::RunCheckpoints>(const std::string&)> run_fi
 std::string checkpoints_list(const std::string& folder, const terminal::Terminal& terminal, std::int64_t now_ms) {
   std::vector<std::vector<terminal::Cell>> rows;
   const artifact::RunCheckpoints run = run_around(folder);
-  const auto best = run.monitor.empty() ? std::nullopt : artifact::best_checkpoint(run);
+  const std::vector<Place> best = best_places(run);
   for (const artifact::CheckpointInfo& info : readable(folder)) {
-    const bool is_best =
-        best && best->manifest.fields.step == info.step && best->manifest.fields.branch == info.manifest.fields.branch;
-    const bool pinned = artifact::is_pinned(info.path);
+    const auto rank = std::find(best.begin(), best.end(), place_of(info)) - best.begin();
+    std::string mark = rank == std::ssize(best) ? "" : rank == 0 ? "best" : "best " + std::to_string(rank + 1);
+    if (artifact::is_pinned(info.path)) mark += mark.empty() ? "pinned" : ", pinned";
     std::vector<terminal::Cell> row = {{name_of(info.path)},
                                        {std::to_string(info.step)},
                                        {std::to_string(info.manifest.fields.branch)},
@@ -104,7 +126,7 @@ std::string checkpoints_list(const std::string& folder, const terminal::Terminal
                                        {terminal::ago_text(info.manifest.created_ms, now_ms)}};
     const std::optional<double> value = monitored(info, run);
     if (!run.monitor.empty()) row.push_back({value ? core::short_number(*value, 4) : ""});
-    row.push_back({std::string(is_best ? "best" : "") + (is_best && pinned ? ", " : "") + (pinned ? "pinned" : "")});
+    row.push_back({mark});
     rows.push_back(std::move(row));
   }
   std::string text;

@@ -5,6 +5,7 @@
 
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/query/filter.h"
 #include "runner/review/compare/recipe_diff.h"
 #include "runner/review/runs.h"
 #include "runner/review/terminal_plot.h"
@@ -56,11 +57,10 @@ void add_heads(Rows& rows, const Runs& runs, const RunsContext& context) {
   const std::size_t first = rows.size();
   for (const char* title : {"  name", "  status", "  step", "  duration"}) rows.push_back({{title}});
   for (const RunSummary& run : runs) {
-    const std::int64_t end_ms = run.owner ? context.clock.wall_ms() : std::max(run.ended_ms, run.created_ms);
     rows[first].push_back({core::escape_for_terminal(name_of(run))});
     rows[first + 1].push_back(status_cell(run));
     rows[first + 2].push_back({std::to_string(run.step)});
-    rows[first + 3].push_back({core::format_duration(static_cast<double>(end_ms - run.created_ms) / 1000.0)});
+    rows[first + 3].push_back({core::format_duration(query::run_seconds(run, context.clock))});
   }
 }
 

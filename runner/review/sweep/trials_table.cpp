@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/path.h"
 #include "runner/recipe/override.h"
+#include "runner/store/run_reader.h"
 
 namespace runner::review {
 namespace {
@@ -68,6 +70,14 @@ std::vector<store::RunSummary> trials_as_runs(const sweep::OpenSweep& open) {
     row.created_ms = trial.started_ms;
     row.ended_ms = trial.ended_ms;
     if (trial.state == TrialState::kRunning) row.owner = store::LeaseOwner{};  // its duration grows
+    if (trial.claims > 1 && !trial.run.empty()) {
+      // It was paused, and its run knows for how long it trained.
+      const std::string& output_dir = open.sweep.base().at("output_dir").as_string();
+      if (const auto run = store::find_run(output_dir, trial.run, core::system_clock()); run) {
+        row.branch = run.value().branch;
+        row.summary = run.value().summary;
+      }
+    }
     if (trial.value) row.metrics[open.sweep.metric()] = *trial.value;
     for (std::size_t i = 0; i < trial.others.size(); ++i)
       row.metrics[open.sweep.objectives()[i + 1].name] = trial.others[i];

@@ -9,7 +9,8 @@
 namespace runner::train {
 namespace {
 
-constexpr std::array<int, 4> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+// Batch systems send these before the end of the time that a job has; SIGXCPU is also that of `ulimit -t`.
+constexpr std::array<int, 7> kSignals = {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGHUP};
 int watches = 0;
 std::atomic<int> pending{0};  // a signal handler can use nothing else
 std::array<struct sigaction, kSignals.size()> previous;
@@ -49,6 +50,9 @@ const char* SignalWatch::name_of(int signal) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
+    case SIGUSR2: return "SIGUSR2";
+    case SIGXCPU: return "SIGXCPU";
+    case SIGALRM: return "SIGALRM";
     case SIGHUP: return "SIGHUP";
     default: return nullptr;
   }

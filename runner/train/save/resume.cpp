@@ -18,6 +18,7 @@
 #include "runner/resolve/changes.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/save/data_changes.h"
 #include "runner/train/save/lineage_checkpoints.h"
 
 namespace runner::train {
@@ -227,8 +228,19 @@ class Chooser {
     const std::string path = checkpoint ? checkpoint->path : "";
     auto differences =
         list_differences(recorded, {present, current_environment(), [this, path] { return mismatch(path); }});
+    const auto files = experiment_ != nullptr ? std::optional(experiment_->train_data->files()) : std::nullopt;
+    const bool other_path = std::any_of(differences.begin(), differences.end(), is_path_of_training_data);
+    if (other_path && recorded.provenance) {
+      // The same bytes elsewhere are the same data. Before it is opened that is not known, and left to choose_start().
+      auto moved = files ? with_training_data_at(*recorded.provenance, *files) : std::nullopt;
+      if (moved || (!files && may_have_moved(*recorded.provenance))) {
+        for (Difference& difference : differences) {
+          if (is_path_of_training_data(difference)) difference.effect = Effect::kHarmless;
+        }
+        recorded.provenance = std::move(moved);
+      }
+    }
     if (checkpoint && recorded.provenance) {
-      const auto files = experiment_ != nullptr ? std::optional(experiment_->train_data->files()) : std::nullopt;
       for (Difference& change : list_data_changes(*recorded.provenance, present, files)) {
         differences.push_back(std::move(change));
       }

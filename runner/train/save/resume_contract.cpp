@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -394,16 +393,10 @@ bool is_allowed(const Difference& difference, const std::vector<std::string>& al
 
 /// What resumes in spite of a difference, or avoids it.
 std::string remedies(const Difference& difference) {
+  if (difference.hint_is_all) return difference.hint;
   std::string text = "--allow-change " + difference.key + " resumes with it, `roux run RECIPE --new` starts a new run";
   if (difference.hint.empty()) return text;
   return difference.hint_comes_last ? text + ", " + difference.hint : difference.hint + "; " + text;
-}
-
-/// Whether the training set is read as a stream.
-bool is_streamed(const Node& recipe) {
-  const Node *type = recipe.at_path("data.train.type"), *streaming = recipe.at_path("data.train.streaming");
-  return type != nullptr && type->is_string() && type->as_string() == "jsonl" && streaming != nullptr &&
-         streaming->is_bool() && streaming->as_bool();
 }
 
 void all_paths(const std::string& path, const Node& node, std::vector<std::string>& paths) {
@@ -466,82 +459,6 @@ std::vector<Difference> list_differences(const Recorded& recorded, const Present
   for (const resolve::Change& change : resolve::list_changes(recorded.recipe, present.recipe)) judge.look_at(change);
   judge.look_around();
   return std::move(judge.differences);
-}
-
-std::vector<Difference> list_data_changes(const artifact::Provenance& provenance, const Node& recipe,
-                                          const std::optional<std::vector<std::string>>& files) {
-  std::vector<Difference> changes;
-  const bool is_stream = is_streamed(recipe);
-  const auto add = [&](const std::string& set, const std::string& before, const std::string& after) {
-    Difference change;
-    change.key = "data." + set;
-    change.before = before;
-    change.after = after;
-    const Node* path = recipe.at_path(change.key + ".path");
-    if (path == nullptr) path = recipe.at_path(change.key);
-    if (path != nullptr) change.location = path->location();
-    change.effect = set == "train" ? Effect::kChangesResults : Effect::kHarmless;
-    changes.push_back(std::move(change));
-  };
-  // What the places in the state of a stream would not be in.
-  const auto add_file = [&](const std::string& set, const std::string& before, const std::string& after) {
-    add(set, before, after);
-    if (set != "train" || !is_stream) return;
-    changes.back().effect = Effect::kImpossible;
-    changes.back().hint = "restore the files to resume that run, or start a new one with `roux run RECIPE --new`";
-  };
-  const auto bytes = [](const artifact::DataFile& file) { return std::to_string(file.bytes) + " bytes"; };
-  std::set<std::string> recorded;
-  for (const artifact::DataFile& file : provenance.data) {
-    if (recipe.at_path("data." + file.set) == nullptr) continue;
-    if (file.set == "train") recorded.insert(file.path);
-    const auto now = artifact::stat_data_file(file.set, file.path);
-    if (!now) {
-      add_file(file.set, file.path + " of " + bytes(file), "gone or unreadable");
-      continue;
-    }
-    if (now.value().bytes == file.bytes && now.value().mtime_ns == file.mtime_ns) continue;
-    // A size may change without the samples (a log that grows after the split), but that is unknown here.
-    if (now.value().bytes != file.bytes) {
-      add_file(file.set, file.path + " of " + bytes(file), bytes(now.value()));
-      continue;
-    }
-    const auto read = artifact::read_data_file(file.set, file.path);
-    if (file.checksum.empty() || !read) {
-      add(file.set, file.path, "modified since, and it was not read to its end then");
-    } else if (read.value().checksum != file.checksum) {
-      add(file.set, file.path + " with " + file.checksum, read.value().checksum);
-    }
-  }
-  if (files && !provenance.data.empty()) {
-    const std::size_t first = changes.size();
-    for (const std::string& path : *files) {
-      if (!recorded.contains(path)) add_file("train", "without " + path, "with it");
-    }
-    for (const std::string& path : recorded) {
-      if (std::find(files->begin(), files->end(), path) == files->end())
-        add_file("train", "with " + path, "without it");
-    }
-    if (changes.size() == first) {
-      std::vector<std::string> order;
-      for (const artifact::DataFile& file : provenance.data) {
-        if (file.set == "train") order.push_back(file.path);
-      }
-      const auto differs = std::mismatch(order.begin(), order.end(), files->begin(), files->end());
-      if (differs.first != order.end() && differs.second != files->end()) {
-        add("train", "read with " + *differs.first + " first", "read with " + *differs.second + " first");
-      }
-    }
-    const Node* split_by = recipe.at_path("data.train.split_by");
-    if (split_by != nullptr && split_by->is_string() && split_by->as_string() == "files") {
-      for (std::size_t i = first; i < changes.size(); ++i) {
-        changes[i].why =
-            "split_by: files goes by the path below the pattern's folder; earlier versions of roux went by the path "
-            "from the current folder";
-      }
-    }
-  }
-  return changes;
 }
 
 std::string to_text(const Difference& difference) {

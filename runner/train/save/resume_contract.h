@@ -29,6 +29,7 @@ struct Difference {
   std::string why;   ///< additional reason: `lr_scheduler takes its total_steps from it`; may be empty
   std::string hint;  ///< additional hint; may be empty
   bool hint_comes_last = false;
+  bool hint_is_all = false;  ///< allowing the difference would not resume the run
 };
 
 /// The environment of the arithmetic.
@@ -64,11 +65,6 @@ std::vector<std::string> resume_rules();
 
 /// Every difference, in the order of the present recipe; then threads, CPU, LibTorch, and the data's files.
 std::vector<Difference> list_differences(const Recorded& recorded, const Present& present);
-
-/// Compares the recorded files of the training data with `files` (all that `data.train` reads; nothing: check the
-/// recorded ones only). Reads a file again only if its size or time changed.
-std::vector<Difference> list_data_changes(const artifact::Provenance& provenance, const core::Node& recipe,
-                                          const std::optional<std::vector<std::string>>& files);
 
 /// `optimizer.lr was 0.001 (runs/a/recipe.yaml:7:20) and is 0.5 now`
 std::string to_text(const Difference& difference);

@@ -219,15 +219,18 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   }
   const std::int64_t begin_ns = clock_.monotonic_ns();
   const bool waits = under_way_.valid() && under_way_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
-  if (waits && !told_to_wait_ && when == When::kBetweenSteps) {
-    told_to_wait_ = true;
-    console_.line("step " + std::to_string(stepper_.progress().step) +
-                  " waits for the previous save: this disk is too slow for the save interval");
-  }
   core::log_debug("saving step " + std::to_string(stepper_.progress().step));
   if (waits) save_throttle_.note_wait();
   save_throttle_.note(stepper_.progress().step, begin_ns);
   finish();
+  // A short wait is no reason to change anything.
+  constexpr double kSlowSeconds = 2;
+  const double waited_s = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
+  if (waits && waited_s >= kSlowSeconds && !told_to_wait_ && when == When::kBetweenSteps) {
+    told_to_wait_ = true;
+    console_.line("step " + std::to_string(stepper_.progress().step) + " waited " + core::format_duration(waited_s) +
+                  " for the previous save: this disk is too slow for the save interval");
+  }
   // Before the first step it is unknown what max_memory leaves for a copy.
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;

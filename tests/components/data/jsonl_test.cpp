@@ -280,7 +280,8 @@ TEST_CASE("each form of a record is known by its fields", "[data][jsonl]") {
   };
   const Case cases[] = {
       {R"({"text": "A text.", "id": 3})", "", "A text.<|im_end|>", " text.<|im_end|>"},
-      {R"({"prompt": "Say hi: ", "completion": "hi"})", "", "Say hi: hi<|im_end|>", " hi<|im_end|>"},  // one token
+      {R"({"text": null, "prompt": "Say hi: ", "completion": "hi"})", "", "Say hi: hi<|im_end|>",
+       " hi<|im_end|>"},  // one token
       {R"({"prompt": "Say hi: ", "completion": "hi"})", ", loss_on: all", "Say hi: hi<|im_end|>",
        "ay hi: hi<|im_end|>"},
       {R"({"question": "Why?", "answer": " So."})", ", columns: {prompt: question, completion: answer}",
@@ -314,6 +315,11 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
       {R"({"messages": [{"role": "user", "content": "a"}]})", "",
        "a.jsonl:2: a conversation, but there is no chat template"},
       {R"({"text": "a"})", ", columns: {text: body}", "body is missing"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0}]})",
+       ", chat_format: chatml",
+       "a.jsonl:2: messages[1].weight is 0, and a part of the answers alone cannot be trained on"},
+      {R"({"messages": [{"role": "assistant", "content": "b", "train": false}]})", ", chat_format: chatml",
+       "a.jsonl:2: messages[0].train is false"},
   };
   for (const Case& c : cases) {
     INFO(c.record << c.more);
@@ -323,6 +329,30 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
     CHECK(built.messages.find(c.message) != std::string::npos);
     INFO(built.messages);
   }
+}
+
+TEST_CASE("a role that may be misspelt is told once, with its line", "[data][jsonl]") {
+  const auto of_role = [](const std::string& role) {
+    return R"({"text": null, "messages": [{"role": "user", "content": "a", "weight": 1}, {"role": ")" + role +
+           R"(", "content": "b"}]})" + "\n";
+  };
+  const Folder folder(of_role("assistant") + of_role("asistant") + of_role("asistant") + of_role("User") +
+                      of_role("tool") + of_role("critic"));
+  const auto built = build_data(block(", chat_format: chatml"));
+  REQUIRE(built.data != nullptr);
+  const auto count = [&built](const std::string& text) {
+    std::size_t found = 0;
+    for (std::size_t at = built.messages.find(text); at != std::string::npos; at = built.messages.find(text, at + 1)) {
+      ++found;
+    }
+    return found;
+  };
+  CHECK(count("none of a chat") == 3);
+  CHECK(count("a.jsonl:2 has the role \"asistant\"") == 1);
+  CHECK(count("did you mean assistant?") == 1);
+  CHECK(count("a.jsonl:4 has the role \"User\"") == 1);
+  CHECK(count("did you mean user?") == 1);
+  CHECK(count("a.jsonl:6 has the role \"critic\"") == 1);
 }
 
 TEST_CASE("damaged records are named by file and line", "[data][jsonl]") {

@@ -35,6 +35,17 @@ TEST_CASE("a line is a sample that ends with its end", "[data][text_lines]") {
   CHECK(fetched(*data, {1, 2}, "target") == Values{'e', '\n', kPad, kPad, kPad, 'g', 'h', 'i', 'j', '\n'});
 }
 
+TEST_CASE("lines of a file from Windows have no carriage return", "[data][text_lines]") {
+  const tests::Folder folder;
+  folder.write("a.txt", "abc\r\n\r\nd\re\r\nf\r");
+  const auto data = good_data("{type: text_lines, path: a.txt, max_seq_len: 8}");
+  CHECK(data->size() == 3);
+  CHECK(fetched(*data, {0}, "input") == Values{'a', 'b', 'c'});
+  CHECK(fetched(*data, {0}, "target") == Values{'b', 'c', '\n'});
+  CHECK(fetched(*data, {1}, "input") == Values{'d', '\r', 'e'});
+  CHECK(fetched(*data, {2}, "target") == Values{'\n'});
+}
+
 TEST_CASE("padding has no part in the loss", "[data][text_lines]") {
   const tests::Folder folder;
   folder.write("a.txt", "abc\nd\nefghi\n");

@@ -109,7 +109,15 @@ TEST_CASE("plan goes without weights where only whole files are sent", "[hub][cl
   here.hub.fault = [](const auto& asked, const auto&) -> std::optional<tests::HttpReply> {
     return asked.of_storage ? std::make_optional(tests::HttpReply{503, "busy"}) : std::nullopt;
   };
-  CHECK(goes_without());
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says("the weights are not here, so they are not compared with the model: "));
+  CHECK(here.says("503"));
+  here.hub.fault = [](const auto& asked, const auto&) -> std::optional<tests::HttpReply> {
+    return asked.of_storage ? std::make_optional(tests::HttpReply{404, "gone"}) : std::nullopt;
+  };
+  CHECK(here.roux({"plan", "r.yaml"}) == 0);
+  CHECK(here.says("the weights are not here, so they are not compared with the model: "));
+  here.hub.fault = nullptr;
   here.offline = true;
   CHECK(goes_without());
 }
@@ -137,6 +145,7 @@ TEST_CASE("run fetches what its recipe names and records the commit", "[hub][cli
   CHECK(here.recorded().find("snapshots") == std::string::npos);
 
   here.hub.repositories["datasets/ada/ids"][kSecond] = here.hub.repositories["datasets/ada/ids"][kFirst];
+  here.hub.repositories["datasets/ada/ids"][kSecond].files.at("train.jsonl").content += "{\"input_ids\": [1, 2]}\n";
   here.hub.revisions["datasets/ada/ids"]["main"] = kSecond;
   here.hub.asked.clear();
   REQUIRE(here.roux({"resume", "t", "--checkpoint", "last", "--set", "training.max_steps=3", "--allow-change",

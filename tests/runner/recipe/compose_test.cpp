@@ -217,6 +217,14 @@ TEST_CASE("flags change a recipe", "[recipe][override]") {
   }
 }
 
+TEST_CASE("a mark alone is text on the command line", "[recipe][override]") {
+  for (const std::string mark : {",", ";", "|", "#", ":", "*", "&", "%", "@", "!", "-", "[", "{", ">", "'"}) {
+    CAPTURE(mark);
+    CHECK(compose("x: 1\n", with_sets({"x=" + mark})) == R"({"x": ")" + mark + "\"}");
+  }
+  CHECK(compose("x: 1\n", with_sets({"x=~"})) == R"({"x": null})");
+}
+
 TEST_CASE("a file can be laid upon a recipe", "[recipe][override]") {
   Files files;
   files.add("r.yaml", "a: {b: 1, c: 2}\n");
@@ -231,8 +239,32 @@ TEST_CASE("a file can be laid upon a recipe", "[recipe][override]") {
         "--set-file ovr.yaml: error: cannot read ovr.yaml: file not found\n  hint: did you mean \"over.yaml\"?\n");
 }
 
+TEST_CASE("the folder of the recipe is that of the file that says so", "[recipe][interpolate]") {
+  Files files;
+  const std::string value = "t: ${recipe_dir}/t.csv\nu: \"$${recipe_dir} ${env:ROUX_TEST_UNSET:-${recipe_dir}}\"\n";
+  ::unsetenv("ROUX_TEST_UNSET");
+  files.add("lib/base.yaml", value);
+  files.add("exp/r.yaml", "extends: ../lib/base.yaml\nown: ${recipe_dir}\n");
+  CHECK(files.compose("exp/r.yaml") == R"({"t": "exp/../lib/t.csv", "u": "${recipe_dir} exp/../lib", "own": ")"
+                                       "exp"
+                                       R"("})");
+  files.add("lib/beside.yaml", "extends: base.yaml\n");
+  CHECK(files.compose("lib/beside.yaml") == R"({"t": "lib/t.csv", "u": "${recipe_dir} lib"})");
+  // A file that is laid upon the recipe is in its own folder, wherever the recipe is.
+  files.add("exp/plain.yaml", "t: 1\n");
+  ComposeOptions options;
+  options.overrides = {{Override::Kind::kSetFile, files.path("lib/base.yaml")}};
+  CHECK(files.compose("exp/plain.yaml", options) == R"({"t": "lib/t.csv", "u": "${recipe_dir} lib"})");
+  // What is not replaced yet is said by way of the recipe's folder: a recorded recipe may be read elsewhere.
+  Diagnostics diagnostics;
+  const auto open = runner::recipe::compose_uninterpolated(files.path("exp/r.yaml"), {}, diagnostics);
+  REQUIRE(open);
+  CHECK(open->root.at_path("t")->as_string() == "${recipe_dir}/../lib/t.csv");
+}
+
 TEST_CASE("references are replaced", "[recipe][interpolate]") {
   ::setenv("ROUX_TEST_SET", "12", 1);
+  ::setenv("ROUX_TEST_EMPTY", "", 1);
   ::unsetenv("ROUX_TEST_UNSET");
   struct Case {
     const char* name;
@@ -251,6 +283,8 @@ TEST_CASE("references are replaced", "[recipe][interpolate]") {
       {"the environment",
        "a: ${env:ROUX_TEST_SET}\nb: ${env:ROUX_TEST_UNSET:-no ${a}}\nc: '${env:ROUX_TEST_UNSET:-}'\n",
        R"({"a": "12", "b": "no 12", "c": ""})"},
+      {"a variable that is set to nothing", "a: x${env:ROUX_TEST_EMPTY}\nb: ${env:ROUX_TEST_EMPTY:-5}\n",
+       R"({"a": "x", "b": "5"})"},
       {"the folder of the recipe", "a: ${recipe_dir}/x\n", R"({"a": "./x"})"},
       {"a misspelt variable", "vars: {width: 1}\na: ${vars.widht}\nb: ${width}\n",
        "r.yaml:2:4: error: ${vars.widht} refers to nothing: vars.widht not found\n  hint: did you mean "
@@ -339,6 +373,10 @@ TEST_CASE("Jsonnet is evaluated, with imports and places", "[recipe][jsonnet]") 
   CHECK(files.composed->root.at_path("model.width")->location().text() == files.path("r.jsonnet"));
   CHECK(files.compose("r.jsonnet") ==
         "r.jsonnet:3:22: error: undefined external variable: seed\n  hint: define it with --ext seed=VALUE\n");
+
+  files.add("marked.libsonnet", "\xEF\xBB\xBF{ a: 1 }\n");
+  files.add("marked.jsonnet", "\xEF\xBB\xBF(import 'marked.libsonnet') + { b: 2 }\n");
+  CHECK(files.compose("marked.jsonnet") == R"({"a": 1, "b": 2})");
 
   files.add("y.yaml", "extends: r.jsonnet\nmax: 5\n");
   CHECK(files.compose("y.yaml", options) == R"({"max": 5, "model": {"type": "gpt", "width": 12}, "seed": 7})");

@@ -110,6 +110,22 @@ TEST_CASE("line ends and keys that the parser would take for something else are 
   CHECK(read("a:\n  ? " + key + "\n  : 1\n") == "{\"a\": {\"" + key + "\": 1}}");
 }
 
+TEST_CASE("what only looks like a space is named", "[recipe][yaml]") {
+  const auto first_line = [](const std::string& told) { return told.substr(0, told.find('\n')); };
+  CHECK(read("a:\n  b: 1\n\u00A0 c: 2\n") ==
+        "r.yaml:3:1: error: a no-break space (U+00A0) before the text\n"
+        "    3 | \u00A0 c: 2\n"
+        "      | ^\n"
+        "  hint: write a space in its place; in text, put the text in quotes\n");
+  CHECK(first_line(read("a:\n  b: 1\n \u00A0c: 2\n")) ==
+        "r.yaml:3:2: error: a no-break space (U+00A0), where YAML needs a space");
+  CHECK(first_line(read("b: 1\nc:\u00A02\n")) ==
+        "r.yaml:2:1: error: a no-break space (U+00A0), where YAML needs a space");
+  CHECK(first_line(read("b: 1\nc: 2\u00A0\n")) == "r.yaml:2:5: error: a no-break space (U+00A0) after the text");
+  CHECK(first_line(read("b: \u200Bx\n")) == "r.yaml:1:4: error: a zero-width space (U+200B) before the text");
+  CHECK(read("b: \"\u00A0\"\nc: x\u00A0y\n") == "{\"b\": \"\u00A0\", \"c\": \"x\u00A0y\"}");
+}
+
 TEST_CASE("hostile text is refused quickly", "[recipe][yaml]") {
   const auto repeated = [](const std::string& text, int times) {
     std::string all;

@@ -27,8 +27,8 @@ struct SweepRunFlags {
   bool start_new = false, dry_run = false;
 };
 
-/// Checks variants of the sweep before any is trained. False when the session has failed.
-bool variants_are_sound(Session& session, const sweep::Sweep& sweep) {
+/// Checks variants of the sweep before any is trained, and gives some as text. False when the session has failed.
+bool variants_are_sound(Session& session, const sweep::Sweep& sweep, std::vector<std::string>& examples) {
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return false;
   const std::int64_t began_ns = core::system_clock().monotonic_ns();
@@ -36,6 +36,7 @@ bool variants_are_sound(Session& session, const sweep::Sweep& sweep) {
   const sweep::Preflight preflight = sweep::check_variants(
       sweep, [engine](const resolve::Recipe& recipe, core::Diagnostics& found) { engine->plan(recipe, {}, found); },
       diagnostics);
+  examples = preflight.examples;
   session.show(diagnostics);
   if (diagnostics.has_errors()) session.exit_code = core::kExitUsage;
   const double seconds = static_cast<double>(core::system_clock().monotonic_ns() - began_ns) / 1e9;
@@ -50,7 +51,7 @@ bool variants_are_sound(Session& session, const sweep::Sweep& sweep) {
 }
 
 /// What `--dry-run` says of the search.
-void print_search(const sweep::Sweep& sweep) {
+void print_search(const sweep::Sweep& sweep, const std::vector<std::string>& examples) {
   std::printf("sampler  %s\n", sweep.sampler_type().c_str());
   for (const sweep::Metric& metric : sweep.objectives()) {
     std::printf("metric   %s, %s\n", metric.name.c_str(), metric.maximize ? "maximize" : "minimize");
@@ -59,6 +60,9 @@ void print_search(const sweep::Sweep& sweep) {
   const std::int64_t replicates = sweep.config().replicates;
   const std::string trials = variants ? std::to_string(*variants * replicates) : "until sweep.stop";
   std::printf("trials   %s\n", trials.c_str());
+  for (std::size_t i = 0; i < examples.size(); ++i) {
+    std::printf("%-8s %s\n", i == 0 ? "such as" : "", core::escape_for_terminal(examples[i]).c_str());
+  }
 }
 
 /// The study to resume: null for a new one, nothing when the session has failed.
@@ -88,8 +92,9 @@ std::optional<std::unique_ptr<Study>> study_to_resume(Session& session, const sw
 void run(Session& session, const SweepRunFlags& flags) {
   begin_sweep(session);
   const auto sweep = read_sweep(session, flags.sweep);
-  if (!sweep || !trials_can_use_device(session, *sweep) || !variants_are_sound(session, *sweep)) return;
-  if (flags.dry_run) return print_search(*sweep);
+  std::vector<std::string> examples;
+  if (!sweep || !trials_can_use_device(session, *sweep) || !variants_are_sound(session, *sweep, examples)) return;
+  if (flags.dry_run) return print_search(*sweep, examples);
   std::unique_ptr<Study> study;
   std::optional<store::StartLock> lock(sweep->base().at("output_dir").as_string());
   if (!flags.start_new) {

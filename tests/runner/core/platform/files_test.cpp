@@ -65,8 +65,8 @@ TEST_CASE("write_output() follows links and writes to devices in place", "[core]
 
 TEST_CASE("patterns find files", "[core][files]") {
   const tests::TempDir dir;
-  for (const char* name :
-       {"a.cpp", "b.h", ".hidden.h", "sub/c.cpp", "sub/deep/d.h", "sub/deep/e1.txt", "sub/deep/e2.txt"}) {
+  for (const char* name : {"a.cpp", "b.h", ".hidden.h", "sub/c.cpp", "sub/deep/d.h", "sub/deep/e1.txt",
+                           "sub/deep/e2.txt", "in [1]/{x}/f.txt", "in 1/f.txt"}) {
     std::filesystem::create_directories(std::filesystem::path(dir / name).parent_path());
     REQUIRE(write_file_atomic(dir / name, "").ok());
   }
@@ -92,6 +92,8 @@ TEST_CASE("patterns find files", "[core][files]") {
       {".*.h", {".hidden.h"}},
       {"?.h", {"b.h"}},
       {"*.none", {}},
+      {"in [1]/{x}/*.txt", {"in [1]/{x}/f.txt"}},  // a folder that is called so, not "in 1"
+      {"in [12]/f.*", {"in 1/f.txt"}},
       {"sub", {"sub"}},  // no pattern: as it is
       {"none.txt", {"none.txt"}},
   };

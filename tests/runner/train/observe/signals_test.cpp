@@ -38,6 +38,9 @@ TEST_CASE("SIGINT after another signal leaves at once, whichever that was", "[tr
   const Case cases[] = {
       {"one SIGINT is answered by the loop", {SIGINT}, kStayed},
       {"SIGHUP is answered by the loop", {SIGHUP}, kStayed},
+      {"SIGUSR2 is answered by the loop", {SIGUSR2}, kStayed},
+      {"SIGXCPU is answered by the loop, each second", {SIGXCPU, SIGXCPU}, kStayed},
+      {"SIGALRM is answered by the loop", {SIGALRM}, kStayed},
       {"SIGINT after SIGHUP", {SIGHUP, SIGINT}, 128 + SIGINT},
       {"a second SIGINT", {SIGINT, SIGINT}, 128 + SIGINT},
       {"SIGINT after SIGTERM", {SIGTERM, SIGINT}, 128 + SIGINT},

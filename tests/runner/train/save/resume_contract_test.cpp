@@ -13,6 +13,7 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 #include "runner/resolve/load.h"
+#include "runner/train/save/data_changes.h"
 #include "tests/support/folder.h"
 
 namespace runner::train {
@@ -404,6 +405,64 @@ TEST_CASE("data files that changed since are named, and those that were only tou
   CHECK(changes() == std::vector<std::string>{"data.train was corpus.txt of 9 bytes and is 21 bytes now"});
   std::filesystem::remove("corpus.txt");
   CHECK(changes() == std::vector<std::string>{"data.train was corpus.txt of 9 bytes and is gone or unreadable now"});
+}
+
+TEST_CASE("training data that is not here is looked for where the run was started", "[train][contract]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  folder.write("there/corpus.txt", "some text");
+  const resolve::Recipe recipe = load({});
+  artifact::Provenance provenance;
+  provenance.data = {artifact::read_data_file("train", "there/corpus.txt").value()};
+  provenance.data[0].path = "corpus.txt";
+  const auto hint = [&] {
+    const auto changes = list_data_changes(provenance, recipe.root, std::nullopt);
+    REQUIRE(changes.size() == 1);
+    CHECK(changes[0].hint_is_all);  // --allow-change would lead to a file that is not found
+    return changes[0].hint;
+  };
+  CHECK(hint() == "restore the file");
+  provenance.folder = std::filesystem::absolute("there").string();
+  CHECK(hint() ==
+        "the run was started in " + provenance.folder + ", and the path is relative to that folder: start it there");
+  std::filesystem::remove("there/corpus.txt");
+  CHECK(hint().starts_with("restore the file; the run was started in " + provenance.folder));
+}
+
+TEST_CASE("the same training data at another path is the same", "[train][contract]") {
+  const tests::Folder folder;
+  folder.write("a.txt", "some text");
+  folder.write("b.txt", "more text");
+  artifact::Provenance provenance;
+  for (const char* path : {"a.txt", "b.txt"}) {
+    provenance.data.push_back(artifact::read_data_file("train", path).value());
+  }
+  folder.write("copy/a.txt", "some text");
+  folder.write("copy/b.txt", "more text");
+  const auto moved = with_training_data_at(provenance, {"copy/a.txt", "copy/b.txt"});
+  REQUIRE(moved);
+  CHECK(moved->data[1].path == "copy/b.txt");
+  CHECK(moved->data[1].checksum == provenance.data[1].checksum);
+  CHECK_FALSE(with_training_data_at(provenance, {"copy/b.txt", "copy/a.txt"}));  // another order
+  CHECK_FALSE(with_training_data_at(provenance, {"copy/a.txt"}));
+  CHECK_FALSE(with_training_data_at(provenance, {"copy/a.txt", "copy/none.txt"}));
+  folder.write("copy/b.txt", "More text");
+  CHECK_FALSE(with_training_data_at(provenance, {"copy/a.txt", "copy/b.txt"}));
+  folder.write("copy/b.txt", "more text");
+  provenance.data[0].checksum = "";  // the run was stopped before it had read the file
+  CHECK_FALSE(may_have_moved(provenance));
+  CHECK_FALSE(with_training_data_at(provenance, {"copy/a.txt", "copy/b.txt"}));
+
+  const auto is_path = [](const char* key) {
+    Difference difference;
+    difference.key = key;
+    return is_path_of_training_data(difference);
+  };
+  CHECK(is_path("data.train.path"));
+  CHECK(is_path("data.train.path[0]"));
+  CHECK(is_path("data.train.datasets[1].path"));
+  CHECK_FALSE(is_path("data.train.max_seq_len"));
+  CHECK_FALSE(is_path("data.val.path"));
 }
 
 }  // namespace runner::train
