@@ -21,7 +21,7 @@ const Case kCases[] = {
      {.enabled = true, .init_scale = 16, .growth_interval = 2, .hysteresis = 2},
      "oo.o",
      {16, 8, 8, 4}},
-    {"growth counts overflows anew",
+    {"growth counts overflows again",
      {.enabled = true, .init_scale = 16, .growth_interval = 2, .hysteresis = 2},
      "o..oo",
      {16, 16, 32, 32, 16}},
