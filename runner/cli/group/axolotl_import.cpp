@@ -131,9 +131,9 @@ constexpr Key kKeys[] = {
     {"pretraining_dataset", kRefused, "write data: {train: {type: text, path: FILE}} in a recipe"},
     {"resume_from_checkpoint", kRefused, "remove it: `roux run` resumes an unfinished run by itself"},
     {"plugins", kRefused, "remove it: there is no Python"},
-    {"deepspeed", kCopied, "deepspeed"},
-    {"fsdp", kCopied, "fsdp"},
-    {"fsdp_config", kCopied, "fsdp_config"},
+    {"deepspeed"},
+    {"fsdp"},
+    {"fsdp_config"},
     {"auto_resume_from_checkpoints", kNoEffect},
     {"model_type", kNoEffect},
     {"tokenizer_type", kNoEffect},
@@ -236,7 +236,9 @@ class Import {
     take_rest();
     for (const Node::Entry& entry : config_.entries()) copy(entry);
     if (adapter_.is_mapping()) put("adapters", Node::sequence({std::move(adapter_)}));
-    return draft_.ordered();
+    Node recipe = draft_.ordered();
+    take_sharding(config_, recipe, diagnostics_);
+    return recipe;
   }
 
  private:

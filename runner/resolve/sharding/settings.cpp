@@ -214,7 +214,8 @@ class Words {
   bool place(const ShardingWord& word, const std::string& path, Node value) {
     const std::size_t dot = path.rfind('.');
     const std::string section = dot == std::string::npos ? "" : path.substr(0, dot), key = path.substr(dot + 1);
-    const auto other = written_at(section, key);
+    auto other = written_at(section, key);
+    if (other && options_.replaces_defaults && !other->value.location().known()) other.reset();
     if (other && is_same(other->value, value)) {
       note(path, value);
       return true;
@@ -224,11 +225,11 @@ class Words {
       if (is_override(*other)) return true;
     } else if (other) {
       const auto origin = origins_.find(path);
+      const Location& at = other->key_location.known() ? other->key_location : other->value.location();
       const std::string what = origin == origins_.end() ? path : origin->second;
       diagnostics_.error(word.key_location,
                          word.written + ": " + shown(word.value) + " is " + path + ": " + shown(value) + ", but " +
-                             what + " (" + line_beside(other->key_location, word.key_location) + ") is " +
-                             shown(other->value),
+                             what + " (" + line_beside(at, word.key_location) + ") is " + shown(other->value),
                          "keep one of the two");
       return false;
     }

@@ -15,6 +15,8 @@ struct ShardingOptions {
   core::Severity missing = core::Severity::kError;
   /// Notices of what a word is read as. Words without an effect have theirs either way.
   bool tells = true;
+  /// Values without a location, which an import writes for what a file does not say, give way.
+  bool replaces_defaults = false;
 };
 
 /// Sets what the words come to in `recipe`, where a value may stand already: the same is fine, another one an error
