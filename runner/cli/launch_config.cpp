@@ -40,10 +40,11 @@ Node read(const std::string& path, core::Diagnostics& diagnostics) {
   if (!node->is_mapping()) diagnostics.error(node->location(), "must be a mapping", "write launch: {...}");
   for (const Node::Entry& entry : node->entries()) {
     const bool is_launch = entry.key == "launch";
-    if (!is_launch && entry.key != "device" && entry.key != "precision") {
-      diagnostics.error(entry.key_location,
-                        "the launch file may only contain `launch`, `device` and `precision`, got " + entry.key,
-                        "put other settings in the recipe");
+    if (!is_launch && entry.key != "device" && entry.key != "precision" && entry.key != "parallelism") {
+      diagnostics.error(
+          entry.key_location,
+          "the launch file may only contain `launch`, `device`, `precision` and `parallelism`, got " + entry.key,
+          "put other settings in the recipe");
     } else if (is_launch && !entry.value.is_mapping() && !entry.value.is_null()) {
       diagnostics.error(entry.value.location(), "launch must be a mapping", "write launch: {...}");
     } else if (!entry.value.is_null() && !(is_launch && entry.value.entries().empty())) {
@@ -99,7 +100,9 @@ std::string launch_config_text(const Node& defaults) {
   const Node* device = defaults.find("device");
   text += device != nullptr ? section_text("device", *device) : "# device: \"auto\"\n";
   const Node* precision = defaults.find("precision");
-  return text + (precision != nullptr ? section_text("precision", *precision) : "# precision: {mode: \"32-true\"}\n");
+  text += precision != nullptr ? section_text("precision", *precision) : "# precision: {mode: \"32-true\"}\n";
+  const Node* parallelism = defaults.find("parallelism");
+  return text + (parallelism != nullptr ? section_text("parallelism", *parallelism) : "# parallelism: {shard: null}\n");
 }
 
 std::string section_text(const std::string& key, const Node& value) {

@@ -8,8 +8,8 @@
 
 namespace runner::cli {
 
-// The launch file: per-machine defaults of `launch`, `device` and `precision`, managed by `roux config`. It holds
-// nothing else: the recipe defines what is trained.
+// The launch file: per-machine defaults of `launch`, `device`, `precision` and `parallelism`, managed by `roux config`.
+// It holds nothing else: the recipe defines what is trained.
 
 /// ROUX_CONFIG_FILE (empty: no file), else XDG_CONFIG_HOME/roux/launch.yaml, else ~/.config/roux/launch.yaml.
 std::string config_path();

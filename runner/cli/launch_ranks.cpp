@@ -6,8 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
@@ -15,6 +17,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
+#include "runner/core/text/text.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 #include "runner/launch/slurm_script.h"
@@ -254,6 +257,25 @@ void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
   session.show(diagnostics);
 }
 
+void note_unread_variables(const Session& session) {
+  constexpr std::size_t kShownMax = 4;
+  if (launch::another_process_reports()) return;
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("FSDP_") || text.starts_with("ACCELERATE_"))
+      names.emplace_back(text.substr(0, text.find('=')));
+  }
+  if (names.empty()) return;
+  std::sort(names.begin(), names.end());
+  core::Diagnostics diagnostics;
+  diagnostics.notice(
+      {},
+      core::joined_first(names, kShownMax) + " of the environment" + (names.size() == 1 ? " is" : " are") + " not read",
+      "write fsdp: {...} or deepspeed: {...} in the recipe, or `roux config import` Accelerate's file");
+  session.show(diagnostics);
+}
+
 std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& recipe) {
   constexpr double kMarginS = 120;
   const auto& launch = *recipe.launch;
@@ -285,6 +307,7 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine:
   const auto machines = machines_of(session, launch);
   if (!machines) return;
   note_growing_batch(session, recipe);
+  note_unread_variables(session);
   // A smoke test is not resumed.
   supervise_ranks(session, recipe, *machines, request.smoke ? 0 : launch.max_restarts,
                   [&](const launch::RankAssignment& assignment) {

@@ -37,6 +37,9 @@ bool starts_ranks(const resolve::Recipe& recipe);
 /// Prints a notice if the global batch grows with the number of processes because the recipe does not set it.
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe);
 
+/// Prints a notice of variables that Accelerate reads (`FSDP_...`, `ACCELERATE_...`), and roux does not.
+void note_unread_variables(const Session& session);
+
 /// A batch script for Slurm that runs this command, without `--emit`. Fails the session when the number of processes is
 /// `auto`.
 std::optional<std::string> slurm_batch(Session& session, const resolve::Recipe& recipe);

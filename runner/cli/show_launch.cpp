@@ -75,7 +75,8 @@ void show_settings(const resolve::Recipe& recipe, EnvPage& page) {
   for (const Node::Entry& entry : recipe.at("launch").entries()) {
     if (!entry.value.is_null()) show("launch." + entry.key, entry.value, entry.value.location());
   }
-  for (const char* key : {"device", "precision.mode"}) show(key, recipe.at(key), recipe.location(key));
+  for (const char* key : {"device", "precision.mode", "parallelism.shard"})
+    show(key, recipe.at(key), recipe.location(key));
   page.set("settings", std::move(settings));
 }
 

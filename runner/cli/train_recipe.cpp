@@ -104,6 +104,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   request.nccl = device->nccl;
   request.new_graph = device->new_graph;
   note_growing_batch(session, recipe);
+  note_unread_variables(session);
   const auto& capture = *recipe.capture;
   std::optional<artifact::GitStateCapture> code;
   if (capture.git && !request.code.valid() && (!request.rank || request.rank->rank == 0)) {

@@ -76,17 +76,6 @@ Node* block_in_list(Node* list, const std::string& type) {
   return nullptr;
 }
 
-/// A block of components may stand as a bare name; an alias for one of its keys needs the mapping.
-void expand_short_form(Node& value, const std::string& section, const Registry& registry) {
-  if (!value.is_string() || section.empty()) return;
-  const Fragment* fragment = registry.find("section", section);
-  if (fragment != nullptr && fragment->short_form.empty()) return;
-  Node name = value;
-  Node block = Node::mapping(value.location());
-  block.set(fragment != nullptr ? fragment->short_form : "type", std::move(name), value.location());
-  value = std::move(block);
-}
-
 bool knows_key(const Registry& registry, const std::string& section, const std::string& key) {
   const Fragment* fragment = registry.find("section", section.empty() ? "recipe" : section);
   return fragment != nullptr && fragment->find(key) != nullptr;
@@ -208,19 +197,7 @@ class AliasPass {
     if (const auto [section, key] = section_and_key(path); !type_in_list(section).empty()) {
       return put_in_list(section, key, std::move(value), key_location);
     }
-    Node* block = &root_;
-    std::size_t start = 0;
-    for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', start)) {
-      const std::string section = path.substr(start, dot - start);
-      Node* next = block->find(section);
-      if (next == nullptr) next = &block->set(section, Node::mapping(key_location), key_location);
-      if (next->is_null()) *next = Node::mapping(next->location());
-      expand_short_form(*next, section, registry_);
-      if (!next->is_mapping()) return;  // reported where its type is checked
-      block = next;
-      start = dot + 1;
-    }
-    block->set(path.substr(start), std::move(value), key_location);
+    put_setting(root_, path, std::move(value), key_location, registry_);
   }
 
   void put_in_list(const std::string& section, const std::string& key, Node value, const core::Location& key_location) {
@@ -244,6 +221,33 @@ class AliasPass {
 };
 
 }  // namespace
+
+void expand_short_form(Node& value, const std::string& section, const Registry& registry) {
+  if (!value.is_string() || section.empty()) return;
+  const Fragment* fragment = registry.find("section", section);
+  if (fragment != nullptr && fragment->short_form.empty()) return;
+  Node name = value;
+  Node block = Node::mapping(value.location());
+  block.set(fragment != nullptr ? fragment->short_form : "type", std::move(name), value.location());
+  value = std::move(block);
+}
+
+void put_setting(Node& root, const std::string& path, Node value, const core::Location& key_location,
+                 const Registry& registry) {
+  Node* block = &root;
+  std::size_t start = 0;
+  for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', start)) {
+    const std::string section = path.substr(start, dot - start);
+    Node* next = block->find(section);
+    if (next == nullptr) next = &block->set(section, Node::mapping(key_location), key_location);
+    if (next->is_null()) *next = Node::mapping(next->location());
+    expand_short_form(*next, section, registry);
+    if (!next->is_mapping()) return;  // reported where its type is checked
+    block = next;
+    start = dot + 1;
+  }
+  block->set(path.substr(start), std::move(value), key_location);
+}
 
 std::string section_of(std::string_view alias_path) {
   return std::string(alias_path.substr(0, alias_path.find_first_of(".[")));

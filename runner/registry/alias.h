@@ -53,6 +53,19 @@ struct AliasTable {
   const ForeignWord* find_foreign(std::string_view section, std::string_view word) const;
 };
 
+class Registry;
+
+/// Words of FSDP and DeepSpeed at the top level of a recipe; runner/resolve/sharding/ reads what is in them.
+inline constexpr const char* kShardingWords[] = {"fsdp",       "fsdp_config",       "sharding_strategy", "deepspeed",
+                                                 "zero_stage", "zero_optimization", "deepspeed_config"};
+
+/// A block may stand as a bare name, a section as the value of its short form: then `value` becomes the mapping, to
+/// which a key can be added.
+void expand_short_form(core::Node& value, const std::string& section, const Registry& registry);
+/// Sets `section.key` of a recipe; nothing where a section is no mapping, which is an error of the checks after it.
+void put_setting(core::Node& root, const std::string& path, core::Node value, const core::Location& key_location,
+                 const Registry& registry);
+
 /// Errors in the table are bugs in roux: they are reported with the line of the file (schema_gen stops on them).
 AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics);
 

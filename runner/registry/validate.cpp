@@ -27,8 +27,9 @@ const AliasTable& aliases_of(const Registry& registry) {
 
 }  // namespace
 
-core::Node validate_recipe(const core::Node& composed, const Registry& registry, core::Diagnostics& diagnostics) {
-  return Validator(registry, aliases_of(registry), diagnostics).recipe(composed);
+core::Node validate_recipe(const core::Node& composed, const Registry& registry, core::Diagnostics& diagnostics,
+                           const Translate& translate) {
+  return Validator(registry, aliases_of(registry), diagnostics).recipe(composed, translate);
 }
 
 core::Node validate_component(const core::Node& block, const std::string& kind, const std::string& path,

@@ -385,7 +385,7 @@ Node Validator::default_of(const Property& property, const Block& block, const c
   return nested && !node.is_null() ? value(node, property, joined_path(block.path, property.name)) : node;
 }
 
-Node Validator::recipe(Node composed) {
+Node Validator::recipe(Node composed, const Translate& translate) {
   if (!composed.is_mapping()) {
     diagnostics_.error(composed.location(), "a recipe is a mapping of keys, got " + described(composed));
     return refused(composed.location());
@@ -419,6 +419,7 @@ Node Validator::recipe(Node composed) {
   check_plain_secrets(composed, diagnostics_);
   take_init_trackers(composed, diagnostics_);
   apply_aliases(composed, aliases_, registry_, diagnostics_);
+  if (translate) translate(composed);
   settle_trackers(composed, registry_, diagnostics_);
   const Fragment* fragment = registry_.find("section", "recipe");
   RUNNER_ASSERT(fragment != nullptr, "schema_gen embeds section/recipe.json");

@@ -7,6 +7,7 @@
 #include "runner/core/node.h"
 #include "runner/registry/alias.h"
 #include "runner/registry/registry.h"
+#include "runner/registry/validate.h"
 
 namespace runner::registry {
 
@@ -17,7 +18,7 @@ class Validator {
   Validator(const Registry& registry, const AliasTable& aliases, core::Diagnostics& diagnostics)
       : registry_(registry), aliases_(aliases), diagnostics_(diagnostics) {}
 
-  core::Node recipe(core::Node composed);
+  core::Node recipe(core::Node composed, const Translate& translate = {});
   core::Node component(const core::Node& value, const std::string& kind, const std::string& path);
   /// A key's default as a validated recipe has it: with those of the keys below it.
   core::Node default_value(const Property& property) { return default_of(property, {}, {}); }

@@ -9,6 +9,7 @@
 #include "runner/resolve/generation_settings.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/pretrained_model.h"
+#include "runner/resolve/sharding/words.h"
 
 namespace runner::resolve {
 
@@ -38,7 +39,9 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
   complete_pretrained(composed.root, diagnostics);
   complete_adapters(composed.root, diagnostics);
   complete_generation(composed.root, diagnostics);
-  settled.root = registry::validate_recipe(composed.root, registry, diagnostics);
+  settled.root = registry::validate_recipe(
+      composed.root, registry, diagnostics,
+      [&registry, &diagnostics](core::Node& root) { take_sharding_words(root, registry, diagnostics); });
   resolve::settle(settled.root, diagnostics,
                   {.meant_metric =
                        [&registry](const std::string& word) {

@@ -220,7 +220,7 @@ std::optional<BadStepPolicy::Trouble> BadStepPolicy::overflow(const StepResult& 
   const std::string what = "gradients overflow float16 at the loss scale " + core::short_number(before, 4);
   console_.line("step " + std::to_string(failed_step()) + " skipped: " + what + ", continuing with " +
                 core::short_number(now, 4));
-  if (before >= kLossScaleMin) return std::nullopt;
+  if (before >= kLossScaleMin && !stepper_.scaler().is_stuck()) return std::nullopt;
   return Trouble{"nan", what, on_nan()};
 }
 

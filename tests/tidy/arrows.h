@@ -58,7 +58,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/core/picture", {"runner/core", "runner/core/text"}},
       {"runner/core/platform", {"runner/core", "runner/core/text"}},
       {"runner/registry/reference", {"runner/registry"}},
-      {"runner/resolve", {"runner/resolve/rules"}},
+      {"runner/resolve", {"runner/resolve/rules", "runner/resolve/sharding"}},
       {"runner/store", {"runner/store/database"}},
       {"runner/store/feed", {"runner/store", "runner/store/database"}},
       {"runner/artifact", {"runner/artifact/io", "runner/artifact/foreign"}},

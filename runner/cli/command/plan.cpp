@@ -103,6 +103,7 @@ void plan(Session& session, const PlanFlags& flags) {
   const auto headers = replace_unfetched(session, *recipe);
   name_unfetched_teacher(session, *recipe);
   note_growing_batch(session, *recipe);
+  note_unread_variables(session);
   const LocalDevice device = planned_device(session, *recipe, processes_per_machine(*recipe->launch));
   core::Diagnostics diagnostics;
   if (recipe->device == "auto") {

@@ -8,6 +8,9 @@
 
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
+#include "runner/resolve/sharding/fields.h"
+#include "runner/resolve/sharding/settings.h"
+#include "runner/resolve/sharding/words.h"
 
 namespace runner::cli {
 namespace {
@@ -16,9 +19,6 @@ using core::lower;
 using core::Node;
 using State = AccelerateOption::State;
 
-constexpr const char* kFsdp =
-    "every process holds all parameters; `parallelism.shard` divides gradients and optimizer state (ZeRO stages 1 and "
-    "2)";
 constexpr const char* kMegatron = "tensor and pipeline parallel training are planned";
 constexpr const char* kTpu = "roux does not train on TPUs";
 constexpr const char* kPython = "there is no Python script: a recipe defines the training";
@@ -57,8 +57,6 @@ constexpr Refusal kRefusals[] = {
     {"distributed_type", "TPU", State::kRefused, kDevice, kUseCpu},
     {"distributed_type", "DATA_PARALLEL", State::kRefused, kCloud, kOwnMachine},
     {"distributed_type", "MODEL_PARALLEL", State::kRefused, kCloud, kOwnMachine},
-    {"distributed_type", "FSDP", State::kLater, kFsdp, kFitsOne},
-    {"distributed_type", "DEEPSPEED", State::kLater, kFsdp, kFitsOne},
     {"distributed_type", "MEGATRON_LM", State::kLater, kMegatron, kFitsOne},
     {"use_xpu", "", State::kRefused, kDevice, kUseCpu},
     {"tpu", "", State::kRefused, kDevice, kUseCpu},
@@ -87,8 +85,14 @@ constexpr Refusal kRefusals[] = {
 
 /// The values of these options that roux takes.
 constexpr std::pair<const char*, const char*> kTaken[] = {
-    {"compute_environment", "LOCAL_MACHINE"}, {"distributed_type", "NO"}, {"distributed_type", "MULTI_CPU"},
-    {"distributed_type", "MULTI_GPU"},        {"dynamo_backend", "NO"},   {"dynamo_backend", "CUDAGRAPHS"},
+    {"compute_environment", "LOCAL_MACHINE"},
+    {"distributed_type", "NO"},
+    {"distributed_type", "MULTI_CPU"},
+    {"distributed_type", "MULTI_GPU"},
+    {"distributed_type", "FSDP"},
+    {"distributed_type", "DEEPSPEED"},
+    {"dynamo_backend", "NO"},
+    {"dynamo_backend", "CUDAGRAPHS"},
     {"dynamo_backend", "AOT_CUDAGRAPHS"},
 };
 
@@ -213,6 +217,7 @@ class Import {
   Node recipe() {
     for (const Node::Entry& entry : config_.entries()) take(entry);
     if (!on_cpu_) take_gpus();
+    take_sharding();
     return recipe_;
   }
 
@@ -230,8 +235,10 @@ class Import {
   }
 
   void take(const Node::Entry& entry) {
+    if (is_sharding(entry.key)) return;  // take_sharding()
     const AccelerateOption* option = find(entry.key);
     if (option == nullptr) return refuse_name(entry);
+    if (entry.value.is_string() && entry.value.as_string() == "None") return;  // as `accelerate env` prints null
     if (!refusals_of(entry.key).empty()) return judge(entry);
     if (option->state == State::kFollows || entry.value.is_null()) return;
     if (entry.key == "gpu_ids" || entry.key == "multi_gpu") return;  // take_gpus()
@@ -313,7 +320,8 @@ class Import {
   const Node::Entry* multi_gpu() const {
     for (const Node::Entry& entry : config_.entries()) {
       if (entry.key == "multi_gpu" && !means_no(entry.value)) return &entry;
-      if (entry.key == "distributed_type" && lower(entry.value.scalar_text()) == "multi_gpu") return &entry;
+      const std::string type = entry.key == "distributed_type" ? lower(entry.value.scalar_text()) : "";
+      if (type == "multi_gpu" || type == "fsdp" || type == "deepspeed") return &entry;
     }
     return nullptr;
   }
@@ -361,6 +369,57 @@ class Import {
     put(recipe_, "launch.gpu_ids", Node::sequence(std::move(list)));
   }
 
+  static bool is_sharding(const std::string& key) {
+    return key == "use_fsdp" || key == "use_deepspeed" || resolve::is_fsdp_word(key) || resolve::is_deepspeed_word(key);
+  }
+
+  /// Words of FSDP or of DeepSpeed, of which Accelerate reads those that `distributed_type` names.
+  void take_sharding() {
+    const Node* type = config_.find("distributed_type");
+    const std::string named = type != nullptr ? lower(type->scalar_text()) : "";
+    const bool asks_fsdp = named == "fsdp" || has("use_fsdp"),
+               asks_deepspeed = named == "deepspeed" || has("use_deepspeed");
+    // Of a file without a type its words say it.
+    const bool is_open = type == nullptr && !asks_fsdp && !asks_deepspeed;
+    const bool is_fsdp = asks_fsdp || is_open, is_deepspeed = asks_deepspeed || is_open;
+    std::vector<resolve::ShardingWord> fsdp, deepspeed;
+    for (const Node::Entry& entry : config_.entries()) {
+      if (resolve::is_fsdp_word(entry.key)) {
+        if (is_fsdp) append(fsdp, resolve::fsdp_words(entry));
+        if (!is_fsdp) tell_idle(entry);
+      } else if (resolve::is_deepspeed_word(entry.key)) {
+        if (is_deepspeed) append(deepspeed, resolve::deepspeed_words(entry, diagnostics_));
+        if (!is_deepspeed) tell_idle(entry);
+      }
+    }
+    const core::Location& at = (type != nullptr ? *type : config_).location();
+    if (asks_fsdp && fsdp.empty()) fsdp.push_back({"version", "FSDP", at, Node::null(), "FSDP", at});
+    // The plugin's own stage, where no file says all.
+    const Node* plugin = config_.find("deepspeed_config");
+    const bool has_file = plugin != nullptr && plugin->find("deepspeed_config_file") != nullptr;
+    const bool has_stage = std::any_of(deepspeed.begin(), deepspeed.end(),
+                                       [](const auto& word) { return word.field.starts_with("zero_"); });
+    if (asks_deepspeed && !has_file && !has_stage)
+      deepspeed.push_back({"zero_stage", "DEEPSPEED without a zero_stage", at, Node::integer(2, at), "DEEPSPEED", at});
+    const resolve::ShardingOptions options{.missing = core::Severity::kWarning, .tells = false};
+    const auto& components = registry::Registry::builtin();
+    if (!fsdp.empty()) resolve::apply_fsdp(fsdp, recipe_, options, components, diagnostics_);
+    if (!deepspeed.empty()) resolve::apply_deepspeed(deepspeed, recipe_, options, components, diagnostics_);
+  }
+
+  static void append(std::vector<resolve::ShardingWord>& all, std::vector<resolve::ShardingWord> more) {
+    std::move(more.begin(), more.end(), std::back_inserter(all));
+  }
+
+  void tell_idle(const Node::Entry& entry) {
+    if (means_no(entry.value)) return;
+    const Node* type = config_.find("distributed_type");
+    const std::string named = type != nullptr ? "distributed_type is " + core::upper(type->scalar_text())
+                                              : std::string("another flag says what is sharded");
+    diagnostics_.notice(entry.key_location, entry.key + " has no effect: " + named,
+                        "Accelerate does not read it either");
+  }
+
   const Node& config_;
   core::Diagnostics& diagnostics_;
   Node recipe_ = Node::mapping();
@@ -374,8 +433,8 @@ const std::vector<AccelerateOption>& accelerate_options() {
   static const std::vector<AccelerateOption> options = {
       {"compute_environment", State::kFollows, "", "`LOCAL_MACHINE`; Slurm and MPI are recognised; no cloud"},
       {"distributed_type", State::kWorks, "device",
-       "`MULTI_GPU` is `device: cuda`; `FSDP`, `DEEPSPEED` and `MEGATRON_LM` are planned; other devices are "
-       "[refused](devices.md)"},
+       "`MULTI_GPU`, `FSDP` and `DEEPSPEED` are `device: cuda`, the last two with what they shard; `MEGATRON_LM` is "
+       "planned; other devices are [refused](devices.md)"},
       {"num_processes", State::kWorks, "launch.num_processes",
        "on all machines, as in Accelerate; -1 (set by the launcher) needs no setting"},
       {"num_machines", State::kWorks, "launch.num_machines", ""},
@@ -423,12 +482,10 @@ const std::vector<AccelerateOption>& accelerate_options() {
       {"dynamo_use_fullgraph", State::kFollows, "", "only with `dynamo_backend`"},
       {"dynamo_use_regional_compilation", State::kFollows, "", "only with `dynamo_backend`"},
       {"fp8_config", State::kLater, "", "training in 8 bits is planned"},
-      {"use_fsdp", State::kLater, "", kFsdp},
-      {"fsdp_config", State::kLater, "", kFsdp},
-      {"use_deepspeed", State::kLater, "", kFsdp},
-      {"deepspeed_config", State::kLater, "", kFsdp},
-      {"deepspeed_config_file", State::kLater, "", kFsdp},
-      {"deepspeed_hostfile", State::kLater, "", "`launch.hosts` lists hosts"},
+      {"use_fsdp", State::kWorks, "parallelism.shard", "the flag for `FSDP`"},
+      {"fsdp_config", State::kWorks, "parallelism.shard", "[field by field](#fields-of-fsdp)"},
+      {"use_deepspeed", State::kWorks, "parallelism.shard", "the flag for `DEEPSPEED`"},
+      {"deepspeed_config", State::kWorks, "parallelism.shard", "[field by field](#fields-of-deepspeeds-plugin)"},
       {"use_megatron_lm", State::kLater, "", kMegatron},
       {"megatron_lm_config", State::kLater, "", kMegatron},
       {"parallelism_config", State::kLater, "", kMegatron},
@@ -478,7 +535,7 @@ std::string accelerate_page() {
     text += "| `" + std::string(option.name) + "` | " + word(option.state) + " | " +
             (key.empty() ? "" : "`" + key + "`") + " | " + option.note + " |\n";
   }
-  return text;
+  return text + "\n" + resolve::sharding_tables();
 }
 
 Node recipe_of_accelerate(const Node& config, core::Diagnostics& diagnostics) {

@@ -45,8 +45,6 @@ constexpr auto kNoEffect = Key::Use::kNoEffect;
 constexpr auto kRefused = Key::Use::kRefused;
 
 constexpr const char* kQuantized = "remove it: roux does not quantize weights; `bf16: full` keeps them in 16 bits";
-constexpr const char* kSharded =
-    "remove it: every process holds the whole model; `launch.num_processes` starts several";
 constexpr const char* kOneLoss = "use rl: dpo or rl: ipo, or remove it";
 
 constexpr Key kKeys[] = {
@@ -133,9 +131,9 @@ constexpr Key kKeys[] = {
     {"pretraining_dataset", kRefused, "write data: {train: {type: text, path: FILE}} in a recipe"},
     {"resume_from_checkpoint", kRefused, "remove it: `roux run` resumes an unfinished run by itself"},
     {"plugins", kRefused, "remove it: there is no Python"},
-    {"deepspeed", kRefused, kSharded},
-    {"fsdp", kRefused, kSharded},
-    {"fsdp_config", kRefused, kSharded},
+    {"deepspeed"},
+    {"fsdp"},
+    {"fsdp_config"},
     {"auto_resume_from_checkpoints", kNoEffect},
     {"model_type", kNoEffect},
     {"tokenizer_type", kNoEffect},
@@ -238,7 +236,9 @@ class Import {
     take_rest();
     for (const Node::Entry& entry : config_.entries()) copy(entry);
     if (adapter_.is_mapping()) put("adapters", Node::sequence({std::move(adapter_)}));
-    return draft_.ordered();
+    Node recipe = draft_.ordered();
+    take_sharding(config_, recipe, diagnostics_);
+    return recipe;
   }
 
  private:

@@ -12,6 +12,7 @@
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
+#include "runner/resolve/sharding/words.h"
 
 namespace runner::cli {
 
@@ -55,7 +56,10 @@ void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
     }
     for (const Node::Entry& key : section.value.entries()) whole.find(section.key)->set(key.key, key.value);
   }
-  registry::validate_recipe(whole, registry::Registry::builtin(), diagnostics);
+  const auto& components = registry::Registry::builtin();
+  registry::validate_recipe(whole, components, diagnostics, [&components, &diagnostics](Node& root) {
+    resolve::take_sharding_words(root, components, diagnostics);
+  });
 }
 
 }  // namespace runner::cli

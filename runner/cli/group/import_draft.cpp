@@ -9,6 +9,9 @@
 
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
+#include "runner/registry/registry.h"
+#include "runner/resolve/sharding/settings.h"
+#include "runner/resolve/sharding/words.h"
 
 namespace runner::cli {
 namespace {
@@ -69,6 +72,30 @@ bool asks_for_something(const Node& value) {
   if (value.is_sequence()) return !value.items().empty();
   if (value.is_mapping()) return !value.entries().empty();
   return !value.is_string() || !value.as_string().empty();
+}
+
+void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnostics) {
+  std::vector<resolve::ShardingWord> fsdp, deepspeed;
+  const Node* text = config.find("fsdp");
+  const bool is_without = text != nullptr && !asks_for_something(*text);  // whatever fsdp_config says
+  for (const Node::Entry& entry : config.entries()) {
+    if (!asks_for_something(entry.value)) continue;
+    if (entry.key == "deepspeed") deepspeed = resolve::deepspeed_words(entry, diagnostics);
+    if (is_without || (entry.key != "fsdp" && entry.key != "fsdp_config")) continue;
+    for (resolve::ShardingWord& word : resolve::fsdp_words(entry)) fsdp.push_back(std::move(word));
+  }
+  for (const resolve::ShardingWord& word : deepspeed) {
+    if (word.field != "scheduler" || word.value.find("type") == nullptr) continue;
+    const Node* steps = recipe.at_path("lr_scheduler.warmup_steps");
+    Node schedule = Node::mapping();
+    if (steps != nullptr) schedule.set("warmup_steps", *steps);
+    recipe.set("lr_scheduler", std::move(schedule));
+  }
+  const resolve::ShardingOptions options{
+      .missing = core::Severity::kWarning, .tells = false, .replaces_defaults = true};
+  const auto& components = registry::Registry::builtin();
+  if (!fsdp.empty()) resolve::apply_fsdp(fsdp, recipe, options, components, diagnostics);
+  if (!deepspeed.empty()) resolve::apply_deepspeed(deepspeed, recipe, options, components, diagnostics);
 }
 
 std::string model_path(const std::string& name) {

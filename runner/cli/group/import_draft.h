@@ -27,6 +27,10 @@ class ImportDraft {
 /// False for null, `false`, an empty text, list or mapping: of no effect in most configurations.
 bool asks_for_something(const core::Node& value);
 
+/// Sets what `fsdp`, `fsdp_config` and `deepspeed` of a Trainer's arguments come to. The optimizer and the schedule of
+/// DeepSpeed's file take the place of those that are a default there; what is not there is left out, with a warning.
+void take_sharding(const core::Node& config, core::Node& recipe, core::Diagnostics& diagnostics);
+
 /// A folder that is here, or OWNER/NAME as a name of the Hub.
 std::string model_path(const std::string& name);
 

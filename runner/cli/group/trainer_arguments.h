@@ -24,8 +24,6 @@ inline constexpr auto kRefused = Argument::Use::kRefused;
 
 inline constexpr const char* kQuantized =
     "remove it: roux does not quantize weights; precision bf16-true keeps them in 16 bits";
-inline constexpr const char* kSharded =
-    "remove it: every process holds the whole model; `launch.num_processes` starts several";
 inline constexpr const char* kArguments = "remove it, and write the arguments into the block of the recipe";
 
 inline constexpr Argument kKnown[] = {
@@ -158,9 +156,9 @@ inline constexpr Argument kKnown[] = {
     {"ddp_find_unused_parameters", kCopied, "ddp.find_unused_parameters"},
     {"ddp_bucket_cap_mb", kCopied, "ddp.bucket_cap_mb"},
     {"ddp_broadcast_buffers", kCopied, "ddp.broadcast_buffers"},
-    {"deepspeed", kRefused, kSharded},
-    {"fsdp", kRefused, kSharded},
-    {"fsdp_config", kRefused, kSharded},
+    {"deepspeed"},
+    {"fsdp"},
+    {"fsdp_config"},
     {"freeze_trainable_layers", kRefused, "remove it, and name the parameters in `training.train_only`"},
     {"use_galore", kRefused, "remove it"},
     {"use_badam", kRefused, "remove it"},

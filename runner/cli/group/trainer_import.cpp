@@ -96,7 +96,9 @@ class Import {
       if (known != nullptr && known->use == kCopied && asks_for_something(entry.value))
         draft_.put(known->text, entry.value);
     }
-    return draft_.ordered();
+    Node recipe = draft_.ordered();
+    take_sharding(config_, recipe, diagnostics_);
+    return recipe;
   }
 
  private:

@@ -54,6 +54,10 @@ class Assembler {
       properties[word] = {{"type", "object"}};
       deprecate(properties[word], "trackers");
     }
+    for (const char* word : kShardingWords) {
+      properties[word] = Json::object();
+      deprecate(properties[word], "parallelism");
+    }
     root["properties"] = std::move(properties);
     root["additionalProperties"] = false;
 

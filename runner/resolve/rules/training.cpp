@@ -90,19 +90,23 @@ void precision_keys(SettledTree& tree) {
   const auto unused = [&](const std::string& path, const std::string& what, const std::string& hint) {
     tree.warning(path, path + " has no effect: " + what + ", but the mode is " + *mode, hint);
   };
-  if (*mode != "16-mixed") {
-    static constexpr std::pair<const char*, double> kDefaults[] = {{"enabled", 1},
-                                                                   {"init_scale", 65536},
-                                                                   {"growth_factor", 2},
-                                                                   {"backoff_factor", 0.5},
-                                                                   {"growth_interval", 2000}};
-    for (const auto& [key, value] : kDefaults) {
-      const std::string path = std::string("precision.scaler.") + key;
-      if (!differs(path, value)) continue;
-      unused(path, "only 16-mixed scales the loss",
-             *mode == "32-true" ? "write precision.mode: 16-mixed, or leave it out"
-                                : "bfloat16 has the range of float32 and needs no scale: remove it");
-    }
+  static constexpr std::pair<const char*, double> kScalerDefaults[] = {
+      {"enabled", 1},          {"init_scale", 65536},     {"growth_factor", 2},
+      {"backoff_factor", 0.5}, {"growth_interval", 2000}, {"hysteresis", 1}};
+  const bool scales = *mode == "16-mixed", is_fixed = tree.given("precision.scaler.loss_scale");
+  const std::string instead = *mode == "32-true" ? "write precision.mode: 16-mixed, or leave it out"
+                                                 : "bfloat16 has the range of float32 and needs no scale: remove it";
+  const auto useless = [&](const std::string& key) {
+    const std::string path = "precision.scaler." + key;
+    if (!scales) return unused(path, "only 16-mixed scales the loss", instead);
+    if (is_fixed && key != "enabled" && key != "loss_scale")
+      tree.warning(path, path + " has no effect: loss_scale is fixed", "remove one of the two");
+  };
+  for (const auto& [key, value] : kScalerDefaults) {
+    if (differs(std::string("precision.scaler.") + key, value)) useless(key);
+  }
+  for (const char* key : {"min_loss_scale", "loss_scale"}) {
+    if (tree.given(std::string("precision.scaler.") + key)) useless(key);
   }
   if (!is_used("-mixed")) {
     for (const char* key : {"enabled", "cache_enabled"}) {

@@ -5,6 +5,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -15,7 +16,8 @@ namespace runner::train {
 
 using core::Node;
 
-GradScaler::GradScaler(const Options& options) : options_(options), scale_(static_cast<float>(options.init_scale)) {}
+GradScaler::GradScaler(const Options& options)
+    : options_(options), scale_(static_cast<float>(options.init_scale)), hysteresis_tracker_(options.hysteresis) {}
 
 bool GradScaler::unscale(const components::NamedTensors& parameters) const {
   const at::Tensor found = unscale_on_device(parameters);
@@ -39,15 +41,25 @@ at::Tensor GradScaler::unscale_on_device(const components::NamedTensors& paramet
 // _amp_update_scale_: the product in double, the scale in float32.
 void GradScaler::update(bool overflowed) {
   if (!options_.enabled) return;
+  is_stuck_ = false;
   if (overflowed) {
-    scale_ = static_cast<float>(static_cast<double>(scale_) * options_.backoff_factor);
     growth_tracker_ = 0;
+    if (!options_.adapts) {
+      is_stuck_ = true;
+    } else if (hysteresis_tracker_ > 1) {
+      --hysteresis_tracker_;
+    } else {
+      const auto fallen = static_cast<float>(static_cast<double>(scale_) * options_.backoff_factor);
+      is_stuck_ = static_cast<double>(scale_) <= options_.min_scale;
+      if (!is_stuck_) scale_ = std::max(fallen, static_cast<float>(options_.min_scale));
+    }
     return;
   }
-  if (++growth_tracker_ < options_.growth_interval) return;
+  if (!options_.adapts || ++growth_tracker_ < options_.growth_interval) return;
   const auto grown = static_cast<float>(static_cast<double>(scale_) * options_.growth_factor);
   if (std::isfinite(grown)) scale_ = grown;
   growth_tracker_ = 0;
+  hysteresis_tracker_ = options_.hysteresis;
 }
 
 void GradScaler::save_state(core::StateWriter& writer) const {
@@ -57,12 +69,14 @@ void GradScaler::save_state(core::StateWriter& writer) const {
   writer.value("backoff_factor", Node::floating(options_.backoff_factor));
   writer.value("growth_interval", Node::integer(options_.growth_interval));
   writer.value("_growth_tracker", Node::integer(growth_tracker_));
+  if (options_.hysteresis > 1) writer.value("_hysteresis_tracker", Node::integer(hysteresis_tracker_));
 }
 
 // Factors and interval come from the recipe: the resume contract has compared them.
 void GradScaler::load_state(const core::StateReader& reader) {
-  scale_ = static_cast<float>(reader.value("scale").as_double());
+  if (options_.adapts) scale_ = static_cast<float>(reader.value("scale").as_double());
   growth_tracker_ = reader.value("_growth_tracker").as_integer();
+  if (reader.has("_hysteresis_tracker")) hysteresis_tracker_ = reader.value("_hysteresis_tracker").as_integer();
 }
 
 }  // namespace runner::train

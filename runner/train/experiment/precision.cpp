@@ -142,8 +142,15 @@ Precision read_precision(const Config& config) {
   precision.autocast.type = format_of(config).autocast;
   precision.autocast.cache = config.autocast.cache_enabled;
   precision.autocast.by_block = !config.overrides.empty();
-  precision.scaler = {config.mode == Mode::k16Mixed && config.scaler.enabled, config.scaler.init_scale,
-                      config.scaler.growth_factor, config.scaler.backoff_factor, config.scaler.growth_interval};
+  const auto& scaler = config.scaler;
+  precision.scaler = {config.mode == Mode::k16Mixed && scaler.enabled,
+                      scaler.loss_scale.value_or(scaler.init_scale),
+                      scaler.growth_factor,
+                      scaler.backoff_factor,
+                      scaler.growth_interval,
+                      scaler.hysteresis,
+                      scaler.min_loss_scale.value_or(0.0),
+                      !scaler.loss_scale};
   return precision;
 }
 

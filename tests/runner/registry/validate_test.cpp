@@ -19,7 +19,7 @@ const char* kAliases = R"({
   "aliases": [
     {"word": "learning_rate", "at": ["", "training"], "path": "optimizer.lr"},
     {"word": "mixed_precision", "at": [""], "path": "precision.mode", "values": {"no": "32-true", "bf16": "bf16-mixed"}}],
-  "foreign": [{"word": "deepspeed", "hint": "there is no deepspeed here"}]})";
+  "foreign": [{"word": "megatron", "hint": "there is no megatron here"}]})";
 
 const char* kRecipe = R"({
   "title": "t", "description": "d",
@@ -214,7 +214,7 @@ TEST_CASE("errors have a location and a hint", "[registry][validate]") {
        "r.yaml:2:12: error: training has no key \"seed\"\n  hint: seed belongs at the top level\n"},
       {"training: {momentum: 3}",
        "r.yaml:2:12: error: training has no key \"momentum\"\n  hint: momentum belongs under optimizer\n"},
-      {"deepspeed: {}", "r.yaml:2:1: error: a recipe has no key \"deepspeed\"\n  hint: there is no deepspeed here\n"},
+      {"megatron: {}", "r.yaml:2:1: error: a recipe has no key \"megatron\"\n  hint: there is no megatron here\n"},
       {"training.max_steps: 3",
        "r.yaml:2:1: error: a recipe has no key \"training.max_steps\"\n"
        "  hint: a key has no dots: write training:, and below it, indented, max_steps:\n"},

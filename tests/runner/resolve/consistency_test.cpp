@@ -193,6 +193,19 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "r.yaml:6:31: warning: precision.scaler.enabled has no effect: only 16-mixed scales the loss, but the mode is "
        "32-true\n"
        "  hint: write precision.mode: 16-mixed, or leave it out\n"},
+      {"precision_keys", "a fixed scale in float32",
+       kParts + kData + kBatch + "precision: {scaler: {loss_scale: 128}}\n",
+       "r.yaml:6:34: warning: precision.scaler.loss_scale has no effect: only 16-mixed scales the loss, but the mode "
+       "is "
+       "32-true\n"
+       "  hint: write precision.mode: 16-mixed, or leave it out\n"},
+      {"precision_keys", "a fixed scale that is to fall",
+       kParts + kData + kBatch +
+           "precision: {mode: 16-mixed, scaler: {loss_scale: 128, hysteresis: 2, min_loss_scale: 1}}\n",
+       "r.yaml:6:67: warning: precision.scaler.hysteresis has no effect: loss_scale is fixed\n"
+       "  hint: remove one of the two\n"
+       "r.yaml:6:86: warning: precision.scaler.min_loss_scale has no effect: loss_scale is fixed\n"
+       "  hint: remove one of the two\n"},
       {"precision_keys", "autocast without a mixed mode",
        kParts + kData + kBatch + "precision: {mode: bf16-true, autocast: {cache_enabled: false}}\n",
        "r.yaml:6:56: warning: precision.autocast.cache_enabled has no effect: only the mixed modes use autocast, but "

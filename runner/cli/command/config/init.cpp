@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -29,11 +30,12 @@ std::optional<Node> ask(const std::string& question, int& lines) {
 void ask_all(Session& session, bool force) {
   const auto path = path_of_new(session, force);
   if (!path) return;
-  Node launch = Node::mapping(), precision = Node::mapping(), defaults = Node::mapping();
+  Node launch = Node::mapping(), precision = Node::mapping(), parallelism = Node::mapping(), defaults = Node::mapping();
   int lines = 0;
   const auto take_into = [&lines](Node& section, const char* key, const std::string& question) {
     const auto answer = ask(question, lines);
     if (answer) section.set(key, *answer);
+    if (answer.has_value() && answer->is_string() && answer->as_string() == "auto") return std::int64_t{2};  // or more
     return answer.has_value() && answer->is_integer() ? answer->as_integer() : 1;
   };
   const auto take = [&](const char* key, const std::string& question) { return take_into(launch, key, question); };
@@ -45,6 +47,8 @@ void ask_all(Session& session, bool force) {
   }
   if (take("num_processes", "number of processes on all machines, or auto: one for each GPU [1]") > 1) {
     take("max_restarts", "number of restarts after a failure [0]");
+    take_into(parallelism, "shard",
+              "what processes divide, as ZeRO 1, 2 or 3: optimizer, gradients or parameters [nothing]");
   }
   take("num_cpu_threads_per_process", "number of CPU threads per process [cores divided by processes]");
   take_into(defaults, "device", "device: auto, cpu, cuda or cuda:N [auto]");
@@ -56,6 +60,7 @@ void ask_all(Session& session, bool force) {
   }
   defaults.set("launch", launch);
   if (!precision.entries().empty()) defaults.set("precision", precision);
+  if (!parallelism.entries().empty()) defaults.set("parallelism", parallelism);
   core::Diagnostics diagnostics;
   check_sections(defaults, diagnostics);
   session.show(diagnostics);
