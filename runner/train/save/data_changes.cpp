@@ -72,7 +72,7 @@ std::vector<Difference> list_data_changes(const artifact::Provenance& provenance
     if (!now) {
       add_file(file.set, file.path + " of " + bytes(file), "gone or unreadable");
       // What the recipe names cannot be read either, whether or not the change is allowed.
-      if (!files) {
+      if (!files && changes.back().effect == Effect::kChangesResults) {
         changes.back().hint = where_it_was(provenance, file);
         changes.back().hint_is_all = true;
       }

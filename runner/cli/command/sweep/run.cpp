@@ -13,6 +13,7 @@
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/store/run_reader.h"
 #include "runner/sweep/preflight.h"
 #include "runner/sweep/studies.h"
