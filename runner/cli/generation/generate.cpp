@@ -113,7 +113,11 @@ void generate(Session& session, GenerateFlags& flags) {
   core::Diagnostics diagnostics;
   engine::GenerationSink& sink = *stream ? static_cast<engine::GenerationSink&>(text) : lines;
   const auto report = among_ranks([&] { return engine->generate(*recipe, request, sink, diagnostics); });
-  session.exit_code = !report ? core::kExitUsage : InterruptWatch::received() ? kInterrupted : core::kExitDone;
+  const auto all = static_cast<std::int64_t>(request.prompts.size()) * samples;
+  const bool is_cut_short = InterruptWatch::received() || (!*stream && lines.made() < all);
+  session.exit_code = !report ? core::kExitUsage : is_cut_short ? kInterrupted : core::kExitDone;
+  if (report && is_cut_short && !InterruptWatch::received())
+    core::log_warning("another process was interrupted: some of the " + std::to_string(all) + " texts are missing");
   if (report) {
     lines.finish();
     file.finish();

@@ -48,6 +48,8 @@ class JsonLines final : public engine::GenerationSink {
 
   void piece(std::int64_t, std::int64_t, std::string_view) override {}
   void done(const engine::Generated& generated) override;
+  /// How many of the first lines are there.
+  std::int64_t made() const { return next_; }
   /// Writes the lines of an interrupted work that come after missing ones.
   void finish();
 

@@ -140,6 +140,8 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   while (opened < 0 && errno == EEXIST) opened = open_beside();
   Descriptor file(opened);
   if (!file.ok()) return cannot("write", path, errno == ENOENT ? ENOTDIR : errno);
+  struct stat earlier {};
+  if (::stat(path.c_str(), &earlier) == 0 && ::fchmod(file.get(), earlier.st_mode & 07777) != 0) return fail(errno);
   if (const int error = write_all(file.get(), content); error != 0) return fail(error);
   if (::fsync(file.get()) != 0) return fail(errno);
   if (!file.close()) return fail(errno);

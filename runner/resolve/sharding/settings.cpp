@@ -29,6 +29,8 @@ using registry::is_override;
 using registry::line_beside;
 using Use = ShardingField::Use;
 
+constexpr const char* kWarmup = "scheduler.params.warmup_num_steps";
+
 bool is_auto(const Node& value) { return value.is_string() && lower(value.as_string()) == "auto"; }
 
 /// A truth value, which Accelerate also writes as text; nothing for another value.
@@ -150,6 +152,10 @@ class Words {
   }
 
   void take(const ShardingWord& word, const ShardingField& field) {
+    if (is_auto(word.value) && word.field == kWarmup && !written_at("lr_scheduler", "warmup_steps")) {
+      place(word, field.key, Node::integer(0, word.value.location()));  // the Trainer's default, not DeepSpeed's
+      return;
+    }
     if (word.value.is_null() || is_auto(word.value)) return;
     switch (field.use) {
       case Use::kCopied: place(word, field.key, as_written(word.value)); return;
