@@ -120,6 +120,11 @@ void parallelism(SettledTree& tree) {
     return;
   }
   mesh_sizes(tree, processes);
+  const auto copies = tree.integer("parallelism.dp_replicate_size"), shards = tree.integer("parallelism.dp_shard_size");
+  if (shards == 1 || (!shards && copies == processes))
+    tree.warning(shards ? "parallelism.dp_shard_size" : "parallelism.dp_replicate_size",
+                 "nothing is sharded: every process holds a copy of its own",
+                 "use a larger dp_shard_size, or remove parallelism.shard");
   const auto refuse = [&](const std::string& path, const std::string& why, const std::string& hint) {
     tree.error(path, path + " cannot be combined with parallelism.shard: " + why, hint);
   };
