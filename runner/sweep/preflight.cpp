@@ -75,7 +75,10 @@ std::vector<double> ends_of(const Dimension& dimension, std::int64_t most) {
   if (dimension.kind != Dimension::Kind::kChoice) return {end_of(dimension, false), end_of(dimension, true)};
   const std::int64_t count = std::min(dimension.choices, most);
   std::vector<double> values;
-  for (std::int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i * dimension.choices / count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t choice = i * dimension.choices / count;
+    values.push_back(static_cast<double>(choice));
+  }
   return values;
 }
 
