@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "components/tensor/tensor_spec.h"
+#include "runner/core/state.h"
 
 namespace components {
 
@@ -19,6 +20,13 @@ struct NamedTensor {
   at::Tensor tensor;
 };
 using NamedTensors = std::vector<NamedTensor>;
+
+/// Rows of a tensor that several processes share.
+struct TensorRows {
+  std::string name;
+  at::Tensor rows;
+  runner::core::RowsPlace place;
+};
 
 /// A small map of named activations in order of insertion: passed between blocks, and used for batches.
 class TensorMap {

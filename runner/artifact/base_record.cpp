@@ -7,6 +7,7 @@
 
 #include "runner/artifact/io/checksum.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
@@ -45,8 +46,10 @@ std::string checksum_of(const SafetensorsReader& source, const std::vector<BaseR
       add(from);
       add(bytes->dtype);
       for (const std::int64_t size : bytes->shape) add(std::to_string(size));
-      sum.update(bytes->data, bytes->bytes);
-      source.let_go(bytes->data, bytes->bytes);
+      for (const BytesPiece& piece : pieces_of(*bytes)) {
+        sum.update(piece.data, piece.bytes);
+        source.let_go(piece.data, piece.bytes);
+      }
     }
   }
   return sum.text();

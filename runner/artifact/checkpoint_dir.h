@@ -15,8 +15,15 @@ namespace runner::artifact {
 
 class Io;
 class Throttle;
+struct JointSave;
 /// The disk itself; tests pass one that fails.
 Io& system_io();
+
+/// Consecutive bytes of a tensor, borrowed.
+struct BytesPiece {
+  const char* data = nullptr;
+  std::int64_t bytes = 0;
+};
 
 /// Bytes of one tensor, borrowed. `dtype` is safetensors' word: F64 F32 BF16 F16 I64 I32 I16 I8 U8 BOOL, U16 U32 U64
 /// F8_E4M3 F8_E5M2.
@@ -24,8 +31,10 @@ struct TensorBytes {
   std::string name;
   std::string dtype;
   std::vector<std::int64_t> shape;
-  const void* data = nullptr;
+  const void* data = nullptr;  ///< null where `pieces` has them
   std::int64_t bytes = 0;
+  /// In order, where the bytes lie in several places: see tensor_bytes.h.
+  std::vector<BytesPiece> pieces = {};
 };
 
 /// The metadata of a checkpoint besides its files (commit() adds format version, checksum and file table).
@@ -49,25 +58,49 @@ struct FileEntry {
   std::string checksum;  ///< `xxh128:` and 32 hex digits, as `xxhsum -H2` prints them
 };
 
+/// A tensor whose rows lie in the files of several processes.
+struct TensorPieces {
+  struct Piece {
+    std::string file;  ///< as pieced_tensors.h names it, and the tensor in it
+    std::int64_t first_row = 0;
+  };
+  std::string name;
+  std::vector<std::int64_t> shape;  ///< of the whole
+  std::vector<Piece> pieces;
+};
+
+/// What lies in pieces of a set of tensors, such as `model.safetensors`.
+struct PieceSet {
+  std::string set;
+  std::vector<TensorPieces> tensors;
+};
+
 struct Manifest {
   int format_version = 1;
   ManifestFields fields;
   std::int64_t created_ms = 0;
   std::vector<FileEntry> files;
+  std::vector<PieceSet> pieces;  ///< of format version 2; empty: each tensor lies in one file
 };
 
 struct DraftOptions {
   bool direct = false;           ///< large files bypass the page cache, if the file system can
   Throttle* throttle = nullptr;  ///< throttles writing and reading back; null: full speed
+  /// Of a save that several processes write together (joint_save.h); null: this one writes it alone.
+  std::shared_ptr<const JointSave> joint = nullptr;
 };
 
 /// One save, in the order of docs/file-formats.md: free space, hidden folder, fsync of files and folder, then commit's
 /// verification, rename and fsync of the parent. An uncommitted draft leaves nothing behind. One draft at a time per
 /// folder: begin() deletes leftovers of dead processes and of earlier drafts of this one. Files may be added by several
 /// threads at once.
+///
+/// Where several processes write it together, each has a writer, and the first one's commits; begin() of the others and
+/// commit() of the first wait for one another. A file that could not be added may be added again, and one that was
+/// added is not written again.
 class CheckpointWriter {
  public:
-  /// `bytes_needed` is checked against the free space first (Failure with the figures).
+  /// `bytes_needed`, of all processes, is checked against the free space first (Failure with the figures).
   static core::Result<std::unique_ptr<CheckpointWriter>> begin(const std::string& checkpoints_dir, std::int64_t step,
                                                                std::int64_t bytes_needed, Io& io = system_io(),
                                                                const DraftOptions& options = {});
@@ -80,10 +113,15 @@ class CheckpointWriter {
   core::Result<void> add_text(const std::string& file, const std::string& content) {
     return add_bytes(file, content.data(), static_cast<std::int64_t>(content.size()));
   }
+  /// What of the tensors in its files are pieces.
+  virtual void add_pieces(std::vector<PieceSet> pieces) = 0;
+  /// Tells the first process that this one's part cannot be written.
+  virtual void give_up(const core::Failure& /*failure*/) {}
   /// Reads every file back and compares it, calls `metrics_committed` (flushes run.db; what it returns becomes
   /// `last_metric_row`), writes and verifies the manifest, renames, fsyncs. Returns the folder, `step-000500`. An
   /// existing one of that name is replaced atomically; if it is pinned or of another run, it is renamed to another
-  /// visible name instead. May be retried after a Failure, such as a full disk.
+  /// visible name instead. May be retried after a Failure, such as a full disk. Of another process than the first:
+  /// reads its own files back and hands them in; returns "".
   virtual core::Result<std::string> commit(ManifestFields fields,
                                            const std::function<std::int64_t()>& metrics_committed,
                                            std::int64_t now_ms) = 0;

@@ -9,6 +9,7 @@
 #include "runner/artifact/file_check.h"
 #include "runner/artifact/file_writer.h"
 #include "runner/artifact/io/io.h"
+#include "runner/artifact/joint_save.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/retention.h"
 #include "runner/artifact/safetensors_writer.h"
@@ -23,15 +24,97 @@ namespace fs = std::filesystem;
 
 std::string join(const std::string& folder, const std::string& name) { return (fs::path(folder) / name).string(); }
 
-class Draft final : public CheckpointWriter {
+/// The files that this process adds to a draft.
+class Files : public CheckpointWriter {
+ public:
+  Files(Io& io, std::string path, DraftOptions options)
+      : io_(io), options_(std::move(options)), path_(std::move(path)) {}
+
+  core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
+                                     const std::vector<std::pair<std::string, std::string>>& metadata) override {
+    return add(file, [&] { return write_safetensors(io_, join(path_, file), std::move(tensors), metadata, options_); });
+  }
+
+  core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) override {
+    return add(file, [&] { return write_file(file, data, bytes); });
+  }
+
+  void add_pieces(std::vector<PieceSet> pieces) override { pieces_ = std::move(pieces); }
+
+ protected:
+  FileEntry write_file(const std::string& file, const void* data, std::int64_t bytes) {
+    FileWriter writer(io_, join(path_, file), {bytes, options_.direct, options_.throttle});
+    writer.append(data, bytes);
+    return writer.finish(file);
+  }
+
+  /// Read back from the disk itself, if the page cache can be bypassed.
+  void verify_files() {
+    for (const FileEntry& file : files_) {
+      verify_file(join(path_, file.name), file, {options_.direct, options_.throttle}).value();
+    }
+  }
+
+  Io& io_;
+  const DraftOptions options_;
+  const std::string path_;
+  std::vector<FileEntry> files_;  // guarded by mutex_ until commit()
+  std::vector<PieceSet> pieces_;
+
+ private:
+  template <typename Write>
+  core::Result<void> add(const std::string& file, const Write& write) {
+    if (is_added(file)) return {};
+    return attempt([&] {
+      try {
+        FileEntry entry = write();
+        const std::lock_guard<std::mutex> lock(mutex_);
+        files_.push_back(std::move(entry));
+      } catch (...) {
+        // The part that was written must not be in the way of the next attempt.
+        if (options_.joint != nullptr) (void)attempt([&] { io_.remove_file(join(path_, file)); });
+        throw;
+      }
+    });
+  }
+
+  bool is_added(const std::string& file) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return std::any_of(files_.begin(), files_.end(), [&file](const FileEntry& one) { return one.name == file; });
+  }
+
+  std::mutex mutex_;
+};
+
+/// A process's part of a draft that another one commits.
+class Part final : public Files {
+ public:
+  Part(Io& io, const std::string& checkpoints_dir, std::int64_t step, const DraftOptions& options)
+      : Files(io, join(checkpoints_dir, draft_name(checkpoint_name(step), options.joint->first)), options) {
+    await_draft(path_, *options_.joint);
+  }
+
+  core::Result<std::string> commit(ManifestFields, const std::function<std::int64_t()>&, std::int64_t) override {
+    return attempt([&]() -> std::string {
+      verify_files();
+      hand_in(io_, path_, *options_.joint, {files_, pieces_});
+      return "";
+    });
+  }
+
+  void give_up(const core::Failure& failure) override {
+    (void)attempt([&] { hand_in_failure(io_, path_, *options_.joint, failure); });
+  }
+};
+
+class Draft final : public Files {
  public:
   Draft(Io& io, std::string checkpoints_dir, std::int64_t step, const DraftOptions& options)
-      : io_(io),
-        options_(options),
+      : Files(io, join(checkpoints_dir, draft_name(checkpoint_name(step))), options),
         checkpoints_dir_(std::move(checkpoints_dir)),
-        step_(step),
-        path_(join(checkpoints_dir_, draft_name(checkpoint_name(step)))) {
+        step_(step) {
     io_.make_dir(path_);
+    if (options_.joint != nullptr) open_draft(io_, path_, *options_.joint);
   }
 
   ~Draft() override {
@@ -43,15 +126,6 @@ class Draft final : public CheckpointWriter {
     }
   }
 
-  core::Result<void> add_safetensors(const std::string& file, std::vector<TensorBytes> tensors,
-                                     const std::vector<std::pair<std::string, std::string>>& metadata) override {
-    return attempt([&] { note(write_safetensors(io_, join(path_, file), std::move(tensors), metadata, options_)); });
-  }
-
-  core::Result<void> add_bytes(const std::string& file, const void* data, std::int64_t bytes) override {
-    return attempt([&] { note(write_file(file, data, bytes)); });
-  }
-
   core::Result<std::string> commit(ManifestFields fields, const std::function<std::int64_t()>& metrics_committed,
                                    std::int64_t now_ms) override {
     return attempt([&]() -> std::string {
@@ -59,30 +133,31 @@ class Draft final : public CheckpointWriter {
         io_.sync_dir(checkpoints_dir_);
         return join(checkpoints_dir_, checkpoint_name(step_));
       }
-      io_.sync_dir(path_);
+      if (options_.joint == nullptr) io_.sync_dir(path_);
+      verify_files();
+      if (options_.joint != nullptr && !has_all_) take_shares();
       std::sort(files_.begin(), files_.end(), [](const FileEntry& a, const FileEntry& b) { return a.name < b.name; });
-      // Read back from the disk itself, if the page cache can be bypassed.
-      for (const FileEntry& file : files_) {
-        verify_file(join(path_, file.name), file, {options_.direct, options_.throttle}).value();
-      }
       if (metrics_committed) fields.last_metric_row = metrics_committed();
       fields.step = step_;
       const std::string run_id = fields.run_id;
-      write_manifest({kManifestVersion, std::move(fields), now_ms, files_});
+      write_manifest(
+          {pieces_.empty() ? kWholeManifestVersion : kManifestVersion, std::move(fields), now_ms, files_, pieces_});
       return publish(run_id);
     });
   }
 
  private:
-  FileEntry write_file(const std::string& file, const void* data, std::int64_t bytes) {
-    FileWriter writer(io_, join(path_, file), {bytes, options_.direct, options_.throttle});
-    writer.append(data, bytes);
-    return writer.finish(file);
-  }
-
-  void note(FileEntry entry) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    files_.push_back(std::move(entry));
+  /// Those of the other processes, which have verified them.
+  void take_shares() {
+    for (const Share& share : collect_shares(io_, path_, *options_.joint)) {
+      for (const FileEntry& file : share.files) {
+        check_size(join(path_, file.name), file).value();
+        files_.push_back(file);
+      }
+      artifact::add_pieces(pieces_, share.pieces);
+    }
+    has_all_ = true;
+    io_.sync_dir(path_);
   }
 
   void write_manifest(const Manifest& manifest) {
@@ -145,14 +220,10 @@ class Draft final : public CheckpointWriter {
     }
   }
 
-  Io& io_;
-  const DraftOptions options_;
   std::string checkpoints_dir_;
   std::int64_t step_;
-  std::string path_;
-  std::mutex mutex_;
-  std::vector<FileEntry> files_;  // guarded by mutex_ until commit()
   bool committed_ = false;
+  bool has_all_ = false;  // the shares of the other processes
 };
 
 }  // namespace
@@ -161,6 +232,9 @@ core::Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::begin(const st
                                                                         std::int64_t step, std::int64_t bytes_needed,
                                                                         Io& io, const DraftOptions& options) {
   return attempt([&]() -> std::unique_ptr<CheckpointWriter> {
+    if (options.joint != nullptr && options.joint->process > 0) {
+      return std::make_unique<Part>(io, checkpoints_dir, step, options);
+    }
     make_dirs(io, checkpoints_dir);
     remove_leftovers(checkpoints_dir, io);
     const std::int64_t free_bytes = io.free_bytes(checkpoints_dir);

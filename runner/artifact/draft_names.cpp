@@ -54,8 +54,10 @@ bool is_checkpoint_name(const std::string& name) {
          name.find_first_not_of("0123456789", kLead.size()) == std::string::npos;
 }
 
-std::string draft_name(const std::string& name) {
-  return '.' + name + std::string(kDraft) + std::to_string(::getpid());
+std::string draft_name(const std::string& name) { return draft_name(name, ::getpid()); }
+
+std::string draft_name(const std::string& name, std::int64_t process) {
+  return '.' + name + std::string(kDraft) + std::to_string(process);
 }
 
 std::string deleted_name(const std::string& name) {

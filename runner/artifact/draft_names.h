@@ -12,6 +12,7 @@ bool is_checkpoint_name(const std::string& name);
 
 /// Hidden names beside it: `.step-000500.draft-4711` while it is written, `.step-000500.deleted-4711` while it is away.
 std::string draft_name(const std::string& name);
+std::string draft_name(const std::string& name, std::int64_t process);  ///< of that process
 std::string deleted_name(const std::string& name);
 
 /// True for hidden names of processes that are gone, and of this one (which is at work on another save by now).

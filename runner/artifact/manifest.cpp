@@ -41,6 +41,49 @@ std::optional<Blanked> blank_checksum(std::string_view text) {
 
 Node mapping_or_empty(const Node& node) { return node.is_mapping() ? node : Node::mapping(); }
 
+std::vector<PieceSet> pieces_from(const Node& node, const std::string& path) {
+  std::vector<PieceSet> sets;
+  for (const Node::Entry& set : node.entries()) {
+    if (!set.value.is_mapping()) throw RunError(path + ": the pieces of " + set.key + " are not a mapping");
+    PieceSet& of_set = sets.emplace_back(PieceSet{set.key, {}});
+    for (const Node::Entry& entry : set.value.entries()) {
+      const std::string place = path + ": the pieces of " + entry.key;
+      const Fields fields(entry.value, place);
+      TensorPieces tensor{entry.key, {}, {}};
+      const Node* shape = entry.value.find("shape");
+      if (shape == nullptr || !shape->is_sequence()) throw RunError(place + " have no shape");
+      for (const Node& size : shape->items()) {
+        if (!size.is_integer() || size.as_integer() < 0) throw RunError(place + " have a shape that is none");
+        tensor.shape.push_back(size.as_integer());
+      }
+      for (const Node::Entry& row : fields.mapping("first_row").entries()) {
+        if (!is_plain_name(row.key) || !row.value.is_integer()) throw RunError(place + " lie in no file beside it");
+        tensor.pieces.push_back({row.key, row.value.as_integer()});
+      }
+      of_set.tensors.push_back(std::move(tensor));
+    }
+  }
+  return sets;
+}
+
+Node to_node(const std::vector<PieceSet>& sets) {
+  Node node = Node::mapping();
+  for (const PieceSet& set : sets) {
+    Node tensors = Node::mapping();
+    for (const TensorPieces& tensor : set.tensors) {
+      Node shape = Node::sequence(), rows = Node::mapping();
+      for (const std::int64_t size : tensor.shape) shape.items().push_back(Node::integer(size));
+      for (const TensorPieces::Piece& piece : tensor.pieces) rows.set(piece.file, Node::integer(piece.first_row));
+      Node entry = Node::mapping();
+      entry.set("shape", std::move(shape));
+      entry.set("first_row", std::move(rows));
+      tensors.set(tensor.name, std::move(entry));
+    }
+    node.set(set.set, std::move(tensors));
+  }
+  return node;
+}
+
 Manifest from_node(const Node& node, const std::string& path) {
   const Fields fields(node, path);
   Manifest manifest;
@@ -66,6 +109,7 @@ Manifest from_node(const Node& node, const std::string& path) {
     const Fields file(entry.value, path + ": file " + entry.key);
     manifest.files.push_back({entry.key, file.integer("bytes"), file.text("checksum")});
   }
+  if (node.find("pieces") != nullptr) manifest.pieces = pieces_from(fields.mapping("pieces"), path);
   return manifest;
 }
 
@@ -104,6 +148,7 @@ std::string manifest_text(const Manifest& manifest) {
     files.set(file.name, std::move(entry));
   }
   node.set("files", std::move(files));
+  if (!manifest.pieces.empty()) node.set("pieces", to_node(manifest.pieces));
 
   std::string text = core::to_json(node) + "\n";
   const std::size_t at = text.find(no_checksum());

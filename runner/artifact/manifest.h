@@ -11,7 +11,8 @@ namespace runner::artifact {
 
 inline constexpr const char* kManifestFile = "manifest.json";
 inline constexpr const char* kPinnedFile = "pinned";  ///< a file of this name in the folder: rotation leaves it alone
-inline constexpr int kManifestVersion = 1;
+inline constexpr int kManifestVersion = 2;            ///< of a checkpoint whose tensors lie in pieces
+inline constexpr int kWholeManifestVersion = 1;       ///< of any other
 inline constexpr const char* kTrainerFile = "trainer.json";  ///< values of the training's state
 inline constexpr int kTrainerVersion = 1;
 inline constexpr std::int64_t kTrainerBytesMax = 256 << 20;

@@ -14,6 +14,7 @@
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
@@ -69,10 +70,11 @@ void count_pair(double a, double b, std::int64_t at, const std::vector<std::int6
 template <typename Element>
 void compare_bits(const TensorBytes& a, const TensorBytes& b, TensorDifference& difference) {
   constexpr std::int64_t kSize = sizeof(typename Element::Bits);
+  std::vector<char> scratch_a, scratch_b;
   for (std::int64_t begin = 0; begin < difference.elements; begin += kElementsAtOnce) {
     const std::int64_t count = std::min(kElementsAtOnce, difference.elements - begin);
-    const auto* const from_a = static_cast<const char*>(a.data) + begin * kSize;
-    const auto* const from_b = static_cast<const char*>(b.data) + begin * kSize;
+    const char* const from_a = bytes_at(a, begin * kSize, count * kSize, scratch_a);
+    const char* const from_b = bytes_at(b, begin * kSize, count * kSize, scratch_b);
     if (std::memcmp(from_a, from_b, static_cast<std::size_t>(count * kSize)) == 0) continue;
     for (std::int64_t i = 0; i < count; ++i) {
       if (std::memcmp(from_a + i * kSize, from_b + i * kSize, kSize) == 0) continue;
@@ -84,11 +86,18 @@ void compare_bits(const TensorBytes& a, const TensorBytes& b, TensorDifference& 
 
 template <typename A, typename B>
 void compare_numbers(const TensorBytes& a, const TensorBytes& b, TensorDifference& difference) {
-  for (std::int64_t i = 0; i < difference.elements; ++i) {
-    const auto x = static_cast<double>(A::value(bits_at<A>(a.data, i)));
-    const auto y = static_cast<double>(B::value(bits_at<B>(b.data, i)));
-    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
-    count_pair(x, y, i, a.shape, difference);
+  constexpr std::int64_t kSizeA = sizeof(typename A::Bits), kSizeB = sizeof(typename B::Bits);
+  std::vector<char> scratch_a, scratch_b;
+  for (std::int64_t begin = 0; begin < difference.elements; begin += kElementsAtOnce) {
+    const std::int64_t count = std::min(kElementsAtOnce, difference.elements - begin);
+    const char* const from_a = bytes_at(a, begin * kSizeA, count * kSizeA, scratch_a);
+    const char* const from_b = bytes_at(b, begin * kSizeB, count * kSizeB, scratch_b);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto x = static_cast<double>(A::value(bits_at<A>(from_a, i)));
+      const auto y = static_cast<double>(B::value(bits_at<B>(from_b, i)));
+      if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+      count_pair(x, y, begin + i, a.shape, difference);
+    }
   }
 }
 

@@ -11,6 +11,7 @@
 #include "runner/artifact/foreign/torch_file.h"
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/pieced_tensors.h"
 #include "runner/artifact/safetensors_header.h"
 #include "runner/artifact/torch_reader.h"
 #include "runner/core/error.h"
@@ -97,6 +98,7 @@ core::Result<std::unique_ptr<SafetensorsReader>> open_tensor_file(const std::str
 }
 
 core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path, const OpenTensors& open) {
+  if (is_pieces_path(path)) return open_pieces(path, open);
   if (!path.ends_with(kIndexEnding)) return open(path);
   return attempt([&]() -> std::unique_ptr<SafetensorsReader> { return std::make_unique<Shards>(path, open); });
 }
@@ -119,6 +121,14 @@ std::vector<std::string> tensor_sets(const std::string& folder) {
     for (std::string& shard : shards_of((fs::path(folder) / name).string()).value_or({}))
       shards.insert(std::move(shard));
   }
+  if (const auto manifest = read_manifest(folder)) {
+    for (const PieceSet& set : manifest.value().pieces) {
+      sets.insert(set.set);
+      for (const TensorPieces& tensor : set.tensors) {
+        for (const TensorPieces::Piece& piece : tensor.pieces) shards.insert(piece.file);
+      }
+    }
+  }
   for (const std::string& file : files) {
     if (!shards.contains(file)) sets.insert(file);
   }
@@ -129,7 +139,12 @@ std::string tensor_set_path(const std::string& folder, const std::string& name) 
   std::error_code error;
   const std::string file = (fs::path(folder) / name).string();
   if (fs::exists(file, error)) return file;
-  return fs::exists(file + kIndexEnding, error) ? file + kIndexEnding : "";
+  if (fs::exists(file + kIndexEnding, error)) return file + kIndexEnding;
+  const auto manifest = read_manifest(folder);
+  const auto has_set = [&name](const PieceSet& set) { return set.set == name; };
+  const bool in_pieces =
+      manifest && std::any_of(manifest.value().pieces.begin(), manifest.value().pieces.end(), has_set);
+  return in_pieces ? pieces_path(folder, name) : "";
 }
 
 core::Result<std::string> find_tensor_set(const std::string& path) {
@@ -149,6 +164,7 @@ core::Result<std::string> find_tensor_set(const std::string& path) {
 }
 
 core::Result<std::vector<std::string>> files_of_set(const std::string& path) {
+  if (is_pieces_path(path)) return files_of_pieces(path);
   std::vector<std::string> files = {path};
   if (!path.ends_with(kIndexEnding)) return files;
   const auto shards = shards_of(path);

@@ -20,9 +20,9 @@ using OpenTensors = std::function<core::Result<std::unique_ptr<SafetensorsReader
 /// One file of tensors: of torch.save if it ends so (is_torch_path()), otherwise safetensors.
 core::Result<std::unique_ptr<SafetensorsReader>> open_tensor_file(const std::string& path);
 
-/// The tensors of a file, or of all the shards that an index names: `path` decides by its ending. Of a shard, only what
-/// the index lists counts. Views live as long as the object. `open` opens one file.
-/// Failure: no such file, an index that is none, a shard that is missing or lacks a tensor the index says it has.
+/// The tensors of a file, of all the shards that an index names, or of the pieces that a manifest lists: `path` decides
+/// by its ending. Of a shard, only what the index lists counts. Views live as long as the object. `open` opens one
+/// file. Failure: no such file, an index that is none, a shard that is missing or lacks a tensor the index says it has.
 core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string& path,
                                                               const OpenTensors& open = &open_tensor_file);
 
@@ -30,7 +30,8 @@ core::Result<std::unique_ptr<SafetensorsReader>> open_tensors(const std::string&
 /// `model.safetensors` is the model in either case. Sorted.
 std::vector<std::string> tensor_sets(const std::string& folder);
 
-/// The path to give to open_tensors() for the set `name` of `folder`: the file, or its index; "" when it has neither.
+/// The path to give to open_tensors() for the set `name` of `folder`: the file, its index, or the manifest that lists
+/// its pieces; "" when it has none of them.
 std::string tensor_set_path(const std::string& folder, const std::string& name);
 
 /// The set that `path` refers to: a file or an index itself; for a folder its model or, if named otherwise by another
@@ -41,7 +42,7 @@ core::Result<std::string> find_tensor_set(const std::string& path);
 /// Checks the files of the set at `path` against the manifest next to them, if there is one.
 core::Result<void> verify_tensor_set(const std::string& path);
 
-/// The files that hold the set at `path`, its index included.
+/// The files that hold the set at `path`, its index included, but not the manifest of pieces.
 core::Result<std::vector<std::string>> files_of_set(const std::string& path);
 
 /// The shards that an index names, sorted. Failure as above; their content is not read.

@@ -6,10 +6,12 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "components/model/model.h"
+#include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/io/throttle.h"
 #include "runner/core/node.h"
@@ -19,6 +21,12 @@ namespace runner::checkpoint {
 
 class BaseWeights;
 class CheckpointPrefetch;
+
+/// What one of several processes saves; the first one also saves all that is not shared.
+struct SaveShare {
+  int process = 0;
+  std::vector<components::TensorRows> rows = {};  ///< of the model's tensors
+};
 
 /// Everything that decides the next step, by reference. `stateful` names go into trainer.json as sections
 /// ("lr_scheduler", "callbacks.0", ...); the optimizer's tensors go into optimizer.safetensors, those of the others
@@ -34,7 +42,10 @@ struct TrainState {
   c10::Device device = c10::Device(c10::kCPU);  ///< that training draws random numbers on
   /// What the model has from elsewhere and a checkpoint names only; null: it holds all. load() sets it.
   std::shared_ptr<const BaseWeights> base = nullptr;
-  std::string base_elsewhere = {};  ///< where load() looks for it first, as `init_from` names it; may be ""
+  std::string base_elsewhere = {};      ///< where load() looks for it first, as `init_from` names it; may be ""
+  std::optional<SaveShare> share = {};  ///< for save(): nothing where this process saves alone
+  /// The parameters of which load() fills rows instead of the model's; their processes share the others.
+  std::vector<components::TensorRows> loaded_rows = {};
 };
 
 struct SaveOptions {
@@ -44,7 +55,8 @@ struct SaveOptions {
   std::int64_t now_ms = 0;
   /// A model larger than this goes into several files, none of them larger unless one tensor is.
   std::int64_t shard_bytes_max = std::numeric_limits<std::int64_t>::max();
-  bool direct_io = false;  ///< bypass the page cache if the file system can
+  bool direct_io = false;                                      ///< bypass the page cache if the file system can
+  std::shared_ptr<const artifact::JointSave> joint = nullptr;  ///< with a share of the state
   /// Throttles write() and commit() in the background; null: full speed.
   std::shared_ptr<artifact::Throttle> throttle = nullptr;
 };

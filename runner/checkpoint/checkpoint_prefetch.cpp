@@ -98,6 +98,8 @@ std::unique_ptr<CheckpointPrefetch> CheckpointPrefetch::begin(const std::string&
   if (checkpoint.empty()) return nullptr;
   const auto manifest = artifact::read_manifest(checkpoint);
   if (!manifest || artifact::bytes_of(manifest.value()) > memory_bytes / 2) return nullptr;
+  // Each process of several reads its rows alone, and the whole may fit into none.
+  if (!manifest.value().pieces.empty()) return nullptr;
   return std::make_unique<CheckpointPrefetch>(checkpoint);
 }
 

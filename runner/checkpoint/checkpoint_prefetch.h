@@ -22,8 +22,8 @@ struct HeldFile;
 /// A file that cannot be held in memory is still verified, and loaded from disk.
 class CheckpointPrefetch {
  public:
-  /// Null when there is no checkpoint (""), its manifest cannot be read, or its tensors are more than half of
-  /// `memory_bytes`: the model is in memory a second time then.
+  /// Null when there is no checkpoint (""), its manifest cannot be read, or its tensors lie in pieces, or are
+  /// more than half of `memory_bytes`: the model is in memory a second time then.
   static std::unique_ptr<CheckpointPrefetch> begin(const std::string& checkpoint, std::int64_t memory_bytes);
   explicit CheckpointPrefetch(std::string checkpoint);
   ~CheckpointPrefetch();  ///< cancels reading

@@ -19,6 +19,7 @@
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/manifest.h"
 #include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/artifact/torch_reader.h"
@@ -518,10 +519,7 @@ namespace {
 void fill_vocabulary(const TensorSource& source, const TensorBytes& bytes, std::int64_t kept,
                      const at::Tensor& target) {
   if (kept < bytes.shape[0]) {
-    TensorBytes first = bytes;
-    first.shape[0] = kept;
-    first.bytes = bytes.bytes / bytes.shape[0] * kept;
-    return source.copy_to(first, target);
+    return source.copy_to(artifact::rows_of(bytes, 0, kept), target);
   }
   source.copy_to(bytes, target.narrow(0, 0, kept));
   const at::NoGradGuard no_grad;
@@ -583,8 +581,7 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
   for (const SourceTensor& fill : weights.fills) {
     if (before != nullptr && before->name == fill.name) {
       const TensorBytes *one = bytes_of(before->from.front()), *other = bytes_of(fill.from.front());
-      const bool same =
-          one->dtype == other->dtype && std::memcmp(one->data, other->data, static_cast<std::size_t>(one->bytes)) == 0;
+      const bool same = one->dtype == other->dtype && artifact::same_bytes(*one, *other);
       source.let_go(*one);
       source.let_go(*other);
       if (!same) {

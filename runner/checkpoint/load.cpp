@@ -2,7 +2,9 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
 #include "runner/artifact/manifest.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/base_weights.h"
@@ -69,7 +72,9 @@ std::string model_path(const std::string& folder) {
 }
 
 /// Compares first, then copies, so a model that does not fit stays unchanged. `base`: what the file need not have.
-void load_model(const TensorSource& file, const components::model::Model& model, Types types, const BaseWeights* base) {
+/// `rows`: what is filled instead of the parameters of these names.
+void load_model(const TensorSource& file, const components::model::Model& model, Types types, const BaseWeights* base,
+                const std::vector<components::TensorRows>& rows = {}) {
   std::multimap<std::string, std::string> other_names;
   std::unordered_set<std::string> known;
   for (const components::block::Tie& tie : model.ties()) {
@@ -103,8 +108,17 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     if (!known.contains(bytes.name)) differences.unexpected(bytes.name);
   }
   differences.refuse_if_any(file.path());
+  std::unordered_map<std::string_view, const components::TensorRows*> rows_of;
+  for (const components::TensorRows& one : rows) rows_of.emplace(one.name, &one);
   for (std::size_t i = 0; i < targets.size(); ++i) {
-    if (found[i] != nullptr) file.copy_to(*found[i], targets[i].tensor);
+    if (found[i] == nullptr) continue;
+    const auto own = rows_of.find(targets[i].name);
+    if (own == rows_of.end()) {
+      file.copy_to(*found[i], targets[i].tensor);
+    } else if (const at::Tensor& part = own->second->rows; part.numel() > 0) {
+      const artifact::TensorBytes bytes = artifact::rows_of(*found[i], own->second->place.first, part.size(0));
+      file.copy_to(bytes, found[i]->shape.empty() ? part.view({}) : part);
+    }
   }
 }
 
@@ -174,7 +188,7 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefet
   const Node trainer = read_trainer(trainer_path);
   const Node& sections = section(trainer, "state", trainer_path);
   auto base = BaseWeights::of_trainer(trainer, trainer_path);
-  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame, base.get());
+  load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame, base.get(), state.loaded_rows);
   // Back to an earlier step it is there already, and does not change.
   const bool is_there = state.base != nullptr && base != nullptr && state.base->checksum() == base->checksum();
   if (base != nullptr && !is_there) base->load_into(*state.model, state.base_elsewhere);

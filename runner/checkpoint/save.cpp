@@ -16,7 +16,9 @@ constexpr std::int64_t kGeneratorBytes = 5056;         // mt19937's state as Lib
 
 std::string save(const TrainState& state, const SaveOptions& options) {
   const Snapshot snapshot(state, options.shard_bytes_max);
-  return snapshot.commit(*snapshot.write(options), options);
+  const auto draft = snapshot.begin(options);
+  snapshot.write(*draft);
+  return snapshot.commit(*draft, options);
 }
 
 std::int64_t estimate_bytes(const components::model::Model& model, int optimizer_tensors_per_parameter,

@@ -3,11 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <cmath>
-#include <filesystem>
 #include <limits>
-#include <system_error>
 #include <utility>
 
+#include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 
 namespace runner::checkpoint {
@@ -62,9 +61,8 @@ void SectionWriter::tensor(std::string_view name, const at::Tensor& tensor) { te
 SectionReader::SectionReader(const std::string& folder, const std::string& name, Node values,
                              CheckpointPrefetch* prefetched)
     : context_(folder + ": the state of " + name), values_(std::move(values)) {
-  const std::filesystem::path file = std::filesystem::path(folder) / (name + ".safetensors");
-  std::error_code error;
-  if (std::filesystem::exists(file, error)) tensors_ = std::make_unique<TensorSource>(file.string(), prefetched);
+  const std::string set = artifact::tensor_set_path(folder, name + artifact::kSafetensorsEnding);
+  if (!set.empty()) tensors_ = std::make_unique<TensorSource>(set, prefetched);
 }
 
 const Node& SectionReader::value(std::string_view name) const {

@@ -20,6 +20,7 @@
 
 #include "components/tensor/tensors.h"
 #include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/core/error.h"
@@ -75,6 +76,16 @@ at::ScalarType type_of(const artifact::TensorBytes& bytes, const std::string& pa
   }
   throw core::RunError(path + ": tensor " + bytes.name + " has the type " + bytes.dtype +
                        ", which LibTorch does not support");
+}
+
+/// Of a whole tensor.
+std::vector<CopyPiece> copies_of(const artifact::TensorBytes& bytes, char* to) {
+  std::vector<CopyPiece> copies;
+  for (const artifact::BytesPiece& piece : artifact::pieces_of(bytes)) {
+    copies.push_back({to, piece.data, piece.bytes});
+    to += piece.bytes;
+  }
+  return copies;
 }
 
 /// A copy that is not read soon: non-temporal stores avoid reading memory before it is overwritten and leave the caches
@@ -238,21 +249,19 @@ void TensorSource::copy_to(const artifact::TensorBytes& bytes, const at::Tensor&
   const std::int64_t rows = bytes.shape.empty() ? 1 : bytes.shape.front();
   if (rows <= 1 || bytes.bytes <= kHeldBytes) return copy_piece(bytes, target);
   const std::int64_t of_row = bytes.bytes / rows, most = std::max<std::int64_t>(1, kHeldBytes / of_row);
-  artifact::TensorBytes piece = bytes;
   for (std::int64_t first = 0; first < rows; first += most) {
     const std::int64_t size = std::min(most, rows - first);
-    piece.shape.front() = size;
-    piece.data = static_cast<const char*>(bytes.data) + first * of_row;
-    piece.bytes = size * of_row;
-    copy_piece(piece, target.narrow(0, first, size));
+    copy_piece(artifact::rows_of(bytes, first, size), target.narrow(0, first, size));
   }
 }
 
-void TensorSource::let_go(const artifact::TensorBytes& bytes) const { reader_->let_go(bytes.data, bytes.bytes); }
+void TensorSource::let_go(const artifact::TensorBytes& bytes) const {
+  for (const artifact::BytesPiece& piece : artifact::pieces_of(bytes)) reader_->let_go(piece.data, piece.bytes);
+}
 
 void TensorSource::copy_piece(const artifact::TensorBytes& bytes, const at::Tensor& target) const {
   if (target.is_cpu() && target.is_contiguous() && dtype_word(target) == bytes.dtype) {
-    copy_all({{static_cast<char*>(target.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
+    copy_all(copies_of(bytes, static_cast<char*>(target.data_ptr())));
   } else {
     target.copy_(row_major(bytes));
   }
@@ -262,7 +271,7 @@ void TensorSource::copy_piece(const artifact::TensorBytes& bytes, const at::Tens
 /// Byte by byte, because a file of another program may have its data anywhere.
 at::Tensor TensorSource::row_major(const artifact::TensorBytes& bytes) const {
   at::Tensor tensor = new_tensor(bytes, path_);
-  copy_all({{static_cast<char*>(tensor.data_ptr()), static_cast<const char*>(bytes.data), bytes.bytes}});
+  copy_all(copies_of(bytes, static_cast<char*>(tensor.data_ptr())));
   return tensor;
 }
 

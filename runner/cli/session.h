@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/git_state.h"
+#include "runner/artifact/provenance/git_state.h"
 #include "runner/cli/hub/fetching.h"
 #include "runner/cli/parser/command.h"
 #include "runner/core/diagnostics.h"

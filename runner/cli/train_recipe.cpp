@@ -9,7 +9,7 @@
 #include "generated/section/capture.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/launch.h"
-#include "runner/artifact/git_state.h"
+#include "runner/artifact/provenance/git_state.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/export_checkpoint.h"
 #include "runner/cli/launch_flags.h"

@@ -10,7 +10,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/checkpoint_name.h"
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
@@ -41,11 +42,7 @@ constexpr std::string_view kBias = ".bias";
 constexpr double kIntegerMax = 1e15;
 constexpr const char* kVersion = "5.24.0";  // of Transformers, whose way of writing this is
 
-/// The tensors as Transformers has them. Those that are not in a file lie in `made`.
-struct Tensors {
-  std::vector<TensorBytes> all;
-  std::vector<std::unique_ptr<std::vector<char>>> made;
-};
+using Tensors = std::vector<WrittenTensor>;  ///< as Transformers has them
 
 void transpose(const char* from, char* to, std::int64_t rows, std::int64_t columns, std::int64_t item) {
   for (std::int64_t r = 0; r < rows; ++r) {
@@ -69,24 +66,26 @@ std::vector<std::int64_t> rows_of_parts(const WeightRule& rule, std::int64_t row
 void take(const TensorBytes& bytes, const WeightRule& rule, std::int64_t number, const Node& config, Tensors& to) {
   const std::int64_t item = artifact::safetensors_item_bytes(bytes.dtype);
   if (rule.transposed) {
-    auto turned = std::make_unique<std::vector<char>>(static_cast<std::size_t>(bytes.bytes));
-    transpose(static_cast<const char*>(bytes.data), turned->data(), bytes.shape[0], bytes.shape[1], item);
-    to.all.push_back({with_number(rule.from.front(), number),
-                      bytes.dtype,
-                      {bytes.shape[1], bytes.shape[0]},
-                      turned->data(),
-                      bytes.bytes});
-    to.made.push_back(std::move(turned));
+    to.push_back({{with_number(rule.from.front(), number),
+                   bytes.dtype,
+                   {bytes.shape[1], bytes.shape[0]},
+                   nullptr,
+                   bytes.bytes}});
+    to.back().make = [bytes, item] {
+      std::vector<char> turned(static_cast<std::size_t>(bytes.bytes)), scratch;
+      const char* const from = artifact::bytes_at(bytes, 0, bytes.bytes, scratch);
+      transpose(from, turned.data(), bytes.shape[0], bytes.shape[1], item);
+      return turned;
+    };
     return;
   }
-  const std::int64_t of_row = bytes.shape[0] > 0 ? bytes.bytes / bytes.shape[0] : 0;
   const std::vector<std::int64_t> rows = rows_of_parts(rule, bytes.shape[0], config);
-  const char* first = static_cast<const char*>(bytes.data);
+  std::int64_t first = 0;
   for (std::size_t i = 0; i < rule.from.size(); ++i) {
-    std::vector<std::int64_t> shape = bytes.shape;
-    shape[0] = rows[i];
-    to.all.push_back({with_number(rule.from[i], number), bytes.dtype, std::move(shape), first, rows[i] * of_row});
-    first += rows[i] * of_row;
+    TensorBytes part = artifact::rows_of(bytes, first, rows[i]);
+    part.name = with_number(rule.from[i], number);
+    to.push_back({std::move(part)});
+    first += rows[i];
   }
 }
 
@@ -99,9 +98,8 @@ void add_zeros(const artifact::SafetensorsReader& reader, const ModelType& type,
       const std::optional<std::int64_t> number = number_in(weight, bytes.name);
       if (!number || reader.find(with_number(rule.name, *number)) != nullptr) continue;
       const std::int64_t size = bytes.shape[0] * artifact::safetensors_item_bytes(bytes.dtype);
-      to.made.push_back(std::make_unique<std::vector<char>>(static_cast<std::size_t>(size)));
-      to.all.push_back(
-          {with_number(rule.from.front(), *number), bytes.dtype, {bytes.shape[0]}, to.made.back()->data(), size});
+      to.push_back({{with_number(rule.from.front(), *number), bytes.dtype, {bytes.shape[0]}, nullptr, size}});
+      to.back().make = [size] { return std::vector<char>(static_cast<std::size_t>(size)); };
     }
   }
 }
@@ -300,14 +298,19 @@ class Writer {
                          [&](const WeightRule& rule) { return number_in(rule.name, tensor.name).has_value(); });
     };
     const bool own = std::any_of(base_->tensors().begin(), base_->tensors().end(), is_own);
-    Tensors there = own ? rename(*base_, *type_, config_) : Tensors{base_->tensors(), {}};
-    std::set<std::string> trained;
-    for (const TensorBytes& tensor : tensors_.all) trained.insert(tensor.name);
-    for (TensorBytes& tensor : there.all) {
-      if (!is_weight(tensor.name)) tensor.name = type_->prefix + tensor.name;  // of a file of the base model
-      if (is_weight(tensor.name) && !trained.contains(tensor.name)) tensors_.all.push_back(std::move(tensor));
+    Tensors there;
+    if (own) {
+      there = rename(*base_, *type_, config_);
+    } else {
+      for (const TensorBytes& tensor : base_->tensors()) there.push_back({tensor});
     }
-    for (auto& made : there.made) tensors_.made.push_back(std::move(made));
+    std::set<std::string> trained;
+    for (const WrittenTensor& tensor : tensors_) trained.insert(tensor.bytes.name);
+    for (WrittenTensor& tensor : there) {
+      std::string& name = tensor.bytes.name;
+      if (!is_weight(name)) name = type_->prefix + name;  // of a file of the base model
+      if (is_weight(name) && !trained.contains(name)) tensors_.push_back(std::move(tensor));
+    }
   }
 
   /// By Transformers' names.
@@ -324,12 +327,10 @@ class Writer {
       for (const Node* block : blocks_) {
         for (const LowRankPair& pair : own_pairs(*block)) merge.add(pair, adapter_scale(*block));
       }
-      return merge.apply(tensors_.all).value();
+      return merge.apply(tensors_).value();
     }
-    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_.all).value();
-    std::vector<WrittenTensor> all;
-    for (const TensorBytes& tensor : tensors_.all) all.push_back({tensor});
-    return all;
+    if (adapter_) return Merge(*type_, *adapter_).apply(tensors_).value();
+    return tensors_;
   }
 
   /// The A and B of one adapter in the checkpoint, by Transformers' names of their layers.
@@ -378,18 +379,19 @@ class Writer {
       }
     }
     const std::string bias = block.find("bias")->as_string();
-    for (const TensorBytes& tensor : tensors_.all) {
-      if (is_saved_module(block.find("modules_to_save"), tensor.name)) {
-        TensorBytes named = tensor;
-        named.name = saved_module_name(tensor.name);
+    for (const WrittenTensor& tensor : tensors_) {
+      const std::string& name = tensor.bytes.name;
+      if (is_saved_module(block.find("modules_to_save"), name)) {
+        WrittenTensor named = tensor;
+        named.bytes.name = saved_module_name(name);
         all.push_back(converted(named, "F32"));
         continue;
       }
-      if (bias == "none" || !tensor.name.ends_with(kBias)) continue;
-      const std::string module = tensor.name.substr(0, tensor.name.size() - kBias.size());
+      if (bias == "none" || !name.ends_with(kBias)) continue;
+      const std::string module = name.substr(0, name.size() - kBias.size());
       if (bias == "lora_only" && !adapted.contains(module)) continue;
-      TensorBytes named = tensor;
-      named.name = adapter_name(module, AdapterName::Part::kBias, adapted.contains(module));
+      WrittenTensor named = tensor;
+      named.bytes.name = adapter_name(module, AdapterName::Part::kBias, adapted.contains(module));
       all.push_back(converted(named, "F32"));
     }
     return {&block, std::move(all), {adapted.begin(), adapted.end()}};

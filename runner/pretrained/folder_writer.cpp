@@ -7,8 +7,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <deque>
 #include <filesystem>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -111,15 +111,14 @@ void FolderWriter::write_text(const std::string& name, const std::string& text) 
 }
 
 void FolderWriter::write_tensors(const std::string& name, const std::vector<WrittenTensor>& tensors) {
-  std::deque<std::vector<char>> made;
   std::vector<artifact::TensorBytes> of_file;
+  std::map<std::string, const WrittenTensor*> by_name;
   for (const WrittenTensor& tensor : tensors) {
     of_file.push_back(tensor.bytes);
-    if (tensor.bytes.data != nullptr || !tensor.make) continue;
-    made.push_back(tensor.make());
-    of_file.back().data = made.back().data();
+    by_name.emplace(tensor.bytes.name, &tensor);
   }
-  artifact::write_safetensors(io_, drafted(name), std::move(of_file), {{"format", "pt"}}, {});
+  artifact::write_safetensors(io_, drafted(name), std::move(of_file), {{"format", "pt"}}, {},
+                              [&](const std::string& tensor) { return by_name.at(tensor)->make(); });
   files_.push_back(name);
 }
 

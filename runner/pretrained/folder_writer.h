@@ -11,7 +11,7 @@
 
 namespace runner::pretrained {
 
-/// A tensor to write. Its content is at `bytes.data`, or, when that is null, made as its file is written.
+/// A tensor to write. Its content is where `bytes` says, or else made as its file is written.
 struct WrittenTensor {
   artifact::TensorBytes bytes;
   std::function<std::vector<char>()> make = nullptr;

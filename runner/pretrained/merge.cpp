@@ -11,6 +11,7 @@
 
 #include "runner/artifact/io/element.h"
 #include "runner/artifact/safetensors_layout.h"
+#include "runner/artifact/tensor_bytes.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
@@ -35,8 +36,11 @@ std::int64_t elements(const TensorBytes& bytes) {
 void read_floats(const TensorBytes& bytes, std::int64_t first, std::int64_t count, float* to) {
   artifact::visit_element(bytes.dtype, [&](auto element) {
     using Element = decltype(element);
+    constexpr std::int64_t kSize = sizeof(typename Element::Bits);
+    std::vector<char> scratch;
+    const char* const from = artifact::bytes_at(bytes, first * kSize, count * kSize, scratch);
     for (std::int64_t i = 0; i < count; ++i) {
-      to[i] = static_cast<float>(Element::value(artifact::bits_at<Element>(bytes.data, first + i)));
+      to[i] = static_cast<float>(Element::value(artifact::bits_at<Element>(from, i)));
     }
   });
 }
@@ -151,17 +155,32 @@ struct Product {
   }
 };
 
+/// A tensor of that type, of which `make` is not set yet.
+WrittenTensor to_be_made(TensorBytes tensor, const std::string& dtype) {
+  tensor.data = nullptr;
+  tensor.pieces.clear();
+  tensor.dtype = dtype;
+  tensor.bytes = elements(tensor) * artifact::safetensors_item_bytes(dtype);
+  return {std::move(tensor)};
+}
+
+/// With its content, which lies in `own` if it had to be made.
+TensorBytes with_content(const WrittenTensor& tensor, std::vector<char>& own) {
+  TensorBytes bytes = tensor.bytes;
+  if (!tensor.make) return bytes;
+  own = tensor.make();
+  bytes.data = own.data();
+  return bytes;
+}
+
 }  // namespace
 
-WrittenTensor converted(const TensorBytes& tensor, const std::string& dtype) {
-  if (dtype.empty() || dtype == tensor.dtype || !artifact::is_floating(tensor.dtype)) return {tensor};
-  WrittenTensor made{tensor};
-  made.bytes.data = nullptr;
-  made.bytes.dtype = dtype;
-  made.bytes.bytes = elements(tensor) * artifact::safetensors_item_bytes(dtype);
+WrittenTensor converted(const WrittenTensor& tensor, const std::string& dtype) {
+  if (dtype.empty() || dtype == tensor.bytes.dtype || !artifact::is_floating(tensor.bytes.dtype)) return tensor;
+  WrittenTensor made = to_be_made(tensor.bytes, dtype);
   made.make = [tensor, dtype, bytes = made.bytes.bytes] {
-    std::vector<char> content(static_cast<std::size_t>(bytes));
-    const std::vector<float> values = floats(tensor);
+    std::vector<char> content(static_cast<std::size_t>(bytes)), own;
+    const std::vector<float> values = floats(with_content(tensor, own));
     write_floats(dtype, values.data(), static_cast<std::int64_t>(values.size()), content.data());
     return content;
   };
@@ -181,8 +200,9 @@ bool Merge::is_transposed(const std::string& weight) const {
   });
 }
 
-core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const std::vector<Scaled>& added,
+core::Result<WrittenTensor> Merge::merged(const WrittenTensor& base, const std::vector<Scaled>& added,
                                           const std::string& dtype) const {
+  const TensorBytes& weight = base.bytes;
   const bool transposed = is_transposed(added.front().pair.module + std::string(kWeight));
   for (const Scaled& one : added) {
     const std::int64_t in = one.pair.a->shape[1], out = one.pair.b->shape[0];
@@ -194,11 +214,10 @@ core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const std::
                        artifact::shape_text(weight.shape),
                    "it was trained for another model", core::kExitUsage};
   }
-  WrittenTensor made{weight};
-  made.bytes.data = nullptr;
-  made.bytes.dtype = dtype;
-  made.bytes.bytes = elements(weight) * artifact::safetensors_item_bytes(dtype);
-  made.make = [weight, added, transposed, dtype] {
+  WrittenTensor made = to_be_made(weight, dtype);
+  made.make = [base, added, transposed, dtype] {
+    std::vector<char> own;
+    const TensorBytes weight = with_content(base, own);
     Product product{weight, {}, dtype, {}, !transposed};
     for (const Scaled& one : added) {
       const std::int64_t rank = one.pair.a->shape[0], out = one.pair.b->shape[0];
@@ -215,18 +234,19 @@ core::Result<WrittenTensor> Merge::merged(const TensorBytes& weight, const std::
   return made;
 }
 
-core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<TensorBytes>& tensors,
+core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<WrittenTensor>& tensors,
                                                       const std::string& dtype) const {
   std::vector<WrittenTensor> all;
   std::set<std::string> used;
-  for (const TensorBytes& tensor : tensors) {
+  for (const WrittenTensor& written : tensors) {
+    const TensorBytes& tensor = written.bytes;
     const bool whole = tensor.name.starts_with(type_.prefix);
     std::string name = tensor.name;
     const std::string other = whole ? name : type_.prefix + name;  // saved without the head
     const std::string module = other.ends_with(kWeight) ? other.substr(0, other.size() - kWeight.size()) : "";
     if (const auto pair = pairs_.find(module); pair != pairs_.end()) {
       used.insert(module);
-      auto one = merged(tensor, pair->second, dtype.empty() ? tensor.dtype : dtype);
+      auto one = merged(written, pair->second, dtype.empty() ? tensor.dtype : dtype);
       if (!one) return one.failure();
       all.push_back(std::move(one).value());
     } else if (const auto own = replaced_.contains(name) ? replaced_.find(name) : replaced_.find(other);
@@ -240,9 +260,9 @@ core::Result<std::vector<WrittenTensor>> Merge::apply(const std::vector<TensorBy
       }
       TensorBytes replaced = *own->second;
       replaced.name = std::move(name);
-      all.push_back(converted(replaced, dtype.empty() ? tensor.dtype : dtype));
+      all.push_back(converted({replaced}, dtype.empty() ? tensor.dtype : dtype));
     } else {
-      all.push_back(converted(tensor, dtype));
+      all.push_back(converted(written, dtype));
     }
   }
   for (const auto& [module, pair] : pairs_) {

@@ -13,7 +13,7 @@
 namespace runner::pretrained {
 
 /// The tensor in another floating type of safetensors, made as it is written; "" keeps its own, as integers do.
-WrittenTensor converted(const artifact::TensorBytes& tensor, const std::string& dtype);
+WrittenTensor converted(const WrittenTensor& tensor, const std::string& dtype);
 
 /// Adds adapters to the weights of a model, in float32 as PEFT's merge_and_unload does.
 class Merge {
@@ -30,7 +30,7 @@ class Merge {
   /// floating tensors become; "" keeps their own.
   ///
   /// Failure (exit status 2) names the first layer that the model does not have, or that has another shape.
-  core::Result<std::vector<WrittenTensor>> apply(const std::vector<artifact::TensorBytes>& tensors,
+  core::Result<std::vector<WrittenTensor>> apply(const std::vector<WrittenTensor>& tensors,
                                                  const std::string& dtype = "") const;
 
  private:
@@ -41,7 +41,7 @@ class Merge {
 
   bool is_transposed(const std::string& weight) const;
   /// `dtype`: of the result.
-  core::Result<WrittenTensor> merged(const artifact::TensorBytes& weight, const std::vector<Scaled>& added,
+  core::Result<WrittenTensor> merged(const WrittenTensor& base, const std::vector<Scaled>& added,
                                      const std::string& dtype) const;
 
   const ModelType& type_;

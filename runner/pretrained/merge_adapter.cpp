@@ -86,7 +86,9 @@ Exported merge_adapter(const MergeRequest& request) {
     check_is_plain(request.more[i], more[i]);
     for (const LowRankPair& pair : more[i].file.pairs()) merge.add(pair, adapter_scale(more[i].config));
   }
-  const std::vector<WrittenTensor> merged = merge.apply(reader->tensors(), request.dtype).value();
+  std::vector<WrittenTensor> tensors;
+  for (const artifact::TensorBytes& tensor : reader->tensors()) tensors.push_back({tensor});
+  const std::vector<WrittenTensor> merged = merge.apply(tensors, request.dtype).value();
 
   Exported done;
   done.model_type = type.name;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"

@@ -173,9 +173,9 @@ TEST_CASE("files that are short, gone, too many or another's are named, and the 
        "@/manifest.json is not a manifest of a checkpoint"},
       {"a manifest of a later version",
        [&](const std::string& path) {
-         replace(path + "/manifest.json", "\"format_version\": 1", "\"format_version\": 2");
+         replace(path + "/manifest.json", "\"format_version\": 1", "\"format_version\": 3");
        },
-       "@/manifest.json has format version 2, this program reads up to 1"},
+       "@/manifest.json has format version 3, this program reads up to 2"},
       {"a manifest that was edited",
        [&](const std::string& path) { replace(path + "/manifest.json", "\"step\": 300", "\"step\": 900"); },
        "@/manifest.json does not match its own checksum: it was changed or damaged"},

@@ -110,7 +110,7 @@ Merged merge(const Request& request, const std::string& runs_dir) {
   refuse_to_overwrite(file, source, request.force);
   refuse_index_beside(file);
 
-  merged.shards = source.ends_with(artifact::kIndexEnding) ? artifact::shards_of(source).value().size() : 1;
+  merged.shards = artifact::files_of_set(source).value().size() - (source.ends_with(artifact::kIndexEnding) ? 1 : 0);
   merged.tensors = reader->tensors().size();
   for (const artifact::TensorBytes& tensor : reader->tensors()) merged.bytes += tensor.bytes;
   artifact::Io& io = artifact::system_io();

@@ -2,7 +2,7 @@
 
 #include <future>
 
-#include "runner/artifact/git_state.h"
+#include "runner/artifact/provenance/git_state.h"
 
 namespace runner::resolve {
 struct Recipe;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/session.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 

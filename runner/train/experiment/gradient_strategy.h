@@ -180,8 +180,16 @@ class GradientStrategy {
   virtual void on_weights_loaded() {}
   /// What saves and loads the state of `optimizer`, which in a checkpoint is that of whole parameters.
   virtual core::Stateful& optimizer_state(core::Stateful& optimizer) { return optimizer; }
-  /// Call before each save. A collective: rank 0 then has the whole parameters, and all of what optimizer_state()
-  /// saves.
+  /// Whether each rank can save its rows of weights and optimizer itself. Without gather_state(), optimizer_state()
+  /// then saves those.
+  virtual bool saves_rows() const { return false; }
+  /// This rank's rows of the weights; none where another rank saves the same.
+  virtual std::vector<components::TensorRows> saved_rows() { return {}; }
+  /// Before weights are loaded: what of this rank is filled in place of the parameters of these names, which then need
+  /// no memory. None: the parameters are, after before_weights_loaded().
+  virtual std::vector<components::TensorRows> rows_to_load() { return {}; }
+  /// Call before a save by rank 0 alone. A collective: rank 0 then has the whole parameters, and all of what
+  /// optimizer_state() saves.
   virtual void gather_state() {}
   /// The state of each rank in a checkpoint.
   virtual std::vector<RankState> rank_states() { return {}; }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/git_state.h"
+#include "runner/artifact/provenance/git_state.h"
 #include "runner/core/platform/connect_nccl.h"
 #include "runner/core/platform/device_graph.h"
 #include "runner/core/rank_info.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/core/node.h"
 #include "runner/train/save/resume_contract.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/store/run_writer.h"
 
 namespace runner::train {

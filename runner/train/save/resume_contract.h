@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 

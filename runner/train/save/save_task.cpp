@@ -34,13 +34,33 @@ SaveTask::SaveTask(checkpoint::Snapshot snapshot, checkpoint::SaveOptions option
       bytes_(snapshot_.bytes()) {}
 
 void SaveTask::write() {
-  persist([this] { draft_ = snapshot_.write(options_); });
+  try {
+    persist([this] {
+      if (draft_ == nullptr) draft_ = snapshot_.begin(options_);
+      try {
+        snapshot_.write(*draft_);
+      } catch (...) {
+        // What was written is in the way of other files; but in a draft of several processes theirs are, too.
+        if (options_.joint == nullptr) draft_.reset();
+        throw;
+      }
+    });
+  } catch (const RunError& error) {
+    if (draft_ != nullptr) draft_->give_up({error.what(), error.hint(), error.exit_code()});
+    throw;
+  }
   snapshot_.release();
 }
 
 std::string SaveTask::commit() {
   std::string path;
-  persist([&] { path = snapshot_.commit(*draft_, options_); });
+  try {
+    persist([&] { path = snapshot_.commit(*draft_, options_); });
+  } catch (const RunError& error) {
+    draft_->give_up({error.what(), error.hint(), error.exit_code()});
+    throw;
+  }
+  if (path.empty()) return path;  // the first of several processes has it
   retention_.verified = path;
   for (const std::string& gone : artifact::rotate(options_.checkpoints_dir, retention_)) {
     core::log_debug("rotated " + gone);

@@ -1,6 +1,7 @@
 #include "runner/train/save/saver.h"
 
 #include <torch/version.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,8 +14,11 @@
 #include "components/tensor/random_state.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/init_from.h"
+#include "generated/section/launch.h"
+#include "runner/artifact/joint_save.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
+#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/snapshot.h"
@@ -98,14 +102,15 @@ void Saver::add_rank_state(const std::string& name, core::Stateful& part) {
 }
 
 void Saver::prepare() {
-  writes_ = experiment_.is_first() || saves_for_its_host();
+  is_joint_ = experiment_.ranks != nullptr && agree_to_save_jointly();
+  writes_ = is_joint_ || experiment_.is_first() || saves_for_its_host();
   if (!writes_) return;
   first_step_ = stepper_.progress().step;
   save_throttle_.note(first_step_, clock_.monotonic_ns());
-  const std::int64_t bytes =
+  std::int64_t bytes =
       checkpoint::estimate_bytes(*experiment_.model, EvalWeights::saved_tensors(experiment_), experiment_.base.get());
   const bool saves = config_.save_steps || config_.save_best || config_.save_at_end;
-  if (saves) {
+  if (saves && (!is_joint_ || experiment_.is_first())) {
     try {
       core::make_folders(checkpoints_dir_).value();
       artifact::probe_folder(checkpoints_dir_, bytes);  // before hours are spent on a result that cannot be saved
@@ -114,11 +119,43 @@ void Saver::prepare() {
       throw;
     }
   }
+  if (is_joint_) bytes = static_cast<std::int64_t>(static_cast<double>(bytes) * saved_share());
   async_ = config_.async_save && (config_.save_steps || config_.save_best) && copies_fit(bytes);
   // What max_memory leaves for copies is known once steps have run.
   if (!async_ || tensor_memory_is_limited() || !experiment_.device.is_cpu()) return;
   // Page faults would cost the first save more than the copy itself.
   if (memory_.reserve(bytes)) prefault_ = core::run_async([this] { memory_.prefault(); }, kNice);
+}
+
+double Saver::saved_share() const {
+  std::int64_t own = 0;
+  for (const components::TensorRows& one : experiment_.strategy->saved_rows()) own += one.rows.numel();
+  return static_cast<double>(own) / static_cast<double>(experiment_.model->parameter_count());
+}
+
+bool Saver::agree_to_save_jointly() {
+  if (!experiment_.strategy->saves_rows() || config_.save_on_each_node || !config_.sharded.value_or(true)) return false;
+  distributed::ProcessGroup& ranks = *experiment_.ranks;
+  const std::string mark = checkpoints_dir_ + "/.ranks";
+  if (experiment_.is_first()) {
+    core::make_folders(checkpoints_dir_).value();
+    core::write_file_atomic(mark, "").value();
+  }
+  first_process_ = std::stoll(ranks.from_rank_0(std::to_string(::getpid()), "the process that saves"));
+  std::error_code ignored;
+  const std::vector<std::string> found =
+      ranks.all_gather(std::filesystem::exists(mark, ignored) ? "1" : "", "the folder of the checkpoints");
+  if (experiment_.is_first()) std::filesystem::remove(mark, ignored);
+  const auto missing = std::find(found.begin(), found.end(), "");
+  if (missing == found.end()) return true;
+  const std::string who = "process " + std::to_string(missing - found.begin()) + " does not see " + checkpoints_dir_;
+  if (config_.sharded) {
+    throw core::RunError(who + ", where process 0 saves: checkpoint.sharded needs a folder that all share",
+                         "name one as output_dir, or remove checkpoint.sharded: process 0 then writes everything",
+                         core::kExitUsage);
+  }
+  core::log_info(who + ": process 0 gathers and writes the checkpoints");
+  return false;
 }
 
 bool Saver::copies_fit(std::int64_t bytes) const {
@@ -208,10 +245,12 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   if (saved_step_ == stepper_.progress().step) return;
   // The only state that differs between ranks.
   if (experiment_.ranks != nullptr) {
-    random_states_ =
-        experiment_.ranks->all_gather(components::RandomState::now(experiment_.device).bytes(), "random states");
     for (const auto& states : rank_states_) states->gather("states of the ranks");
-    experiment_.strategy->gather_state();
+    if (!is_joint_) {
+      random_states_ =
+          experiment_.ranks->all_gather(components::RandomState::now(experiment_.device).bytes(), "random states");
+      experiment_.strategy->gather_state();
+    }
   }
   if (!writes_) {
     saved_step_ = stepper_.progress().step;
@@ -235,7 +274,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;
   const EvalWeights eval_weights(experiment_);  // evaluation and export of the checkpoint know no optimizer
-  const bool removed = earlier_ones_are_gone();
+  const bool removed = (!is_joint_ || experiment_.is_first()) && earlier_ones_are_gone();
   auto task = snapshot_state(eval_metrics, copy && !removed);
   saved_step_ = task->step();
   start(std::move(task), begin_ns, copy && !removed && async_);
@@ -307,6 +346,12 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
   full_disk.timeout_s = config_.full_disk_timeout;
   full_disk.give_up = [this] { return abandoned_ || signals_.received() != nullptr; };
 
+  if (is_joint_) {
+    state.share = {experiment_.rank(), experiment_.strategy->saved_rows()};
+    options.joint = std::make_shared<const artifact::JointSave>(
+        artifact::JointSave{experiment_.rank(), experiment_.ranks->size(), ++joint_saves_, first_process_,
+                            experiment_.recipe.launch->timeout, [this] { return abandoned_.load(); }});
+  }
   checkpoint::Snapshot snapshot(state, config_.max_shard_size);
   if (copy && !copy_state(snapshot)) {
     drop_copies();
@@ -412,7 +457,11 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
   experiment_.weight_average->reset();  // a checkpoint from before the section existed has none
-  experiment_.strategy->before_weights_loaded();
+  // Of a base the whole parameters are filled.
+  if (checkpoint::BaseWeights::of_checkpoint(checkpoint) == nullptr) {
+    state.loaded_rows = experiment_.strategy->rows_to_load();
+  }
+  if (state.loaded_rows.empty()) experiment_.strategy->before_weights_loaded();
   const Node counters = checkpoint::load(checkpoint, state, found.prefetched);
   experiment_.base = state.base;
   EvalWeights::restore_trained(experiment_);

@@ -107,6 +107,10 @@ class Saver {
     double seconds = 0, stall_seconds = 0, paused_seconds = 0;  ///< the seconds include pauses
   };
 
+  /// Whether the processes write their parts of a checkpoint into one folder. A collective.
+  bool agree_to_save_jointly();
+  /// Of the parameters, what this process saves then.
+  double saved_share() const;
   /// Whether this process saves on its host's disk in addition to rank 0, which saves on its own.
   bool saves_for_its_host() const;
   checkpoint::TrainState train_state() const;
@@ -142,7 +146,10 @@ class Saver {
   SaveThrottle save_throttle_;
   std::shared_ptr<artifact::Throttle> throttle_;  // of the save under way; null when not throttled
   bool async_ = false;
-  bool writes_ = false;  // whether this process writes checkpoints: rank 0, or the first of its host
+  bool writes_ = false;    // whether this process writes checkpoints: rank 0, the first of its host, or each its part
+  bool is_joint_ = false;  // each its part
+  std::int64_t joint_saves_ = 0;    // so far
+  std::int64_t first_process_ = 0;  // of a joint save, by its system's number
   bool told_to_wait_ = false;
   artifact::AlignedBytes memory_;   // memory of the copies; read by the thread while a save is under way
   std::int64_t counted_bytes_ = 0;  // counted towards training.max_memory

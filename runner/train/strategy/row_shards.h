@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
 namespace runner::train {
@@ -28,6 +29,8 @@ inline Rows rows_of(std::int64_t rows, const ShardPlace& place) {
 
 /// A process's rows of a tensor, in its memory; a tensor without dimensions is one row.
 at::Tensor shard_of(const at::Tensor& whole, const ShardPlace& place);
+/// Where they lie.
+core::RowsPlace place_of(const at::Tensor& whole, const ShardPlace& place);
 /// Its shape, also where the tensor has no memory.
 std::vector<std::int64_t> shard_sizes(const at::Tensor& whole, const ShardPlace& place);
 inline std::int64_t count_of(const std::vector<std::int64_t>& sizes) {

@@ -89,7 +89,7 @@ bool ShardedOptimizer::is_in_first_copy() const { return ranks_->rank() < place_
 void ShardedOptimizer::begin(const StrategyInputs& inputs) {
   Ddp::begin(inputs);
   if (copy_ != nullptr && place_.count > 1)
-    state_ = std::make_unique<ShardedState>(*inputs.experiment.optimizer, wholes_, *copy_, place_);
+    state_ = std::make_unique<ShardedState>(*inputs.experiment.optimizer, wholes_, *copy_, place_, is_in_first_copy());
 }
 
 void ShardedOptimizer::end() {
@@ -104,6 +104,15 @@ void ShardedOptimizer::begin_step(const StepPlan& plan) {
 
 core::Stateful& ShardedOptimizer::optimizer_state(core::Stateful& optimizer) {
   return state_ != nullptr ? static_cast<core::Stateful&>(*state_) : optimizer;
+}
+
+std::vector<components::TensorRows> ShardedOptimizer::saved_rows() {
+  std::vector<components::TensorRows> rows;
+  if (!is_in_first_copy()) return rows;
+  for (const components::NamedTensor& parameter : experiment_->model->parameters()) {
+    rows.push_back({parameter.name, shard_of(parameter.tensor.detach(), place_), place_of(parameter.tensor, place_)});
+  }
+  return rows;
 }
 
 void ShardedOptimizer::gather_state() {

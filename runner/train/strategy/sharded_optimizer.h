@@ -17,8 +17,8 @@ namespace runner::train {
 class ShardedState;
 
 /// Several processes, each with the whole model, that divide the optimizer's state: each moves some rows of every
-/// parameter by the reduced gradients and gets the others from the processes of its copy. Checkpoints hold the whole
-/// state, so that any number of processes resumes.
+/// parameter by the reduced gradients and gets the others from the processes of its copy. Any number of processes
+/// resumes from its checkpoints.
 ///
 /// Source  ZeRO stage 1, arXiv:1910.02054, section 5.1
 class ShardedOptimizer : public Ddp {
@@ -34,6 +34,8 @@ class ShardedOptimizer : public Ddp {
   void begin_step(const StepPlan& plan) override;
   void update(const SecondPass& again, bool& began) override;
   core::Stateful& optimizer_state(core::Stateful& optimizer) override;
+  bool saves_rows() const override { return copy_ != nullptr && place_.count > 1; }
+  std::vector<components::TensorRows> saved_rows() override;
   void gather_state() override;
 
  protected:

@@ -134,11 +134,14 @@ void ShardedParameters::end() {
 
 void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);
-  if (rows_are_old_) {
-    for (UnitWeights& unit : units_) unit.take_rows();
-    rows_are_old_ = false;
-  }
+  take_old_rows();
   if (is_held_ || first_holds_) free_units();
+}
+
+/// Of weights that were drawn or loaded whole.
+void ShardedParameters::take_old_rows() {
+  if (!std::exchange(rows_are_old_, false)) return;
+  for (UnitWeights& unit : units_) unit.take_rows();
 }
 
 void ShardedParameters::before_forward(const Pass& pass) {
@@ -276,7 +279,29 @@ void ShardedParameters::end_forward() {
   is_forward_alone_ = false;
 }
 
-// To the first process alone: it is the one that writes.
+std::vector<components::TensorRows> ShardedParameters::all_rows() const {
+  std::vector<components::TensorRows> rows;
+  for (const UnitWeights& unit : units_) {
+    for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
+      const components::NamedTensor& whole = unit.parameters()[i].whole;
+      rows.push_back({whole.name, unit.shards()[i].detach(), place_of(whole.tensor, place())});
+    }
+  }
+  return rows;
+}
+
+std::vector<components::TensorRows> ShardedParameters::saved_rows() {
+  take_old_rows();
+  return is_in_first_copy() ? all_rows() : std::vector<components::TensorRows>();
+}
+
+std::vector<components::TensorRows> ShardedParameters::rows_to_load() {
+  free_units();
+  rows_are_old_ = false;
+  return all_rows();
+}
+
+// To the first process alone.
 void ShardedParameters::gather_state() {
   ShardedGradients::gather_state();
   if (is_held_ || first_holds_ || !is_in_first_copy()) return;
@@ -290,7 +315,13 @@ void ShardedParameters::before_weights_loaded() {
   first_holds_ = false;
 }
 
-void ShardedParameters::on_weights_loaded() { rows_are_old_ = true; }
+void ShardedParameters::on_weights_loaded() {
+  if (is_held_) {
+    rows_are_old_ = true;
+  } else {
+    ShardedParameters::share_rows();  // they are loaded themselves
+  }
+}
 
 std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   HeldBytes held;

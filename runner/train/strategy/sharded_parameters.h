@@ -41,6 +41,8 @@ class ShardedParameters final : public ShardedGradients {
   void hold_weights() override;
   void begin_forward() override;
   void end_forward() override;
+  std::vector<components::TensorRows> saved_rows() override;
+  std::vector<components::TensorRows> rows_to_load() override;
   void gather_state() override;
   void sync_weights() override { hold_weights(); }
   void before_weights_loaded() override;
@@ -48,6 +50,7 @@ class ShardedParameters final : public ShardedGradients {
   std::optional<HeldBytes> held_bytes() const override;
 
  private:
+  std::vector<components::TensorRows> all_rows() const;
   struct Exchange {
     enum class Kind { kGather, kReduce };
     Kind kind;
@@ -67,6 +70,7 @@ class ShardedParameters final : public ShardedGradients {
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
   void free_units();
+  void take_old_rows();
   /// Begins the exchanges up to that one.
   void reach(std::optional<std::size_t> exchange);
   void finish_reduce();

@@ -30,6 +30,10 @@ at::Tensor shard_of(const at::Tensor& whole, const ShardPlace& place) {
   return rows.narrow(0, mine.first, mine.count);
 }
 
+core::RowsPlace place_of(const at::Tensor& whole, const ShardPlace& place) {
+  return {whole.sizes().vec(), rows_of(whole.dim() == 0 ? 1 : whole.size(0), place).first};
+}
+
 std::vector<std::int64_t> shard_sizes(const at::Tensor& whole, const ShardPlace& place) {
   std::vector<std::int64_t> sizes = whole.sizes().vec();
   if (sizes.empty()) sizes.push_back(1);
@@ -56,8 +60,8 @@ class ShardedState::Reader final : public core::StateReader {
 };
 
 ShardedState::ShardedState(core::Stateful& part, const components::NamedTensors& wholes,
-                           distributed::ProcessGroup& copy, const ShardPlace& place)
-    : part_(part), copy_(copy), place_(place) {
+                           distributed::ProcessGroup& copy, const ShardPlace& place, bool saves)
+    : part_(part), copy_(copy), place_(place), saves_(saves) {
   for (const components::NamedTensor& whole : wholes) wholes_.emplace(whole.name, whole.tensor);
 }
 
@@ -74,6 +78,7 @@ void ShardedState::gather() {
   part_.save_state(own);
   const bool is_first = place_.index == 0;
   release();
+  is_gathered_ = true;
   if (is_first) values_ = std::move(own.values);
   for (const auto& [name, tensor] : own.tensors) {
     const at::Tensor* whole = whole_of(name);
@@ -97,14 +102,33 @@ void ShardedState::gather() {
 }
 
 void ShardedState::release() {
+  is_gathered_ = false;
   values_.clear();
   tensors_.clear();
 }
 
 void ShardedState::save_state(core::StateWriter& writer) const {
-  RUNNER_ASSERT(!values_.empty() || !tensors_.empty(), "a save gathers the state first");
+  if (!is_gathered_) return save_rows(writer);
   for (const auto& [name, value] : values_) writer.value(name, value);
   for (const auto& [name, tensor] : tensors_) writer.tensor(name, tensor);
+}
+
+void ShardedState::save_rows(core::StateWriter& writer) const {
+  if (!saves_) return;
+  Held own;
+  part_.save_state(own);
+  const bool is_first = place_.index == 0;
+  for (auto& [name, value] : own.values) {
+    if (is_first) writer.value(name, std::move(value));
+  }
+  for (const auto& [name, tensor] : own.tensors) {
+    const at::Tensor* whole = whole_of(name);
+    if (whole != nullptr && has_sizes_of_rows(tensor, *whole, place_)) {
+      writer.rows(name, tensor, place_of(*whole, place_));
+    } else if (is_first) {
+      writer.tensor(name, tensor);
+    }
+  }
 }
 
 void ShardedState::load_state(const core::StateReader& reader) { part_.load_state(Reader(reader, *this)); }

@@ -17,31 +17,34 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// The state of an optimizer for rows of parameters, saved as that of whole ones: the first process gathers them. Loads
-/// what any optimizer of the same kind has saved.
+/// The state of an optimizer for rows of parameters. Each process saves its own, or the first one, after gather(), that
+/// of whole parameters. Loads what any optimizer of the same kind has saved.
 class ShardedState final : public core::Stateful {
  public:
   /// `wholes`: the parameters whose rows `part` moves; `copy`: the processes that share them. All outlive this.
+  /// `saves`: whether this process saves its rows; those of another copy are the same.
   ShardedState(core::Stateful& part, const components::NamedTensors& wholes, distributed::ProcessGroup& copy,
-               const ShardPlace& place);
+               const ShardPlace& place, bool saves);
 
   /// A collective of the copy. The first process then holds all of the state, until release().
   void gather();
   void release();
 
-  /// After gather(), on the first process.
   void save_state(core::StateWriter& writer) const override;
   void load_state(const core::StateReader& reader) override;
 
  private:
   class Reader;
 
+  void save_rows(core::StateWriter& writer) const;
   /// The parameter that a tensor `<buffer>.<parameter>` belongs to; null for none.
   const at::Tensor* whole_of(std::string_view name) const;
 
   core::Stateful& part_;
   distributed::ProcessGroup& copy_;
   ShardPlace place_;
+  bool saves_;
+  bool is_gathered_ = false;
   std::map<std::string, at::Tensor, std::less<>> wholes_;
   std::vector<std::pair<std::string, core::Node>> values_;
   std::vector<std::pair<std::string, at::Tensor>> tensors_;

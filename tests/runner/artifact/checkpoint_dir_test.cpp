@@ -130,9 +130,9 @@ TEST_CASE("what is wrong with a checkpoint is said plainly", "[artifact]") {
       {"newer format",
        [](const std::string& at) {
          overwrite(at + "/manifest.json",
-                   replaced(read(at + "/manifest.json"), "\"format_version\": 1", "\"format_version\": 2"));
+                   replaced(read(at + "/manifest.json"), "\"format_version\": 1", "\"format_version\": 3"));
        },
-       "@/manifest.json has format version 2, this program reads up to 1"},
+       "@/manifest.json has format version 3, this program reads up to 2"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

@@ -82,7 +82,8 @@ TEST_CASE("a copied state is written as it was, whatever training does meanwhile
       for (const NamedTensor& named : moments.tensors) named.tensor.zero_();
       const SaveOptions options = options_for(copied.path());
       const auto write = [&] {
-        const auto draft = snapshot.write(options);
+        const auto draft = snapshot.begin(options);
+        snapshot.write(*draft);
         return snapshot.commit(*draft, options);
       };
       std::string path;
@@ -128,7 +129,9 @@ TEST_CASE("a write that fails says why and leaves nothing", "[checkpoint][snapsh
     throw core::RunError("run.db is full", "", core::kExitResumable);
   };
   try {
-    snapshot.commit(*snapshot.write(options), options);
+    const auto draft = snapshot.begin(options);
+    snapshot.write(*draft);
+    snapshot.commit(*draft, options);
     FAIL("it was written");
   } catch (const core::RunError& error) {
     CHECK(std::string(error.what()) == "run.db is full");

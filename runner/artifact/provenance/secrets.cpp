@@ -1,4 +1,4 @@
-#include "runner/artifact/secrets.h"
+#include "runner/artifact/provenance/secrets.h"
 
 #include <re2/re2.h>
 

@@ -1,4 +1,4 @@
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 
 #include <fcntl.h>
 #include <fnmatch.h>
@@ -14,7 +14,7 @@
 #include <memory>
 
 #include "runner/artifact/io/checksum.h"
-#include "runner/artifact/secrets.h"
+#include "runner/artifact/provenance/secrets.h"
 #include "runner/core/error.h"
 #include "runner/core/fields.h"
 #include "runner/core/json.h"

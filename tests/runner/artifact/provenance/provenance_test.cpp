@@ -1,4 +1,4 @@
-#include "runner/artifact/provenance.h"
+#include "runner/artifact/provenance/provenance.h"
 
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/secrets.h"
+#include "runner/artifact/provenance/secrets.h"
 #include "tests/support/temp_dir.h"
 
 namespace runner::artifact {

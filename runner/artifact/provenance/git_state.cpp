@@ -1,4 +1,4 @@
-#include "runner/artifact/git_state.h"
+#include "runner/artifact/provenance/git_state.h"
 
 #include <map>
 #include <set>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/git_state.h"
+#include "runner/artifact/provenance/git_state.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
 
