@@ -232,18 +232,14 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
       continue;
     }
     finish_reduce();
-    units_[unit].begin_reduce(*copy());
+    units_[unit].gradients().begin(*copy());
     reducing_ = unit;
   }
 }
 
 void ShardedParameters::finish_reduce() {
   if (!reducing_) return;
-  units_[*reducing_].end_reduce(others(), [this](std::size_t parameter, const at::Tensor& rows, bool used) {
-    if (!used) return;
-    add_rows(parameter, rows);
-    note_used(parameter);
-  });
+  units_[*reducing_].gradients().end(others(), receive());
   reducing_.reset();
 }
 

@@ -15,8 +15,6 @@
 namespace runner::train {
 namespace {
 
-constexpr std::int64_t kSingleElementsMin = 1 << 14;  ///< of a parameter that is not packed with others
-
 std::size_t bytes_of(const at::Tensor& parameter) {
   return static_cast<std::size_t>(parameter.numel()) * parameter.element_size();
 }
@@ -31,15 +29,6 @@ void own_storage(const at::Tensor& parameter) {
   if (parameter.is_meta()) return;
   const bool is_all = parameter.storage_offset() == 0 && parameter.storage().nbytes() == bytes_of(parameter);
   if (!is_all || !parameter.is_contiguous()) parameter.set_data(parameter.detach().clone(at::MemoryFormat::Contiguous));
-}
-
-/// Adds up what each process sent, in their order. [processes * N] -> [N], float32
-at::Tensor sum_of(const at::Tensor& received, int processes, distributed::ProcessGroup* others) {
-  const at::Tensor by_process = received.view({processes, -1});
-  const at::Tensor sum = by_process.select(0, 0).to(at::kFloat);  // where it lies, if that is its type
-  for (int process = 1; process < processes; ++process) sum.add_(by_process.select(0, process));
-  if (others != nullptr) others->begin_all_reduce(sum, "the gradients of the copies")->wait();
-  return sum;
 }
 
 }  // namespace
@@ -79,18 +68,12 @@ struct UnitWeights::Packed {
   std::unique_ptr<distributed::Pending> pending;
 };
 
-struct UnitWeights::Flight {
-  at::Tensor in, out;
-  std::unique_ptr<distributed::Pending> pending;
-};
-
 UnitWeights::UnitWeights(std::vector<Parameter> parameters, const ShardPlace& place, WeightMemory& memory)
     : parameters_(std::move(parameters)), shards_(parameters_.size()), place_(place), memory_(&memory) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     own_storage(whole(i));
-    trains_ = trains_ || whole(i).requires_grad();
-    if (whole(i).numel() >= kSingleElementsMin && elements_of(i, place_.count - 1) > 0) {
+    if (travels_alone(whole(i), place_)) {
       singles_.push_back({i, {}, {}, {}});
       continue;
     }
@@ -104,6 +87,15 @@ UnitWeights::UnitWeights(std::vector<Parameter> parameters, const ShardPlace& pl
   }
   make_shards();
   take_rows();
+  make_gradients();
+}
+
+void UnitWeights::make_gradients() {
+  std::vector<RowGradients::Parameter> trained;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (whole(i).requires_grad()) trained.push_back({whole(i), parameters_[i].position, type_in_pass(i)});
+  }
+  gradients_ = RowGradients(std::move(trained), place_);
 }
 
 UnitWeights::~UnitWeights() = default;
@@ -123,6 +115,7 @@ void UnitWeights::keep_types() {
     RUNNER_ASSERT(!parameter.low || form_ == Form::kExact, "no pass has begun");
     parameter.low.reset();
   }
+  make_gradients();
 }
 
 /// Of parameters without memory: their numbers come with a gather.
@@ -281,107 +274,6 @@ void UnitWeights::place_rows(const Packed& packed) const {
       at += rows.numel();
     }
   }
-}
-
-void UnitWeights::begin_reduce(distributed::ProcessGroup& copy) {
-  const at::NoGradGuard no_grad;
-  RUNNER_ASSERT(flights_.empty(), "a unit's gradients are on their way once");
-  std::vector<std::size_t> small, trained;
-  for (const Single& single : singles_) {
-    if (whole(single.index).requires_grad()) trained.push_back(single.index);
-  }
-  for (const Packed& packed : packed_) {
-    for (const std::size_t i : packed.members) {
-      if (whole(i).requires_grad()) small.push_back(i);
-    }
-  }
-  for (const std::size_t i : trained) send(i, copy);
-  trained.insert(trained.end(), small.begin(), small.end());
-  send_packed(trained, copy);
-  for (const std::size_t i : trained) whole(i).mutable_grad().reset();
-}
-
-/// A large gradient, to each process its rows.
-void UnitWeights::send(std::size_t i, distributed::ProcessGroup& copy) {
-  std::vector<std::int64_t> to;
-  for (int process = 0; process < place_.count; ++process) to.push_back(elements_of(i, process));
-  const at::Tensor& gradient = whole(i).grad();
-  const auto options = options_of(whole(i)).dtype(type_in_pass(i));
-  Flight flight;
-  flight.in = gradient.defined() ? gradient.to(type_in_pass(i)).contiguous().view({-1})
-                                 : at::zeros({whole(i).numel()}, options);
-  const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
-  flight.out = at::empty({own * place_.count}, options);
-  flight.pending =
-      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
-  flights_.push_back(std::move(flight));
-}
-
-/// Those of the small parameters, and for each trained one whether this process has a gradient. To each process its
-/// rows, one after the other.
-void UnitWeights::send_packed(const std::vector<std::size_t>& trained, distributed::ProcessGroup& copy) {
-  const auto is_small = [this](std::size_t i) {
-    return std::none_of(singles_.begin(), singles_.end(), [i](const Single& single) { return single.index == i; });
-  };
-  std::vector<std::size_t> small;
-  std::copy_if(trained.begin(), trained.end(), std::back_inserter(small), is_small);
-  std::vector<std::int64_t> to(static_cast<std::size_t>(place_.count), static_cast<std::int64_t>(trained.size()));
-  std::int64_t total = 0;
-  for (int process = 0; process < place_.count; ++process) {
-    std::int64_t& count = to[static_cast<std::size_t>(process)];
-    for (const std::size_t i : small) count += elements_of(i, process);
-    total += count;
-  }
-  const auto options = options_of(whole(trained.front())).dtype(at::kFloat);
-  Flight flight{at::empty({total}, options), {}, {}};
-  std::int64_t at = 0;
-  for (int process = 0; process < place_.count; ++process) {
-    for (const std::size_t i : small) {
-      const std::int64_t count = elements_of(i, process);
-      const at::Tensor part = flight.in.narrow(0, at, count);
-      if (const at::Tensor& gradient = whole(i).grad(); gradient.defined()) {
-        const at::Tensor rows = shard_of(gradient, {process, place_.count});
-        part.view(rows.sizes()).copy_(rows);
-      } else {
-        part.zero_();
-      }
-      at += count;
-    }
-    for (const std::size_t i : trained) flight.in.narrow(0, at++, 1).fill_(whole(i).grad().defined() ? 1.0 : 0.0);
-  }
-  const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
-  flight.out = at::empty({own * place_.count}, options);
-  flight.pending =
-      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
-  flights_.push_back(std::move(flight));
-}
-
-void UnitWeights::end_reduce(distributed::ProcessGroup* others, const Receive& receive) {
-  RUNNER_ASSERT(!flights_.empty(), "what is waited for was sent");
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> sums;
-  for (Flight& flight : flights_) {
-    flight.pending->wait();
-    flight.in.reset();
-    sums.push_back(sum_of(std::exchange(flight.out, {}), place_.count, others));
-  }
-  flights_.clear();
-  std::vector<std::pair<std::size_t, at::Tensor>> rows;  // of each trained parameter, in the order of their flags
-  std::size_t next = 0;
-  for (const Single& single : singles_) {
-    if (whole(single.index).requires_grad()) rows.emplace_back(single.index, sums[next++]);
-  }
-  std::int64_t at = 0;
-  for (const Packed& packed : packed_) {
-    for (const std::size_t i : packed.members) {
-      if (!whole(i).requires_grad()) continue;
-      rows.emplace_back(i, sums.back().narrow(0, at, shards_[i].numel()));
-      at += shards_[i].numel();
-    }
-  }
-  const at::Tensor flags = sums.back().narrow(0, at, static_cast<std::int64_t>(rows.size())).cpu();
-  const float* used = flags.const_data_ptr<float>();
-  for (const auto& [i, sum] : rows) receive(parameters_[i].position, sum.view(shards_[i].sizes()), *used++ > 0);
 }
 
 }  // namespace runner::train

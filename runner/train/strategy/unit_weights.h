@@ -4,13 +4,13 @@
 #include <c10/core/ScalarType.h>
 
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "components/tensor/tensors.h"
+#include "runner/train/strategy/row_gradients.h"
 #include "runner/train/strategy/row_shards.h"
 
 namespace runner::distributed {
@@ -38,9 +38,6 @@ class WeightMemory {
 /// run and freed afterwards, and their gradients are added up where the rows are.
 class UnitWeights {
  public:
-  /// A trained parameter's rows of the gradient over all processes of the copy, float32, and whether any had one.
-  using Receive = std::function<void(std::size_t parameter, const at::Tensor& rows, bool used)>;
-
   struct Parameter {
     components::NamedTensor whole;
     std::size_t position = 0;            ///< among the trained ones of the model; not of a frozen one
@@ -62,7 +59,9 @@ class UnitWeights {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   /// This process's rows of each parameter.
   const std::vector<at::Tensor>& shards() const { return shards_; }
-  bool trains() const { return trains_; }
+  bool trains() const { return !gradients_.empty(); }
+  /// The exchange of the gradients of those that are trained, in the types that they have in a pass.
+  RowGradients& gradients() { return gradients_; }
 
   /// The rows become those of the whole parameters, which must be there.
   void take_rows();
@@ -85,21 +84,14 @@ class UnitWeights {
   /// The type that a parameter has in a pass.
   c10::ScalarType type_in_pass(std::size_t i) const;
 
-  /// A collective of the copy: sends each process its rows of the parameters' gradients, in the type that they have in
-  /// a pass, and frees these.
-  void begin_reduce(distributed::ProcessGroup& copy);
-  /// Adds up what the processes sent, in their order and in float32. `others`: those of other copies with the same
-  /// rows, or null.
-  void end_reduce(distributed::ProcessGroup* others, const Receive& receive);
-
  private:
   struct Single;  // a large parameter, which is sent from where it is and received where it will be
   struct Packed;  // small ones of one type, and of one type in a pass
-  struct Flight;  // gradients on their way
 
   const at::Tensor& whole(std::size_t i) const { return parameters_[i].whole.tensor; }
   std::int64_t elements_of(std::size_t i, int process) const;
   void make_shards();
+  void make_gradients();
   void take_form(Form form);
   at::Tensor sent_of(const at::Tensor& mine, std::size_t i) const;
   void give_room();
@@ -107,18 +99,16 @@ class UnitWeights {
   void land_singles();
   static void land(Packed& packed);
   void place_rows(const Packed& packed) const;
-  void send(std::size_t i, distributed::ProcessGroup& copy);
-  void send_packed(const std::vector<std::size_t>& trained, distributed::ProcessGroup& copy);
 
   std::vector<Parameter> parameters_;
   std::vector<at::Tensor> shards_;
   std::vector<Single> singles_;
   std::vector<Packed> packed_;
-  std::vector<Flight> flights_;  // of the large trained ones, in order, then of the small ones
+  RowGradients gradients_;
   ShardPlace place_;
   WeightMemory* memory_;
   Form form_ = Form::kExact;
-  bool is_whole_ = true, is_gathering_ = false, trains_ = false;
+  bool is_whole_ = true, is_gathering_ = false;
 };
 
 }  // namespace runner::train

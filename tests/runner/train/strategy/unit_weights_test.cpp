@@ -61,9 +61,9 @@ TEST_CASE("a gradient in bfloat16 is widened before it is added up", "[train][sh
     unit.end_gather();
     // Only the first rank's has a sum that bfloat16 cannot hold; the last one has none.
     if (group.rank() < 2) whole.mutable_grad() = at::full({200, 100}, group.rank() == 0 ? 256.0 : 1.0, at::kBFloat16);
-    unit.begin_reduce(group);
+    unit.gradients().begin(group);
     at::Tensor sum;
-    unit.end_reduce(nullptr, [&](std::size_t, const at::Tensor& rows, bool used) {
+    unit.gradients().end(nullptr, [&](std::size_t, const at::Tensor& rows, bool used) {
       if (used) sum = rows.clone();
     });
     unit.free();
