@@ -40,6 +40,7 @@ class LowRank final : public part::LinearTerm {
   ~LowRank() override;
 
   const std::vector<NamedTensor>& tensors() const override { return declared_.parameters(); }
+  bool reads_weight() const override { return magnitude_.defined(); }
   void set_training(bool training) override { training_ = training; }
   void add(const at::Tensor& y, const at::Tensor& x) const override;
   std::unique_ptr<part::LinearTermBackward> add_to(const at::Tensor& y_NO, const at::Tensor& x_NI) const override;

@@ -38,6 +38,8 @@ class LinearTerm {
 
   /// Its trained tensors under their full names, in a fixed order.
   virtual const std::vector<NamedTensor>& tensors() const = 0;
+  /// Whether it also reads the layer's weight by itself, at full precision.
+  virtual bool reads_weight() const { return false; }
   virtual void set_training(bool training) = 0;
 
   /// By LibTorch's operations: adds to y [..., out] with its bias, which nothing else has read. x [..., in]

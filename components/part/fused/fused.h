@@ -17,8 +17,8 @@
 namespace components::part {
 
 /// Whether the three cover this input under the present autocast: a float32 stream [B, T, C] and weights on the CPU, of
-/// which frozen ones may be bfloat16, products in float32 or bfloat16, an activation of the kernels, and attention as
-/// causal_attention_covers() says; `drops`: whether it drops weights.
+/// which frozen ones, and all under products in bfloat16, may be bfloat16, products in float32 or bfloat16, an
+/// activation of the kernels, and attention as causal_attention_covers() says; `drops`: whether it drops weights.
 bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, const Mlp& mlp, bool drops);
 
 struct NormedLinear {

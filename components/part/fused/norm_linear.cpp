@@ -54,6 +54,7 @@ class NormLinearBackward final : public torch::autograd::Node {
                      Kept kept)
       : x_(x_BTC, false),
         norm_weight_(norm.weight(), false),
+        type_(linear.weight().tensor().scalar_type()),
         with_bias_(norm.bias().defined()),
         sizes_(x_BTC.sizes().vec()),
         shape_(shape),
@@ -102,7 +103,7 @@ class NormLinearBackward final : public torch::autograd::Node {
     const bool of_norm = wants(kX) || wants(kNormWeight) || wants(kNormBias);
     const at::Tensor dproduct = kept_.terms.of_product(dout);
     const at::Tensor dnormed = of_norm ? product(dproduct, weight) : at::Tensor();
-    if (wants(kWeight)) of_inputs[kWeight] = matmul_float32(dproduct.t(), kept_.normed);
+    if (wants(kWeight)) of_inputs[kWeight] = gradient_of_weight(dproduct, kept_.normed, type_);
     kept_.terms.backward(dproduct, kept_.normed, dnormed, of_inputs);
     if (!of_norm) return;
     NormGradients found = norm_rows_backward<T>({x_.unpack(), dnormed, dstream, norm_weight_.unpack(), with_bias_, {}},
@@ -113,6 +114,7 @@ class NormLinearBackward final : public torch::autograd::Node {
   }
 
   SavedVariable x_, norm_weight_, weight_;
+  at::ScalarType type_;  // of the weight
   bool with_bias_;
   std::vector<std::int64_t> sizes_;
   NormShape shape_;

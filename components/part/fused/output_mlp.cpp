@@ -100,6 +100,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
       : sizes_(sizes), drops_(drops), bf16_(bf16), kept_(std::move(kept)) {
     for (const Input i : {kNormW, kFcB}) saved_[i] = SavedVariable(inputs[i], false);
     for (const Input i : {kProjB, kNormB, kFcB, kOutB}) has_[i] = inputs[i].defined();
+    for (const Input i : {kProjW, kFcW, kOutW}) types_[i] = inputs[i].scalar_type();
     // Weights of the products were copied when they were rounded; else they are read again.
     if (!bf16 || !keeps_low_weights()) {
       for (const Input i : {kProjW, kFcW, kOutW}) saved_[i] = SavedVariable(inputs[i], false);
@@ -127,7 +128,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
   bool wants(Input i) const { return task_should_compute_output(i); }
 
   at::Tensor weight_gradient(Input i, const at::Tensor& dout, const at::Tensor& in) const {
-    return wants(i) ? matmul_float32(dout.t(), in) : at::Tensor();
+    return wants(i) ? gradient_of_weight(dout, in, types_[i]) : at::Tensor();
   }
 
   template <typename T>
@@ -201,6 +202,7 @@ class OutputMlpBackward final : public torch::autograd::Node {
 
   std::array<SavedVariable, kInputs> saved_;
   std::array<bool, kInputs> has_ = {};
+  std::array<at::ScalarType, kInputs> types_ = {};  // of the weights of products
   Sizes sizes_;
   BranchDrops drops_;
   bool bf16_;
@@ -213,9 +215,8 @@ bool fused_block_fits(const at::Tensor& x_BTC, const SelfAttention& attention, c
   const AttentionOptions& o = attention.options();
   for (const Linear* linear : {&attention.qkv(), &attention.proj(), &mlp.fc(), &mlp.proj()}) {
     const at::Tensor& weight = linear->weight().tensor();
-    if (weight.scalar_type() != at::kFloat && (weight.scalar_type() != at::kBFloat16 || weight.requires_grad())) {
-      return false;
-    }
+    const bool is_low = weight.scalar_type() == at::kBFloat16 && (!weight.requires_grad() || lowers_to_bf16());
+    if (weight.scalar_type() != at::kFloat && !is_low) return false;
   }
   return x_BTC.dim() == 3 && x_BTC.scalar_type() == at::kFloat && supports_own_kernels(x_BTC) &&
          x_BTC.is_contiguous() && x_BTC.numel() > 0 && o.head % 2 == 0 && o.causal && !o.alibi &&

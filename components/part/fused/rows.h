@@ -38,6 +38,10 @@ at::Tensor for_products(const Weight& weight) {
   return is_kept ? weight.low().in_bf16(tensor) : for_products<T>(tensor);
 }
 
+/// The gradient of a product's weight [O, I] in the weight's own type. dout [N, O] and in [N, I] in the type of the
+/// products.
+at::Tensor gradient_of_weight(const at::Tensor& dout, const at::Tensor& in, at::ScalarType of_weight);
+
 /// What a norm's backward pass needs of the forward pass.
 struct NormStatistics {
   at::Tensor mean, rstd;  // [N]

@@ -190,6 +190,14 @@ std::set<std::string> bf16_weights(const resolve::Recipe& recipe, const Model& m
   return names;
 }
 
+std::vector<Type> autocast_of_blocks(const resolve::Recipe& recipe, const Model& model) {
+  core::Diagnostics told_later;
+  const Formats formats = choose_formats(recipe, model, told_later);
+  std::vector<Type> types;
+  for (const auto& block : model.blocks()) types.push_back(formats.at(block.get()).autocast);
+  return types;
+}
+
 void set_matmul_precision(const Config& config) {
   at::globalContext().setFloat32MatmulPrecision(std::string(to_text(config.matmul_precision)));
 }

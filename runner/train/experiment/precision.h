@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "components/model/model.h"
 #include "components/tensor/autocast.h"
@@ -34,6 +35,10 @@ void apply_precision(const resolve::Recipe& recipe, c10::DeviceType device, comp
 /// The parameters that apply_precision() has in bfloat16, by name: to make them so, with no float32 copy before. Says
 /// nothing of what is wrong with the section.
 std::set<std::string> bf16_weights(const resolve::Recipe& recipe, const components::model::Model& model);
+
+/// Under which autocast each block of the model runs. Says nothing of what is wrong with the section.
+std::vector<components::AutocastOptions::Type> autocast_of_blocks(const resolve::Recipe& recipe,
+                                                                  const components::model::Model& model);
 
 /// `precision.matmul_precision`, for the whole process.
 void set_matmul_precision(const sections::precision::Config& config);

@@ -34,7 +34,7 @@ RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector
   const auto tensors = tensors_of(parameters);
   if (use == Use::kInPass) {
     reducer_ = std::make_unique<distributed::StreamingReducer>(*comm_hook_, tensors, options.bucket_bytes);
-  } else {
+  } else if (use == Use::kAfterPasses) {
     buckets_ = std::make_unique<distributed::GradientBuckets>(
         ranks, *comm_hook_, tensors, distributed::GradientBuckets::Options{options.bucket_bytes, notes});
   }
@@ -43,8 +43,7 @@ RankGradients::RankGradients(distributed::ProcessGroup& ranks, const std::vector
 RankGradients::~RankGradients() = default;
 
 double RankGradients::weight() const {
-  const bool exchanged = buckets_ != nullptr || reducer_ != nullptr;
-  return !exchanged || comm_hook_->averages() ? static_cast<double>(ranks_.size()) : 1.0;
+  return options_.local_steps > 0 || comm_hook_->averages() ? static_cast<double>(ranks_.size()) : 1.0;
 }
 
 void RankGradients::begin_pass(bool last) {

@@ -24,7 +24,11 @@ namespace runner::train {
 /// passes.
 class RankGradients {
  public:
-  enum class Use { kAfterPasses, kInPass };  ///< kInPass: each gradient as soon as it is complete, through reducer()
+  enum class Use {
+    kAfterPasses,
+    kInPass,  ///< each gradient as soon as it is complete, through reducer()
+    kApart    ///< the caller adds them up over the ranks; this one exchanges the notes alone
+  };
 
   /// `parameters` outlive this; `notes`: numbers that each rank sends with every step.
   RankGradients(distributed::ProcessGroup& ranks, const std::vector<components::NamedTensor>& parameters,

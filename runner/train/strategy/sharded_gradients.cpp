@@ -9,11 +9,11 @@
 #include <memory>
 #include <utility>
 
-#include "runner/core/error.h"
+#include "runner/distributed/bucket_assignment.h"
 #include "runner/distributed/process_group.h"
-#include "runner/distributed/streaming_reducer.h"
 #include "runner/train/experiment/grad_scaler.h"
 #include "runner/train/experiment/gradients.h"
+#include "runner/train/experiment/stepper_options.h"
 
 namespace runner::train {
 
@@ -21,7 +21,7 @@ class ShardedGradients::Hook final : public torch::autograd::PostAccumulateGradH
  public:
   Hook(ShardedGradients& strategy, std::size_t parameter) : strategy_(strategy), parameter_(parameter) {}
   void operator()(const at::Tensor&) override {
-    if (strategy_.is_open_) strategy_.exchange().gradients().reducer()->mark_ready(parameter_);
+    if (strategy_.is_open_) strategy_.note_gradient(parameter_);
   }
 
  private:
@@ -37,8 +37,22 @@ void ShardedGradients::begin(const StrategyInputs& inputs) {
 }
 
 void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
+  std::vector<at::Tensor> backwards;
+  for (std::size_t i = wholes().size(); i > 0; --i) backwards.push_back(wholes()[i - 1].tensor);
+  const distributed::BucketAssignment assignment(backwards, inputs.options.ddp.bucket_bytes);
+  std::vector<std::vector<RowGradients::Parameter>> members(assignment.floats.size());
+  bucket_of_.assign(wholes().size(), 0);
+  for (std::size_t i = 0; i < backwards.size(); ++i) {
+    const std::size_t bucket = assignment.parts[i].bucket, position = backwards.size() - 1 - i;
+    bucket_of_[position] = bucket;
+    members[bucket].push_back({backwards[i], position, backwards[i].scalar_type()});
+  }
+  buckets_.clear();
+  for (auto& of_bucket : members) {
+    const std::size_t count = of_bucket.size();
+    buckets_.push_back({RowGradients(std::move(of_bucket), place()), count, 0});
+  }
   for (std::size_t i = 0; i < wholes().size(); ++i) {
-    RUNNER_ASSERT(inputs.parameters[i].name == wholes()[i].name, "parameters come in the order of their blocks");
     torch::autograd::impl::set_post_acc_grad_hooks(wholes()[i].tensor, std::make_unique<Hook>(*this, i));
   }
 }
@@ -76,19 +90,41 @@ void ShardedGradients::close_exchange() {
   ++exchanges_;
 }
 
-void ShardedGradients::add_rows(std::size_t parameter, const at::Tensor& rows) {
-  at::Tensor& sum = sums_[parameter];
-  sum = sum.defined() ? sum.add_(rows) : rows.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+RowGradients::Receive ShardedGradients::receive() {
+  return [this](std::size_t parameter, const at::Tensor& rows, bool used) {
+    if (!used) return;
+    used_[parameter] = true;
+    at::Tensor& sum = sums_[parameter];
+    sum = sum.defined() ? sum.add_(rows) : rows.clone();  // not with all that came with them
+  };
 }
 
 void ShardedGradients::begin_exchange() {
-  exchange().gradients().reducer()->begin(
-      [this](std::size_t parameter, const at::Tensor& gradient) { add_rows(parameter, shard_of(gradient, place())); });
+  next_ = 0;
+  in_flight_ = false;
+  for (Bucket& bucket : buckets_) bucket.missing = bucket.parameters;
+}
+
+void ShardedGradients::note_gradient(std::size_t parameter) {
+  --buckets_[bucket_of_[parameter]].missing;
+  while (next_ < buckets_.size() && buckets_[next_].missing == 0) launch_next();
+}
+
+/// Once the one before it is there: the gradients of two buckets are in memory, and those ahead of their turn.
+void ShardedGradients::launch_next() {
+  land();
+  buckets_[next_++].gradients.begin(*copy());
+  in_flight_ = true;
+}
+
+void ShardedGradients::land() {
+  if (!std::exchange(in_flight_, false)) return;
+  buckets_[next_ - 1].gradients.end(others(), receive());
 }
 
 void ShardedGradients::end_exchange() {
-  const std::vector<bool> used = exchange().gradients().reducer()->finish();
-  for (std::size_t i = 0; i < used.size(); ++i) used_[i] = used_[i] || used[i];
+  while (next_ < buckets_.size()) launch_next();
+  land();
 }
 
 RankNotes ShardedGradients::finish(const PassesEnd& end) {

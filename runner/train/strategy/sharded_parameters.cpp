@@ -1,6 +1,7 @@
 #include "runner/train/strategy/sharded_parameters.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/full.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -10,17 +11,21 @@
 
 #include "components/model/model.h"
 #include "components/ops/kernel_policy.h"
+#include "components/part/linear.h"
 #include "generated/section/parallelism.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
 #include "runner/distributed/process_group.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/precision.h"
 
 namespace runner::train {
 
 ShardedParameters::ShardedParameters(const Experiment& experiment)
     : ShardedGradients(experiment),
       model_(*experiment.model),
+      autocast_(autocast_of_blocks(experiment.recipe, *experiment.model)),
+      device_(experiment.device),
       frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {}
 
 components::NamedTensors ShardedParameters::make_shards() {
@@ -37,6 +42,27 @@ components::NamedTensors ShardedParameters::make_shards() {
     }
   }
   return shards;
+}
+
+/// A CPU that multiplies bfloat16 no faster computes with float32 weights.
+bool ShardedParameters::multiplies_bf16() const { return !device_.is_cpu() || components::has_bf16_units(); }
+
+/// Weights of products under autocast that nothing else reads, by name, and the type of the products.
+std::map<std::string, c10::ScalarType> ShardedParameters::low_parameters() const {
+  using Type = components::AutocastOptions::Type;
+  std::map<std::string, c10::ScalarType> low;
+  for (std::size_t i = 0; i < model_.blocks().size(); ++i) {
+    if (autocast_[i] == Type::kNone || (autocast_[i] == Type::kBf16 && !multiplies_bf16())) continue;
+    for (const components::part::NamedLinear& named : model_.blocks()[i]->linears()) {
+      const auto& terms = named.linear->all_terms();
+      const bool is_read =
+          std::any_of(terms.begin(), terms.end(), [](const auto& term) { return term->reads_weight(); });
+      if (is_read || named.linear->weight().tensor().scalar_type() != at::kFloat) continue;
+      low.emplace(named.name + ".weight", autocast_[i] == Type::kFp16 ? at::kHalf : at::kBFloat16);
+    }
+  }
+  for (const components::block::Tie& tie : model_.ties()) low.erase(tie.owner);
+  return low;
 }
 
 /// One for each block; together those that are recomputed together. All that stays whole is the first unit.
@@ -57,6 +83,7 @@ void ShardedParameters::make_units() {
     for (const components::block::Tie& tie : blocks[i]->ties())
       stays[joined[i]] = stays[joined[owner.at(tie.owner)]] = true;
   }
+  const std::map<std::string, c10::ScalarType> low = low_parameters();
   std::map<const c10::TensorImpl*, std::size_t> positions;  // of trained parameters
   for (const auto& trained : wholes()) {
     positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
@@ -85,7 +112,9 @@ void ShardedParameters::make_units() {
     unit_of_[i] = unit;
     for (const components::NamedTensor& parameter : own) {
       const auto position = positions.find(parameter.tensor.unsafeGetTensorImpl());
-      parameters[unit].push_back({parameter, position != positions.end() ? position->second : 0});
+      const auto found = low.find(parameter.name);
+      parameters[unit].push_back({parameter, position != positions.end() ? position->second : 0,
+                                  found != low.end() ? std::make_optional(found->second) : std::nullopt});
     }
   }
   for (auto& of_unit : parameters) units_.emplace_back(std::move(of_unit), place(), memory_);
@@ -125,6 +154,11 @@ void ShardedParameters::list_exchanges() {
 void ShardedParameters::begin(const StrategyInputs& inputs) {
   ShardedGradients::begin(inputs);
   components::set_keeps_low_weights(false);
+  // Machines may differ, and what travels must not.
+  const at::Tensor lacking = at::full({1}, multiplies_bf16() ? 0.0F : 1.0F, at::kFloat);
+  copy()->begin_all_reduce(lacking, "the type of the weights", distributed::ReduceOp::kMax)->wait();
+  if (lacking.item<float>() == 0.0F) return;
+  for (UnitWeights& unit : units_) unit.keep_types();
 }
 
 void ShardedParameters::end() {
@@ -197,22 +231,18 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
   while (exchange && next_ <= *exchange) {
     const auto [kind, unit] = exchanges_[next_++];
     if (kind == Exchange::Kind::kGather) {
-      units_[unit].begin_gather(*copy());
+      units_[unit].begin_gather(*copy(), UnitWeights::Form::kPass);
       continue;
     }
     finish_reduce();
-    units_[unit].begin_reduce(*copy());
+    units_[unit].gradients().begin(*copy());
     reducing_ = unit;
   }
 }
 
 void ShardedParameters::finish_reduce() {
   if (!reducing_) return;
-  units_[*reducing_].end_reduce(others(), [this](std::size_t parameter, const at::Tensor& rows, bool used) {
-    if (!used) return;
-    add_rows(parameter, rows);
-    note_used(parameter);
-  });
+  units_[*reducing_].gradients().end(others(), receive());
   reducing_.reset();
 }
 
@@ -258,7 +288,7 @@ void ShardedParameters::hold_weights() {
   RECORD_USER_SCOPE("gather weights");
   if (first_holds_) free_units();
   for (UnitWeights& unit : units_) {
-    unit.begin_gather(*copy());
+    unit.begin_gather(*copy(), UnitWeights::Form::kExact);
     unit.end_gather();
   }
   is_held_ = true;
@@ -330,10 +360,10 @@ std::optional<HeldBytes> ShardedParameters::held_bytes() const {
     std::int64_t whole = 0, trained = 0;
     for (std::size_t j = 0; j < units_[i].parameters().size(); ++j) {
       const at::Tensor& parameter = units_[i].parameters()[j].whole.tensor;
-      const auto element = static_cast<std::int64_t>(parameter.element_size());
-      held.weights += units_[i].shards()[j].numel() * element;
+      const auto element = static_cast<std::int64_t>(c10::elementSize(units_[i].type_in_pass(j)));
+      held.weights += static_cast<std::int64_t>(units_[i].shards()[j].nbytes());
       whole += parameter.numel() * element;
-      if (parameter.requires_grad()) trained += parameter.numel() * static_cast<std::int64_t>(sizeof(float));
+      if (parameter.requires_grad()) trained += parameter.numel() * element;
     }
     largest_trained = std::max(largest_trained, trained);
     if (i == 0) {

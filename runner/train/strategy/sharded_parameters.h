@@ -1,10 +1,16 @@
 #pragma once
 
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "components/tensor/autocast.h"
 #include "runner/train/strategy/sharded_gradients.h"
 #include "runner/train/strategy/unit_weights.h"
 
@@ -20,6 +26,9 @@ namespace runner::train {
 /// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
 /// of them as well. The first and the last block, and those that share parameters with them, stay whole from the
 /// forward to the backward pass.
+///
+/// A weight that the passes only multiply in a smaller type (autocast) is gathered in that type and has gradients of
+/// it. Its rows, their sums of gradients and what is saved are float32.
 ///
 /// Source  ZeRO stage 3, arXiv:1910.02054, section 5.3; torch.distributed.fsdp.fully_shard
 class ShardedParameters final : public ShardedGradients {
@@ -67,6 +76,8 @@ class ShardedParameters final : public ShardedGradients {
   components::NamedTensors make_shards() override;
   void watch_gradients(const StrategyInputs&) override {}  // they are sent block by block
   void make_units();
+  std::map<std::string, c10::ScalarType> low_parameters() const;
+  bool multiplies_bf16() const;
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
   void free_units();
@@ -78,6 +89,8 @@ class ShardedParameters final : public ShardedGradients {
   void end_pass();
 
   const components::model::Model& model_;
+  std::vector<components::AutocastOptions::Type> autocast_;  // by block
+  c10::Device device_;
   bool frees_after_forward_ = true;
   WeightMemory memory_;
   std::vector<UnitWeights> units_;                     // the first one stays whole within a pass

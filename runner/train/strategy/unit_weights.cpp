@@ -15,8 +15,6 @@
 namespace runner::train {
 namespace {
 
-constexpr std::int64_t kSingleElementsMin = 1 << 14;  ///< of a parameter that is not packed with others
-
 std::size_t bytes_of(const at::Tensor& parameter) {
   return static_cast<std::size_t>(parameter.numel()) * parameter.element_size();
 }
@@ -31,15 +29,6 @@ void own_storage(const at::Tensor& parameter) {
   if (parameter.is_meta()) return;
   const bool is_all = parameter.storage_offset() == 0 && parameter.storage().nbytes() == bytes_of(parameter);
   if (!is_all || !parameter.is_contiguous()) parameter.set_data(parameter.detach().clone(at::MemoryFormat::Contiguous));
-}
-
-/// Adds up what each process sent, in their order. [processes * N] -> [N]
-at::Tensor sum_of(const at::Tensor& received, int processes, distributed::ProcessGroup* others) {
-  const at::Tensor by_process = received.view({processes, -1});
-  at::Tensor sum = by_process.select(0, 0);
-  for (int process = 1; process < processes; ++process) sum.add_(by_process.select(0, process));
-  if (others != nullptr) others->begin_all_reduce(sum, "the gradients of the copies")->wait();
-  return sum;
 }
 
 }  // namespace
@@ -68,18 +57,14 @@ void WeightMemory::take(const at::Tensor& parameter) {
 struct UnitWeights::Single {
   std::size_t index = 0;  // among the parameters
   at::Tensor mine;        // [elements of the process with the most rows]
+  at::Tensor sent;        // those in the type of the gather, while they are on their way
   std::unique_ptr<distributed::Pending> pending;
 };
 
 struct UnitWeights::Packed {
   std::vector<std::size_t> members;  // among the parameters
   at::Tensor mine;                   // this process's rows of each, one after the other, then what others have more
-  at::Tensor all;                    // those of all processes, while they are on their way
-  std::unique_ptr<distributed::Pending> pending;
-};
-
-struct UnitWeights::Flight {
-  at::Tensor in, out;
+  at::Tensor sent, all;              // those and all processes', while they are on their way
   std::unique_ptr<distributed::Pending> pending;
 };
 
@@ -88,13 +73,13 @@ UnitWeights::UnitWeights(std::vector<Parameter> parameters, const ShardPlace& pl
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     own_storage(whole(i));
-    trains_ = trains_ || whole(i).requires_grad();
-    if (whole(i).numel() >= kSingleElementsMin && elements_of(i, place_.count - 1) > 0) {
-      singles_.push_back({i, {}, {}});
+    if (travels_alone(whole(i), place_)) {
+      singles_.push_back({i, {}, {}, {}});
       continue;
     }
     const auto same_type = [&](const Packed& packed) {
-      return whole(packed.members.front()).scalar_type() == whole(i).scalar_type();
+      const std::size_t first = packed.members.front();
+      return whole(first).scalar_type() == whole(i).scalar_type() && parameters_[first].low == parameters_[i].low;
     };
     auto packed = std::find_if(packed_.begin(), packed_.end(), same_type);
     if (packed == packed_.end()) packed = packed_.insert(packed_.end(), Packed());
@@ -102,6 +87,15 @@ UnitWeights::UnitWeights(std::vector<Parameter> parameters, const ShardPlace& pl
   }
   make_shards();
   take_rows();
+  make_gradients();
+}
+
+void UnitWeights::make_gradients() {
+  std::vector<RowGradients::Parameter> trained;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (whole(i).requires_grad()) trained.push_back({whole(i), parameters_[i].position, type_in_pass(i)});
+  }
+  gradients_ = RowGradients(std::move(trained), place_);
 }
 
 UnitWeights::~UnitWeights() = default;
@@ -111,6 +105,35 @@ UnitWeights& UnitWeights::operator=(UnitWeights&&) noexcept = default;
 std::int64_t UnitWeights::elements_of(std::size_t i, int process) const {
   return count_of(shard_sizes(whole(i), {process, place_.count}));
 }
+
+c10::ScalarType UnitWeights::type_in_pass(std::size_t i) const {
+  return parameters_[i].low.value_or(shards_[i].scalar_type());
+}
+
+void UnitWeights::keep_types() {
+  for (Parameter& parameter : parameters_) {
+    RUNNER_ASSERT(!parameter.low || form_ == Form::kExact, "no pass has begun");
+    parameter.low.reset();
+  }
+  make_gradients();
+}
+
+/// Of parameters without memory: their numbers come with a gather.
+void UnitWeights::take_form(Form form) {
+  if (form == form_) return;
+  RUNNER_ASSERT(!is_whole_ && !is_gathering_, "what is there has one type");
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].low || whole(i).is_meta()) continue;
+    const auto type = form == Form::kPass ? type_in_pass(i) : shards_[i].scalar_type();
+    const at::Tensor empty = at::empty({0}, options_of(whole(i)).dtype(type));
+    empty.unsafeGetTensorImpl()->set_sizes_contiguous(whole(i).sizes());
+    whole(i).set_data(empty);
+  }
+  form_ = form;
+}
+
+/// Rows in the type that the parameter has now.
+at::Tensor UnitWeights::sent_of(const at::Tensor& mine, std::size_t i) const { return mine.to(whole(i).scalar_type()); }
 
 // The first process has the most rows.
 void UnitWeights::make_shards() {
@@ -144,6 +167,11 @@ void UnitWeights::free() {
 }
 
 void UnitWeights::make_room() {
+  if (!is_whole_) take_form(Form::kExact);
+  give_room();
+}
+
+void UnitWeights::give_room() {
   for (const Single& single : singles_) make_room(single);
   for (const Packed& packed : packed_) {
     for (const std::size_t i : packed.members) memory_->give(whole(i), bytes_of(whole(i)));
@@ -153,22 +181,29 @@ void UnitWeights::make_room() {
 
 /// For as many rows of each process as the first one has.
 void UnitWeights::make_room(const Single& single) {
-  const std::size_t most = static_cast<std::size_t>(single.mine.numel()) * single.mine.element_size();
+  const std::size_t most = static_cast<std::size_t>(single.mine.numel()) * whole(single.index).element_size();
   memory_->give(whole(single.index), most * static_cast<std::size_t>(place_.count));
 }
 
-void UnitWeights::begin_gather(distributed::ProcessGroup& copy) {
-  if (is_whole_ || is_gathering_) return;
+void UnitWeights::begin_gather(distributed::ProcessGroup& copy, Form form) {
+  if (is_whole_ || is_gathering_) {
+    RUNNER_ASSERT(form == form_, "what is there is of the form that is asked for");
+    return;
+  }
+  const at::NoGradGuard no_grad;
+  take_form(form);
   for (Single& single : singles_) {
     make_room(single);
     const std::int64_t total = single.mine.numel() * place_.count;
-    const at::Tensor all = at::empty({0}, single.mine.options());
+    single.sent = sent_of(single.mine, single.index);
+    const at::Tensor all = at::empty({0}, single.sent.options());
     all.set_(whole(single.index).storage(), 0, {total}, {1});
-    single.pending = copy.begin_all_gather(all, single.mine, "the weights");
+    single.pending = copy.begin_all_gather(all, single.sent, "the weights");
   }
   for (Packed& packed : packed_) {
-    packed.all = at::empty({packed.mine.numel() * place_.count}, packed.mine.options());
-    packed.pending = copy.begin_all_gather(packed.all, packed.mine, "the weights");
+    packed.sent = sent_of(packed.mine, packed.members.front());
+    packed.all = at::empty({packed.sent.numel() * place_.count}, packed.sent.options());
+    packed.pending = copy.begin_all_gather(packed.all, packed.sent, "the weights");
   }
   is_gathering_ = true;
 }
@@ -176,14 +211,10 @@ void UnitWeights::begin_gather(distributed::ProcessGroup& copy) {
 void UnitWeights::end_gather() {
   if (is_whole_) return;
   RUNNER_ASSERT(is_gathering_, "what is waited for was sent");
-  for (Single& single : singles_) {
-    single.pending->wait();
-    single.pending.reset();
-  }
-  make_room();
+  land_singles();
+  give_room();
   for (Packed& packed : packed_) {
-    packed.pending->wait();
-    packed.pending.reset();
+    land(packed);
     place_rows(packed);
     packed.all.reset();
   }
@@ -192,21 +223,32 @@ void UnitWeights::end_gather() {
 
 void UnitWeights::drop_gather() {
   if (!is_gathering_) return;
-  for (Single& single : singles_) {
-    single.pending->wait();
-    single.pending.reset();
-  }
+  land_singles();
   for (Packed& packed : packed_) {
-    packed.pending->wait();
-    packed.pending.reset();
+    land(packed);
     packed.all.reset();
   }
   is_gathering_ = false;
   free();
 }
 
+void UnitWeights::land_singles() {
+  for (Single& single : singles_) {
+    single.pending->wait();
+    single.pending.reset();
+    single.sent.reset();
+  }
+}
+
+void UnitWeights::land(Packed& packed) {
+  packed.pending->wait();
+  packed.pending.reset();
+  packed.sent.reset();
+}
+
 void UnitWeights::gather_on_first(distributed::ProcessGroup& copy) {
   const at::NoGradGuard no_grad;
+  take_form(Form::kExact);
   if (place_.index == 0) make_room();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     if (place_.index != 0) {
@@ -232,107 +274,6 @@ void UnitWeights::place_rows(const Packed& packed) const {
       at += rows.numel();
     }
   }
-}
-
-void UnitWeights::begin_reduce(distributed::ProcessGroup& copy) {
-  const at::NoGradGuard no_grad;
-  RUNNER_ASSERT(flights_.empty(), "a unit's gradients are on their way once");
-  std::vector<std::size_t> small, trained;
-  for (const Single& single : singles_) {
-    if (whole(single.index).requires_grad()) trained.push_back(single.index);
-  }
-  for (const Packed& packed : packed_) {
-    for (const std::size_t i : packed.members) {
-      if (whole(i).requires_grad()) small.push_back(i);
-    }
-  }
-  for (const std::size_t i : trained) send(i, copy);
-  trained.insert(trained.end(), small.begin(), small.end());
-  send_packed(trained, copy);
-  for (const std::size_t i : trained) whole(i).mutable_grad().reset();
-}
-
-/// A large gradient, to each process its rows.
-void UnitWeights::send(std::size_t i, distributed::ProcessGroup& copy) {
-  std::vector<std::int64_t> to;
-  for (int process = 0; process < place_.count; ++process) to.push_back(elements_of(i, process));
-  const at::Tensor& gradient = whole(i).grad();
-  const auto options = options_of(whole(i)).dtype(at::kFloat);
-  Flight flight;
-  flight.in =
-      gradient.defined() ? gradient.to(at::kFloat).contiguous().view({-1}) : at::zeros({whole(i).numel()}, options);
-  const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
-  flight.out = at::empty({own * place_.count}, options);
-  flight.pending =
-      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
-  flights_.push_back(std::move(flight));
-}
-
-/// Those of the small parameters, and for each trained one whether this process has a gradient. To each process its
-/// rows, one after the other.
-void UnitWeights::send_packed(const std::vector<std::size_t>& trained, distributed::ProcessGroup& copy) {
-  const auto is_small = [this](std::size_t i) {
-    return std::none_of(singles_.begin(), singles_.end(), [i](const Single& single) { return single.index == i; });
-  };
-  std::vector<std::size_t> small;
-  std::copy_if(trained.begin(), trained.end(), std::back_inserter(small), is_small);
-  std::vector<std::int64_t> to(static_cast<std::size_t>(place_.count), static_cast<std::int64_t>(trained.size()));
-  std::int64_t total = 0;
-  for (int process = 0; process < place_.count; ++process) {
-    std::int64_t& count = to[static_cast<std::size_t>(process)];
-    for (const std::size_t i : small) count += elements_of(i, process);
-    total += count;
-  }
-  const auto options = options_of(whole(trained.front())).dtype(at::kFloat);
-  Flight flight{at::empty({total}, options), {}, {}};
-  std::int64_t at = 0;
-  for (int process = 0; process < place_.count; ++process) {
-    for (const std::size_t i : small) {
-      const std::int64_t count = elements_of(i, process);
-      const at::Tensor part = flight.in.narrow(0, at, count);
-      if (const at::Tensor& gradient = whole(i).grad(); gradient.defined()) {
-        const at::Tensor rows = shard_of(gradient, {process, place_.count});
-        part.view(rows.sizes()).copy_(rows);
-      } else {
-        part.zero_();
-      }
-      at += count;
-    }
-    for (const std::size_t i : trained) flight.in.narrow(0, at++, 1).fill_(whole(i).grad().defined() ? 1.0 : 0.0);
-  }
-  const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
-  flight.out = at::empty({own * place_.count}, options);
-  flight.pending =
-      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
-  flights_.push_back(std::move(flight));
-}
-
-void UnitWeights::end_reduce(distributed::ProcessGroup* others, const Receive& receive) {
-  RUNNER_ASSERT(!flights_.empty(), "what is waited for was sent");
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> sums;
-  for (Flight& flight : flights_) {
-    flight.pending->wait();
-    flight.in.reset();
-    sums.push_back(sum_of(flight.out, place_.count, others));
-  }
-  flights_.clear();
-  std::vector<std::pair<std::size_t, at::Tensor>> rows;  // of each trained parameter, in the order of their flags
-  std::size_t next = 0;
-  for (const Single& single : singles_) {
-    if (whole(single.index).requires_grad()) rows.emplace_back(single.index, sums[next++]);
-  }
-  std::int64_t at = 0;
-  for (const Packed& packed : packed_) {
-    for (const std::size_t i : packed.members) {
-      if (!whole(i).requires_grad()) continue;
-      rows.emplace_back(i, sums.back().narrow(0, at, shards_[i].numel()));
-      at += shards_[i].numel();
-    }
-  }
-  const at::Tensor flags = sums.back().narrow(0, at, static_cast<std::int64_t>(rows.size())).cpu();
-  const float* used = flags.const_data_ptr<float>();
-  for (const auto& [i, sum] : rows) receive(parameters_[i].position, sum.view(shards_[i].sizes()), *used++ > 0);
 }
 
 }  // namespace runner::train

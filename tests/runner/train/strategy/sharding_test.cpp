@@ -59,12 +59,13 @@ struct Row {
 
 /// Each pair of values of two columns is in a row.
 constexpr Row kRows[] = {
-    {"parameters", "gpt", "32-true", "2", "none", 2},      {"parameters", "llama", "bf16-mixed", "6", "full", 3},
-    {"parameters", "pictures", "32-true", "2", "full", 4}, {"parameters", "gpt", "bf16-mixed", "4", "none", 3},
-    {"parameters", "llama", "32-true", "3", "full", 2},    {"parameters", "pictures", "bf16-mixed", "6", "none", 2},
-    {"gradients", "gpt", "bf16-mixed", "6", "full", 4},    {"gradients", "llama", "32-true", "2", "none", 3},
-    {"gradients", "pictures", "32-true", "6", "none", 2},  {"optimizer", "gpt", "32-true", "6", "full", 2},
-    {"optimizer", "llama", "bf16-mixed", "2", "none", 4},  {"optimizer", "pictures", "bf16-mixed", "4", "full", 3},
+    {"parameters", "gpt", "32-true", "2", "none", 2},        {"parameters", "llama", "bf16-mixed", "6", "full", 3},
+    {"parameters", "pictures", "32-true", "2", "full", 4},   {"parameters", "gpt", "bf16-mixed", "4", "none", 3},
+    {"parameters", "llama", "32-true", "3", "full", 2},      {"parameters", "pictures", "bf16-mixed", "6", "none", 2},
+    {"parameters", "llama", "16-mixed", "2", "none", 3},     {"gradients", "gpt", "bf16-mixed", "6", "full", 4},
+    {"gradients", "llama", "32-true", "2", "none", 3},       {"gradients", "pictures", "32-true", "6", "none", 2},
+    {"optimizer", "gpt", "32-true", "6", "full", 2},         {"optimizer", "llama", "bf16-mixed", "2", "none", 4},
+    {"optimizer", "pictures", "bf16-mixed", "4", "full", 3},
 };
 
 Sets sets_of(const Row& row) {

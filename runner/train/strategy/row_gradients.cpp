@@ -1,0 +1,143 @@
+#include "runner/train/strategy/row_gradients.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runner/core/error.h"
+#include "runner/distributed/process_group.h"
+
+namespace runner::train {
+namespace {
+
+constexpr std::int64_t kAloneElementsMin = 1 << 14;
+
+/// Adds up what each process sent, in their order. [processes * N] -> [N], float32
+at::Tensor sum_of(const at::Tensor& received, int processes, distributed::ProcessGroup* others) {
+  const at::Tensor by_process = received.view({processes, -1});
+  const at::Tensor sum = by_process.select(0, 0).to(at::kFloat);  // where it lies, if that is its type
+  for (int process = 1; process < processes; ++process) sum.add_(by_process.select(0, process));
+  if (others != nullptr) others->begin_all_reduce(sum, "the gradients of the copies")->wait();
+  return sum;
+}
+
+}  // namespace
+
+bool travels_alone(const at::Tensor& parameter, const ShardPlace& place) {
+  return parameter.numel() >= kAloneElementsMin && count_of(shard_sizes(parameter, {place.count - 1, place.count})) > 0;
+}
+
+struct RowGradients::Flight {
+  at::Tensor in, out;
+  std::unique_ptr<distributed::Pending> pending;
+};
+
+RowGradients::RowGradients(std::vector<Parameter> parameters, const ShardPlace& place)
+    : parameters_(std::move(parameters)), place_(place) {
+  const auto packed = std::stable_partition(parameters_.begin(), parameters_.end(), [&](const Parameter& parameter) {
+    return travels_alone(parameter.whole, place);
+  });
+  alone_ = static_cast<std::size_t>(packed - parameters_.begin());
+}
+
+RowGradients::RowGradients() = default;
+RowGradients::~RowGradients() = default;
+RowGradients::RowGradients(RowGradients&&) noexcept = default;
+RowGradients& RowGradients::operator=(RowGradients&&) noexcept = default;
+
+std::int64_t RowGradients::elements_of(const Parameter& parameter, int process) const {
+  return count_of(shard_sizes(parameter.whole, {process, place_.count}));
+}
+
+void RowGradients::begin(distributed::ProcessGroup& copy) {
+  const at::NoGradGuard no_grad;
+  RUNNER_ASSERT(flights_.empty(), "gradients are on their way once");
+  for (std::size_t i = 0; i < alone_; ++i) send(parameters_[i], copy);
+  send_packed(copy);
+  for (const Parameter& parameter : parameters_) parameter.whole.mutable_grad().reset();
+}
+
+/// To each process its rows, from where they are.
+void RowGradients::send(const Parameter& parameter, distributed::ProcessGroup& copy) {
+  std::vector<std::int64_t> to;
+  for (int process = 0; process < place_.count; ++process) to.push_back(elements_of(parameter, process));
+  const at::Tensor& gradient = parameter.whole.grad();
+  const auto options = parameter.whole.options().requires_grad(false).dtype(parameter.type);
+  Flight flight;
+  flight.in = gradient.defined() ? gradient.to(parameter.type).contiguous().view({-1})
+                                 : at::zeros({parameter.whole.numel()}, options);
+  launch(std::move(flight), to, copy);
+}
+
+/// Those of the packed parameters in float32, and for each parameter whether this process has a gradient. To each
+/// process its rows, one after the other.
+void RowGradients::send_packed(distributed::ProcessGroup& copy) {
+  const auto flags = static_cast<std::int64_t>(parameters_.size());
+  std::vector<std::int64_t> to(static_cast<std::size_t>(place_.count), flags);
+  std::int64_t total = 0;
+  for (int process = 0; process < place_.count; ++process) {
+    std::int64_t& count = to[static_cast<std::size_t>(process)];
+    for (std::size_t i = alone_; i < parameters_.size(); ++i) count += elements_of(parameters_[i], process);
+    total += count;
+  }
+  const auto options = parameters_.front().whole.options().requires_grad(false).dtype(at::kFloat);
+  Flight flight{at::empty({total}, options), {}, {}};
+  std::int64_t at = 0;
+  for (int process = 0; process < place_.count; ++process) {
+    for (std::size_t i = alone_; i < parameters_.size(); ++i) {
+      const std::int64_t count = elements_of(parameters_[i], process);
+      const at::Tensor part = flight.in.narrow(0, at, count);
+      if (const at::Tensor& gradient = parameters_[i].whole.grad(); gradient.defined()) {
+        const at::Tensor rows = shard_of(gradient, {process, place_.count});
+        part.view(rows.sizes()).copy_(rows);
+      } else {
+        part.zero_();
+      }
+      at += count;
+    }
+    for (const Parameter& parameter : parameters_)
+      flight.in.narrow(0, at++, 1).fill_(parameter.whole.grad().defined() ? 1.0 : 0.0);
+  }
+  launch(std::move(flight), to, copy);
+}
+
+void RowGradients::launch(Flight flight, const std::vector<std::int64_t>& to, distributed::ProcessGroup& copy) {
+  const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
+  flight.out = at::empty({own * place_.count}, flight.in.options());
+  flight.pending =
+      copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
+  flights_.push_back(std::move(flight));
+}
+
+void RowGradients::end(distributed::ProcessGroup* others, const Receive& receive) {
+  RUNNER_ASSERT(!flights_.empty(), "what is waited for was sent");
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> sums;
+  for (Flight& flight : flights_) {
+    flight.pending->wait();
+    flight.in.reset();
+    sums.push_back(sum_of(std::exchange(flight.out, {}), place_.count, others));
+  }
+  flights_.clear();
+  const auto flags = static_cast<std::int64_t>(parameters_.size());
+  const at::Tensor told = sums.back().narrow(0, sums.back().numel() - flags, flags).cpu();
+  const float* used = told.const_data_ptr<float>();
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::vector<std::int64_t> sizes = shard_sizes(parameters_[i].whole, place_);
+    at::Tensor rows;
+    if (i < alone_) {
+      rows = sums[i];
+    } else {
+      rows = sums.back().narrow(0, at, count_of(sizes));
+      at += rows.numel();
+    }
+    receive(parameters_[i].position, rows.view(sizes), used[i] > 0);
+  }
+}
+
+}  // namespace runner::train

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <c10/core/ScalarType.h>
+
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+#include "components/tensor/tensors.h"
+#include "runner/train/strategy/row_shards.h"
+
+namespace runner::distributed {
+class ProcessGroup;
+}
+
+namespace runner::train {
+
+/// Whether a parameter is large enough that its rows travel by themselves, and every process has some; the others are
+/// packed together.
+bool travels_alone(const at::Tensor& parameter, const ShardPlace& place);
+
+/// The gradients of some trained parameters, of which each process gets its rows, added up over all processes: half the
+/// bytes of an all-reduce. Sums are float32 and in the order of the processes, so a run has the same bits each time.
+class RowGradients {
+ public:
+  /// A process's rows of a parameter's gradient over all processes, float32, and whether any had one.
+  using Receive = std::function<void(std::size_t parameter, const at::Tensor& rows, bool used)>;
+
+  struct Parameter {
+    at::Tensor whole;
+    std::size_t position = 0;  ///< what Receive is called with
+    c10::ScalarType type;      ///< of its gradient, and what travels of a large one
+  };
+
+  RowGradients();
+  RowGradients(std::vector<Parameter> parameters, const ShardPlace& place);
+  ~RowGradients();
+  RowGradients(RowGradients&&) noexcept;
+  RowGradients& operator=(RowGradients&&) noexcept;
+
+  bool empty() const { return parameters_.empty(); }
+
+  /// A collective of the processes that share a copy: sends each its rows of the gradients, and frees these. One that
+  /// a process does not have counts as zeros. Returns at once.
+  void begin(distributed::ProcessGroup& copy);
+  /// Waits for the rows and adds them up. `others`: the processes of other copies with the same rows, or null.
+  void end(distributed::ProcessGroup* others, const Receive& receive);
+
+ private:
+  struct Flight;
+
+  std::int64_t elements_of(const Parameter& parameter, int process) const;
+  void send(const Parameter& parameter, distributed::ProcessGroup& copy);
+  void send_packed(distributed::ProcessGroup& copy);
+  void launch(Flight flight, const std::vector<std::int64_t>& to, distributed::ProcessGroup& copy);
+
+  std::vector<Parameter> parameters_;  // those that travel alone, in order, then the packed ones
+  std::size_t alone_ = 0;              // how many these are
+  std::vector<Flight> flights_;        // of each of them, then of the packed ones
+  ShardPlace place_;
+};
+
+}  // namespace runner::train
