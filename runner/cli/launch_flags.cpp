@@ -55,7 +55,7 @@ std::string metavar(const Property& property) {
   }
 }
 
-/// What becomes of a run that fails, or ends before it is complete.
+/// What happens to a run that fails, or ends before it is complete.
 bool is_of_training(const std::string& key) {
   constexpr auto kKeys =
       std::to_array<std::string_view>({"max_restarts", "min_machines", "join_timeout", "time_limit", "save_margin"});

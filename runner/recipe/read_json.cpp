@@ -66,7 +66,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     } else if (before != std::string_view::npos && text[before] == ',' && (text[at] == '}' || text[at] == ']')) {
       hint = "remove the comma before it";
     } else if (text[at] == '/' || text[at] == '#') {
-      hint = "JSON does not support comments; YAML and Jsonnet do";
+      hint = "remove the comment: JSON has none";
     } else if (text[at] == '\'') {
       hint = "JSON strings use double quotes";
     }

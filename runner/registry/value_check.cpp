@@ -54,13 +54,40 @@ bool takes_infinity(const Property& property) { return property.description.find
 
 /// The one of these words that other programs call `text`; "" for none.
 std::string other_word(const std::string& text, const std::vector<std::string>& names) {
-  static constexpr std::pair<const char*, const char*> kMeant[] = {
-      {"gpu", "cuda"},         {"bf16", "bf16-mixed"},      {"bfloat16", "bf16-mixed"}, {"fp16", "16-mixed"},
-      {"float16", "16-mixed"}, {"half", "16-mixed"},        {"fp32", "32-true"},        {"float32", "32-true"},
-      {"minimize", "min"},     {"maximize", "max"},         {"lower", "min"},           {"higher", "max"},
-      {"min", "minimize"},     {"max", "maximize"},         {"lower", "minimize"},      {"higher", "maximize"},
-      {"rope", "rotary"},      {"absolute", "learned"},     {"swish", "silu"},          {"float", "number"},
-      {"numeric", "number"},   {"categorical", "category"}, {"string", "category"},     {"batches", "micro_batches"}};
+  static constexpr std::pair<const char*, const char*> kMeant[] = {{"gpu", "cuda"},
+                                                                   {"bf16", "bf16-mixed"},
+                                                                   {"bfloat16", "bf16-mixed"},
+                                                                   {"fp16", "16-mixed"},
+                                                                   {"float16", "16-mixed"},
+                                                                   {"half", "16-mixed"},
+                                                                   {"fp32", "32-true"},
+                                                                   {"float32", "32-true"},
+                                                                   {"minimize", "min"},
+                                                                   {"maximize", "max"},
+                                                                   {"lower", "min"},
+                                                                   {"higher", "max"},
+                                                                   {"min", "minimize"},
+                                                                   {"max", "maximize"},
+                                                                   {"lower", "minimize"},
+                                                                   {"higher", "maximize"},
+                                                                   {"rope", "rotary"},
+                                                                   {"absolute", "learned"},
+                                                                   {"swish", "silu"},
+                                                                   {"float", "number"},
+                                                                   {"numeric", "number"},
+                                                                   {"categorical", "category"},
+                                                                   {"string", "category"},
+                                                                   {"batches", "micro_batches"},
+                                                                   {"1", "optimizer"},
+                                                                   {"zero1", "optimizer"},
+                                                                   {"os", "optimizer"},
+                                                                   {"2", "gradients"},
+                                                                   {"zero2", "gradients"},
+                                                                   {"shard_grad_op", "gradients"},
+                                                                   {"3", "parameters"},
+                                                                   {"zero3", "parameters"},
+                                                                   {"full", "parameters"},
+                                                                   {"full_shard", "parameters"}};
   for (const auto& [word, ours] : kMeant) {
     if (lower(text) == word && std::find(names.begin(), names.end(), ours) != names.end()) return ours;
   }
@@ -119,6 +146,8 @@ std::string type_hint(const Node& value, const Property& property, const std::st
     if (meant.empty()) return limit_in_unit(value.as_string(), path);
     return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
   }
+  const std::string other = value.is_number() ? other_word(value.scalar_text(), property.enum_values) : "";
+  if (!other.empty()) return "did you mean " + quoted(other) + "?";
   const bool is_free_text = property.type == Type::kString && property.enum_values.empty();
   if (is_free_text && value.is_bool())
     return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";

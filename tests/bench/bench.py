@@ -23,6 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "verify"))
 import llm  # noqa: E402
+import sharding  # noqa: E402
 import sides  # noqa: E402
 from lib.servers import mlflow_server  # noqa: E402
 from sides import (  # noqa: E402
@@ -493,6 +494,7 @@ def samplers(a):
 
 TOPICS = {topic.__name__: topic for topic in (
     startup, steps, answers, checkpoint, profiler, dataload, jsonl, resnet, gpt, llm.llm, llm.generate, ddp, link,
+    sharding.sharding, sharding.sharding_link, sharding.sharding_optimizer,
     trackers, mlflow, outage, index,
     sweep, sweep_engine, samplers,
 )}
@@ -506,7 +508,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures in a file, too")
     parser.add_argument("--configs", metavar="NAME,...", help=f"of llm, only these: {', '.join(llm.CONFIGS)}")
-    parser.add_argument("--tiny", action="store_true", help="llm with tiny models, to find mistakes of the scripts")
+    parser.add_argument("--tiny", action="store_true", help="llm and sharding with tiny models, to find mistakes of the scripts")
     parser.add_argument("topics", nargs="*", metavar="TOPIC", help=", ".join(TOPICS))
     a = parser.parse_args()
     a.roux, a.dataload, a.store, a.sweep_engine, a.samplers = (

@@ -1,9 +1,11 @@
 """Sides of a benchmark: run in turn, compared with each other and with limits, and kept for --json."""
 import itertools
 import json
+import math
 import os
 import platform
 import shlex
+import statistics
 import subprocess
 import sys
 import time
@@ -26,6 +28,42 @@ def interleave(rounds, metrics, commands, warmup=1):
     for row in json.loads(done.stdout)["rows"]:
         table.setdefault(row["metric"], {})[row["name"]] = row
     return table
+
+
+def relative(rows, names):
+    """Those of the rows, with ratios to the first of the names, round by round."""
+    reference, found = rows[names[0]]["values"], {}
+    for name in names:
+        ratios = [value / other for value, other in zip(rows[name]["values"], reference)]
+        found[name] = dict(rows[name], ratio_to_first=statistics.median(ratios), ratio_min=min(ratios),
+                           ratio_max=max(ratios))
+    return found
+
+
+# Two-sided quantiles of Student's distribution for 95 %, by degrees of freedom; between those listed, the one before.
+STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 12: 2.179,
+           15: 2.131, 20: 2.086, 30: 2.042}
+
+
+def interval(values, others):
+    """The ratio of values to others in pairs: its geometric mean, and where that lies with 95 %."""
+    logs = [math.log(value / other) for value, other in zip(values, others)]
+    mean, free = statistics.fmean(logs), len(logs) - 1
+    if free < 1:
+        return {"mean": math.exp(mean)}
+    quantile = STUDENT[max(known for known in STUDENT if known <= free)]
+    half = quantile * statistics.stdev(logs) / math.sqrt(len(logs))
+    return {"mean": math.exp(mean), "low": math.exp(mean - half), "high": math.exp(mean + half)}
+
+
+def show_interval(title, rows, pairs):
+    """Of each pair of rows: how the first is to the second, with its interval."""
+    print(f"  {title}, 95 % intervals of {len(next(iter(rows.values()))['values'])} pairs")
+    for name, other in pairs:
+        found = interval(rows[name]["values"], rows[other]["values"])
+        rows[name].setdefault("interval", {})[other] = found
+        text = f" ({found['low']:.3f} to {found['high']:.3f})" if "low" in found else ""
+        print(f"    {name} is {found['mean']:.3f} of {other}{text}", flush=True)
 
 
 def tcmalloc():

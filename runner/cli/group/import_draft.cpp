@@ -80,7 +80,7 @@ void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnost
   const bool is_without = text != nullptr && !asks_for_something(*text);  // whatever fsdp_config says
   for (const Node::Entry& entry : config.entries()) {
     if (!asks_for_something(entry.value)) continue;
-    if (entry.key == "deepspeed") deepspeed = resolve::deepspeed_words(entry, diagnostics);
+    if (entry.key == "deepspeed") deepspeed = resolve::deepspeed_words(entry, diagnostics, core::Severity::kWarning);
     if (is_without || (entry.key != "fsdp" && entry.key != "fsdp_config")) continue;
     for (resolve::ShardingWord& word : resolve::fsdp_words(entry)) fsdp.push_back(std::move(word));
   }

@@ -107,6 +107,7 @@ void parallelism(SettledTree& tree) {
   const auto shard = tree.text("parallelism.shard");
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
   if (!shard) {
+    if (tree.was_refused("parallelism.shard")) return;
     for (const char* path : {"parallelism.dp_shard_size", "parallelism.dp_replicate_size"}) {
       if (tree.written(path) && tree.integer(path).value_or(1) > 1)
         tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");

@@ -8,7 +8,7 @@
 
 namespace runner::resolve {
 
-/// A field of FSDP's or DeepSpeed's configuration, and what becomes of it.
+/// A field of FSDP's or DeepSpeed's configuration, and what roux does with it.
 struct ShardingField {
   enum class Use {
     kCopied,    ///< its value is that of `key`

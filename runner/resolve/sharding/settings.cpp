@@ -122,7 +122,7 @@ class Words {
  private:
   using Tables = std::span<const std::span<const ShardingField>>;
 
-  /// What becomes of a word, and of each key of a section.
+  /// Takes a word, or each key of a section, as its row of the tables says.
   void sort(const ShardingWord& word, Tables tables, const char* framework) {
     const ShardingField* field = nullptr;
     bool is_section = false;
@@ -131,7 +131,10 @@ class Words {
       if (field == nullptr) field = find_field(table, word.field);
       for (const ShardingField& one : table) {
         is_section = is_section || std::string_view(one.name).starts_with(word.field + ".");
-        names.emplace_back(one.name);
+        const std::string_view name = one.name;
+        for (std::size_t dot = name.find('.'); dot != name.npos; dot = name.find('.', dot + 1))
+          names.emplace_back(name.substr(0, dot));  // a section
+        names.emplace_back(name);
       }
     }
     if (is_section && word.value.is_mapping()) {
@@ -259,9 +262,9 @@ class Words {
     if (idle_.empty()) return;
     std::vector<std::string> names;
     for (const ShardingWord& word : idle_) names.push_back(word.field.substr(word.field.rfind('.') + 1));
-    diagnostics_.notice(
-        idle_.front().key_location, core::joined(names) + (names.size() == 1 ? " has" : " have") + " no effect",
-        std::string("`roux config options` says of each field of ") + framework + " what becomes of it");
+    diagnostics_.notice(idle_.front().key_location,
+                        core::joined(names) + (names.size() == 1 ? " has" : " have") + " no effect",
+                        std::string("`roux config options` says what roux does with each field of ") + framework);
   }
 
   std::int64_t machines() const {

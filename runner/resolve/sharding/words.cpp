@@ -24,7 +24,8 @@ using core::Node;
 std::string without_prefix(const std::string& key) { return key.starts_with("fsdp_") ? key.substr(5) : key; }
 
 /// The file as written, or beside the file that names it; nothing after an error.
-std::optional<Node> read_json_file(const std::string& written, const Node& path, core::Diagnostics& diagnostics) {
+std::optional<Node> read_json_file(const std::string& written, const Node& path, core::Severity absent,
+                                   core::Diagnostics& diagnostics) {
   namespace fs = std::filesystem;
   std::string name = path.scalar_text();
   std::error_code failed;
@@ -36,8 +37,9 @@ std::optional<Node> read_json_file(const std::string& written, const Node& path,
   const recipe::Limits limits;
   auto text = core::read_file(name, limits.file_bytes_max);
   if (!text) {
-    diagnostics.error(path.location(), written + ": " + text.failure().message,
-                      "put the file there, or beside the file that names it");
+    const std::string left_out = absent == core::Severity::kError ? "" : "; what it says is left out";
+    diagnostics.add({absent, path.location(), written + ": " + text.failure().message + left_out,
+                     "put the file there, or beside the file that names it"});
     return std::nullopt;
   }
   const auto file =
@@ -62,7 +64,7 @@ bool names_file(const std::string& field) {
 }
 
 /// Replaces words that name a file by what it says.
-void read_files(std::vector<ShardingWord>& words, core::Diagnostics& diagnostics) {
+void read_files(std::vector<ShardingWord>& words, core::Severity absent, core::Diagnostics& diagnostics) {
   std::vector<ShardingWord> all;
   for (ShardingWord& word : words) {
     if (!names_file(word.field)) {
@@ -70,7 +72,7 @@ void read_files(std::vector<ShardingWord>& words, core::Diagnostics& diagnostics
     } else if (word.value.is_mapping()) {
       add_entries(word.value, word.written, all);
     } else if (!asks_nothing(word.value)) {
-      if (const auto root = read_json_file(word.written, word.value, diagnostics)) add_entries(*root, "", all);
+      if (const auto root = read_json_file(word.written, word.value, absent, diagnostics)) add_entries(*root, "", all);
     }
   }
   words = std::move(all);
@@ -134,7 +136,8 @@ std::vector<ShardingWord> fsdp_words(const Node::Entry& entry) {
   return words;
 }
 
-std::vector<ShardingWord> deepspeed_words(const Node::Entry& entry, core::Diagnostics& diagnostics) {
+std::vector<ShardingWord> deepspeed_words(const Node::Entry& entry, core::Diagnostics& diagnostics,
+                                          core::Severity absent) {
   std::vector<ShardingWord> words;
   if (is_deepspeed_word(entry.key) && entry.key != "deepspeed_config") {
     words.push_back({entry.key, entry.key, entry.key_location, entry.value});
@@ -148,7 +151,7 @@ std::vector<ShardingWord> deepspeed_words(const Node::Entry& entry, core::Diagno
         entry.key + " must be a mapping or the path of a JSON file, got " + registry::described(entry.value),
         "write " + entry.key + ": {zero_stage: 2}, or parallelism: {shard: gradients}");
   }
-  read_files(words, diagnostics);
+  read_files(words, absent, diagnostics);
   set_top(entry, words);
   return words;
 }

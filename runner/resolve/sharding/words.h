@@ -22,8 +22,9 @@ struct ShardingWord {
 /// `fsdp: {...}` or the Trainer's `full_shard auto_wrap`, as words; none for what is off.
 std::vector<ShardingWord> fsdp_words(const core::Node::Entry& entry);
 /// `deepspeed: {...}` or the path of its JSON, relative to the current folder or to that of the file that names it; a
-/// `deepspeed_config_file` within is read, too.
-std::vector<ShardingWord> deepspeed_words(const core::Node::Entry& entry, core::Diagnostics& diagnostics);
+/// `deepspeed_config_file` within is read, too. `absent`: how a file that is not there is reported.
+std::vector<ShardingWord> deepspeed_words(const core::Node::Entry& entry, core::Diagnostics& diagnostics,
+                                          core::Severity absent = core::Severity::kError);
 
 /// Whether a key at the top of a file is one of FSDP's words: `fsdp_...`, `sharding_strategy`.
 bool is_fsdp_word(const std::string& key);

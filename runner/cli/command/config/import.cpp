@@ -13,7 +13,9 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
+#include "runner/registry/registry.h"
 #include "runner/resolve/recipe.h"
+#include "runner/resolve/sharding/settings.h"
 
 namespace runner::cli {
 namespace {
@@ -33,16 +35,36 @@ std::optional<Node> read_config(const std::shared_ptr<const core::Source>& sourc
     location.source = source;
     diagnostics.error(
         location,
-        "not a config file of Accelerate, Axolotl, LLaMA-Factory or the Trainer, nor the command line of a script",
+        "not a config file of Accelerate, Axolotl, DeepSpeed, LLaMA-Factory or the Trainer, nor the command line of a "
+        "script",
         "a config file is a mapping; a command line begins with the program, or with its first --argument");
   }
   return std::nullopt;
+}
+
+/// Whether a file is DeepSpeed's own JSON: `zero_optimization` or its sizes of a batch at the top.
+bool is_deepspeed(const Node& config) {
+  const auto has = [&](const char* key) { return config.find(key) != nullptr; };
+  const bool is_own = has("zero_optimization") || has("train_micro_batch_size_per_gpu") || has("train_batch_size");
+  return is_own && !has("distributed_type") && !has("compute_environment");
+}
+
+/// What it comes to; `auto` is left to the recipe that extends it, and what is not there is left out, with a warning.
+Node recipe_of_deepspeed(const Node& config, core::Diagnostics& diagnostics) {
+  std::vector<resolve::ShardingWord> words;
+  for (const Node::Entry& entry : config.entries())
+    words.push_back({entry.key, entry.key, entry.key_location, entry.value, entry.key, entry.key_location});
+  Node recipe = Node::mapping();
+  const resolve::ShardingOptions options{.missing = core::Severity::kWarning, .tells = false};
+  resolve::apply_deepspeed(words, recipe, options, registry::Registry::builtin(), diagnostics);
+  return recipe;
 }
 
 /// What a configuration of another trainer comes to; nothing for one of Accelerate.
 std::optional<Node> recipe_of(const Node& config, core::Diagnostics& diagnostics) {
   if (is_axolotl(config)) return recipe_of_axolotl(config, diagnostics);
   if (is_trainer(config)) return recipe_of_trainer(config, diagnostics);
+  if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
   return std::nullopt;
 }
 
@@ -79,13 +101,12 @@ void add_config_import(Command group, Session& session) {
   };
   auto files = std::make_shared<Files>();
   Command command = group.add_subcommand("import",
-                                         "Convert a config file of Accelerate to sections of a recipe; of Axolotl, "
-                                         "LLaMA-Factory or the Trainer to a recipe");
+                                         "Convert a config file of Accelerate or DeepSpeed to sections of a recipe; of "
+                                         "Axolotl, LLaMA-Factory or the Trainer to a recipe");
   command
-      .add_option(
-          "FILE", files->from,
-          "File that `accelerate config` wrote, of Axolotl or LLaMA-Factory, or with arguments of Transformers' "
-          "Trainer: YAML, JSON, or the command line of a script")
+      .add_option("FILE", files->from,
+                  "File that `accelerate config` wrote, of DeepSpeed, Axolotl or LLaMA-Factory, or with arguments of "
+                  "Transformers' Trainer: YAML, JSON, or the command line of a script")
       .required();
   add_output(command, files->to, "File to write; standard output by default");
   command.footer(
