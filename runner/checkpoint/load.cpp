@@ -84,11 +84,15 @@ void load_model(const TensorSource& file, const components::model::Model& model,
   components::NamedTensors targets = model.parameters();
   for (NamedTensor& buffer : model.buffers()) targets.push_back(std::move(buffer));
 
+  std::unordered_map<std::string_view, const components::TensorRows*> rows_of;
+  for (const components::TensorRows& one : rows) rows_of.emplace(one.name, &one);
   Differences differences;
   std::vector<const TensorBytes*> found;
   for (const NamedTensor& target : targets) {
     known.insert(target.name);
     const TensorBytes* bytes = file.find(target.name);
+    const auto own = rows_of.find(target.name);
+    const at::Tensor& filled = own != rows_of.end() ? own->second->rows : target.tensor;
     // Another program may have saved a tied parameter under another of its names.
     const auto [first, last] = other_names.equal_range(target.name);
     for (auto name = first; bytes == nullptr && name != last; ++name) bytes = file.find(name->second);
@@ -99,17 +103,14 @@ void load_model(const TensorSource& file, const components::model::Model& model,
     } else if (target.tensor.sizes() != at::IntArrayRef(bytes->shape)) {
       differences.other(target.name, artifact::shape_text(bytes->shape),
                         artifact::shape_text(target.tensor.sizes().vec()));
-    } else if (dtype_word(target.tensor) != bytes->dtype &&
-               !(types == Types::kConverted && convertible(target.tensor, *bytes))) {
-      differences.other(target.name, bytes->dtype, dtype_word(target.tensor));
+    } else if (dtype_word(filled) != bytes->dtype && !(types == Types::kConverted && convertible(filled, *bytes))) {
+      differences.other(target.name, bytes->dtype, dtype_word(filled));
     }
   }
   for (const TensorBytes& bytes : file.tensors()) {
     if (!known.contains(bytes.name)) differences.unexpected(bytes.name);
   }
   differences.refuse_if_any(file.path());
-  std::unordered_map<std::string_view, const components::TensorRows*> rows_of;
-  for (const components::TensorRows& one : rows) rows_of.emplace(one.name, &one);
   for (std::size_t i = 0; i < targets.size(); ++i) {
     if (found[i] == nullptr) continue;
     const auto own = rows_of.find(targets[i].name);

@@ -62,6 +62,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/store", {"runner/store/database"}},
       {"runner/store/feed", {"runner/store", "runner/store/database"}},
       {"runner/artifact", {"runner/artifact/io", "runner/artifact/foreign"}},
+      {"runner/artifact/provenance", {"runner/artifact/io"}},
       {"runner/sweep/study", {"runner/sweep/spec"}},
       {"runner/sweep/analysis", {"runner/sweep/spec", "runner/sweep/study"}},
       {"runner/sweep/trial", {"runner/sweep/spec", "runner/sweep/study"}},
