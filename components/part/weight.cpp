@@ -79,6 +79,10 @@ Init kaiming_uniform(std::int64_t fan_in) {
 
 Init bias_uniform(std::int64_t fan_in) { return uniform(1.0 / std::sqrt(static_cast<double>(fan_in))); }
 
+at::Tensor WeightMaker::make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init) {
+  return make(name, shape, init);
+}
+
 DrawnWeights::DrawnWeights(std::set<std::string> in_bf16) : in_bf16_(std::move(in_bf16)) {}
 
 at::Tensor DrawnWeights::make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) {
@@ -129,7 +133,7 @@ at::Tensor Declared::parameter(std::string full_name, std::span<const std::int64
 
 at::Tensor Declared::buffer(std::string full_name, std::span<const std::int64_t> shape, double value) {
   RUNNER_ASSERT(maker_ != nullptr, "a block that declares buffers is given who makes them");
-  at::Tensor tensor = maker_->make(full_name, shape, constant(value));
+  at::Tensor tensor = maker_->make_buffer(full_name, shape, constant(value));
   buffers_.push_back({std::move(full_name), std::move(tensor)});
   return buffers_.back().tensor;
 }

@@ -38,6 +38,8 @@ class WeightMaker {
   virtual ~WeightMaker() = default;
   /// A floating-point tensor of that shape. `name` is the full one: `h.0.ln_1.weight`.
   virtual at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) = 0;
+  /// The same of a tensor that is saved but not trained.
+  virtual at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init);
   /// True on the meta device: shapes only, no memory and no draw.
   virtual bool meta() const { return false; }
 };

@@ -64,11 +64,12 @@ std::shared_ptr<const BaseWeights> BaseWeights::of_checkpoint(const std::string&
   return weights_of(artifact::base_of_checkpoint(folder));
 }
 
-void BaseWeights::load_into(const components::model::Model& model, const std::string& elsewhere) const {
+void BaseWeights::load_into(const components::model::Model& model, const std::string& elsewhere,
+                            const WeightAccess& access) const {
   InitWeights weights;
   weights.source = artifact::find_base(record_, elsewhere);
   weights.fills = fills();
-  load_init_weights(weights, model);
+  load_init_weights(weights, model, access);
 }
 
 std::set<std::string> bf16_in_source(const std::vector<SourceTensor>& fills, const components::model::Model& model) {

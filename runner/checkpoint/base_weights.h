@@ -9,6 +9,7 @@
 #include "runner/artifact/base_record.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/checkpoint/source_tensors.h"
+#include "runner/checkpoint/weight_access.h"
 #include "runner/core/node.h"
 
 namespace runner::checkpoint {
@@ -34,7 +35,8 @@ class BaseWeights {
 
   /// Copies the weights into the model. `elsewhere` and errors as in artifact::find_base(); after one the model is as
   /// it was.
-  void load_into(const components::model::Model& model, const std::string& elsewhere) const;
+  void load_into(const components::model::Model& model, const std::string& elsewhere,
+                 const WeightAccess& access = {}) const;
 
  private:
   mutable artifact::BaseRecord record_;

@@ -14,6 +14,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/io/throttle.h"
+#include "runner/checkpoint/weight_access.h"
 #include "runner/core/node.h"
 #include "runner/core/state.h"
 
@@ -46,6 +47,7 @@ struct TrainState {
   std::optional<SaveShare> share = {};  ///< for save(): nothing where this process saves alone
   /// The parameters of which load() fills rows instead of the model's; their processes share the others.
   std::vector<components::TensorRows> loaded_rows = {};
+  WeightAccess access = {};  ///< for what load() fills of a base
 };
 
 struct SaveOptions {

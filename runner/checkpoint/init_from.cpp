@@ -562,8 +562,8 @@ void fill_tensor(const TensorSource& source, const SourceTensor& fill, const at:
 
 }  // namespace
 
-void load_init_weights(const InitWeights& weights, const components::model::Model& model) {
-  if (weights.base != nullptr) weights.base->load_into(model, "");
+void load_init_weights(const InitWeights& weights, const components::model::Model& model, const WeightAccess& access) {
+  if (weights.base != nullptr) weights.base->load_into(model, "", access);
   if (const auto whole = artifact::verify_tensor_set(weights.source); !whole) {
     throw core::RunError("init_from: " + whole.failure().message,
                          "use another checkpoint; `roux checkpoints verify` shows which are intact", core::kExitUsage);
@@ -592,7 +592,9 @@ void load_init_weights(const InitWeights& weights, const components::model::Mode
       }
       continue;
     }
+    if (access.open) access.open(fill.name);
     fill_tensor(source, fill, targets.at(fill.name), bytes_of);
+    if (access.close) access.close(fill.name);
     before = &fill;
   }
 }

@@ -10,6 +10,7 @@
 #include "components/model/model.h"
 #include "generated/section/init_from.h"
 #include "runner/checkpoint/source_tensors.h"
+#include "runner/checkpoint/weight_access.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 
@@ -55,6 +56,7 @@ std::optional<InitWeights> plan_init_from(const sections::init_from::Config& con
 
 /// Copies the weights into the model, after comparing a checkpoint's files with its manifest.
 /// Errors  RunError (exit status 2): a damaged file, tied tensors that differ in the source.
-void load_init_weights(const InitWeights& weights, const components::model::Model& model);
+void load_init_weights(const InitWeights& weights, const components::model::Model& model,
+                       const WeightAccess& access = {});
 
 }  // namespace runner::checkpoint

@@ -192,7 +192,7 @@ Node load(const std::string& path, TrainState& state, CheckpointPrefetch* prefet
   load_model(TensorSource(model_path(path), prefetched), *state.model, Types::kSame, base.get(), state.loaded_rows);
   // Back to an earlier step it is there already, and does not change.
   const bool is_there = state.base != nullptr && base != nullptr && state.base->checksum() == base->checksum();
-  if (base != nullptr && !is_there) base->load_into(*state.model, state.base_elsewhere);
+  if (base != nullptr && !is_there) base->load_into(*state.model, state.base_elsewhere, state.access);
   state.base = std::move(base);
   load_stateful(path, sections, state, prefetched);
   load_generators(path, state.rank, state.device, prefetched);

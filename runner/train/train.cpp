@@ -42,6 +42,7 @@
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/memory/memory_limits.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
@@ -280,6 +281,7 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   try {
     if (needs_reference(experiment)) {
       const SignalWatch signals(request.signal);
+      experiment.strategy->hold_weights();
       prepare_reference(experiment, {.run_dir = run.run_dir(), .checkpoint = loop.checkpoint, .signals = &signals});
     }
     const LoopResult result = run_loop(experiment, run, loop, clock);
@@ -354,6 +356,7 @@ class Training {
       if (start_.checkpoint.empty()) init_ = init_weights(recipe_, on_meta, diagnostics_);
       return !diagnostics_.has_errors();
     };
+    if (ranks_ != nullptr) options.kept_rows = rows_to_keep(recipe_, ranks_->rank());
     options.in_bf16 = [this](const components::model::Model& on_meta) -> std::set<std::string> {
       if (init_) return checkpoint::bf16_in_source(init_->base ? init_->base->fills() : init_->fills, on_meta);
       const auto base = start_.checkpoint.empty() ? nullptr : checkpoint::BaseWeights::of_checkpoint(start_.checkpoint);
@@ -387,7 +390,7 @@ class Training {
     }
     if (diagnostics_.has_errors()) return false;
     if (init_) {
-      checkpoint::load_init_weights(*init_, *experiment_->model);
+      checkpoint::load_init_weights(*init_, *experiment_->model, weight_access(*experiment_));
       experiment_->base = checkpoint::base_of(*init_, *experiment_->model);
       if (is_first_ && experiment_->base != nullptr) experiment_->base->checksum();  // of what was read now
     }

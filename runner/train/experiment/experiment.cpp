@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "components/part/weight_rows.h"
 #include "components/tensor/device.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
@@ -118,6 +119,7 @@ bool fits_memory(const components::model::Model& model, const std::set<std::stri
     const double element_bytes = in_bf16.contains(parameter.name) ? 2 : 4;
     needed += copies * static_cast<double>(parameter.tensor.numel()) * element_bytes;
   }
+  if (options.kept_rows) needed /= options.kept_rows->processes;
   const auto limit = static_cast<double>(core::memory_limit());
   const auto& allowed = recipe.training->max_memory;
   if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
@@ -197,11 +199,21 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     } else {
       maker = std::make_unique<components::part::DrawnWeights>(std::move(in_bf16));
     }
-    experiment.model = components::model::build(block, {signature, *maker, block, diagnostics});
-    Diagnostics told_before;
     // Drawn even where the model's weights follow: a file of those may hold no adapters.
     components::part::DrawnWeights of_adapters;
-    add_adapters(experiment, *experiment.model, of_adapters, told_before);
+    Diagnostics told_before;
+    if (options.kept_rows) {
+      components::part::WeightRows rows(*maker, options.kept_rows->rows),
+          rows_of_adapters(of_adapters, options.kept_rows->rows);
+      experiment.model = components::model::build(block, {signature, rows, block, diagnostics});
+      add_adapters(experiment, *experiment.model, rows_of_adapters, told_before);
+      components::NamedTensors all = rows.take();
+      for (components::NamedTensor& one : rows_of_adapters.take()) all.push_back(std::move(one));
+      experiment.rows = std::make_shared<const components::NamedTensors>(std::move(all));
+    } else {
+      experiment.model = components::model::build(block, {signature, *maker, block, diagnostics});
+      add_adapters(experiment, *experiment.model, of_adapters, told_before);
+    }
     components::model::freeze_parameters(*experiment.model, recipe.at("training"), block, told_before);
   }
   apply_precision(recipe, experiment.device.type(), *experiment.model, diagnostics);
@@ -476,7 +488,14 @@ void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> stra
     units.push_back({block->name(), std::move(trained)});
   }
   strategy->attach(units);
+  experiment.rows.reset();
   experiment.strategy = std::move(strategy);
+}
+
+checkpoint::WeightAccess weight_access(const Experiment& experiment) {
+  GradientStrategy& strategy = *experiment.strategy;
+  return {[&strategy](const std::string& name) { strategy.open_weight(name); },
+          [&strategy](const std::string& name) { strategy.close_weight(name); }};
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {

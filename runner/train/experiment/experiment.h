@@ -20,6 +20,7 @@
 #include "components/model/model.h"
 #include "components/optimizer/optimizer.h"
 #include "components/tensor/upload.h"
+#include "runner/checkpoint/weight_access.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/platform/device_graph.h"
 #include "runner/resolve/recipe.h"
@@ -43,6 +44,12 @@ struct Experiment;
 /// Of an experiment with recipe, model and ranks, but without an optimizer; see strategy/make_strategy.h.
 using MakeStrategy = std::function<std::shared_ptr<GradientStrategy>(const Experiment&)>;
 
+/// Of a process that keeps its rows of each parameter alone from the start.
+struct KeptRows {
+  std::function<at::Tensor(const at::Tensor& whole)> rows;  ///< in the memory of the whole
+  int processes = 1;                                        ///< that share a parameter
+};
+
 struct BuildOptions {
   bool meta = false;                     ///< `plan`: nothing is allocated, data are read by their headers
   bool for_training = true;              ///< also build optimizer, schedule and callbacks
@@ -53,6 +60,7 @@ struct BuildOptions {
   std::function<bool(const components::model::Model& on_meta)> check_model = nullptr;
   /// Then asked for the names of weights that are made in bfloat16, whatever the precision says; no function: none.
   std::function<std::set<std::string>(const components::model::Model& on_meta)> in_bf16 = nullptr;
+  std::optional<KeptRows> kept_rows = {};                      ///< nothing: parameters are whole
   int local_rank = 0;                                          ///< this process's among those of its machine
   std::shared_ptr<distributed::ProcessGroup> ranks = nullptr;  ///< null: this process trains alone
   /// Data sets to build beside `train` (whose vocabulary and statistics the others use); empty: all.
@@ -85,6 +93,8 @@ struct Experiment {
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
   std::vector<std::shared_ptr<components::adapter::Adapter>> adapters;  ///< of the model, by `adapters`
+  /// With `kept_rows`, until the strategy has them: by parameter what it begins as, having no memory itself.
+  std::shared_ptr<const std::vector<components::NamedTensor>> rows;
   std::shared_ptr<const checkpoint::BaseWeights> base;  ///< what checkpoints name and do not hold; null: nothing
   std::shared_ptr<components::loss::Loss> loss;
   std::shared_ptr<components::optimizer::Optimizer> optimizer;
@@ -120,6 +130,9 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
 /// Gives the experiment its strategy, and the strategy the model. Before the optimizer is made, which takes its tensors
 /// from it; a later strategy must have the same ones.
 void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> strategy);
+
+/// How a file fills the model's parameters, whatever the strategy holds of them.
+checkpoint::WeightAccess weight_access(const Experiment& experiment);
 
 /// Floating-point operations of the forward pass for one sample of `data`, the mean where lengths differ and without
 /// padding: matrix products and convolutions only.

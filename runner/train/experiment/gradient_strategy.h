@@ -174,6 +174,9 @@ class GradientStrategy {
   /// has no batch makes an empty one; end_forward() also ends a pass that failed.
   virtual void begin_forward() {}
   virtual void end_forward() {}
+  /// Around writing to one parameter, where a rank otherwise holds rows of it alone.
+  virtual void open_weight(const std::string& /*name*/) {}
+  virtual void close_weight(const std::string& /*name*/) {}
   /// The parameters are about to be written to.
   virtual void before_weights_loaded() {}
   /// The parameters were loaded and are complete.

@@ -18,7 +18,6 @@
 #include "runner/artifact/joint_save.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
-#include "runner/checkpoint/base_weights.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/snapshot.h"
@@ -457,10 +456,8 @@ void Saver::restore(const std::string& checkpoint, const Found& found) {
   const std::int64_t begin_ns = clock_.monotonic_ns();
   checkpoint::TrainState state = train_state();
   experiment_.weight_average->reset();  // a checkpoint from before the section existed has none
-  // Of a base the whole parameters are filled.
-  if (checkpoint::BaseWeights::of_checkpoint(checkpoint) == nullptr) {
-    state.loaded_rows = experiment_.strategy->rows_to_load();
-  }
+  state.loaded_rows = experiment_.strategy->rows_to_load();
+  state.access = weight_access(experiment_);
   if (state.loaded_rows.empty()) experiment_.strategy->before_weights_loaded();
   const Node counters = checkpoint::load(checkpoint, state, found.prefetched);
   experiment_.base = state.base;

@@ -3,6 +3,7 @@
 #include "generated/section/local_sgd.h"
 #include "generated/section/parallelism.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/training_device.h"
 #include "runner/train/strategy/ddp.h"
 #include "runner/train/strategy/local_steps.h"
 #include "runner/train/strategy/sharded_gradients.h"
@@ -31,6 +32,21 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
   }
   if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
   return std::make_shared<Single>();
+}
+
+std::optional<KeptRows> rows_to_keep(const resolve::Recipe& recipe, int rank) {
+  const int processes = shard_count(recipe);
+  // A GPU gets whole parameters.
+  if (processes == 1 || *recipe.parallelism->shard != sections::parallelism::Shard::kParameters) return {};
+  if (!device_of(recipe).is_cpu()) return {};
+  // Adapters that begin from a file or from the norm of a whole weight.
+  for (const core::Node& block : recipe.adapters) {
+    const core::Node *path = block.find("path"), *dora = block.find("use_dora");
+    if (path != nullptr && path->is_string()) return {};
+    if (dora != nullptr && dora->is_bool() && dora->as_bool()) return {};
+  }
+  const ShardPlace place{rank % processes, processes};
+  return KeptRows{[place](const at::Tensor& whole) { return shard_of(whole, place); }, processes};
 }
 
 }  // namespace runner::train

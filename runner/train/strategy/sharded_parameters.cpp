@@ -26,12 +26,16 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
       model_(*experiment.model),
       autocast_(autocast_of_blocks(experiment.recipe, *experiment.model)),
       device_(experiment.device),
-      frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {}
+      frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {
+  if (experiment.rows == nullptr) return;
+  for (const components::NamedTensor& one : *experiment.rows) begins_as_.emplace(one.name, one.tensor);
+}
 
 components::NamedTensors ShardedParameters::make_shards() {
   make_units();
   list_exchanges();
-  rows_are_old_ = true;
+  is_held_ = rows_are_old_ = begins_as_.empty();
+  begins_as_.clear();
   components::NamedTensors shards(wholes().size());
   for (const UnitWeights& unit : units_) {
     for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
@@ -63,6 +67,11 @@ std::map<std::string, c10::ScalarType> ShardedParameters::low_parameters() const
   }
   for (const components::block::Tie& tie : model_.ties()) low.erase(tie.owner);
   return low;
+}
+
+at::Tensor ShardedParameters::rows_it_begins_as(const std::string& parameter) const {
+  const auto found = begins_as_.find(parameter);
+  return found != begins_as_.end() ? found->second : at::Tensor();
 }
 
 /// One for each block; together those that are recomputed together. All that stays whole is the first unit.
@@ -114,7 +123,8 @@ void ShardedParameters::make_units() {
       const auto position = positions.find(parameter.tensor.unsafeGetTensorImpl());
       const auto found = low.find(parameter.name);
       parameters[unit].push_back({parameter, position != positions.end() ? position->second : 0,
-                                  found != low.end() ? std::make_optional(found->second) : std::nullopt});
+                                  found != low.end() ? std::make_optional(found->second) : std::nullopt,
+                                  rows_it_begins_as(parameter.name)});
     }
   }
   for (auto& of_unit : parameters) units_.emplace_back(std::move(of_unit), place(), memory_);
@@ -318,6 +328,26 @@ std::vector<components::TensorRows> ShardedParameters::all_rows() const {
     }
   }
   return rows;
+}
+
+std::pair<UnitWeights*, std::size_t> ShardedParameters::find(const std::string& name) {
+  if (by_name_.empty()) {
+    for (UnitWeights& unit : units_) {
+      for (std::size_t i = 0; i < unit.parameters().size(); ++i) by_name_[unit.parameters()[i].whole.name] = {&unit, i};
+    }
+  }
+  const auto found = by_name_.find(name);
+  return found != by_name_.end() ? found->second : std::pair<UnitWeights*, std::size_t>(nullptr, 0);
+}
+
+void ShardedParameters::open_weight(const std::string& name) {
+  if (is_held_) return;
+  if (const auto [unit, i] = find(name); unit != nullptr) unit->open(i);  // else a buffer
+}
+
+void ShardedParameters::close_weight(const std::string& name) {
+  if (is_held_) return;
+  if (const auto [unit, i] = find(name); unit != nullptr) unit->close(i);
 }
 
 std::vector<components::TensorRows> ShardedParameters::saved_rows() {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/tensor/autocast.h"
@@ -52,6 +53,8 @@ class ShardedParameters final : public ShardedGradients {
   void end_forward() override;
   std::vector<components::TensorRows> saved_rows() override;
   std::vector<components::TensorRows> rows_to_load() override;
+  void open_weight(const std::string& name) override;
+  void close_weight(const std::string& name) override;
   void gather_state() override;
   void sync_weights() override { hold_weights(); }
   void before_weights_loaded() override;
@@ -60,6 +63,8 @@ class ShardedParameters final : public ShardedGradients {
 
  private:
   std::vector<components::TensorRows> all_rows() const;
+  /// Of a parameter's name: its unit, and its place in that.
+  std::pair<UnitWeights*, std::size_t> find(const std::string& name);
   struct Exchange {
     enum class Kind { kGather, kReduce };
     Kind kind;
@@ -75,6 +80,7 @@ class ShardedParameters final : public ShardedGradients {
   void share_rows() override;
   components::NamedTensors make_shards() override;
   void watch_gradients(const StrategyInputs&) override {}  // they are sent block by block
+  at::Tensor rows_it_begins_as(const std::string& parameter) const;
   void make_units();
   std::map<std::string, c10::ScalarType> low_parameters() const;
   bool multiplies_bf16() const;
@@ -91,16 +97,18 @@ class ShardedParameters final : public ShardedGradients {
   const components::model::Model& model_;
   std::vector<components::AutocastOptions::Type> autocast_;  // by block
   c10::Device device_;
+  std::map<std::string, at::Tensor> begins_as_;  // by parameter, until the units have them; empty: whole ones
   bool frees_after_forward_ = true;
   WeightMemory memory_;
-  std::vector<UnitWeights> units_;                     // the first one stays whole within a pass
-  std::vector<std::optional<std::size_t>> unit_of_;    // by block; nothing: it has no parameters
-  std::vector<std::size_t> first_block_, last_block_;  // by unit
-  std::vector<Exchange> exchanges_;                    // of a pass
-  std::vector<Places> places_;                         // by unit
-  std::size_t next_ = 0;                               // of the exchanges
-  std::optional<std::size_t> reducing_;                // the unit whose gradients are on their way
-  std::size_t lowest_ = 1;                             // the first unit that has a backward pass
+  std::map<std::string, std::pair<UnitWeights*, std::size_t>> by_name_;  // see find()
+  std::vector<UnitWeights> units_;                                       // the first one stays whole within a pass
+  std::vector<std::optional<std::size_t>> unit_of_;                      // by block; nothing: it has no parameters
+  std::vector<std::size_t> first_block_, last_block_;                    // by unit
+  std::vector<Exchange> exchanges_;                                      // of a pass
+  std::vector<Places> places_;                                           // by unit
+  std::size_t next_ = 0;                                                 // of the exchanges
+  std::optional<std::size_t> reducing_;                                  // the unit whose gradients are on their way
+  std::size_t lowest_ = 1;                                               // the first unit that has a backward pass
   bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;
   bool is_held_ = true;       // between steps: the parameters are whole
   bool first_holds_ = false;  // or those of the first rank, for a save

@@ -26,7 +26,7 @@ at::Tensor unnoticed(const at::Tensor& parameter) { return parameter.variable_da
 
 /// Only a parameter that is all of its storage can lose that.
 void own_storage(const at::Tensor& parameter) {
-  if (parameter.is_meta()) return;
+  if (parameter.is_meta() || (parameter.numel() > 0 && parameter.storage().nbytes() == 0)) return;
   const bool is_all = parameter.storage_offset() == 0 && parameter.storage().nbytes() == bytes_of(parameter);
   if (!is_all || !parameter.is_contiguous()) parameter.set_data(parameter.detach().clone(at::MemoryFormat::Contiguous));
 }
@@ -86,7 +86,11 @@ UnitWeights::UnitWeights(std::vector<Parameter> parameters, const ShardPlace& pl
     packed->members.push_back(i);
   }
   make_shards();
-  take_rows();
+  if (!parameters_.empty() && parameters_.front().rows.defined()) {
+    begin_as_rows();
+  } else {
+    take_rows();
+  }
   make_gradients();
 }
 
@@ -153,6 +157,29 @@ void UnitWeights::make_shards() {
       at += shards_[i].numel();
     }
   }
+}
+
+void UnitWeights::begin_as_rows() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    RUNNER_ASSERT(parameters_[i].rows.defined(), "all parameters begin as rows");
+    shards_[i].copy_(std::exchange(parameters_[i].rows, {}).view_as(shards_[i]));
+  }
+  is_whole_ = false;
+}
+
+void UnitWeights::open(std::size_t i) {
+  RUNNER_ASSERT(!is_whole_ && !is_gathering_, "a parameter that is whole is written to as it is");
+  const at::NoGradGuard no_grad;
+  take_form(Form::kExact);
+  memory_->give(whole(i), bytes_of(whole(i)));
+  shard_of(unnoticed(whole(i)), place_).copy_(shards_[i]);
+}
+
+void UnitWeights::close(std::size_t i) {
+  const at::NoGradGuard no_grad;
+  shards_[i].copy_(shard_of(whole(i).detach(), place_));
+  memory_->take(whole(i));
+  memory_->clear();
 }
 
 void UnitWeights::take_rows() {

@@ -42,6 +42,7 @@ class UnitWeights {
     components::NamedTensor whole;
     std::size_t position = 0;            ///< among the trained ones of the model; not of a frozen one
     std::optional<c10::ScalarType> low;  ///< what passes compute with, if not the parameter's type
+    at::Tensor rows = {};                ///< this process's, of a parameter without memory
   };
 
   /// What a gather makes of the parameters.
@@ -50,7 +51,8 @@ class UnitWeights {
     kExact  ///< of their own type, as they are saved
   };
 
-  /// Takes the rows of `place` out of the parameters, which stay whole until free(). `memory` outlives this.
+  /// Takes the rows of `place` out of the parameters, which stay whole until free(); or all begin as rows. `memory`
+  /// outlives this.
   UnitWeights(std::vector<Parameter> parameters, const ShardPlace& place, WeightMemory& memory);
   ~UnitWeights();
   UnitWeights(UnitWeights&&) noexcept;
@@ -68,6 +70,11 @@ class UnitWeights {
   void free();
   /// Memory for all parameters in their own type, with any numbers.
   void make_room();
+
+  /// Of parameters that are freed: one is whole, with any numbers where it is not this process's rows, and close()
+  /// takes the rows out of it.
+  void open(std::size_t i);
+  void close(std::size_t i);
 
   /// A collective of the copy: sends this process's rows. Nothing where the parameters are whole or on their way.
   void begin_gather(distributed::ProcessGroup& copy, Form form);
@@ -91,6 +98,7 @@ class UnitWeights {
   const at::Tensor& whole(std::size_t i) const { return parameters_[i].whole.tensor; }
   std::int64_t elements_of(std::size_t i, int process) const;
   void make_shards();
+  void begin_as_rows();
   void make_gradients();
   void take_form(Form form);
   at::Tensor sent_of(const at::Tensor& mine, std::size_t i) const;
