@@ -10,6 +10,7 @@
 
 #include "runner/core/error.h"
 #include "runner/distributed/process_group.h"
+#include "runner/train/strategy/weight_memory.h"
 
 namespace runner::train {
 namespace {
@@ -53,8 +54,9 @@ std::int64_t RowGradients::elements_of(const Parameter& parameter, int process) 
   return count_of(shard_sizes(parameter.whole, {process, place_.count}));
 }
 
-void RowGradients::begin(distributed::ProcessGroup& copy) {
+void RowGradients::begin(distributed::ProcessGroup& copy, WeightMemory* memory) {
   const at::NoGradGuard no_grad;
+  memory_ = place_.count > 1 ? memory : nullptr;
   RUNNER_ASSERT(flights_.empty(), "gradients are on their way once");
   for (std::size_t i = 0; i < alone_; ++i) send(parameters_[i], copy);
   send_packed(copy);
@@ -70,7 +72,17 @@ void RowGradients::send(const Parameter& parameter, distributed::ProcessGroup& c
   Flight flight;
   flight.in = gradient.defined() ? gradient.to(parameter.type).contiguous().view({-1})
                                  : at::zeros({parameter.whole.numel()}, options);
+  flight.out = room_for(parameter);
   launch(std::move(flight), to, copy);
+}
+
+/// Memory of the size that the whole parameter has where it is gathered; undefined: there is none to lend.
+at::Tensor RowGradients::room_for(const Parameter& parameter) const {
+  if (memory_ == nullptr) return {};
+  const auto options = parameter.whole.options().requires_grad(false).dtype(parameter.type);
+  const auto most = static_cast<std::size_t>(elements_of(parameter, 0) * place_.count);
+  return memory_->lend(elements_of(parameter, place_.index) * place_.count, most * c10::elementSize(parameter.type),
+                       options);
 }
 
 /// Those of the packed parameters in float32, and for each parameter whether this process has a gradient. To each
@@ -107,7 +119,7 @@ void RowGradients::send_packed(distributed::ProcessGroup& copy) {
 
 void RowGradients::launch(Flight flight, const std::vector<std::int64_t>& to, distributed::ProcessGroup& copy) {
   const std::int64_t own = to[static_cast<std::size_t>(place_.index)];
-  flight.out = at::empty({own * place_.count}, flight.in.options());
+  if (!flight.out.defined()) flight.out = at::empty({own * place_.count}, flight.in.options());
   flight.pending =
       copy.begin_all_to_all(flight.out, std::vector<std::int64_t>(to.size(), own), flight.in, to, "the gradients");
   flights_.push_back(std::move(flight));
@@ -120,9 +132,11 @@ void RowGradients::end(distributed::ProcessGroup* others, const Receive& receive
   for (Flight& flight : flights_) {
     flight.pending->wait();
     flight.in.reset();
-    sums.push_back(sum_of(std::exchange(flight.out, {}), place_.count, others));
+    sums.push_back(sum_of(flight.out, place_.count, others));
+    if (sums.back().is_alias_of(flight.out)) continue;
+    if (memory_ != nullptr) memory_->take(flight.out);
+    flight.out.reset();
   }
-  flights_.clear();
   const auto flags = static_cast<std::int64_t>(parameters_.size());
   const at::Tensor told = sums.back().narrow(0, sums.back().numel() - flags, flags).cpu();
   const float* used = told.const_data_ptr<float>();
@@ -138,6 +152,10 @@ void RowGradients::end(distributed::ProcessGroup* others, const Receive& receive
     }
     receive(parameters_[i].position, rows.view(sizes), used[i] > 0);
   }
+  for (std::size_t i = 0; i < alone_; ++i) {
+    if (memory_ != nullptr && flights_[i].out.defined()) memory_->take(flights_[i].out);
+  }
+  flights_.clear();
 }
 
 }  // namespace runner::train

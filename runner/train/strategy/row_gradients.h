@@ -15,6 +15,8 @@ class ProcessGroup;
 
 namespace runner::train {
 
+class WeightMemory;
+
 /// Whether a parameter is large enough that its rows travel by themselves, and every process has some; the others are
 /// packed together.
 bool travels_alone(const at::Tensor& parameter, const ShardPlace& place);
@@ -23,7 +25,8 @@ bool travels_alone(const at::Tensor& parameter, const ShardPlace& place);
 /// bytes of an all-reduce. Sums are float32 and in the order of the processes, so a run has the same bits each time.
 class RowGradients {
  public:
-  /// A process's rows of a parameter's gradient over all processes, float32, and whether any had one.
+  /// A process's rows of a parameter's gradient over all processes, float32, and whether any had one. Those that are
+  /// all of their storage may be kept.
   using Receive = std::function<void(std::size_t parameter, const at::Tensor& rows, bool used)>;
 
   struct Parameter {
@@ -41,8 +44,9 @@ class RowGradients {
   bool empty() const { return parameters_.empty(); }
 
   /// A collective of the processes that share a copy: sends each its rows of the gradients, and frees these. One that
-  /// a process does not have counts as zeros. Returns at once.
-  void begin(distributed::ProcessGroup& copy);
+  /// a process does not have counts as zeros. Returns at once. `memory`, if any, outlives the exchange: that of a large
+  /// parameter without memory is what its gradient is received into.
+  void begin(distributed::ProcessGroup& copy, WeightMemory* memory = nullptr);
   /// Waits for the rows and adds them up. `others`: the processes of other copies with the same rows, or null.
   void end(distributed::ProcessGroup* others, const Receive& receive);
 
@@ -52,12 +56,14 @@ class RowGradients {
   std::int64_t elements_of(const Parameter& parameter, int process) const;
   void send(const Parameter& parameter, distributed::ProcessGroup& copy);
   void send_packed(distributed::ProcessGroup& copy);
+  at::Tensor room_for(const Parameter& parameter) const;
   void launch(Flight flight, const std::vector<std::int64_t>& to, distributed::ProcessGroup& copy);
 
   std::vector<Parameter> parameters_;  // those that travel alone, in order, then the packed ones
   std::size_t alone_ = 0;              // how many these are
   std::vector<Flight> flights_;        // of each of them, then of the packed ones
   ShardPlace place_;
+  WeightMemory* memory_ = nullptr;  // of the exchange that is on its way
 };
 
 }  // namespace runner::train

@@ -95,7 +95,8 @@ RowGradients::Receive ShardedGradients::receive() {
     if (!used) return;
     used_[parameter] = true;
     at::Tensor& sum = sums_[parameter];
-    sum = sum.defined() ? sum.add_(rows) : rows.clone();  // not with all that came with them
+    const bool is_all = rows.storage().nbytes() == rows.nbytes();  // else not with all that came with them
+    sum = sum.defined() ? sum.add_(rows) : is_all ? rows : rows.clone();
   };
 }
 

@@ -234,7 +234,7 @@ void ShardedParameters::after_unit_backward(std::size_t block) {
   const std::optional<std::size_t> unit = unit_of_[block];
   if (!unit || !in_pass_ || *unit == 0 || block != first_block_[*unit]) return;
   reach(places_[*unit].reduce);
-  units_[*unit].free();
+  if (!units_[*unit].trains()) units_[*unit].free();
 }
 
 void ShardedParameters::reach(std::optional<std::size_t> exchange) {
@@ -245,7 +245,10 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
       continue;
     }
     finish_reduce();
-    units_[unit].gradients().begin(*copy());
+    // Its backward pass is over. What the weights had takes what the others send.
+    units_[unit].drop_gather();
+    units_[unit].free();
+    units_[unit].gradients().begin(*copy(), &memory_);
     reducing_ = unit;
   }
 }

@@ -33,27 +33,6 @@ void own_storage(const at::Tensor& parameter) {
 
 }  // namespace
 
-void WeightMemory::give(const at::Tensor& parameter, std::size_t bytes) {
-  const c10::Storage& storage = parameter.storage();
-  if (parameter.is_meta() || bytes == 0 || storage.nbytes() != 0) return;
-  std::vector<c10::DataPtr>& ready = free_[bytes];
-  if (ready.empty()) {
-    const auto elements = static_cast<std::int64_t>(bytes / parameter.element_size());
-    const at::Tensor fresh = at::empty({elements}, options_of(parameter));
-    ready.push_back(fresh.storage().set_data_ptr(c10::DataPtr(nullptr, parameter.device())));
-  }
-  storage.set_data_ptr_noswap(std::move(ready.back()));
-  ready.pop_back();
-  storage.set_nbytes(bytes);
-}
-
-void WeightMemory::take(const at::Tensor& parameter) {
-  const c10::Storage& storage = parameter.storage();
-  if (parameter.is_meta() || storage.nbytes() == 0) return;
-  free_[storage.nbytes()].push_back(storage.set_data_ptr(c10::DataPtr(nullptr, parameter.device())));
-  storage.set_nbytes(0);
-}
-
 struct UnitWeights::Single {
   std::size_t index = 0;  // among the parameters
   at::Tensor mine;        // [elements of the process with the most rows]

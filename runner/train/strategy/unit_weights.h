@@ -1,10 +1,8 @@
 #pragma once
 
-#include <c10/core/Allocator.h>
 #include <c10/core/ScalarType.h>
 
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "components/tensor/tensors.h"
 #include "runner/train/strategy/row_gradients.h"
 #include "runner/train/strategy/row_shards.h"
+#include "runner/train/strategy/weight_memory.h"
 
 namespace runner::distributed {
 class Pending;
@@ -19,20 +18,6 @@ class ProcessGroup;
 }  // namespace runner::distributed
 
 namespace runner::train {
-
-/// The memory of parameters that are not in use, kept for others of the same size.
-class WeightMemory {
- public:
-  /// The parameter gets that many bytes, at least its size, with any numbers; nothing where it has memory. It keeps its
-  /// version: a graph that saved it stays valid.
-  void give(const at::Tensor& parameter, std::size_t bytes);
-  /// Takes it back; the parameter has its shape and no memory.
-  void take(const at::Tensor& parameter);
-  void clear() { free_.clear(); }
-
- private:
-  std::map<std::size_t, std::vector<c10::DataPtr>> free_;  // by bytes
-};
 
 /// The parameters of one or several blocks, of which each process holds some rows. They are gathered before the blocks
 /// run and freed afterwards, and their gradients are added up where the rows are.

@@ -6,17 +6,26 @@
 
 #include "runner/train/experiment/experiment.h"
 
+namespace runner::distributed {
+class ProcessGroup;
+}
+
 namespace tests {
 
 struct Trained {
   std::vector<double> losses, norms, weights;     ///< of each step; of the whole model at the end
   std::vector<std::vector<double>> micro_losses;  ///< by rank
+  int shrunk = 0;                                 ///< how often rank 0 halved the micro-batch for want of memory
 };
 
+/// Runs its argument as each rank.
+using RunRanks = std::function<void(const std::function<void(runner::distributed::ProcessGroup&)>& body)>;
+
 /// Trains `recipe.yaml` of the current folder with these `--set`s on that many ranks, threads of this process, up to
-/// `training.max_steps`. `prepare` changes each rank's experiment before the first step. Fails the test when it cannot
-/// be built.
+/// `training.max_steps`; with `training.auto_micro_batch` a step that runs out of memory is made again with half the
+/// micro-batch. `prepare` changes each rank's experiment before the first step; `run` runs the ranks, run_ranks() where
+/// there is none. Fails the test when it cannot be built.
 Trained train_on_ranks(std::vector<std::string> sets, int ranks,
-                       const std::function<void(runner::train::Experiment&)>& prepare = {});
+                       const std::function<void(runner::train::Experiment&)>& prepare = {}, const RunRanks& run = {});
 
 }  // namespace tests
