@@ -148,8 +148,15 @@ void parallelism(SettledTree& tree) {
   if (*shard != "optimizer" && tree.is_true("ddp.check_reduction"))
     refuse("ddp.check_reduction", "no process has a whole gradient", one_of_both);
   const std::string optimizer = tree.text("optimizer.type").value_or("");
-  if (!optimizer.empty() && !tree.moves_rows(optimizer))
-    refuse("optimizer.type", optimizer + " does not move rows of a parameter by themselves yet",
+  const std::string update = tree.update_of(optimizer);
+  if (update == "in-backward")
+    refuse("optimizer.type", optimizer + " updates a parameter before the processes have added up its gradient",
+           "use an optimizer such as adamw, lion or sgd");
+  if (update == "whole-tensor" && *shard == "parameters")
+    refuse("optimizer.type", optimizer + " updates whole tensors, and every process holds rows of them",
+           "write shard: gradients, or use an optimizer such as adamw, lion or sgd");
+  if (optimizer.ends_with("_schedule_free"))
+    refuse("optimizer.type", "averages of a part of the weights are not there yet",
            "use an optimizer such as adamw, lion or sgd");
 }
 

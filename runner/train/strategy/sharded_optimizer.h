@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -17,8 +18,8 @@ namespace runner::train {
 class ShardedState;
 
 /// Several processes, each with the whole model, that divide the optimizer's state: each moves some rows of every
-/// parameter by the reduced gradients and gets the others from the processes of its copy. Any number of processes
-/// resumes from its checkpoints.
+/// parameter by the reduced gradients, or all of some parameters where the optimizer needs whole ones, and gets the
+/// others from the processes of its copy. Any number of processes resumes from its checkpoints.
 ///
 /// Source  ZeRO stage 1, arXiv:1910.02054, section 5.1
 class ShardedOptimizer : public Ddp {
@@ -42,6 +43,10 @@ class ShardedOptimizer : public Ddp {
   const components::NamedTensors& wholes() const { return wholes_; }
   const components::NamedTensors& shards() const { return shards_; }
   const ShardPlace& place() const { return place_; }
+  /// That of a trained parameter, by its position in wholes().
+  const ShardPlace& place(std::size_t parameter) const { return places_[parameter]; }
+  /// Of any parameter of the model.
+  const ShardPlace& place_of_parameter(const at::Tensor& parameter) const;
   /// The processes of this one's copy; null in a plan.
   distributed::ProcessGroup* copy() const { return copy_; }
   /// Those of other copies with the same rows; null where there is one copy.
@@ -51,6 +56,7 @@ class ShardedOptimizer : public Ddp {
  private:
   struct Bucket;
 
+  void make_buckets();
   /// Gives the optimizer the gradients of this process's rows.
   virtual void hand_over_gradients();
   /// This process's rows of each of wholes(), with gradients.
@@ -62,8 +68,12 @@ class ShardedOptimizer : public Ddp {
   std::unique_ptr<distributed::Mesh> mesh_;           // null for a single copy
   distributed::ProcessGroup* copy_ = nullptr;         // the processes that hold one copy
   ShardPlace place_;
+  bool deals_ = false;                        // the optimizer needs whole tensors: each has an owner
   components::NamedTensors wholes_, shards_;  // parameters, and this process's rows of them
+  std::vector<ShardPlace> places_;            // of each of them
+  std::map<const c10::TensorImpl*, std::size_t> positions_;
   std::vector<Bucket> buckets_;
+  std::vector<std::size_t> large_;  // dealt parameters that their owner sends from where they are
   std::unique_ptr<ShardedState> state_;
 };
 

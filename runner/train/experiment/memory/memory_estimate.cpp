@@ -272,8 +272,10 @@ class Rehearsal {
   /// Whether each process keeps its rows of the gradients alone; two buckets of whole ones are on their way.
   bool keeps_rows() const {
     const auto trained = model_.trained_parameters();
-    return !trained.empty() && experiment_.strategy->held_gradient_bytes(trained.front().tensor) <
-                                   static_cast<std::int64_t>(trained.front().tensor.nbytes());
+    return std::any_of(trained.begin(), trained.end(), [this](const auto& parameter) {
+      return experiment_.strategy->held_gradient_bytes(parameter.tensor) <
+             static_cast<std::int64_t>(parameter.tensor.nbytes());
+    });
   }
 
   /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.

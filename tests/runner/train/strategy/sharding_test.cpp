@@ -1,11 +1,15 @@
 // Sharded trainings are those of one process: every pair of what a recipe may combine, on ranks that are threads.
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "components/tensor/tensors.h"
+#include "runner/train/strategy/row_shards.h"
 #include "tests/support/folder.h"
 #include "tests/support/torch/sharded_training_torch.h"
 
@@ -79,6 +83,18 @@ Sets sets_of(const Row& row) {
   return sets;
 }
 
+void check_sharded(const Sets& sets, const std::string& shard, int ranks, double tolerance) {
+  const Trained one = train_on_ranks(sets, 1);
+  Sets sharded = sets;
+  sharded.push_back("parallelism.shard=" + shard);
+  const Trained several = train_on_ranks(sharded, ranks), again = train_on_ranks(sharded, ranks);
+  CHECK(distance(several.losses, one.losses) < tolerance);
+  CHECK(distance(several.norms, one.norms) < 10 * tolerance);
+  CHECK(distance(several.weights, one.weights) < tolerance);
+  CHECK(several.losses == again.losses);
+  CHECK(several.weights == again.weights);
+}
+
 }  // namespace
 
 TEST_CASE("what is sharded is trained as by one process, and with the same bits each time", "[train][sharding]") {
@@ -87,18 +103,44 @@ TEST_CASE("what is sharded is trained as by one process, and with the same bits 
     CAPTURE(row.shard, row.model, row.precision, row.accumulation, row.recomputed, row.ranks);
     folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
     const Sets sets = sets_of(row);
-    const Trained one = train_on_ranks(sets, 1);
-    Sets sharded = sets;
-    sharded.push_back(std::string("parallelism.shard=") + row.shard);
-    const Trained several = train_on_ranks(sharded, row.ranks), again = train_on_ranks(sharded, row.ranks);
     // The rows of a product differ with the size of a micro-batch, and rounding to bfloat16 shows it.
     const double tolerance = std::string(row.precision) == "32-true" ? 1e-5 : 3e-3;
-    CHECK(distance(several.losses, one.losses) < tolerance);
-    CHECK(distance(several.norms, one.norms) < 10 * tolerance);
-    CHECK(distance(several.weights, one.weights) < tolerance);
-    CHECK(several.losses == again.losses);
-    CHECK(several.weights == again.weights);
+    check_sharded(sets, row.shard, row.ranks, tolerance);
   }
+}
+
+TEST_CASE("optimizers that need whole tensors get them, and train as with one process", "[train][sharding]") {
+  struct Dealt {
+    const char *shard, *model, *optimizer, *micro_batch;
+    int ranks;
+  };
+  constexpr Dealt kDealt[] = {
+      {"optimizer", "gpt", "adafactor", "4", 3}, {"optimizer", "pictures", "lamb", "2", 2},
+      {"optimizer", "gpt", "muon", "6", 2},      {"gradients", "pictures", "adafactor", "4", 2},
+      {"gradients", "gpt", "lamb", "2", 3},      {"gradients", "gpt", "muon", "4", 3},
+      {"gradients", "pictures", "muon", "2", 4},
+  };
+  const tests::Folder folder;
+  for (const Dealt& row : kDealt) {
+    CAPTURE(row.shard, row.model, row.optimizer, row.micro_batch, row.ranks);
+    folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
+    const Sets sets = {std::string("optimizer={type: ") + row.optimizer + ", lr: 0.01, weight_decay: 0.1}",
+                       std::string("training.micro_batch_size=") + row.micro_batch};
+    // Muon rounds to bfloat16.
+    check_sharded(sets, row.shard, row.ranks, std::string(row.optimizer) == "muon" ? 3e-3 : 1e-5);
+  }
+}
+
+TEST_CASE("whole tensors are dealt so that each process has about as many elements", "[train][sharding]") {
+  components::NamedTensors parameters;
+  for (const std::int64_t size : {3, 8, 5, 3, 4, 1}) parameters.push_back({"p", at::empty({size})});
+  CHECK(deal(parameters, 1) == std::vector<int>(6, 0));
+  CHECK(deal(parameters, 2) == std::vector<int>{0, 0, 1, 1, 1, 0});
+  CHECK(deal(parameters, 8) == std::vector<int>{3, 0, 1, 4, 2, 5});
+  const at::Tensor whole = at::empty({4, 2});
+  CHECK(shard_sizes(whole, {0, 3, 1}) == std::vector<std::int64_t>{0, 2});
+  CHECK(shard_sizes(whole, {1, 3, 1}) == std::vector<std::int64_t>{4, 2});
+  CHECK(shard_sizes(whole, {1, 3}) == std::vector<std::int64_t>{2, 2});
 }
 
 }  // namespace runner::train
