@@ -139,8 +139,6 @@ void parallelism(SettledTree& tree) {
     refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);
   if (tree.text("ddp.comm_hook").value_or("no") != "no")
     refuse("ddp.comm_hook", "what a hook sends is the whole of a gradient", one_of_both);
-  if (tree.text("weight_averaging.type"))
-    refuse("weight_averaging", "averages of a part of the weights are not there yet", one_of_both);
   if (tree.is_true("compile.cuda_graphs"))
     refuse("compile.cuda_graphs", "the weights are gathered after each step", one_of_both);
   if (tree.is_true("checkpoint.save_on_each_node"))
@@ -155,9 +153,6 @@ void parallelism(SettledTree& tree) {
   if (update == "whole-tensor" && *shard == "parameters")
     refuse("optimizer.type", optimizer + " updates whole tensors, and every process holds rows of them",
            "write shard: gradients, or use an optimizer such as adamw, lion or sgd");
-  if (optimizer.ends_with("_schedule_free"))
-    refuse("optimizer.type", "averages of a part of the weights are not there yet",
-           "use an optimizer such as adamw, lion or sgd");
 }
 
 /// What an approximation left out is added to the next gradient; a step that is taken back would leave its part there.

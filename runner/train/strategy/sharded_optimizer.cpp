@@ -16,6 +16,7 @@
 #include "runner/distributed/process_group.h"
 #include "runner/registry/registry.h"
 #include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/weight_average.h"
 #include "runner/train/strategy/sharded_state.h"
 
 namespace runner::train {
@@ -138,22 +139,36 @@ bool ShardedOptimizer::is_in_first_copy() const { return ranks_->rank() < place_
 
 void ShardedOptimizer::begin(const StrategyInputs& inputs) {
   Ddp::begin(inputs);
-  if (copy_ != nullptr && place_.count > 1)
-    state_ = std::make_unique<ShardedState>(*inputs.experiment.optimizer, wholes_, places_, *copy_, is_in_first_copy());
+  if (!saves_rows()) return;
+  const auto add = [this](core::Stateful* part) {
+    if (part == nullptr) return;
+    states_.emplace_back(part, std::make_unique<ShardedState>(*part, wholes_, places_, *copy_, is_in_first_copy(),
+                                                              [this] { before_tensors_written(); }));
+  };
+  add(inputs.experiment.optimizer.get());
+  add(inputs.experiment.weight_average.get());
 }
 
 void ShardedOptimizer::end() {
-  state_.reset();
+  states_.clear();
   Ddp::end();
 }
 
 void ShardedOptimizer::begin_step(const StepPlan& plan) {
-  if (state_ != nullptr) state_->release();  // what the last save gathered
+  for (const auto& [part, state] : states_) state->release();  // what the last save gathered
+  ShardedOptimizer::refresh_weights();
   Ddp::begin_step(plan);
 }
 
-core::Stateful& ShardedOptimizer::optimizer_state(core::Stateful& optimizer) {
-  return state_ != nullptr ? static_cast<core::Stateful&>(*state_) : optimizer;
+void ShardedOptimizer::refresh_weights() {
+  if (std::exchange(are_behind_, false)) share_rows();
+}
+
+core::Stateful& ShardedOptimizer::state_of(core::Stateful& part) {
+  for (const auto& [of, state] : states_) {
+    if (of == &part) return *state;
+  }
+  return part;
 }
 
 std::vector<components::TensorRows> ShardedOptimizer::saved_rows() {
@@ -168,7 +183,8 @@ std::vector<components::TensorRows> ShardedOptimizer::saved_rows() {
 
 void ShardedOptimizer::gather_state() {
   // Another copy has the same state.
-  if (state_ != nullptr && is_in_first_copy()) state_->gather();
+  if (!is_in_first_copy()) return;
+  for (const auto& [part, state] : states_) state->gather();
 }
 
 void ShardedOptimizer::update(const SecondPass&, bool& began) {

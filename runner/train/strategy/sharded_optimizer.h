@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runner/train/strategy/ddp.h"
@@ -34,7 +35,12 @@ class ShardedOptimizer : public Ddp {
   void end() override;
   void begin_step(const StepPlan& plan) override;
   void update(const SecondPass& again, bool& began) override;
-  core::Stateful& optimizer_state(core::Stateful& optimizer) override;
+  void sync_weights() override { refresh_weights(); }
+  void hold_weights() override { refresh_weights(); }
+  void on_weights_loaded() override { refresh_weights(); }
+  void on_tensors_written() override { are_behind_ = true; }
+  void refresh_weights() override;
+  core::Stateful& state_of(core::Stateful& part) override;
   bool saves_rows() const override { return copy_ != nullptr && place_.count > 1; }
   std::vector<components::TensorRows> saved_rows() override;
   void gather_state() override;
@@ -74,7 +80,8 @@ class ShardedOptimizer : public Ddp {
   std::map<const c10::TensorImpl*, std::size_t> positions_;
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> large_;  // dealt parameters that their owner sends from where they are
-  std::unique_ptr<ShardedState> state_;
+  bool are_behind_ = false;         // the parameters, of rows that others have written to
+  std::vector<std::pair<const core::Stateful*, std::unique_ptr<ShardedState>>> states_;  // of which parts
 };
 
 /// How many processes share the optimizer's state by the recipe; 1: nothing is sharded.

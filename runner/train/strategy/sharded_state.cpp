@@ -63,8 +63,9 @@ class ShardedState::Reader final : public core::StateReader {
 };
 
 ShardedState::ShardedState(core::Stateful& part, const components::NamedTensors& wholes,
-                           const std::vector<ShardPlace>& places, distributed::ProcessGroup& copy, bool saves)
-    : part_(part), copy_(copy), saves_(saves) {
+                           const std::vector<ShardPlace>& places, distributed::ProcessGroup& copy, bool saves,
+                           std::function<void()> before_load)
+    : part_(part), copy_(copy), saves_(saves), before_load_(std::move(before_load)) {
   for (std::size_t i = 0; i < wholes.size(); ++i) {
     wholes_.emplace(wholes[i].name, Whole{wholes[i].tensor, places[i]});
     has_owners_ = has_owners_ || places[i].owner.has_value();
@@ -106,14 +107,14 @@ void ShardedState::gather() {
 
 void ShardedState::gather_rows(const std::string& name, const at::Tensor& tensor, const Whole& whole) {
   if (!is_first()) {
-    if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the optimizer's state");
+    if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the state");
     return;
   }
   const at::Tensor all = at::empty(whole.tensor.sizes(), tensor.options());
   shard_of(all, whole.place).copy_(tensor);
   for (int rank = 1; rank < copy_.size(); ++rank) {
     const at::Tensor rows = shard_of(all, whole.place.of(rank));  // contiguous, as rows are
-    if (rows.numel() > 0) copy_.receive(rows, rank, "the optimizer's state");
+    if (rows.numel() > 0) copy_.receive(rows, rank, "the state");
   }
   tensors_.emplace_back(name, all);
 }
@@ -128,10 +129,10 @@ void ShardedState::gather_owned(const std::vector<std::pair<std::string, at::Ten
       told.items().push_back(description_of(name, tensor));
     }
   }
-  const std::vector<std::string> texts = copy_.all_gather(core::to_json(told, -1), "the optimizer's tensors");
+  const std::vector<std::string> texts = copy_.all_gather(core::to_json(told, -1), "the tensors of the state");
   if (!is_first()) {
     for (const auto& [name, tensor] : own)
-      if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the optimizer's state");
+      if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the state");
     return;
   }
   for (int rank = 1; rank < copy_.size(); ++rank) {
@@ -139,7 +140,7 @@ void ShardedState::gather_owned(const std::vector<std::pair<std::string, at::Ten
     for (const Node& one : of_rank.items()) {
       const std::string name = one.find("name")->as_string();
       const at::Tensor tensor = tensor_like(one, whole_of(name)->tensor.device());
-      if (tensor.numel() > 0) copy_.receive(tensor, rank, "the optimizer's state");
+      if (tensor.numel() > 0) copy_.receive(tensor, rank, "the state");
       tensors_.emplace_back(name, tensor);
     }
   }
@@ -178,6 +179,9 @@ void ShardedState::save_rows(core::StateWriter& writer) const {
   }
 }
 
-void ShardedState::load_state(const core::StateReader& reader) { part_.load_state(Reader(reader, *this)); }
+void ShardedState::load_state(const core::StateReader& reader) {
+  before_load_();
+  part_.load_state(Reader(reader, *this));
+}
 
 }  // namespace runner::train

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,14 +18,15 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// The state of an optimizer for rows of parameters. Each process saves its own, or the first one, after gather(), that
-/// of whole parameters. Loads what any optimizer of the same kind has saved.
+/// The state of an optimizer for rows of parameters, or of their averages. Each process saves its own, or the first
+/// one, after gather(), that of whole parameters. Loads what any optimizer of the same kind has saved.
 class ShardedState final : public core::Stateful {
  public:
   /// `wholes`: the parameters whose rows `part` moves, and the place of each; `copy`: the processes that share them.
   /// `part` and `copy` outlive this. `saves`: whether this process saves its rows; those of another copy are the same.
+  /// `before_load` is called before `part` loads, for what it reads of the weights.
   ShardedState(core::Stateful& part, const components::NamedTensors& wholes, const std::vector<ShardPlace>& places,
-               distributed::ProcessGroup& copy, bool saves);
+               distributed::ProcessGroup& copy, bool saves, std::function<void()> before_load);
 
   /// A collective of the copy. The first process then holds all of the state, until release().
   void gather();
@@ -55,6 +57,7 @@ class ShardedState final : public core::Stateful {
   core::Stateful& part_;
   distributed::ProcessGroup& copy_;
   bool saves_;
+  std::function<void()> before_load_;
   bool is_gathered_ = false;
   bool has_owners_ = false;  // some state belongs to one process alone, in any shape
   std::map<std::string, Whole, std::less<>> wholes_;

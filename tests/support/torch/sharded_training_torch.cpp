@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "generated/section/training.h"
+#include "runner/train/experiment/eval_weights.h"
 #include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/step/stepper.h"
@@ -38,6 +39,7 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks,
     std::vector<double>& micro_losses = trained.micro_losses[static_cast<std::size_t>(experiment.rank())];
     while (stepper.progress().step < *experiment.recipe.training->max_steps) {
       const train::StepResult result = stepper.step(true);
+      const train::EvalWeights put_in(experiment);
       micro_losses.insert(micro_losses.end(), result.micro_losses.begin(), result.micro_losses.end());
       if (!experiment.is_first()) continue;
       trained.losses.push_back(result.loss);
@@ -45,6 +47,8 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks,
     }
     experiment.strategy->hold_weights();
     if (experiment.is_first()) trained.weights = flat_weights(experiment);
+    const train::EvalWeights put_in(experiment);
+    if (experiment.is_first()) trained.eval_weights = flat_weights(experiment);
   };
   if (ranks == 1) {
     const auto experiment = build(nullptr);

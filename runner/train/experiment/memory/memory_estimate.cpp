@@ -316,9 +316,9 @@ class Rehearsal {
     const auto& config = *experiment_.recipe.eval;
     const at::NoGradGuard no_grad;
     model_.set_training(false);
-    double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.trained_parameters()) : 0.0;
-    if (experiment_.weight_average->averages())
-      trained += bytes_of(model_.trained_parameters()) + bytes_of(model_.buffers());
+    const double own = bytes_of(experiment_.strategy->optimizer_tensors());
+    double trained = experiment_.optimizer->has_eval_weights() ? own : 0.0;
+    if (experiment_.weight_average->averages()) trained += own + bytes_of(model_.buffers());
     // Where the first process reads for all, and for callbacks, the weights are gathered first.
     const bool gathers = options_.loader.rank_0_reads || !experiment_.callbacks.empty();
     const Bytes gathered(ledger_, Ledger::kWeights, gathers && !experiment_.eval_data.empty() ? gathered_later_ : 0.0);

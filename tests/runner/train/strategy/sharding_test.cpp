@@ -91,8 +91,10 @@ void check_sharded(const Sets& sets, const std::string& shard, int ranks, double
   CHECK(distance(several.losses, one.losses) < tolerance);
   CHECK(distance(several.norms, one.norms) < 10 * tolerance);
   CHECK(distance(several.weights, one.weights) < tolerance);
+  CHECK(distance(several.eval_weights, one.eval_weights) < tolerance);
   CHECK(several.losses == again.losses);
   CHECK(several.weights == again.weights);
+  CHECK(several.eval_weights == again.eval_weights);
 }
 
 }  // namespace
@@ -129,6 +131,31 @@ TEST_CASE("optimizers that need whole tensors get them, and train as with one pr
     // Muon rounds to bfloat16.
     check_sharded(sets, row.shard, row.ranks, std::string(row.optimizer) == "muon" ? 3e-3 : 1e-5);
   }
+}
+
+TEST_CASE("averages are kept of a process's rows, and are those of one process", "[train][sharding]") {
+  struct Averaged {
+    const char *shard, *model, *how;
+    int ranks;
+  };
+  constexpr const char *kFree = "optimizer={type: adamw_schedule_free, lr: 0.01, weight_decay: 0.1}",
+                       *kPlainFree = "optimizer={type: sgd_schedule_free, lr: 0.1}",
+                       *kEma = "weight_averaging={type: ema, decay: 0.5, start_step: 1}",
+                       *kSwa = "weight_averaging={type: swa, start_step: 2, update_bn: false}";
+  constexpr Averaged kAveraged[] = {
+      {"optimizer", "pictures", kFree, 2},  {"gradients", "gpt", kFree, 3}, {"parameters", "gpt", kFree, 2},
+      {"parameters", "pictures", kFree, 3}, {"optimizer", "gpt", kEma, 3},  {"gradients", "pictures", kEma, 2},
+      {"parameters", "gpt", kSwa, 3},       {"gradients", "gpt", kSwa, 2},  {"parameters", "pictures", kEma, 2},
+      {"optimizer", "gpt", kPlainFree, 2},
+  };
+  const tests::Folder folder;
+  for (const Averaged& row : kAveraged) {
+    CAPTURE(row.shard, row.model, row.how, row.ranks);
+    folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
+    check_sharded({row.how}, row.shard, row.ranks, 1e-5);
+  }
+  // Of tensors that have an owner.
+  check_sharded({"optimizer={type: adafactor, lr: 0.01}", kEma}, "gradients", 3, 1e-5);
 }
 
 TEST_CASE("whole tensors are dealt so that each process has about as many elements", "[train][sharding]") {
