@@ -45,6 +45,15 @@ optimizer: {type: sgd, lr: 0.1, momentum: 0.9}
 training: {max_steps: 5, micro_batch_size: 2, global_batch_size: 24, clip_grad_norm: 0.5}
 )";
 
+constexpr const char* kWide = R"(
+seed: 5
+model: {type: mlp, hidden: [1460, 1460]}
+data: {train: {type: synthetic, task: regression, num_samples: 24}}
+loss: mse
+optimizer: {type: lamb, lr: 0.01}
+training: {max_steps: 2, micro_batch_size: 4, global_batch_size: 24}
+)";
+
 /// The largest difference, relative to the largest number.
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
@@ -131,6 +140,9 @@ TEST_CASE("optimizers that need whole tensors get them, and train as with one pr
     // Muon rounds to bfloat16.
     check_sharded(sets, row.shard, row.ranks, std::string(row.optimizer) == "muon" ? 3e-3 : 1e-5);
   }
+  // Its second layer has so many elements that the owner sends them from where they are.
+  folder.write("recipe.yaml", kWide);
+  check_sharded({"training.micro_batch_size=6"}, "gradients", 4, 1e-5);
 }
 
 TEST_CASE("averages are kept of a process's rows, and are those of one process", "[train][sharding]") {
