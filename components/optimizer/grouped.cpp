@@ -58,10 +58,12 @@ void refuse_other_than_float(const at::Tensor& tensor) {
 
 }  // namespace
 
-/// The small or the large tensors of a group.
+/// The empty, the small or the large tensors of a group. Empty ones, rows that are another process's, count steps.
 struct GroupedOptimizer::State {
+  enum class Size { kEmpty, kSmall, kLarge };
+
   std::size_t group = 0;
-  bool small = false;
+  Size size = Size::kLarge;
   std::vector<std::string> names;
   std::vector<at::Tensor> parameters;
   std::vector<at::Tensor> gradients;             // filled for the length of one step
@@ -71,6 +73,11 @@ struct GroupedOptimizer::State {
   bool in_step = true;                           // all `steps` are equal
   at::Tensor lr, step;                           // on the device; undefined: the CPU's numbers count
 
+  static Size size_of(const at::Tensor& parameter) {
+    if (parameter.numel() == 0) return Size::kEmpty;
+    return parameter.numel() < kSmallTensorMax ? Size::kSmall : Size::kLarge;
+  }
+  bool is_empty() const { return size == Size::kEmpty; }
   void compare_steps() {
     in_step = std::all_of(steps.begin(), steps.end(), [this](std::int64_t step) { return step == steps.front(); });
   }
@@ -96,12 +103,12 @@ GroupedOptimizer::GroupedOptimizer(std::vector<ParamGroup> groups, double lr, do
       buffer_names_(std::move(buffer_names)),
       skip_(std::make_unique<std::optional<at::Tensor>>()) {
   for (std::size_t group = 0; group < groups_.size(); ++group) {
-    for (const bool small : {true, false}) {
+    for (const State::Size size : {State::Size::kEmpty, State::Size::kSmall, State::Size::kLarge}) {
       auto state = std::make_unique<State>();
       state->group = group;
-      state->small = small;
+      state->size = size;
       for (const NamedTensor& parameter : groups_[group].parameters) {
-        if ((parameter.tensor.numel() < kSmallTensorMax) != small) continue;
+        if (State::size_of(parameter.tensor) != size) continue;
         state->names.push_back(parameter.name);
         state->parameters.push_back(parameter.tensor);
       }
@@ -120,6 +127,7 @@ std::int64_t GroupedOptimizer::state_bytes() const {
   std::int64_t bytes = 0;
   for (const ParamGroup& group : groups_) {
     for (const NamedTensor& parameter : group.parameters) {
+      if (parameter.tensor.numel() == 0) continue;
       // Twins of bfloat16 weights have a shape and no memory, but are not on the meta device.
       const at::Tensor& own = parameter.tensor;
       const at::Tensor shape = own.is_meta() ? own : at::empty(own.sizes(), own.options().device(at::kMeta));
@@ -165,6 +173,7 @@ void GroupedOptimizer::use_eval_weights(bool eval) {
   for (const auto& state : states_) {
     auto& of_state = copies.emplace_back(state->parameters.size());
     for (std::size_t i = 0; eval && i < of_state.size(); ++i) {
+      if (state->is_empty()) continue;
       if (state->steps[i] > 0 && !state->trained[i].defined()) of_state[i] = state->parameters[i].detach().clone();
     }
   }
@@ -189,6 +198,7 @@ at::Tensor GroupedOptimizer::new_buffer(std::size_t, const at::Tensor& parameter
 }
 
 void GroupedOptimizer::make_buffers(State& state, std::size_t parameter) const {
+  if (state.is_empty()) return;
   for (std::size_t kind = 0; kind < state.buffers.size(); ++kind) {
     state.buffers[kind][parameter] = new_buffer(kind, state.parameters[parameter]);
   }
@@ -322,7 +332,8 @@ void GroupedOptimizer::step_subset(State& state, std::int64_t steps_done) {
 }
 
 void GroupedOptimizer::update_part(const State& state, const Batch& batch) {
-  if (state.small) {
+  if (state.is_empty()) return;
+  if (state.size == State::Size::kSmall) {
     const OneThread one_thread;
     update(batch);
   } else {
@@ -379,7 +390,7 @@ void GroupedOptimizer::load_state(const runner::core::StateReader& reader) {
       const runner::core::Node* own = lagging.find(name);
       state.steps[i] = own != nullptr ? own->as_integer() : newest;
       state.trained[i].reset();
-      if (state.steps[i] == 0) continue;
+      if (state.steps[i] == 0 || state.is_empty()) continue;
       if (const std::string full_name = "trained." + name; reader.has(full_name)) {
         state.trained[i] = reader.tensor(full_name);
         refuse_unlike(state.trained[i], full_name, state.parameters[i]);

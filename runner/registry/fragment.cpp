@@ -20,8 +20,8 @@ using core::Node;
 using Type = Property::Type;
 
 const std::vector<std::string> kFragmentKeywords = {
-    "title",   "description", "x-source",        "type",          "examples",  "properties", "x-short-form", "x-checks",
-    "x-holds", "x-resync",    "x-configured-by", "x-elementwise", "x-measures"};
+    "title",   "description", "x-source",        "type",     "examples",  "properties", "x-short-form", "x-checks",
+    "x-holds", "x-resync",    "x-configured-by", "x-update", "x-measures"};
 const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "type",
                                                     "properties",
@@ -51,6 +51,7 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-resume",
                                                     "x-hash",
                                                     "examples"};
+const std::vector<std::string> kUpdates = {"elementwise", "whole-tensor", "in-backward"};
 const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
 const std::vector<std::string> kCheckKeywords = {"rule", "at", "message", "hint"};
 
@@ -128,12 +129,10 @@ class Reader {
     fragment_.description = required_text(root, "description");
     fragment_.source = text(root, "x-source");
     fragment_.short_form = text(root, "x-short-form");
-    fragment_.elementwise = flag(root, "x-elementwise");
+    read_update(root);
     fragment_.measures = texts(root, "x-measures");
     if (!fragment_.measures.empty() && fragment_.kind != "loss")
       error(*root.find("x-measures"), "x-measures applies to losses only");
-    if (fragment_.elementwise && fragment_.kind != "optimizer")
-      error(*root.find("x-elementwise"), "x-elementwise applies to optimizers only");
     if (const Node* type = root.find("type"); type && !(type->is_string() && type->as_string() == "object"))
       error(*type, "a fragment describes an object, got type " + shown(*type));
     fragment_.properties = read_properties(root);
@@ -170,6 +169,16 @@ class Reader {
     if (value->is_string()) return value->as_string();
     error(*value, std::string(keyword) + " must be text, got " + shown(*value));
     return "";
+  }
+
+  void read_update(const Node& root) {
+    const Node* update = root.find("x-update");
+    if (update == nullptr) return;
+    if (fragment_.kind != "optimizer") return error(*update, "x-update applies to optimizers only");
+    const bool is_known =
+        update->is_string() && std::find(kUpdates.begin(), kUpdates.end(), update->as_string()) != kUpdates.end();
+    if (!is_known) return error(*update, "x-update is one of " + core::joined(kUpdates) + ", got " + shown(*update));
+    fragment_.update = update->as_string();
   }
 
   std::string required_text(const Node& node, const char* keyword) {

@@ -86,7 +86,9 @@ struct Fragment {
   std::vector<Check> checks;
   std::vector<core::Node> examples;
   std::vector<std::string> holds;  ///< x-holds: the kinds of run data that a tracker keeps
-  bool elementwise = false;  ///< x-elementwise: an optimizer moves each element by its own gradient and state alone
+  /// x-update of an optimizer: each element by its own gradient and state alone (`elementwise`), a tensor by all of it
+  /// (`whole-tensor`), or as soon as the backward pass has the gradient (`in-backward`).
+  std::string update = "elementwise";
   std::vector<std::string> measures;  ///< x-measures: what a loss measures of every set beside itself
   std::string resync;                 ///< x-resync: the effect of sending everything to a tracker again
   /// Of a tracker: one of them suffices; an empty list needs none; no list: it must be named explicitly.

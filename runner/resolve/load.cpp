@@ -47,10 +47,10 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                        [&registry](const std::string& word) {
                          return registry.find("metric", word) != nullptr ? word : registry.suggest("metric", word);
                        },
-                   .moves_rows =
+                   .update_of =
                        [&registry](const std::string& type) {
                          const registry::Fragment* optimizer = registry.find("optimizer", type);
-                         return optimizer == nullptr || optimizer->elementwise;
+                         return optimizer != nullptr ? optimizer->update : "elementwise";
                        },
                    .measures =
                        [&registry](const std::string& type) {

@@ -432,6 +432,7 @@ class Loop final : public Context, public core::Stateful {
     options.autocast = options_.autocast;
     // Every rank measures on its own, and none may leave the others waiting.
     if (experiment_.ranks == nullptr) options.interrupted = [this] { return signals_.received() != nullptr; };
+    sync_weights();
     stopped_early_ = !train::update_batch_norm(experiment_, options);
     if (stopped_early_) return;
     updated_step_ = step();

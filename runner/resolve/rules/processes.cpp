@@ -139,8 +139,6 @@ void parallelism(SettledTree& tree) {
     refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);
   if (tree.text("ddp.comm_hook").value_or("no") != "no")
     refuse("ddp.comm_hook", "what a hook sends is the whole of a gradient", one_of_both);
-  if (tree.text("weight_averaging.type"))
-    refuse("weight_averaging", "averages of a part of the weights are not there yet", one_of_both);
   if (tree.is_true("compile.cuda_graphs"))
     refuse("compile.cuda_graphs", "the weights are gathered after each step", one_of_both);
   if (tree.is_true("checkpoint.save_on_each_node"))
@@ -148,9 +146,13 @@ void parallelism(SettledTree& tree) {
   if (*shard != "optimizer" && tree.is_true("ddp.check_reduction"))
     refuse("ddp.check_reduction", "no process has a whole gradient", one_of_both);
   const std::string optimizer = tree.text("optimizer.type").value_or("");
-  if (!optimizer.empty() && !tree.moves_rows(optimizer))
-    refuse("optimizer.type", optimizer + " does not move rows of a parameter by themselves yet",
+  const std::string update = tree.update_of(optimizer);
+  if (update == "in-backward")
+    refuse("optimizer.type", optimizer + " updates a parameter before the processes have added up its gradient",
            "use an optimizer such as adamw, lion or sgd");
+  if (update == "whole-tensor" && *shard == "parameters")
+    refuse("optimizer.type", optimizer + " updates whole tensors, and every process holds rows of them",
+           "write shard: gradients, or use an optimizer such as adamw, lion or sgd");
 }
 
 /// What an approximation left out is added to the next gradient; a step that is taken back would leave its part there.

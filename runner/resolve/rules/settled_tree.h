@@ -20,8 +20,8 @@ inline constexpr const char* kAutomatic = "auto: ";
 struct SettleContext {
   /// The metric that a word names or most likely means, for hints; "" for none.
   std::function<std::string(const std::string&)> meant_metric = {};
-  /// Whether an optimizer can move rows of parameters (`x-elementwise`).
-  std::function<bool(const std::string& type)> moves_rows = {};
+  /// How an optimizer updates parameters (`x-update`).
+  std::function<std::string(const std::string& type)> update_of = {};
   /// What a loss measures of every evaluated set beside itself (`x-measures`).
   std::function<std::vector<std::string>(const std::string& loss)> measures = {};
   std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
@@ -60,7 +60,9 @@ class SettledTree {
   std::string meant_metric(const std::string& word) const {
     return context_.meant_metric ? context_.meant_metric(word) : word;
   }
-  bool moves_rows(const std::string& optimizer) const { return !context_.moves_rows || context_.moves_rows(optimizer); }
+  std::string update_of(const std::string& optimizer) const {
+    return context_.update_of ? context_.update_of(optimizer) : "elementwise";
+  }
   std::vector<std::string> measures(const std::string& loss) const {
     return context_.measures ? context_.measures(loss) : std::vector<std::string>();
   }

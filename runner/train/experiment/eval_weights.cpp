@@ -1,17 +1,48 @@
 #include "runner/train/experiment/eval_weights.h"
 
 #include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/weight_average.h"
 
 namespace runner::train {
+namespace {
+
+/// Whether the weights to evaluate are others than the trained ones.
+bool differ(const Experiment& experiment) {
+  const bool averages = experiment.weight_average != nullptr && experiment.weight_average->averages();
+  return averages || (experiment.optimizer != nullptr && experiment.optimizer->has_eval_weights());
+}
+
+}  // namespace
+
+EvalWeights::EvalWeights(const Experiment& experiment, Have have) : experiment_(experiment) {
+  if (!differ(experiment_)) return;
+  swap(experiment_, true);
+  if (have == Have::kRows || experiment_.strategy == nullptr) return;
+  try {
+    experiment_.strategy->refresh_weights();
+  } catch (...) {
+    swap(experiment_, false);
+    throw;
+  }
+}
+
+// Without a collective, which could fail: what else is made of the rows follows when it is needed.
+EvalWeights::~EvalWeights() {
+  if (differ(experiment_)) swap(experiment_, false);
+}
 
 int EvalWeights::saved_tensors(const Experiment& experiment) {
-  const bool averages = experiment.weight_average != nullptr && experiment.weight_average->averages();
-  return experiment.optimizer->state_tensors_per_parameter() +
-         (experiment.optimizer->has_eval_weights() || averages ? 1 : 0);
+  return experiment.optimizer->state_tensors_per_parameter() + (differ(experiment) ? 1 : 0);
 }
 
 void EvalWeights::swap(const Experiment& experiment, bool eval) {
+  if (experiment.strategy != nullptr) experiment.strategy->before_tensors_written();
+  swap_tensors(experiment, eval);
+  if (experiment.strategy != nullptr) experiment.strategy->on_tensors_written();
+}
+
+void EvalWeights::swap_tensors(const Experiment& experiment, bool eval) {
   if (experiment.weight_average != nullptr) experiment.weight_average->use_average(eval);
   if (experiment.optimizer == nullptr || !experiment.optimizer->has_eval_weights()) return;
   if (experiment.master_weights != nullptr) experiment.master_weights->widen();

@@ -8,8 +8,14 @@ namespace runner::train {
 /// schedule-free optimizer, otherwise the trained ones. The destructor restores the trained weights bitwise.
 class EvalWeights {
  public:
-  explicit EvalWeights(const Experiment& experiment) : experiment_(experiment) { swap(experiment, true); }
-  ~EvalWeights() { swap(experiment_, false); }
+  /// Where several processes share the weights.
+  enum class Have {
+    kAll,  ///< the parameters of each process are those of the model, as whole as before; a collective
+    kRows  ///< each has its own rows
+  };
+
+  explicit EvalWeights(const Experiment& experiment, Have have = Have::kAll);
+  ~EvalWeights();
   EvalWeights(const EvalWeights&) = delete;
   EvalWeights& operator=(const EvalWeights&) = delete;
 
@@ -22,6 +28,7 @@ class EvalWeights {
 
  private:
   static void swap(const Experiment& experiment, bool eval);
+  static void swap_tensors(const Experiment& experiment, bool eval);
 
   const Experiment& experiment_;
 };

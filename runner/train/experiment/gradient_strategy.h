@@ -181,10 +181,18 @@ class GradientStrategy {
   virtual void before_weights_loaded() {}
   /// The parameters were loaded and are complete.
   virtual void on_weights_loaded() {}
-  /// What saves and loads the state of `optimizer`, which in a checkpoint is that of whole parameters.
-  virtual core::Stateful& optimizer_state(core::Stateful& optimizer) { return optimizer; }
-  /// Whether each rank can save its rows of weights and optimizer itself. Without gather_state(), optimizer_state()
-  /// then saves those.
+  /// Around a change of what optimizer_tensors() gave by another than the optimizer: puts averages into the model, and
+  /// takes them out. The parameters of this rank are those of the model again after refresh_weights() or
+  /// sync_weights(), or with the next step.
+  virtual void before_tensors_written() {}
+  virtual void on_tensors_written() {}
+  /// Makes the parameters of this rank as whole as they were before on_tensors_written(). A collective.
+  virtual void refresh_weights() {}
+  /// What saves and loads the state of `part`, by the tensors of optimizer_tensors(), which in a checkpoint is that of
+  /// whole parameters. It lives until end().
+  virtual core::Stateful& state_of(core::Stateful& part) { return part; }
+  /// Whether each rank can save its rows of weights and optimizer itself. Without gather_state(), state_of() then saves
+  /// those.
   virtual bool saves_rows() const { return false; }
   /// This rank's rows of the weights; none where another rank saves the same.
   virtual std::vector<components::TensorRows> saved_rows() { return {}; }
@@ -192,7 +200,7 @@ class GradientStrategy {
   /// no memory. None: the parameters are, after before_weights_loaded().
   virtual std::vector<components::TensorRows> rows_to_load() { return {}; }
   /// Call before a save by rank 0 alone. A collective: rank 0 then has the whole parameters, and all of what
-  /// optimizer_state() saves.
+  /// state_of() saves.
   virtual void gather_state() {}
   /// The state of each rank in a checkpoint.
   virtual std::vector<RankState> rank_states() { return {}; }

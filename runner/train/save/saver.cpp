@@ -217,8 +217,8 @@ checkpoint::TrainState Saver::train_state() const {
   state.base = experiment_.base;
   state.base_elsewhere = experiment_.recipe.init_from->path.value_or("");
   state.device = experiment_.device;
-  state.stateful.emplace_back("optimizer", &experiment_.strategy->optimizer_state(*experiment_.optimizer));
-  state.stateful.emplace_back("weight_average", experiment_.weight_average.get());
+  state.stateful.emplace_back("optimizer", &experiment_.strategy->state_of(*experiment_.optimizer));
+  state.stateful.emplace_back("weight_average", &experiment_.strategy->state_of(*experiment_.weight_average));
   state.stateful.emplace_back("lr_scheduler", experiment_.scheduler.get());
   state.stateful.emplace_back("faults", &bad_step_policy_);
   state.stateful.emplace_back("loss", experiment_.loss.get());
@@ -242,12 +242,15 @@ checkpoint::TrainState Saver::train_state() const {
 
 void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   if (saved_step_ == stepper_.progress().step) return;
+  // Evaluation and export of the checkpoint know no optimizer.
+  std::optional<EvalWeights> eval_weights;
   // The only state that differs between ranks.
   if (experiment_.ranks != nullptr) {
     for (const auto& states : rank_states_) states->gather("states of the ranks");
     if (!is_joint_) {
       random_states_ =
           experiment_.ranks->all_gather(components::RandomState::now(experiment_.device).bytes(), "random states");
+      if (experiment_.strategy->saves_rows()) eval_weights.emplace(experiment_);
       experiment_.strategy->gather_state();
     }
   }
@@ -272,7 +275,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   // Before the first step it is unknown what max_memory leaves for a copy.
   const bool known = !tensor_memory_is_limited() || stepper_.progress().step > first_step_;
   const bool copy = async_ && known && when == When::kBetweenSteps;
-  const EvalWeights eval_weights(experiment_);  // evaluation and export of the checkpoint know no optimizer
+  if (!eval_weights) eval_weights.emplace(experiment_, EvalWeights::Have::kRows);
   const bool removed = (!is_joint_ || experiment_.is_first()) && earlier_ones_are_gone();
   auto task = snapshot_state(eval_metrics, copy && !removed);
   saved_step_ = task->step();

@@ -159,7 +159,7 @@ void Stepper::end_step(const StepResult& result) {
   count_progress(result);
   strategy_.end_step(progress_.step);
   if (experiment_.weight_average) {
-    if (experiment_.weight_average->averages()) strategy_.sync_weights();
+    if (experiment_.weight_average->averages() && !strategy_.holds_rows_alone()) strategy_.sync_weights();
     experiment_.weight_average->after_step(progress_.step);
   }
   close_window(true);

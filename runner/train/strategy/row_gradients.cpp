@@ -29,7 +29,8 @@ at::Tensor sum_of(const at::Tensor& received, int processes, distributed::Proces
 }  // namespace
 
 bool travels_alone(const at::Tensor& parameter, const ShardPlace& place) {
-  return parameter.numel() >= kAloneElementsMin && count_of(shard_sizes(parameter, {place.count - 1, place.count})) > 0;
+  return !place.owner && parameter.numel() >= kAloneElementsMin &&
+         count_of(shard_sizes(parameter, place.of(place.count - 1))) > 0;
 }
 
 struct RowGradients::Flight {
@@ -40,7 +41,7 @@ struct RowGradients::Flight {
 RowGradients::RowGradients(std::vector<Parameter> parameters, const ShardPlace& place)
     : parameters_(std::move(parameters)), place_(place) {
   const auto packed = std::stable_partition(parameters_.begin(), parameters_.end(), [&](const Parameter& parameter) {
-    return travels_alone(parameter.whole, place);
+    return travels_alone(parameter.whole, place_of(parameter, place.index));
   });
   alone_ = static_cast<std::size_t>(packed - parameters_.begin());
 }
@@ -51,7 +52,7 @@ RowGradients::RowGradients(RowGradients&&) noexcept = default;
 RowGradients& RowGradients::operator=(RowGradients&&) noexcept = default;
 
 std::int64_t RowGradients::elements_of(const Parameter& parameter, int process) const {
-  return count_of(shard_sizes(parameter.whole, {process, place_.count}));
+  return count_of(shard_sizes(parameter.whole, place_of(parameter, process)));
 }
 
 void RowGradients::begin(distributed::ProcessGroup& copy, WeightMemory* memory) {
@@ -104,7 +105,7 @@ void RowGradients::send_packed(distributed::ProcessGroup& copy) {
       const std::int64_t count = elements_of(parameters_[i], process);
       const at::Tensor part = flight.in.narrow(0, at, count);
       if (const at::Tensor& gradient = parameters_[i].whole.grad(); gradient.defined()) {
-        const at::Tensor rows = shard_of(gradient, {process, place_.count});
+        const at::Tensor rows = shard_of(gradient, place_of(parameters_[i], process));
         part.view(rows.sizes()).copy_(rows);
       } else {
         part.zero_();
@@ -142,7 +143,7 @@ void RowGradients::end(distributed::ProcessGroup* others, const Receive& receive
   const float* used = told.const_data_ptr<float>();
   std::int64_t at = 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::vector<std::int64_t> sizes = shard_sizes(parameters_[i].whole, place_);
+    const std::vector<std::int64_t> sizes = shard_sizes(parameters_[i].whole, place_of(parameters_[i], place_.index));
     at::Tensor rows;
     if (i < alone_) {
       rows = sums[i];

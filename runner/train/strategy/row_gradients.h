@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "components/tensor/tensors.h"
@@ -31,8 +32,9 @@ class RowGradients {
 
   struct Parameter {
     at::Tensor whole;
-    std::size_t position = 0;  ///< what Receive is called with
-    c10::ScalarType type;      ///< of its gradient, and what travels of a large one
+    std::size_t position = 0;       ///< what Receive is called with
+    c10::ScalarType type;           ///< of its gradient, and what travels of a large one
+    std::optional<int> owner = {};  ///< who gets all of its rows; nothing: each process gets some
   };
 
   RowGradients();
@@ -53,6 +55,9 @@ class RowGradients {
  private:
   struct Flight;
 
+  ShardPlace place_of(const Parameter& parameter, int process) const {
+    return {process, place_.count, parameter.owner};
+  }
   std::int64_t elements_of(const Parameter& parameter, int process) const;
   void send(const Parameter& parameter, distributed::ProcessGroup& copy);
   void send_packed(distributed::ProcessGroup& copy);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "components/tensor/tensors.h"
 #include "runner/core/state.h"
 #include "runner/core/tensor_fwd.h"
 
@@ -12,6 +14,9 @@ namespace runner::train {
 /// This process among those that share a copy.
 struct ShardPlace {
   int index = 0, count = 1;
+  std::optional<int> owner = {};  ///< of a parameter that is not divided: the process that has all of its rows
+
+  ShardPlace of(int process) const { return {process, count, owner}; }
 };
 
 /// Rows [first, first + count) of the first dimension.
@@ -20,8 +25,9 @@ struct Rows {
 };
 
 /// Those of one process, as torch.chunk divides them: all have as many, rounded up, as long as there are any. A process
-/// may have none.
+/// may have none. Where there is an owner, it has all, and the others have none behind them.
 inline Rows rows_of(std::int64_t rows, const ShardPlace& place) {
+  if (place.owner) return *place.owner == place.index ? Rows{0, rows} : Rows{rows, 0};
   const std::int64_t each = (rows + place.count - 1) / place.count;
   const std::int64_t first = std::min(rows, each * place.index);
   return {first, std::min(each, rows - first)};
@@ -38,5 +44,9 @@ inline std::int64_t count_of(const std::vector<std::int64_t>& sizes) {
   for (const std::int64_t size : sizes) count *= size;
   return count;
 }
+
+/// The owner of each parameter among `processes`, which then have about as many elements. The largest ones are
+/// dealt first: the same on every process.
+std::vector<int> deal(const components::NamedTensors& parameters, int processes);
 
 }  // namespace runner::train

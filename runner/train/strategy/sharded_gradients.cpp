@@ -45,7 +45,7 @@ void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
   for (std::size_t i = 0; i < backwards.size(); ++i) {
     const std::size_t bucket = assignment.parts[i].bucket, position = backwards.size() - 1 - i;
     bucket_of_[position] = bucket;
-    members[bucket].push_back({backwards[i], position, backwards[i].scalar_type()});
+    members[bucket].push_back({backwards[i], position, backwards[i].scalar_type(), place(position).owner});
   }
   buckets_.clear();
   for (auto& of_bucket : members) {
@@ -181,7 +181,7 @@ void ShardedGradients::hand_over_gradients() {
 }
 
 std::int64_t ShardedGradients::held_gradient_bytes(const at::Tensor& parameter) const {
-  return count_of(shard_sizes(parameter, place())) * static_cast<std::int64_t>(sizeof(float));
+  return count_of(shard_sizes(parameter, place_of_parameter(parameter))) * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace runner::train

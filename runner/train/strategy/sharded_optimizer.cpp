@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "generated/section/launch.h"
@@ -13,7 +14,9 @@
 #include "runner/core/error.h"
 #include "runner/distributed/mesh.h"
 #include "runner/distributed/process_group.h"
+#include "runner/registry/registry.h"
 #include "runner/train/experiment/bf16_master_weights.h"
+#include "runner/train/experiment/weight_average.h"
 #include "runner/train/strategy/sharded_state.h"
 
 namespace runner::train {
@@ -26,6 +29,13 @@ int copy_count(const resolve::Recipe& recipe) {
   return static_cast<int>(recipe.launch->num_processes) / shard_count(recipe);
 }
 
+bool needs_whole_tensors(const resolve::Recipe& recipe) {
+  const core::Node* type = recipe.optimizer.find("type");
+  const auto& registry = registry::Registry::builtin();
+  const registry::Fragment* fragment = type != nullptr ? registry.find("optimizer", type->as_string()) : nullptr;
+  return fragment != nullptr && fragment->update == "whole-tensor";
+}
+
 }  // namespace
 
 int shard_count(const resolve::Recipe& recipe) {
@@ -35,15 +45,16 @@ int shard_count(const resolve::Recipe& recipe) {
   return static_cast<int>(parallelism.dp_shard_size.value_or(processes / parallelism.dp_replicate_size.value_or(1)));
 }
 
-/// Consecutive parameters of one type.
+/// Parameters of one type that travel together.
 struct ShardedOptimizer::Bucket {
-  std::size_t begin = 0, end = 0;  ///< positions of the parameters
-  std::int64_t elements = 0;       ///< of the process with the most rows
+  std::vector<std::size_t> parameters;  ///< their positions
+  std::int64_t elements = 0;            ///< of the process with the most
 };
 
 ShardedOptimizer::ShardedOptimizer(const Experiment& experiment) : ranks_(experiment.ranks) {
   const int shards = shard_count(experiment.recipe), copies = copy_count(experiment.recipe);
   place_ = {experiment.rank() % shards, shards};
+  deals_ = needs_whole_tensors(experiment.recipe);
   if (ranks_ == nullptr) return;
   copy_ = ranks_.get();
   if (copies == 1) return;
@@ -57,27 +68,67 @@ ShardedOptimizer::~ShardedOptimizer() = default;
 void ShardedOptimizer::attach(const std::vector<Unit>& units) {
   Ddp::attach(units);
   wholes_ = GradientStrategy::optimizer_tensors();
+  places_.assign(wholes_.size(), place_);
+  positions_.clear();
+  for (std::size_t i = 0; i < wholes_.size(); ++i) positions_.emplace(wholes_[i].tensor.unsafeGetTensorImpl(), i);
+  if (deals_) {
+    const std::vector<int> owners = deal(wholes_, place_.count);
+    for (std::size_t i = 0; i < owners.size(); ++i) places_[i].owner = owners[i];
+  }
   shards_ = make_shards();
 }
 
 /// Those that lie in the parameters.
 components::NamedTensors ShardedOptimizer::make_shards() {
   components::NamedTensors shards;
-  buckets_.clear();
   for (std::size_t i = 0; i < wholes_.size(); ++i) {
-    const at::Tensor& whole = wholes_[i].tensor;
-    at::Tensor shard = shard_of(whole.detach(), place_);
+    at::Tensor shard = shard_of(wholes_[i].tensor.detach(), places_[i]);
     shard.set_requires_grad(true);
     shards.push_back({wholes_[i].name, shard});
-    const std::int64_t most = shard_of(whole, {0, place_.count}).numel();
-    const auto bytes = static_cast<std::int64_t>(whole.element_size());
-    const bool joins = !buckets_.empty() && whole.scalar_type() == wholes_[i - 1].tensor.scalar_type() &&
-                       (buckets_.back().elements + most) * bytes * place_.count <= kBucketBytes;
-    if (!joins) buckets_.push_back({i, i, 0});
-    buckets_.back().end = i + 1;
-    buckets_.back().elements += most;
   }
+  make_buckets();
   return shards;
+}
+
+/// Dealt parameters by size, so that those of a bucket are of many owners.
+void ShardedOptimizer::make_buckets() {
+  buckets_.clear();
+  large_.clear();
+  std::vector<std::size_t> order(wholes_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto size = [this](std::size_t i) { return wholes_[i].tensor.numel(); };
+  if (deals_) std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size(a) > size(b); });
+  std::vector<std::int64_t> elements;  // of each process in the last bucket
+  for (const std::size_t i : order) {
+    const at::Tensor& whole = wholes_[i].tensor;
+    const auto bytes = static_cast<std::int64_t>(whole.element_size());
+    if (deals_ && size(i) * bytes * place_.count > kBucketBytes) {
+      large_.push_back(i);
+      continue;
+    }
+    const auto add = [&] {
+      std::vector<std::int64_t> sums = elements;
+      for (int process = 0; process < place_.count; ++process)
+        sums[static_cast<std::size_t>(process)] += count_of(shard_sizes(whole, places_[i].of(process)));
+      return sums;
+    };
+    const auto most = [](const std::vector<std::int64_t>& sums) { return *std::max_element(sums.begin(), sums.end()); };
+    const bool joins = !buckets_.empty() &&
+                       whole.scalar_type() == wholes_[buckets_.back().parameters.back()].tensor.scalar_type() &&
+                       most(add()) * bytes * place_.count <= kBucketBytes;
+    if (!joins) {
+      buckets_.emplace_back();
+      elements.assign(static_cast<std::size_t>(place_.count), 0);
+    }
+    elements = add();
+    buckets_.back().parameters.push_back(i);
+    buckets_.back().elements = most(elements);
+  }
+}
+
+const ShardPlace& ShardedOptimizer::place_of_parameter(const at::Tensor& parameter) const {
+  const auto found = positions_.find(parameter.unsafeGetTensorImpl());
+  return found != positions_.end() ? places_[found->second] : place_;
 }
 
 distributed::ProcessGroup* ShardedOptimizer::others() const {
@@ -88,36 +139,52 @@ bool ShardedOptimizer::is_in_first_copy() const { return ranks_->rank() < place_
 
 void ShardedOptimizer::begin(const StrategyInputs& inputs) {
   Ddp::begin(inputs);
-  if (copy_ != nullptr && place_.count > 1)
-    state_ = std::make_unique<ShardedState>(*inputs.experiment.optimizer, wholes_, *copy_, place_, is_in_first_copy());
+  if (!saves_rows()) return;
+  const auto add = [this](core::Stateful* part) {
+    if (part == nullptr) return;
+    states_.emplace_back(part, std::make_unique<ShardedState>(*part, wholes_, places_, *copy_, is_in_first_copy(),
+                                                              [this] { before_tensors_written(); }));
+  };
+  add(inputs.experiment.optimizer.get());
+  add(inputs.experiment.weight_average.get());
 }
 
 void ShardedOptimizer::end() {
-  state_.reset();
+  states_.clear();
   Ddp::end();
 }
 
 void ShardedOptimizer::begin_step(const StepPlan& plan) {
-  if (state_ != nullptr) state_->release();  // what the last save gathered
+  for (const auto& [part, state] : states_) state->release();  // what the last save gathered
+  ShardedOptimizer::refresh_weights();
   Ddp::begin_step(plan);
 }
 
-core::Stateful& ShardedOptimizer::optimizer_state(core::Stateful& optimizer) {
-  return state_ != nullptr ? static_cast<core::Stateful&>(*state_) : optimizer;
+void ShardedOptimizer::refresh_weights() {
+  if (std::exchange(are_behind_, false)) share_rows();
+}
+
+core::Stateful& ShardedOptimizer::state_of(core::Stateful& part) {
+  for (const auto& [of, state] : states_) {
+    if (of == &part) return *state;
+  }
+  return part;
 }
 
 std::vector<components::TensorRows> ShardedOptimizer::saved_rows() {
   std::vector<components::TensorRows> rows;
   if (!is_in_first_copy()) return rows;
   for (const components::NamedTensor& parameter : experiment_->model->parameters()) {
-    rows.push_back({parameter.name, shard_of(parameter.tensor.detach(), place_), place_of(parameter.tensor, place_)});
+    const ShardPlace& place = place_of_parameter(parameter.tensor);
+    rows.push_back({parameter.name, shard_of(parameter.tensor.detach(), place), place_of(parameter.tensor, place)});
   }
   return rows;
 }
 
 void ShardedOptimizer::gather_state() {
   // Another copy has the same state.
-  if (state_ != nullptr && is_in_first_copy()) state_->gather();
+  if (!is_in_first_copy()) return;
+  for (const auto& [part, state] : states_) state->gather();
 }
 
 void ShardedOptimizer::update(const SecondPass&, bool& began) {
@@ -136,7 +203,7 @@ void ShardedOptimizer::hand_over_gradients() {
     at::Tensor& of_shard = shards_[i].tensor.mutable_grad();
     RUNNER_ASSERT(shards_[i].tensor.storage().is_alias_of(wholes_[i].tensor.storage()), "rows lie in their parameter");
     of_shard.reset();
-    if (gradient.defined() && steps(i)) of_shard = shard_of(gradient, place_);
+    if (gradient.defined() && steps(i)) of_shard = shard_of(gradient, places_[i]);
     gradient.reset();
   }
 }
@@ -146,6 +213,11 @@ void ShardedOptimizer::share_rows() {
   if (place_.count == 1) return;
   RECORD_USER_SCOPE("gather weights");
   const at::NoGradGuard no_grad;
+  for (const std::size_t i : large_) {
+    const at::Tensor& whole = wholes_[i].tensor;
+    copy_->broadcast(whole.detach(), *places_[i].owner, "the weights");
+    whole.unsafeGetTensorImpl()->bump_version();  // as copying would
+  }
   struct Flight {
     at::Tensor mine, all;
     std::unique_ptr<distributed::Pending> pending;
@@ -157,8 +229,8 @@ void ShardedOptimizer::share_rows() {
     for (int rank = 0; rank < place_.count; ++rank) {
       if (rank == place_.index) continue;
       std::int64_t at = rank * buckets_[number].elements;
-      for (std::size_t i = buckets_[number].begin; i < buckets_[number].end; ++i) {
-        const at::Tensor rows = shard_of(wholes_[i].tensor, {rank, place_.count});
+      for (const std::size_t i : buckets_[number].parameters) {
+        const at::Tensor rows = shard_of(wholes_[i].tensor, places_[i].of(rank));
         rows.copy_(flight.all.narrow(0, at, rows.numel()).view(rows.sizes()));
         at += rows.numel();
       }
@@ -169,11 +241,11 @@ void ShardedOptimizer::share_rows() {
     if (number >= kInFlight) land(number - kInFlight);
     const Bucket& bucket = buckets_[number];
     Flight& flight = flights[number % kInFlight];
-    const auto options = wholes_[bucket.begin].tensor.options().requires_grad(false);
+    const auto options = wholes_[bucket.parameters.front()].tensor.options().requires_grad(false);
     flight.mine = at::empty({bucket.elements}, options);
     flight.all = at::empty({bucket.elements * place_.count}, options);
     std::int64_t at = 0;
-    for (std::size_t i = bucket.begin; i < bucket.end; ++i) {
+    for (const std::size_t i : bucket.parameters) {
       const at::Tensor rows = shards_[i].tensor.detach();
       flight.mine.narrow(0, at, rows.numel()).view(rows.sizes()).copy_(rows);
       at += rows.numel();

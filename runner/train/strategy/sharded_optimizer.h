@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "runner/train/strategy/ddp.h"
@@ -17,8 +19,8 @@ namespace runner::train {
 class ShardedState;
 
 /// Several processes, each with the whole model, that divide the optimizer's state: each moves some rows of every
-/// parameter by the reduced gradients and gets the others from the processes of its copy. Any number of processes
-/// resumes from its checkpoints.
+/// parameter by the reduced gradients, or all of some parameters where the optimizer needs whole ones, and gets the
+/// others from the processes of its copy. Any number of processes resumes from its checkpoints.
 ///
 /// Source  ZeRO stage 1, arXiv:1910.02054, section 5.1
 class ShardedOptimizer : public Ddp {
@@ -33,7 +35,12 @@ class ShardedOptimizer : public Ddp {
   void end() override;
   void begin_step(const StepPlan& plan) override;
   void update(const SecondPass& again, bool& began) override;
-  core::Stateful& optimizer_state(core::Stateful& optimizer) override;
+  void sync_weights() override { refresh_weights(); }
+  void hold_weights() override { refresh_weights(); }
+  void on_weights_loaded() override { refresh_weights(); }
+  void on_tensors_written() override { are_behind_ = true; }
+  void refresh_weights() override;
+  core::Stateful& state_of(core::Stateful& part) override;
   bool saves_rows() const override { return copy_ != nullptr && place_.count > 1; }
   std::vector<components::TensorRows> saved_rows() override;
   void gather_state() override;
@@ -42,6 +49,10 @@ class ShardedOptimizer : public Ddp {
   const components::NamedTensors& wholes() const { return wholes_; }
   const components::NamedTensors& shards() const { return shards_; }
   const ShardPlace& place() const { return place_; }
+  /// That of a trained parameter, by its position in wholes().
+  const ShardPlace& place(std::size_t parameter) const { return places_[parameter]; }
+  /// Of any parameter of the model.
+  const ShardPlace& place_of_parameter(const at::Tensor& parameter) const;
   /// The processes of this one's copy; null in a plan.
   distributed::ProcessGroup* copy() const { return copy_; }
   /// Those of other copies with the same rows; null where there is one copy.
@@ -51,6 +62,7 @@ class ShardedOptimizer : public Ddp {
  private:
   struct Bucket;
 
+  void make_buckets();
   /// Gives the optimizer the gradients of this process's rows.
   virtual void hand_over_gradients();
   /// This process's rows of each of wholes(), with gradients.
@@ -62,9 +74,14 @@ class ShardedOptimizer : public Ddp {
   std::unique_ptr<distributed::Mesh> mesh_;           // null for a single copy
   distributed::ProcessGroup* copy_ = nullptr;         // the processes that hold one copy
   ShardPlace place_;
+  bool deals_ = false;                        // the optimizer needs whole tensors: each has an owner
   components::NamedTensors wholes_, shards_;  // parameters, and this process's rows of them
+  std::vector<ShardPlace> places_;            // of each of them
+  std::map<const c10::TensorImpl*, std::size_t> positions_;
   std::vector<Bucket> buckets_;
-  std::unique_ptr<ShardedState> state_;
+  std::vector<std::size_t> large_;  // dealt parameters that their owner sends from where they are
+  bool are_behind_ = false;         // the parameters, of rows that others have written to
+  std::vector<std::pair<const core::Stateful*, std::unique_ptr<ShardedState>>> states_;  // of which parts
 };
 
 /// How many processes share the optimizer's state by the recipe; 1: nothing is sharded.

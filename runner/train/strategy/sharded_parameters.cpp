@@ -374,8 +374,19 @@ void ShardedParameters::gather_state() {
 
 void ShardedParameters::before_weights_loaded() {
   for (UnitWeights& unit : units_) unit.make_room();
-  is_held_ = true;
+  is_held_ = rows_are_old_ = true;
   first_holds_ = false;
+}
+
+// What is whole is made of other rows.
+void ShardedParameters::on_tensors_written() {
+  were_held_ = is_held_;
+  if (is_held_ || first_holds_) free_units();
+  ShardedParameters::share_rows();
+}
+
+void ShardedParameters::refresh_weights() {
+  if (std::exchange(were_held_, false)) hold_weights();
 }
 
 void ShardedParameters::on_weights_loaded() {

@@ -57,6 +57,9 @@ class ShardedParameters final : public ShardedGradients {
   void close_weight(const std::string& name) override;
   void gather_state() override;
   void sync_weights() override { hold_weights(); }
+  void before_tensors_written() override { take_old_rows(); }
+  void on_tensors_written() override;
+  void refresh_weights() override;
   void before_weights_loaded() override;
   void on_weights_loaded() override;
   std::optional<HeldBytes> held_bytes() const override;
@@ -111,6 +114,7 @@ class ShardedParameters final : public ShardedGradients {
   std::size_t lowest_ = 1;                                               // the first unit that has a backward pass
   bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;
   bool is_held_ = true;       // between steps: the parameters are whole
+  bool were_held_ = false;    // before their rows were written to
   bool first_holds_ = false;  // or those of the first rank, for a save
   bool rows_are_old_ = true;  // and newer than the rows
 };

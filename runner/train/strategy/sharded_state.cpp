@@ -4,10 +4,13 @@
 #include <ATen/ops/empty.h>
 
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/distributed/process_group.h"
 
 namespace runner::train {
 namespace {
+
+using core::Node;
 
 class Held final : public core::StateWriter {
  public:
@@ -18,28 +21,28 @@ class Held final : public core::StateWriter {
   void tensor(std::string_view name, const at::Tensor& tensor) override { tensors.emplace_back(name, tensor); }
 };
 
-bool has_sizes_of_rows(const at::Tensor& tensor, const at::Tensor& whole, const ShardPlace& place) {
-  return tensor.sizes() == at::IntArrayRef(shard_sizes(whole, place));
+/// What a process that receives a tensor has to know of it.
+Node description_of(const std::string& name, const at::Tensor& tensor) {
+  Node sizes = Node::sequence();
+  for (const std::int64_t size : tensor.sizes()) sizes.items().push_back(Node::integer(size));
+  Node one = Node::mapping();
+  one.set("name", Node::string(name));
+  one.set("type", Node::integer(static_cast<std::int64_t>(tensor.scalar_type())));
+  one.set("on_cpu", Node::boolean(tensor.is_cpu()));
+  one.set("sizes", std::move(sizes));
+  return one;
+}
+
+/// `elsewhere`: a device for those that are not on the CPU.
+at::Tensor tensor_like(const Node& description, const at::Device& elsewhere) {
+  std::vector<std::int64_t> sizes;
+  for (const Node& size : description.find("sizes")->items()) sizes.push_back(size.as_integer());
+  const auto type = static_cast<at::ScalarType>(description.find("type")->as_integer());
+  const at::Device device = description.find("on_cpu")->as_bool() ? at::Device(at::kCPU) : elsewhere;
+  return at::empty(sizes, at::TensorOptions(type).device(device));
 }
 
 }  // namespace
-
-at::Tensor shard_of(const at::Tensor& whole, const ShardPlace& place) {
-  const at::Tensor rows = whole.dim() == 0 ? whole.view({1}) : whole;
-  const Rows mine = rows_of(rows.size(0), place);
-  return rows.narrow(0, mine.first, mine.count);
-}
-
-core::RowsPlace place_of(const at::Tensor& whole, const ShardPlace& place) {
-  return {whole.sizes().vec(), rows_of(whole.dim() == 0 ? 1 : whole.size(0), place).first};
-}
-
-std::vector<std::int64_t> shard_sizes(const at::Tensor& whole, const ShardPlace& place) {
-  std::vector<std::int64_t> sizes = whole.sizes().vec();
-  if (sizes.empty()) sizes.push_back(1);
-  sizes.front() = rows_of(sizes.front(), place).count;
-  return sizes;
-}
 
 /// The whole state, of which a process reads its rows.
 class ShardedState::Reader final : public core::StateReader {
@@ -49,9 +52,9 @@ class ShardedState::Reader final : public core::StateReader {
   bool has(std::string_view name) const override { return all_.has(name); }
   at::Tensor tensor(std::string_view name) const override {
     at::Tensor saved = all_.tensor(name);
-    const at::Tensor* whole = of_.whole_of(name);
-    if (whole == nullptr || saved.sizes() != whole->sizes()) return saved;
-    return shard_of(saved, of_.place_).clone();
+    const Whole* whole = of_.whole_of(name);
+    if (whole == nullptr || saved.sizes() != whole->tensor.sizes()) return saved;
+    return shard_of(saved, whole->place).clone();
   }
 
  private:
@@ -60,44 +63,86 @@ class ShardedState::Reader final : public core::StateReader {
 };
 
 ShardedState::ShardedState(core::Stateful& part, const components::NamedTensors& wholes,
-                           distributed::ProcessGroup& copy, const ShardPlace& place, bool saves)
-    : part_(part), copy_(copy), place_(place), saves_(saves) {
-  for (const components::NamedTensor& whole : wholes) wholes_.emplace(whole.name, whole.tensor);
+                           const std::vector<ShardPlace>& places, distributed::ProcessGroup& copy, bool saves,
+                           std::function<void()> before_load)
+    : part_(part), copy_(copy), saves_(saves), before_load_(std::move(before_load)) {
+  for (std::size_t i = 0; i < wholes.size(); ++i) {
+    wholes_.emplace(wholes[i].name, Whole{wholes[i].tensor, places[i]});
+    has_owners_ = has_owners_ || places[i].owner.has_value();
+  }
 }
 
-const at::Tensor* ShardedState::whole_of(std::string_view name) const {
+const ShardedState::Whole* ShardedState::whole_of(std::string_view name) const {
   const std::size_t dot = name.find('.');
   if (dot == std::string_view::npos) return nullptr;
   const auto found = wholes_.find(name.substr(dot + 1));
   return found == wholes_.end() ? nullptr : &found->second;
 }
 
+bool ShardedState::is_first() const { return copy_.rank() == 0; }
+
 // One tensor after the other, so that no process but the first holds more than its own.
 void ShardedState::gather() {
   Held own;
   part_.save_state(own);
-  const bool is_first = place_.index == 0;
   release();
   is_gathered_ = true;
-  if (is_first) values_ = std::move(own.values);
+  if (is_first()) values_ = std::move(own.values);
+  std::vector<std::pair<std::string, at::Tensor>> owned;
   for (const auto& [name, tensor] : own.tensors) {
-    const at::Tensor* whole = whole_of(name);
-    const bool is_sharded = whole != nullptr && has_sizes_of_rows(tensor, *whole, place_);
-    if (!is_first) {
-      if (is_sharded && tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the optimizer's state");
-      continue;
-    }
-    if (!is_sharded) {
+    const Whole* whole = whole_of(name);
+    if (whole != nullptr && whole->place.owner) {
+      // A parameter without dimensions is one row of its shard.
+      const bool is_alike = whole->has_rows_like(tensor);
+      if (*whole->place.owner == whole->place.index)
+        owned.emplace_back(name, is_alike ? tensor.reshape(whole->tensor.sizes()) : tensor);
+    } else if (whole != nullptr && whole->has_rows_like(tensor)) {
+      gather_rows(name, tensor, *whole);
+    } else if (is_first()) {
       tensors_.emplace_back(name, tensor);
-      continue;
     }
-    const at::Tensor all = at::empty(whole->sizes(), tensor.options());
-    shard_of(all, place_).copy_(tensor);
-    for (int rank = 1; rank < place_.count; ++rank) {
-      const at::Tensor rows = shard_of(all, {rank, place_.count});  // contiguous, as rows are
-      if (rows.numel() > 0) copy_.receive(rows, rank, "the optimizer's state");
+  }
+  if (has_owners_) gather_owned(owned);
+}
+
+void ShardedState::gather_rows(const std::string& name, const at::Tensor& tensor, const Whole& whole) {
+  if (!is_first()) {
+    if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the state");
+    return;
+  }
+  const at::Tensor all = at::empty(whole.tensor.sizes(), tensor.options());
+  shard_of(all, whole.place).copy_(tensor);
+  for (int rank = 1; rank < copy_.size(); ++rank) {
+    const at::Tensor rows = shard_of(all, whole.place.of(rank));  // contiguous, as rows are
+    if (rows.numel() > 0) copy_.receive(rows, rank, "the state");
+  }
+  tensors_.emplace_back(name, all);
+}
+
+/// Of parameters with an owner, who alone knows what state they have.
+void ShardedState::gather_owned(const std::vector<std::pair<std::string, at::Tensor>>& own) {
+  Node told = Node::sequence();
+  for (const auto& [name, tensor] : own) {
+    if (is_first()) {
+      tensors_.emplace_back(name, tensor);
+    } else {
+      told.items().push_back(description_of(name, tensor));
     }
-    tensors_.emplace_back(name, all);
+  }
+  const std::vector<std::string> texts = copy_.all_gather(core::to_json(told, -1), "the tensors of the state");
+  if (!is_first()) {
+    for (const auto& [name, tensor] : own)
+      if (tensor.numel() > 0) copy_.send(tensor.detach().contiguous(), 0, "the state");
+    return;
+  }
+  for (int rank = 1; rank < copy_.size(); ++rank) {
+    const Node of_rank = core::parse_json(texts[static_cast<std::size_t>(rank)]).value();
+    for (const Node& one : of_rank.items()) {
+      const std::string name = one.find("name")->as_string();
+      const at::Tensor tensor = tensor_like(one, whole_of(name)->tensor.device());
+      if (tensor.numel() > 0) copy_.receive(tensor, rank, "the state");
+      tensors_.emplace_back(name, tensor);
+    }
   }
 }
 
@@ -117,20 +162,26 @@ void ShardedState::save_rows(core::StateWriter& writer) const {
   if (!saves_) return;
   Held own;
   part_.save_state(own);
-  const bool is_first = place_.index == 0;
   for (auto& [name, value] : own.values) {
-    if (is_first) writer.value(name, std::move(value));
+    if (is_first()) writer.value(name, std::move(value));
   }
   for (const auto& [name, tensor] : own.tensors) {
-    const at::Tensor* whole = whole_of(name);
-    if (whole != nullptr && has_sizes_of_rows(tensor, *whole, place_)) {
-      writer.rows(name, tensor, place_of(*whole, place_));
-    } else if (is_first) {
+    const Whole* whole = whole_of(name);
+    const bool is_elsewhere = whole != nullptr && whole->place.owner && *whole->place.owner != whole->place.index;
+    if (is_elsewhere) continue;
+    if (whole != nullptr && whole->has_rows_like(tensor)) {
+      writer.rows(name, tensor, place_of(whole->tensor, whole->place));
+    } else if (whole != nullptr && whole->place.owner) {
+      writer.rows(name, tensor, {tensor.sizes().vec(), 0});
+    } else if (is_first()) {
       writer.tensor(name, tensor);
     }
   }
 }
 
-void ShardedState::load_state(const core::StateReader& reader) { part_.load_state(Reader(reader, *this)); }
+void ShardedState::load_state(const core::StateReader& reader) {
+  before_load_();
+  part_.load_state(Reader(reader, *this));
+}
 
 }  // namespace runner::train

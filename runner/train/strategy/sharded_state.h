@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -17,14 +18,15 @@ class ProcessGroup;
 
 namespace runner::train {
 
-/// The state of an optimizer for rows of parameters. Each process saves its own, or the first one, after gather(), that
-/// of whole parameters. Loads what any optimizer of the same kind has saved.
+/// The state of an optimizer for rows of parameters, or of their averages. Each process saves its own, or the first
+/// one, after gather(), that of whole parameters. Loads what any optimizer of the same kind has saved.
 class ShardedState final : public core::Stateful {
  public:
-  /// `wholes`: the parameters whose rows `part` moves; `copy`: the processes that share them. All outlive this.
-  /// `saves`: whether this process saves its rows; those of another copy are the same.
-  ShardedState(core::Stateful& part, const components::NamedTensors& wholes, distributed::ProcessGroup& copy,
-               const ShardPlace& place, bool saves);
+  /// `wholes`: the parameters whose rows `part` moves, and the place of each; `copy`: the processes that share them.
+  /// `part` and `copy` outlive this. `saves`: whether this process saves its rows; those of another copy are the same.
+  /// `before_load` is called before `part` loads, for what it reads of the weights.
+  ShardedState(core::Stateful& part, const components::NamedTensors& wholes, const std::vector<ShardPlace>& places,
+               distributed::ProcessGroup& copy, bool saves, std::function<void()> before_load);
 
   /// A collective of the copy. The first process then holds all of the state, until release().
   void gather();
@@ -36,16 +38,29 @@ class ShardedState final : public core::Stateful {
  private:
   class Reader;
 
+  struct Whole {
+    at::Tensor tensor;
+    ShardPlace place;
+
+    bool has_rows_like(const at::Tensor& other) const {
+      return other.sizes() == at::IntArrayRef(shard_sizes(tensor, place));
+    }
+  };
+
   void save_rows(core::StateWriter& writer) const;
+  void gather_rows(const std::string& name, const at::Tensor& tensor, const Whole& whole);
+  void gather_owned(const std::vector<std::pair<std::string, at::Tensor>>& own);
   /// The parameter that a tensor `<buffer>.<parameter>` belongs to; null for none.
-  const at::Tensor* whole_of(std::string_view name) const;
+  const Whole* whole_of(std::string_view name) const;
+  bool is_first() const;
 
   core::Stateful& part_;
   distributed::ProcessGroup& copy_;
-  ShardPlace place_;
   bool saves_;
+  std::function<void()> before_load_;
   bool is_gathered_ = false;
-  std::map<std::string, at::Tensor, std::less<>> wholes_;
+  bool has_owners_ = false;  // some state belongs to one process alone, in any shape
+  std::map<std::string, Whole, std::less<>> wholes_;
   std::vector<std::pair<std::string, core::Node>> values_;
   std::vector<std::pair<std::string, at::Tensor>> tensors_;
 };

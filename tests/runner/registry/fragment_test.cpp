@@ -186,6 +186,9 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:1: error: x-holds applies to trackers only\n"},
       {"once more, without tracking", R"({"title": "T", "description": "D.", "x-resync": "a", "examples": ["thing"]})",
        "thing.json:1:49: error: x-resync applies to trackers only\n"},
+      {"an optimizer that updates in a way of its own",
+       R"({"title": "T", "description": "D.", "x-update": "rowwise", "examples": ["thing"]})",
+       "thing.json:1:49: error: x-update is one of elementwise, whole-tensor, in-backward, got \"rowwise\"\n"},
       {"an example of another component", R"({"title": "T", "description": "D.", "examples": [{"type": "sgd"}]})",
        "thing.json:1:50: error: an example of this component must have type \"thing\"\n"},
       {"a rule that cannot be read",
@@ -208,6 +211,11 @@ TEST_CASE("a section may have a key called type and no examples", "[registry][fr
   CHECK(complaints(
             R"({"title": "T", "description": "D.", "properties": {"type": {"type": "string", "description": "K."}}})",
             "section") == "");
+}
+
+TEST_CASE("only an optimizer says how it updates", "[registry][fragment]") {
+  CHECK(complaints(R"({"title": "T", "description": "D.", "x-update": "elementwise", "examples": ["thing"]})",
+                   "loss") == "thing.json:1:49: error: x-update applies to optimizers only\n");
 }
 
 TEST_CASE("a tracker says what it keeps, in known words", "[registry][fragment]") {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "generated/section/training.h"
+#include "runner/train/experiment/eval_weights.h"
 #include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -55,6 +56,7 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks, const std::func
         trained.shrunk += experiment.is_first() ? 1 : 0;
         continue;
       }
+      const train::EvalWeights put_in(experiment);
       micro_losses.insert(micro_losses.end(), result->micro_losses.begin(), result->micro_losses.end());
       if (!experiment.is_first()) continue;
       trained.losses.push_back(result->loss);
@@ -62,6 +64,8 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks, const std::func
     }
     experiment.strategy->hold_weights();
     if (experiment.is_first()) trained.weights = flat_weights(experiment);
+    const train::EvalWeights put_in(experiment);
+    if (experiment.is_first()) trained.eval_weights = flat_weights(experiment);
   };
   if (ranks == 1) {
     const auto experiment = build(nullptr);

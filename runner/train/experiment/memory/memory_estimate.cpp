@@ -272,8 +272,10 @@ class Rehearsal {
   /// Whether each process keeps its rows of the gradients alone; two buckets of whole ones are on their way.
   bool keeps_rows() const {
     const auto trained = model_.trained_parameters();
-    return !trained.empty() && experiment_.strategy->held_gradient_bytes(trained.front().tensor) <
-                                   static_cast<std::int64_t>(trained.front().tensor.nbytes());
+    return std::any_of(trained.begin(), trained.end(), [this](const auto& parameter) {
+      return experiment_.strategy->held_gradient_bytes(parameter.tensor) <
+             static_cast<std::int64_t>(parameter.tensor.nbytes());
+    });
   }
 
   /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.
@@ -314,9 +316,9 @@ class Rehearsal {
     const auto& config = *experiment_.recipe.eval;
     const at::NoGradGuard no_grad;
     model_.set_training(false);
-    double trained = experiment_.optimizer->has_eval_weights() ? bytes_of(model_.trained_parameters()) : 0.0;
-    if (experiment_.weight_average->averages())
-      trained += bytes_of(model_.trained_parameters()) + bytes_of(model_.buffers());
+    const double own = bytes_of(experiment_.strategy->optimizer_tensors());
+    double trained = experiment_.optimizer->has_eval_weights() ? own : 0.0;
+    if (experiment_.weight_average->averages()) trained += own + bytes_of(model_.buffers());
     // Where the first process reads for all, and for callbacks, the weights are gathered first.
     const bool gathers = options_.loader.rank_0_reads || !experiment_.callbacks.empty();
     const Bytes gathered(ledger_, Ledger::kWeights, gathers && !experiment_.eval_data.empty() ? gathered_later_ : 0.0);

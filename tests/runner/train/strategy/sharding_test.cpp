@@ -1,5 +1,7 @@
 // Sharded trainings are those of one process: every pair of what a recipe may combine, on ranks that are threads.
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,6 +11,7 @@
 
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
+#include "runner/train/strategy/row_shards.h"
 #include "tests/support/folder.h"
 #include "tests/support/torch/sharded_training_torch.h"
 
@@ -42,6 +45,15 @@ data: {train: {type: synthetic_images, num_samples: 64, num_classes: 4, height: 
 loss: cross_entropy
 optimizer: {type: sgd, lr: 0.1, momentum: 0.9}
 training: {max_steps: 5, micro_batch_size: 2, global_batch_size: 24, clip_grad_norm: 0.5}
+)";
+
+constexpr const char* kWide = R"(
+seed: 5
+model: {type: mlp, hidden: [1460, 1460]}
+data: {train: {type: synthetic, task: regression, num_samples: 24}}
+loss: mse
+optimizer: {type: lamb, lr: 0.01}
+training: {max_steps: 2, micro_batch_size: 4, global_batch_size: 24}
 )";
 
 /// The largest difference, relative to the largest number.
@@ -86,6 +98,20 @@ Sets sets_of(const Row& row) {
   return sets;
 }
 
+void check_sharded(const Sets& sets, const std::string& shard, int ranks, double tolerance) {
+  const Trained one = train_on_ranks(sets, 1);
+  Sets sharded = sets;
+  sharded.push_back("parallelism.shard=" + shard);
+  const Trained several = train_on_ranks(sharded, ranks), again = train_on_ranks(sharded, ranks);
+  CHECK(distance(several.losses, one.losses) < tolerance);
+  CHECK(distance(several.norms, one.norms) < 10 * tolerance);
+  CHECK(distance(several.weights, one.weights) < tolerance);
+  CHECK(distance(several.eval_weights, one.eval_weights) < tolerance);
+  CHECK(several.losses == again.losses);
+  CHECK(several.weights == again.weights);
+  CHECK(several.eval_weights == again.eval_weights);
+}
+
 }  // namespace
 
 TEST_CASE("what is sharded is trained as by one process, and with the same bits each time", "[train][sharding]") {
@@ -94,17 +120,9 @@ TEST_CASE("what is sharded is trained as by one process, and with the same bits 
     CAPTURE(row.shard, row.model, row.precision, row.accumulation, row.recomputed, row.ranks);
     folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
     const Sets sets = sets_of(row);
-    const Trained one = train_on_ranks(sets, 1);
-    Sets sharded = sets;
-    sharded.push_back(std::string("parallelism.shard=") + row.shard);
-    const Trained several = train_on_ranks(sharded, row.ranks), again = train_on_ranks(sharded, row.ranks);
     // The rows of a product differ with the size of a micro-batch, and rounding to bfloat16 shows it.
     const double tolerance = std::string(row.precision) == "32-true" ? 1e-5 : 3e-3;
-    CHECK(distance(several.losses, one.losses) < tolerance);
-    CHECK(distance(several.norms, one.norms) < 10 * tolerance);
-    CHECK(distance(several.weights, one.weights) < tolerance);
-    CHECK(several.losses == again.losses);
-    CHECK(several.weights == again.weights);
+    check_sharded(sets, row.shard, row.ranks, tolerance);
   }
 }
 
@@ -137,6 +155,68 @@ TEST_CASE("what is sharded goes on when a pass of one process runs out of memory
       CHECK(distance(several.weights, one.weights) < 1e-5);
     }
   }
+}
+
+TEST_CASE("optimizers that need whole tensors get them, and train as with one process", "[train][sharding]") {
+  struct Dealt {
+    const char *shard, *model, *optimizer, *micro_batch;
+    int ranks;
+  };
+  constexpr Dealt kDealt[] = {
+      {"optimizer", "gpt", "adafactor", "4", 3}, {"optimizer", "pictures", "lamb", "2", 2},
+      {"optimizer", "gpt", "muon", "6", 2},      {"gradients", "pictures", "adafactor", "4", 2},
+      {"gradients", "gpt", "lamb", "2", 3},      {"gradients", "gpt", "muon", "4", 3},
+      {"gradients", "pictures", "muon", "2", 4},
+  };
+  const tests::Folder folder;
+  for (const Dealt& row : kDealt) {
+    CAPTURE(row.shard, row.model, row.optimizer, row.micro_batch, row.ranks);
+    folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
+    const Sets sets = {std::string("optimizer={type: ") + row.optimizer + ", lr: 0.01, weight_decay: 0.1}",
+                       std::string("training.micro_batch_size=") + row.micro_batch};
+    // Muon rounds to bfloat16.
+    check_sharded(sets, row.shard, row.ranks, std::string(row.optimizer) == "muon" ? 3e-3 : 1e-5);
+  }
+  // Its second layer has so many elements that the owner sends them from where they are.
+  folder.write("recipe.yaml", kWide);
+  check_sharded({"training.micro_batch_size=6"}, "gradients", 4, 1e-5);
+}
+
+TEST_CASE("averages are kept of a process's rows, and are those of one process", "[train][sharding]") {
+  struct Averaged {
+    const char *shard, *model, *how;
+    int ranks;
+  };
+  constexpr const char *kFree = "optimizer={type: adamw_schedule_free, lr: 0.01, weight_decay: 0.1}",
+                       *kPlainFree = "optimizer={type: sgd_schedule_free, lr: 0.1}",
+                       *kEma = "weight_averaging={type: ema, decay: 0.5, start_step: 1}",
+                       *kSwa = "weight_averaging={type: swa, start_step: 2, update_bn: false}";
+  constexpr Averaged kAveraged[] = {
+      {"optimizer", "pictures", kFree, 2},  {"gradients", "gpt", kFree, 3}, {"parameters", "gpt", kFree, 2},
+      {"parameters", "pictures", kFree, 3}, {"optimizer", "gpt", kEma, 3},  {"gradients", "pictures", kEma, 2},
+      {"parameters", "gpt", kSwa, 3},       {"gradients", "gpt", kSwa, 2},  {"parameters", "pictures", kEma, 2},
+      {"optimizer", "gpt", kPlainFree, 2},
+  };
+  const tests::Folder folder;
+  for (const Averaged& row : kAveraged) {
+    CAPTURE(row.shard, row.model, row.how, row.ranks);
+    folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
+    check_sharded({row.how}, row.shard, row.ranks, 1e-5);
+  }
+  // Of tensors that have an owner.
+  check_sharded({"optimizer={type: adafactor, lr: 0.01}", kEma}, "gradients", 3, 1e-5);
+}
+
+TEST_CASE("whole tensors are dealt so that each process has about as many elements", "[train][sharding]") {
+  components::NamedTensors parameters;
+  for (const std::int64_t size : {3, 8, 5, 3, 4, 1}) parameters.push_back({"p", at::empty({size})});
+  CHECK(deal(parameters, 1) == std::vector<int>(6, 0));
+  CHECK(deal(parameters, 2) == std::vector<int>{0, 0, 1, 1, 1, 0});
+  CHECK(deal(parameters, 8) == std::vector<int>{3, 0, 1, 4, 2, 5});
+  const at::Tensor whole = at::empty({4, 2});
+  CHECK(shard_sizes(whole, {0, 3, 1}) == std::vector<std::int64_t>{0, 2});
+  CHECK(shard_sizes(whole, {1, 3, 1}) == std::vector<std::int64_t>{4, 2});
+  CHECK(shard_sizes(whole, {1, 3}) == std::vector<std::int64_t>{2, 2});
 }
 
 }  // namespace runner::train
