@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -65,6 +66,26 @@ class UnfilledWeights final : public WeightMaker {
 
  private:
   std::set<std::string> in_bf16_;
+};
+
+/// The parameters of a process that keeps its rows of them alone: each is made whole by another maker, which draws the
+/// same numbers so, and has no memory once its rows are copied. Buffers stay whole.
+class WeightRows final : public WeightMaker {
+ public:
+  using Rows = std::function<at::Tensor(const at::Tensor& whole)>;
+  /// `rows`: those to keep, in the memory of the whole. Both outlive this.
+  WeightRows(WeightMaker& whole, const Rows& rows);
+  ~WeightRows() override;
+  at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+  at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
+
+  /// By the parameters' names.
+  std::vector<NamedTensor> take();
+
+ private:
+  WeightMaker& whole_;
+  const Rows& rows_;
+  std::vector<NamedTensor> kept_;
 };
 
 class MetaWeights final : public WeightMaker {

@@ -46,9 +46,9 @@ def roux(program, work, *words):
         raise SystemExit(f"roux {' '.join(map(str, words))}: exit status {done.returncode}\n{done.stdout}{done.stderr}")
 
 
-def trained(program, work, name, processes, sets):
+def trained(program, work, name, processes, micro_batch, sets):
     """The losses of a run, and what it was given, for the commands that follow."""
-    sets = [*sets, f"launch.num_processes={processes}", f"training.micro_batch_size={BATCH // processes}"]
+    sets = [*sets, f"launch.num_processes={processes}", f"training.micro_batch_size={micro_batch}"]
     if processes > 1:
         sets.append("parallelism.shard=parameters")
     words = [word for one in sets for word in ("--set", one)]
@@ -72,8 +72,10 @@ def compare(a, work, ids, mode, with_adapters):
     name = f"{'lora' if with_adapters else 'whole'}-{mode.partition('-')[0]}"
     adapters = [ADAPTERS.format(a.r, 2 * a.r)] if with_adapters else []
     sets = [f"precision.mode={mode}", *adapters]
-    one = trained(a.roux, work, f"{name}-one", 1, sets)
-    many = trained(a.roux, work, f"{name}-sharded", a.processes, sets)
+    # Products in bfloat16 are rounded otherwise with another number of rows: both take as many at a time.
+    micro_batch = BATCH // a.processes
+    one = trained(a.roux, work, f"{name}-one", 1, micro_batch, sets)
+    many = trained(a.roux, work, f"{name}-sharded", a.processes, micro_batch, sets)
     apart = max(abs(x - y) / x for x, y in zip(one, many))
     roux(a.roux, work, "export", f"{name}-sharded", f"{name}-out")
     roux(a.roux, work, "predict", "first.yaml", *(word for one in adapters for word in ("--set", one)), "--checkpoint",

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <set>
 
-#include "components/part/weight_rows.h"
 #include "components/tensor/device.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"

@@ -1,9 +1,10 @@
-#include "components/part/weight_rows.h"
-
 #include <ATen/Context.h>
 
 #include <array>
 #include <catch2/catch.hpp>
+
+#include "components/part/weight.h"
+#include "components/tensor/tensors.h"
 
 namespace components::part {
 namespace {

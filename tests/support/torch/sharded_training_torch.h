@@ -23,9 +23,10 @@ struct Trained {
 using RunRanks = std::function<void(const std::function<void(runner::distributed::ProcessGroup&)>& body)>;
 
 /// Trains `recipe.yaml` of the current folder with these `--set`s on that many ranks, threads of this process, up to
-/// `training.max_steps`, with the weights to evaluate put in and out after each step; with `training.auto_micro_batch` a
-/// step that runs out of memory is made again with half the micro-batch. `prepare` changes each rank's experiment before
-/// the first step; `run` runs the ranks, run_ranks() where there is none. Fails the test when it cannot be built.
+/// `training.max_steps`, with the weights to evaluate put in and out after each step; with `training.auto_micro_batch`
+/// a step that runs out of memory is made again with half the micro-batch. `prepare` changes each rank's experiment
+/// before the first step; `run` runs the ranks, run_ranks() where there is none. Fails the test when it cannot be
+/// built.
 Trained train_on_ranks(std::vector<std::string> sets, int ranks,
                        const std::function<void(runner::train::Experiment&)>& prepare = {}, const RunRanks& run = {});
 

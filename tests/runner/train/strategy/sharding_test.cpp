@@ -177,7 +177,7 @@ TEST_CASE("optimizers that need whole tensors get them, and train as with one pr
     // Muon rounds to bfloat16.
     check_sharded(sets, row.shard, row.ranks, std::string(row.optimizer) == "muon" ? 3e-3 : 1e-5);
   }
-  // Its second layer has so many elements that the owner sends them from where they are.
+  // Its second layer is large enough for its owner to send it from where it is.
   folder.write("recipe.yaml", kWide);
   check_sharded({"training.micro_batch_size=6"}, "gradients", 4, 1e-5);
 }
