@@ -232,7 +232,10 @@ at::Tensor TensorSource::tensor(const std::string& name) const {
   const artifact::TensorBytes* bytes = find(name);
   if (bytes == nullptr) throw core::RunError(path_ + " has no tensor " + name);
   at::Tensor tensor = prefetched_ != nullptr ? prefetched_->take(*bytes) : at::Tensor();
-  if (!tensor.defined()) tensor = row_major(*bytes);
+  if (!tensor.defined()) {
+    tensor = row_major(*bytes);
+    let_go(*bytes);
+  }
   for (const auto& [key, value] : reader_->metadata()) {
     if (key != std::string(kStridesKey) + name) continue;
     const std::vector<std::int64_t> strides = parse_sizes(value);

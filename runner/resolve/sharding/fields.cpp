@@ -15,7 +15,8 @@ constexpr const char* kBlocks = "blocks of the model are sharded and gathered on
 constexpr const char* kOverlap = "what a block needs is gathered while the block before it runs";
 constexpr const char* kBuckets = "what is exchanged at once follows from the blocks";
 constexpr const char* kLoading = "all processes begin with the same weights";
-constexpr const char* kWhole = "checkpoints hold whole tensors, which any number of processes reads";
+constexpr const char* kWhole =
+    "`checkpoint.sharded` says whether each process writes its part; any number of processes reads either";
 constexpr const char* kKept = "parameters keep their names and shapes";
 constexpr const char* kPrinted = "of what is printed: `logging_steps`, `system_metrics` and `profiler` say it here";
 constexpr const char* kStays =
