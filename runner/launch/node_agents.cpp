@@ -46,6 +46,7 @@ NodeAgents::NodeAgents(const LaunchPlan& plan) : plan_(plan) {
 NodeAgents::~NodeAgents() = default;
 
 int NodeAgents::slots(int machine) const {
+  if (!plan_.machines.slots.empty()) return plan_.machines.slots.at(static_cast<std::size_t>(machine));
   const int each = plan_.num_processes / plan_.machines.count;
   return each + (machine < plan_.num_processes % plan_.machines.count ? 1 : 0);
 }

@@ -28,6 +28,7 @@ struct MachinesPlan {
   double join_timeout_s = 30;  ///< for missing ones at a restart
   int monitor_interval_s = 1;
   std::vector<std::string> hosts;  ///< that the leader starts, itself first; empty: they are started otherwise
+  std::vector<int> slots;          ///< processes of each machine, for the leader; empty: shared evenly
   /// The command that starts machine `rank`.
   std::function<std::vector<std::string>(const std::string& host, int rank)> remote_command;
 };
