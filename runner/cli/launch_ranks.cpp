@@ -197,7 +197,7 @@ void supervise_ranks(Session& session, const resolve::Recipe& recipe, const laun
   plan.role = launch.role;
   plan.pin_cores = launch.enable_cpu_affinity;
   const launch::LaunchEnd end = launch::supervise(plan);
-  if (!end.message.empty()) session.fail(end.message, end.hint, end.status);
+  if (!end.message.empty()) session.fail_in_lines(end.message, end.hint, end.status);
   session.exit_code = end.status;
 }
 

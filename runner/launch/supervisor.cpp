@@ -164,8 +164,10 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agent
       const bool told = culprit->rank == 0 && (culprit->signal == 0 || culprit->signal == SIGPIPE);
       return told ? LaunchEnd{status, "", ""} : end;
     }
-    plan.say(culprit->message() + "; restarting all ranks, restart " + std::to_string(restarts + 1) + " of " +
-             std::to_string(plan.max_restarts));
+    const std::string message = culprit->message();
+    const bool is_one_line = message.find('\n') == std::string::npos;
+    plan.say(message + (is_one_line ? "; " : "\n") + "restarting all ranks, restart " + std::to_string(restarts + 1) +
+             " of " + std::to_string(plan.max_restarts));
   }
 }
 
