@@ -174,14 +174,15 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
   return command;
 }
 
-/// `max_restarts` and `command` as in LaunchPlan.
+/// `max_restarts` and `command` as in LaunchPlan; no `max_restarts` for work that cannot be resumed.
 void supervise_ranks(Session& session, const resolve::Recipe& recipe, const launch::MachinesPlan& machines,
-                     std::int64_t max_restarts,
+                     std::optional<std::int64_t> max_restarts,
                      const std::function<std::vector<std::string>(const launch::RankAssignment&)>& command) {
   const auto& launch = *recipe.launch;
   launch::LaunchPlan plan;
   plan.num_processes = static_cast<int>(launch.num_processes);
-  plan.max_restarts = max_restarts;
+  plan.max_restarts = max_restarts.value_or(0);
+  plan.is_resumable = max_restarts.has_value();
   plan.environment = environment_of(launch);
   plan.command = command;
   plan.store_command = [](int descriptor, int port) -> std::vector<std::string> {
@@ -204,9 +205,9 @@ void supervise_ranks(Session& session, const resolve::Recipe& recipe, const laun
 }  // namespace
 
 int processes_per_machine(const sections::launch::Config& launch) {
-  return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
   const std::vector<int> slots = slots_of(launch);
   if (!slots.empty()) return *std::max_element(slots.begin(), slots.end());
+  return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
 }
 
 std::optional<core::RankInfo> rank_of_process(Session& session, const resolve::Recipe& recipe) {
@@ -327,10 +328,9 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine:
   note_growing_batch(session, recipe);
   note_unread_variables(session);
   // A smoke test is not resumed.
-  supervise_ranks(session, recipe, *machines, request.smoke ? 0 : launch.max_restarts,
-                  [&](const launch::RankAssignment& assignment) {
-                    return rank_command(session, request, launch.num_processes, assignment);
-                  });
+  supervise_ranks(
+      session, recipe, *machines, request.smoke ? 0 : launch.max_restarts,
+      [&](const launch::RankAssignment& assignment) { return rank_command(session, request, launch, assignment); });
 }
 
 void launch_ranks(Session& session, const resolve::Recipe& recipe) {
@@ -338,7 +338,7 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe) {
   if (!machines) return;
   std::vector<std::string> command = session.command_line;
   command.front() = core::own_program();
-  supervise_ranks(session, recipe, *machines, 0, [&](const launch::RankAssignment&) { return command; });
+  supervise_ranks(session, recipe, *machines, std::nullopt, [&](const launch::RankAssignment&) { return command; });
 }
 
 int status_of(const core::RunError& error) {

@@ -70,7 +70,8 @@ std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double timeo
     for (const AgentConnection& link : newcomers_) waiting.push_back({link.descriptor(), POLLIN, 0});
     add_to(waiting);
     poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
-    if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
+    if (const auto signal = signals.next())
+      return LaunchEnd{plan_.is_resumable ? core::kExitResumable : 128 + *signal, "", ""};
     if ((waiting[1].revents & POLLIN) != 0) accept_one();
     if (auto end = read_newcomers()) return end;
     if (auto end = check_remote_starts()) return end;

@@ -50,6 +50,7 @@ struct LaunchPlan {
   int tee = 0;                   ///< of the other ranks: 1 standard output, 2 standard error, 3 both are shown
   std::string role = "default";  ///< prefix of shown lines
   bool pin_cores = false;
+  bool is_resumable = true;  ///< false: ranks that a signal ended are 128 + the signal, as one process would be
 };
 
 /// How a launch ended; no message if the ranks have printed it themselves.
