@@ -31,7 +31,18 @@ constexpr const char* kThreads = "OMP_NUM_THREADS";
 
 constexpr std::int64_t kPort = 29'500;
 
-/// Additional environment of each rank. Cores are divided unless the number of threads is set.
+/// Processes of each machine of `hosts`; empty where none has slots, and all share them evenly.
+std::vector<int> slots_of(const sections::launch::Config& launch) {
+  std::vector<int> slots;
+  if (!launch.hosts) return slots;
+  const auto& hosts = *launch.hosts;
+  if (std::none_of(hosts.begin(), hosts.end(), [](const auto& one) { return one.slots.has_value(); })) return slots;
+  for (const auto& host : hosts) slots.push_back(static_cast<int>(host.slots.value_or(1)));
+  return slots;
+}
+
+/// Additional environment of each rank. Cores are divided unless the number of threads is set, among as many as there
+/// are on any machine: ranks must agree on their threads.
 std::map<std::string, std::string> environment_of(const sections::launch::Config& launch) {
   std::map<std::string, std::string> variables;
   if (!launch.num_cpu_threads_per_process && std::getenv(kThreads) == nullptr) {
@@ -118,8 +129,11 @@ std::optional<launch::MachinesPlan> machines_of(Session& session, const sections
   if (plan.count == 1) return plan;
   if (launch.hosts) {
     if (!plan.rank) plan.rank = 0;
-    if (plan.rank == 0) plan.hosts = *launch.hosts;
-    plan.address = launch.main_process_ip.value_or(launch.hosts->front());
+    if (plan.rank == 0) {
+      for (const auto& host : *launch.hosts) plan.hosts.push_back(host.host);
+      plan.slots = slots_of(launch);
+    }
+    plan.address = launch.main_process_ip.value_or(launch.hosts->front().host);
     return plan;
   }
   const std::string with = "with launch.num_machines " + std::to_string(plan.count) + ", ";
@@ -138,7 +152,8 @@ std::optional<launch::MachinesPlan> machines_of(Session& session, const sections
 
 /// The command of a rank: this command again, or after a restart one that resumes the run.
 std::vector<std::string> rank_command(const Session& session, const engine::TrainRequest& request,
-                                      std::int64_t num_processes, const launch::RankAssignment& assignment) {
+                                      const sections::launch::Config& launch,
+                                      const launch::RankAssignment& assignment) {
   std::vector<std::string> command;
   if (assignment.run_dir.empty()) {
     command = session.command_line;
@@ -148,24 +163,26 @@ std::vector<std::string> rank_command(const Session& session, const engine::Trai
     command.insert(command.end(), {"resume", assignment.run_dir});
     if (!request.summary_json.empty()) command.insert(command.end(), {"--summary-json", request.summary_json});
   }
-  if (assignment.world_size == num_processes) return command;
+  if (assignment.world_size == launch.num_processes) return command;
   // A machine is missing: the global batch stays, the share of each process is derived again.
   const std::string size = std::to_string(assignment.world_size);
   command.insert(command.end(), {"--num-processes", size, "--num-machines", std::to_string(assignment.machines)});
+  if (launch.hosts) command.insert(command.end(), {"--set", "launch.hosts=null"});  // the missing one is among them
   if (assignment.run_dir.empty()) return command;
   command.insert(command.end(),
                  {"--allow-change", "launch.num_processes", "--set", "~training.gradient_accumulation_steps"});
   return command;
 }
 
-/// `max_restarts` and `command` as in LaunchPlan.
+/// `max_restarts` and `command` as in LaunchPlan; no `max_restarts` for work that cannot be resumed.
 void supervise_ranks(Session& session, const resolve::Recipe& recipe, const launch::MachinesPlan& machines,
-                     std::int64_t max_restarts,
+                     std::optional<std::int64_t> max_restarts,
                      const std::function<std::vector<std::string>(const launch::RankAssignment&)>& command) {
   const auto& launch = *recipe.launch;
   launch::LaunchPlan plan;
   plan.num_processes = static_cast<int>(launch.num_processes);
-  plan.max_restarts = max_restarts;
+  plan.max_restarts = max_restarts.value_or(0);
+  plan.is_resumable = max_restarts.has_value();
   plan.environment = environment_of(launch);
   plan.command = command;
   plan.store_command = [](int descriptor, int port) -> std::vector<std::string> {
@@ -181,13 +198,15 @@ void supervise_ranks(Session& session, const resolve::Recipe& recipe, const laun
   plan.role = launch.role;
   plan.pin_cores = launch.enable_cpu_affinity;
   const launch::LaunchEnd end = launch::supervise(plan);
-  if (!end.message.empty()) session.fail(end.message, end.hint, end.status);
+  if (!end.message.empty()) session.fail_in_lines(end.message, end.hint, end.status);
   session.exit_code = end.status;
 }
 
 }  // namespace
 
 int processes_per_machine(const sections::launch::Config& launch) {
+  const std::vector<int> slots = slots_of(launch);
+  if (!slots.empty()) return *std::max_element(slots.begin(), slots.end());
   return static_cast<int>((launch.num_processes - 1) / *launch.num_machines + 1);
 }
 
@@ -309,10 +328,9 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe, const engine:
   note_growing_batch(session, recipe);
   note_unread_variables(session);
   // A smoke test is not resumed.
-  supervise_ranks(session, recipe, *machines, request.smoke ? 0 : launch.max_restarts,
-                  [&](const launch::RankAssignment& assignment) {
-                    return rank_command(session, request, launch.num_processes, assignment);
-                  });
+  supervise_ranks(
+      session, recipe, *machines, request.smoke ? 0 : launch.max_restarts,
+      [&](const launch::RankAssignment& assignment) { return rank_command(session, request, launch, assignment); });
 }
 
 void launch_ranks(Session& session, const resolve::Recipe& recipe) {
@@ -320,7 +338,7 @@ void launch_ranks(Session& session, const resolve::Recipe& recipe) {
   if (!machines) return;
   std::vector<std::string> command = session.command_line;
   command.front() = core::own_program();
-  supervise_ranks(session, recipe, *machines, 0, [&](const launch::RankAssignment&) { return command; });
+  supervise_ranks(session, recipe, *machines, std::nullopt, [&](const launch::RankAssignment&) { return command; });
 }
 
 int status_of(const core::RunError& error) {

@@ -16,7 +16,7 @@ struct Config;
 }
 namespace runner::cli {
 
-/// The number of processes on a machine; the last one may have fewer.
+/// The number of processes on the machine that has most.
 int processes_per_machine(const sections::launch::Config& launch);
 
 /// The rank of this process if a launcher started it; nothing if it was started alone. Fails the session when the

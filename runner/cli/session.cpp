@@ -74,12 +74,20 @@ void Session::show(const core::Diagnostics& diagnostics) const {
 }
 
 void Session::fail(const std::string& message, const std::string& hint, int status) {
+  print_failure(message, core::escape_for_terminal(message), hint, status);
+}
+
+void Session::fail_in_lines(const std::string& message, const std::string& hint, int status) {
+  print_failure(message, core::printable(message), hint, status);
+}
+
+void Session::print_failure(const std::string& message, const std::string& shown, const std::string& hint, int status) {
   const char* red = color ? "\033[1;31m" : "";
   const char* plain = color ? "\033[0m" : "";
   exit_code = status;
   if (kept != nullptr) return kept->error({}, message, hint);
   if (writes_json()) return print_error(core::json_log_line(core::LogLevel::kError, message, "", hint));
-  print_error(std::string(red) + "error:" + plain + " " + core::escape_for_terminal(message) + "\n" +
+  print_error(std::string(red) + "error:" + plain + " " + shown + "\n" +
               (hint.empty() ? "" : "  hint: " + core::escape_for_terminal(hint) + "\n"));
 }
 

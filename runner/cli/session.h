@@ -83,12 +83,15 @@ struct Session {
   void show(const core::Diagnostics& diagnostics) const;
   /// Prints `error: message` and the hint; sets the exit code to `status`.
   void fail(const std::string& message, const std::string& hint = "", int status = 2);
+  /// The same with what another process printed, whose lines stay lines.
+  void fail_in_lines(const std::string& message, const std::string& hint, int status);
   /// The folder of runs: --output-dir, ROUX_OUTPUT_DIR, or `runs`.
   std::string runs_dir() const;
 
  private:
   /// Whether errors are lines of the JSON log; not those that a host keeps.
   bool writes_json() const;
+  void print_failure(const std::string& message, const std::string& shown, const std::string& hint, int status);
   void print_error(const std::string& text) const;
 };
 

@@ -95,8 +95,11 @@ bool FailureAttribution::is_done() const {
   return std::all_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.status == core::kExitDone; });
 }
 
-bool FailureAttribution::was_asked_to_end() const {
-  return std::any_of(ends_.begin(), ends_.end(), [](const RankEnd& end) { return end.forwarded_signal != 0; });
+int FailureAttribution::forwarded_signal() const {
+  for (const RankEnd& end : ends_) {
+    if (end.forwarded_signal != 0) return end.forwarded_signal;
+  }
+  return 0;
 }
 
 int FailureAttribution::status() const {

@@ -37,8 +37,9 @@ class FailureAttribution {
   bool has_failure() const;
   /// Null when no rank failed: all done, or stopped and resumable. If all failed in the same way, rank 0.
   const RankEnd* culprit() const;
-  bool is_done() const;           ///< all ended with 0
-  bool was_asked_to_end() const;  ///< a signal was forwarded
+  bool is_done() const;  ///< all ended with 0
+  bool was_asked_to_end() const { return forwarded_signal() != 0; }
+  int forwarded_signal() const;  ///< 0: none
   /// The exit status of the launch, one of core::ExitCode: that of the culprit, 1 if a signal killed it; otherwise 75
   /// if ranks were asked to end, 130 after a second SIGINT.
   int status() const;

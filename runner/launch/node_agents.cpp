@@ -46,6 +46,7 @@ NodeAgents::NodeAgents(const LaunchPlan& plan) : plan_(plan) {
 NodeAgents::~NodeAgents() = default;
 
 int NodeAgents::slots(int machine) const {
+  if (!plan_.machines.slots.empty()) return plan_.machines.slots.at(static_cast<std::size_t>(machine));
   const int each = plan_.num_processes / plan_.machines.count;
   return each + (machine < plan_.num_processes % plan_.machines.count ? 1 : 0);
 }
@@ -69,7 +70,8 @@ std::optional<LaunchEnd> NodeAgents::gather(const Signals& signals, double timeo
     for (const AgentConnection& link : newcomers_) waiting.push_back({link.descriptor(), POLLIN, 0});
     add_to(waiting);
     poll(waiting.data(), waiting.size(), static_cast<int>(std::min<std::int64_t>(left_ms, 60'000)));
-    if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
+    if (const auto signal = signals.next())
+      return LaunchEnd{plan_.is_resumable ? core::kExitResumable : 128 + *signal, "", ""};
     if ((waiting[1].revents & POLLIN) != 0) accept_one();
     if (auto end = read_newcomers()) return end;
     if (auto end = check_remote_starts()) return end;

@@ -74,11 +74,12 @@ std::optional<std::pair<std::string, std::string>> size_in_environment() {
   return size_from_launcher();
 }
 
-bool another_process_reports() {
-  if (variable(kSupervised) != nullptr) return true;
+bool is_above_rank_0() {
   const auto started = rank_from_environment({"127.0.0.1", std::uint16_t{1}});  // the rendezvous does not matter here
   return started && started.value() && started.value()->info.rank > 0;
 }
+
+bool another_process_reports() { return variable(kSupervised) != nullptr || is_above_rank_0(); }
 
 std::map<std::string, std::string> environment_of(const core::RankInfo& info) {
   return {{"RANK", std::to_string(info.rank)},

@@ -30,6 +30,9 @@ core::Result<std::optional<LaunchedRank>> rank_from_environment(const Rendezvous
 /// The variable with the number of processes, and its value; nothing if none is set.
 std::optional<std::pair<std::string, std::string>> size_in_environment();
 
+/// Whether this process is one of a group, and not its first.
+bool is_above_rank_0();
+
 /// Whether another process reports what concerns all ranks: true for ranks above 0 of a launcher, and for all ranks of
 /// our own supervisor.
 bool another_process_reports();

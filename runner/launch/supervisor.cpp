@@ -135,6 +135,9 @@ class WorkerGroup {
   bool stopping_ = false;
 };
 
+/// The status of a launch that a signal has ended.
+int status_after(const LaunchPlan& plan, int signal) { return plan.is_resumable ? core::kExitResumable : 128 + signal; }
+
 LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agents) {
   std::string run_dir;
   for (std::int64_t restarts = 0;; ++restarts) {
@@ -147,7 +150,9 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agent
     const FailureAttribution verdict = group.run();
     if (const std::string opened = group.run_dir(); !opened.empty()) run_dir = opened;
     const RankEnd* culprit = verdict.culprit();
-    const int status = verdict.status();
+    int status = verdict.status();
+    if (status == core::kExitResumable && verdict.was_asked_to_end())
+      status = status_after(plan, verdict.forwarded_signal());
     if (culprit == nullptr) {
       agents.end({status, "", ""});
       return {status, "", ""};
@@ -164,8 +169,10 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agent
       const bool told = culprit->rank == 0 && (culprit->signal == 0 || culprit->signal == SIGPIPE);
       return told ? LaunchEnd{status, "", ""} : end;
     }
-    plan.say(culprit->message() + "; restarting all ranks, restart " + std::to_string(restarts + 1) + " of " +
-             std::to_string(plan.max_restarts));
+    const std::string message = culprit->message();
+    const bool is_one_line = message.find('\n') == std::string::npos;
+    plan.say(message + (is_one_line ? "; " : "\n") + "restarting all ranks, restart " + std::to_string(restarts + 1) +
+             " of " + std::to_string(plan.max_restarts));
   }
 }
 
@@ -188,7 +195,7 @@ std::optional<LaunchEnd> join(const LaunchPlan& plan, const Signals& signals, st
     }
     pollfd waiting = {signals.descriptor(), POLLIN, 0};
     poll(&waiting, 1, static_cast<int>(std::min<std::int64_t>(left_ms, kPauseMs)));
-    if (signals.next()) return LaunchEnd{core::kExitResumable, "", ""};
+    if (const auto signal = signals.next()) return LaunchEnd{status_after(plan, *signal), "", ""};
     if (left_ms > 0) continue;
     return LaunchEnd{core::kExitFailed,
                      "cannot reach machine 0 at " + at(plan.machines) + " within " +
@@ -261,7 +268,7 @@ LaunchEnd follow(const LaunchPlan& plan, const Signals& signals) {
     }
     pollfd waiting[] = {{signals.descriptor(), POLLIN, 0}, {link->descriptor(), POLLIN, 0}};
     poll(waiting, 2, -1);
-    if (signals.next()) return {core::kExitResumable, "", ""};
+    if (const auto signal = signals.next()) return {status_after(plan, *signal), "", ""};
   }
 }
 

@@ -28,6 +28,7 @@ struct MachinesPlan {
   double join_timeout_s = 30;  ///< for missing ones at a restart
   int monitor_interval_s = 1;
   std::vector<std::string> hosts;  ///< that the leader starts, itself first; empty: they are started otherwise
+  std::vector<int> slots;          ///< processes of each machine, for the leader; empty: shared evenly
   /// The command that starts machine `rank`.
   std::function<std::vector<std::string>(const std::string& host, int rank)> remote_command;
 };
@@ -49,6 +50,7 @@ struct LaunchPlan {
   int tee = 0;                   ///< of the other ranks: 1 standard output, 2 standard error, 3 both are shown
   std::string role = "default";  ///< prefix of shown lines
   bool pin_cores = false;
+  bool is_resumable = true;  ///< false: ranks that a signal ended are 128 + the signal, as one process would be
 };
 
 /// How a launch ended; no message if the ranks have printed it themselves.

@@ -23,6 +23,7 @@ const std::vector<std::string> kFragmentKeywords = {
     "title",   "description", "x-source",        "type",     "examples",  "properties", "x-short-form", "x-checks",
     "x-holds", "x-resync",    "x-configured-by", "x-update", "x-measures"};
 const std::vector<std::string> kPropertyKeywords = {"description",
+                                                    "x-short-form",
                                                     "type",
                                                     "properties",
                                                     "items",
@@ -274,6 +275,7 @@ class Reader {
     property.single = flag(node, "x-single");
     property.or_auto = flag(node, "x-auto");
     property.count_key = text(node, "x-count");
+    property.short_form = text(node, "x-short-form");
     property.resume = read_resume(node);
     property.hashed = node.find("x-hash") == nullptr || flag(node, "x-hash");
     if (const Node* examples = node.find("examples"); examples && examples->is_sequence())
@@ -331,6 +333,7 @@ class Reader {
                 "an object is either closed or a map of one type");
         property.properties = read_properties(node);
         check_siblings(property.properties);
+        check_short_form(node, property.properties);
         return Type::kObject;
       }
       return read_element(node, "additionalProperties", property) ? Type::kMap : Type::kAny;
@@ -342,6 +345,14 @@ class Reader {
             "type must be one of boolean, integer, number, string, array, object, got " + core::in_quotes(type));
     }
     return Type::kAny;
+  }
+
+  void check_short_form(const Node& node, const std::vector<Property>& properties) {
+    const std::string key = text(node, "x-short-form");
+    const bool is_there =
+        std::any_of(properties.begin(), properties.end(), [&](const auto& one) { return one.name == key; });
+    if (key.empty() || is_there) return;
+    error(*node.find("x-short-form"), "x-short-form names " + core::in_quotes(key) + ", which is not a property");
   }
 
   bool read_element(const Node& node, const char* keyword, Property& property) {
@@ -370,6 +381,7 @@ class Reader {
     only(property.type == Type::kBoolean, {"x-count"}, "booleans");
     only(textual, {"enum", "pattern", "x-pattern-hint", "minLength"}, "texts");
     only(property.type == Type::kArray, {"items", "minItems", "maxItems", "x-single", "x-words"}, "arrays");
+    only(property.type == Type::kObject, {"x-short-form"}, "objects with properties");
     only(property.type == Type::kObject || property.type == Type::kMap, {"properties", "additionalProperties"},
          "objects");
     if (property.single && property.element && property.element->type == Type::kArray)

@@ -55,6 +55,7 @@ struct Property {
   std::vector<std::string> exclusive_with;  ///< x-exclusive: sibling keys that must not be given together with this one
   bool or_auto = false;                     ///< x-auto: the word `auto` may stand for the number until it is settled
   std::string count_key;                    ///< x-count: a number in place of true is `true`, and this sibling's value
+  std::string short_form;                   ///< x-short-form: of an object, the key that a bare value sets
   bool single = false;                      ///< x-single: an array may be written as one scalar
   std::vector<std::string> words;           ///< x-words: that stand for items of a list of components
   Resume resume = Resume::kAsAbove;         ///< x-resume

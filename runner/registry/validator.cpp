@@ -166,6 +166,11 @@ Node Validator::value(const Node& given, const Property& property, const std::st
     case Type::kComponent: return component(given, property.kind, path);
     case Type::kSection: return section(given, property.name, path);
     case Type::kObject: {
+      if (!given.is_mapping() && !given.is_sequence() && !given.is_null() && !property.short_form.empty()) {
+        Node mapping = Node::mapping(given.location());
+        mapping.set(property.short_form, given, given.location());
+        return value(mapping, property, path);
+      }
       if (!given.is_mapping()) return refused_type(given, property, path);
       return block(given, {path, path, path, "", pointers(property.properties)});
     }

@@ -447,7 +447,7 @@ std::string wanted(const Property& property) {
                                                        : "a list";
       return property.single ? wanted(*property.element) + " or " + list : list;
     }
-    case Type::kObject:
+    case Type::kObject: return property.short_form.empty() ? "a mapping" : "a " + property.short_form + " or a mapping";
     case Type::kMap:
     case Type::kSection: return "a mapping";
     case Type::kComponent: return "the name of " + a_kind(property.kind) + " or a mapping with its type";

@@ -489,17 +489,23 @@ class Training {
       recorder_.emplace(provenance_of(recipe_, resolved_, *experiment_, request_, init_ ? &*init_ : nullptr), *run_,
                         start_.resume ? start_.resume->step : 0, request_.code, request_.light != nullptr);
     }
+    tell_start();
+    if (init_) {
+      run_->event("init_from", 0, init_->to_node());
+      core::log_info("initial weights: " + init_->text());
+    }
+    tell_frozen();
+  }
+
+  /// The last output of another process is what went wrong there.
+  void tell_start() const {
+    if (!is_first_) return;
     if (start_.resume) {
       core::log_info("resuming " + run_->run_dir() + " from " +
                      (start_.checkpoint.empty() ? "step 0: it has no checkpoint" : start_.checkpoint));
     } else {
       core::log_info("run " + run_->run_dir());
     }
-    if (init_) {
-      run_->event("init_from", 0, init_->to_node());
-      core::log_info("initial weights: " + init_->text());
-    }
-    tell_frozen();
   }
 
   void tell_frozen() const {

@@ -64,7 +64,7 @@ std::string type_text(const Property& property) {
       const std::string items = type_text(*property.element);
       return (property.single ? "one, or a list" : "list") + count + ": " + items;
     }
-    case Type::kObject: return "mapping";
+    case Type::kObject: return property.short_form.empty() ? "mapping" : property.short_form + " or mapping";
     case Type::kMap: return "mapping of names: " + type_text(*property.element);
     case Type::kComponent: return "[" + property.kind + "](" + property.kind + ".md)";
     case Type::kSection: return "[" + property.name + "](sections.md#" + property.name + ")";

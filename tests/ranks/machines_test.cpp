@@ -101,6 +101,17 @@ TEST_CASE("processes of two machines end where those of one do", "[ranks][machin
   check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
 }
 
+TEST_CASE("each machine gets as many processes as it has slots", "[ranks][machines]") {
+  const Fixture test;
+  const auto first = test.machine({"--hosts", "[{host: 127.0.0.1, slots: 3}, elsewhere]"},
+                                  tests::with_own_ssh(test, TestRun::environment()));
+  CHECK(first->wait() == 0);
+  INFO(first->output());
+  CHECK(first->output().find("started ranks 0 to 2 of 4 as processes ") != std::string::npos);
+  CHECK(first->output().find("started rank 3 of 4 as process") != std::string::npos);
+  check_equal_checkpoints(undisturbed(), test, kLast, tests::tensors_of_ranks(4));
+}
+
 TEST_CASE("a rank that dies on another machine ends all, or all restart to the same bits",
           "[ranks][machines][killed]") {
   const bool restart = GENERATE(false, true);

@@ -1,11 +1,14 @@
 // Several processes that work with a trained model: one that dies ends the others, and is named.
 
 #include <signal.h>
+#include <string.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <regex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/process/rank_processes.h"
@@ -103,20 +106,40 @@ TEST_CASE("a rank that dies while it generates is named, and Ctrl-C keeps what w
     CHECK(process.output().find("\"finish_reason\": \"interrupted\"") != std::string::npos);
     CHECK(process.output().find("\"line 4999\"") == std::string::npos);
     CHECK(process.output().find("error") == std::string::npos);
+    CHECK(process.output().find("interrupted by SIGINT: ") != std::string::npos);
     for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
   }
 }
 
-TEST_CASE("a signal ends all ranks that evaluate", "[ranks][work]") {
+TEST_CASE("a signal ends one process or all ranks in the same way, and leaves no draft", "[ranks][work]") {
   const TestRun test(kRecipe);
   REQUIRE(test.run({"eval=null", "~data.val"}).status == 0);
-  Process process(two_processes("predict", {}), TestRun::environment(), test.path().string());
+  const int processes = GENERATE(1, 2), signal = GENERATE(SIGTERM, SIGINT, SIGHUP);
+  const bool to_file = GENERATE(false, true);
+  CAPTURE(processes, signal, to_file);
+  auto command = two_processes("predict", {});
+  command.back() = std::to_string(processes);
+  if (to_file) command.insert(command.end(), {"--output", "rows.jsonl"});
+  Process process(command, TestRun::environment(), test.path().string());
   std::size_t seen = 0;
-  const auto pids = wait_for_ranks(process, seen);
-  REQUIRE(process.wait_for("\"index\": 20,"));
-  process.send(SIGTERM);
-  CHECK(process.wait() == 75);
+  const auto pids = processes > 1 ? wait_for_ranks(process, seen) : std::vector<pid_t>();
+  const auto has_draft = [&] {
+    const std::filesystem::directory_iterator folder(test.path());
+    return std::any_of(begin(folder), end(folder),
+                       [](const auto& entry) { return entry.path().filename().string().starts_with("rows.jsonl"); });
+  };
+  if (!to_file) REQUIRE(process.wait_for("\"index\": 20,"));
+  while (to_file && !has_draft()) std::this_thread::yield();
+  process.send(signal);
+  CHECK(process.wait() == 128 + signal);
+  INFO(process.output());
+  const std::string what = to_file ? ": rows.jsonl was not written\n" : ": the output is not complete\n";
+  const std::string said = "interrupted by SIG" + std::string(sigabbrev_np(signal)) + what;
+  const std::size_t found = process.output().find(said);
+  CHECK(found != std::string::npos);
+  CHECK(process.output().find("interrupted", found + 1) == std::string::npos);
   CHECK(process.output().find("error") == std::string::npos);
+  CHECK_FALSE(has_draft());
   for (const pid_t pid : pids) CHECK(wait_until_exited(pid));
 }
 

@@ -13,6 +13,7 @@
 #include "runner/cli/generation/model_source.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/prediction/output_file.h"
+#include "runner/cli/prediction/work_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/text/text.h"
@@ -26,6 +27,17 @@ void tell(const engine::GenerationReport& report) {
                  rate_text(report.prompt_tokens, report.prefill_seconds) +
                  "; generated: " + core::counted_large(report.new_tokens, "token", "tokens") +
                  rate_text(report.decoded_tokens, report.decode_seconds));
+}
+
+/// Says what is there after Ctrl-C, which ends the work after the next token. `made`: nothing for a text that is shown
+/// while it is made.
+void tell_interrupted(std::optional<std::int64_t> made, std::int64_t all, const std::string& output) {
+  const std::string where = output.empty() ? "" : " in " + output;
+  const std::string texts = core::counted_large(all, "text", "texts");
+  core::log_warning("interrupted by SIGINT: " +
+                    (made ? std::to_string(*made) + " of " + texts + (output.empty() ? " were made" : " are") + where +
+                                ", the last ones unfinished"
+                          : "the text" + where + " ends early"));
 }
 
 /// Whether the one text is shown while it is made; nothing when the session failed.
@@ -86,6 +98,7 @@ bool works_here(Session& session, const resolve::Recipe& recipe, bool single, en
 }  // namespace
 
 void generate(Session& session, GenerateFlags& flags) {
+  end_work_on_signals("nothing was generated");
   auto prompts = read_prompts(session, flags.prompts);
   if (!prompts || overwrites_prompts(session, flags)) return;
   engine::GenerateRequest& request = flags.request;
@@ -121,6 +134,8 @@ void generate(Session& session, GenerateFlags& flags) {
   if (report) {
     lines.finish();
     file.finish();
+    if (InterruptWatch::received())
+      tell_interrupted(*stream ? std::nullopt : std::optional(lines.made()), all, flags.output);
     tell(*report);
   }
   session.show(diagnostics);

@@ -1,6 +1,6 @@
 #include "runner/cli/generation/interrupt_watch.h"
 
-#include <unistd.h>
+#include "runner/cli/prediction/work_signals.h"
 
 namespace runner::cli {
 namespace {
@@ -10,7 +10,7 @@ volatile std::sig_atomic_t interrupts = 0;
 volatile std::sig_atomic_t patience_of_watch = 0;
 
 void count(int) {
-  if (interrupts >= patience_of_watch) _exit(kInterrupted);
+  if (interrupts >= patience_of_watch) end_work(SIGINT);
   interrupts = interrupts + 1;
 }
 

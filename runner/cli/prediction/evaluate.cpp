@@ -14,6 +14,7 @@
 #include "runner/cli/prediction/adapter_flag.h"
 #include "runner/cli/prediction/prediction_file.h"
 #include "runner/cli/prediction/returned_tensors.h"
+#include "runner/cli/prediction/work_signals.h"
 #include "runner/cli/recorded_recipe.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
@@ -229,6 +230,7 @@ void return_tensors(Session& session, const EvalFlags& flags, const Prepared& pr
 }  // namespace
 
 void evaluate(Session& session, EvalFlags& flags) {
+  end_work_on_signals("nothing was measured");
   const auto prepared = prepare(session, flags);
   if (!prepared) return;
   core::Diagnostics diagnostics;
@@ -241,6 +243,7 @@ void evaluate(Session& session, EvalFlags& flags) {
 
 void predict(Session& session, EvalFlags& flags) {
   if (!can_write(session, flags)) return;
+  end_work_on_signals("nothing was predicted");
   const auto prepared = prepare(session, flags);
   if (!prepared) return;
   if (!prepared->is_first()) return predict_for_rank_0(session, *prepared);

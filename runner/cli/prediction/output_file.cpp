@@ -15,7 +15,10 @@ namespace fs = std::filesystem;
 
 OutputFile::OutputFile(const std::string& path)
     : path_(path), written_path_(path), owned_(nullptr, std::fclose), file_(stdout) {
-  if (path.empty()) return;
+  if (path.empty()) {
+    tell_on_signal("the output is not complete");
+    return;
+  }
   std::error_code ignored;
   const fs::file_status status = fs::symlink_status(path, ignored);
   if (fs::is_directory(fs::status(path, ignored))) {
@@ -23,7 +26,12 @@ OutputFile::OutputFile(const std::string& path)
   }
   if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
   // A link keeps its target, which may not exist yet, and a pipe or device is written as it is.
-  if (!fs::exists(status) || fs::is_regular_file(status)) written_path_ += ".part-" + std::to_string(getpid());
+  const bool is_new = !fs::exists(status);
+  if (is_new || fs::is_regular_file(status)) {
+    written_path_ += ".part-" + std::to_string(getpid());
+    draft_.emplace(written_path_);
+  }
+  tell_on_signal(path + (!draft_ ? " is not complete" : is_new ? " was not written" : " is as it was before"));
   owned_.reset(std::fopen(written_path_.c_str(), "w"));
   if (owned_ == nullptr) fail(std::strerror(errno));
   file_ = owned_.get();
@@ -56,7 +64,7 @@ void OutputFile::finish() {
   file_ = nullptr;
   bool good = std::fclose(closing) == 0;
   if (good && written_path_ != path_) good = std::rename(written_path_.c_str(), path_.c_str()) == 0;
-  if (good) return;
+  if (good) return tell_on_signal(path_ + " is complete");
   const std::string why = std::strerror(errno);
   if (written_path_ != path_) std::remove(written_path_.c_str());
   fail(why);

@@ -2,12 +2,15 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
+
+#include "runner/cli/prediction/work_signals.h"
 
 namespace runner::cli {
 
 /// What a command writes while it works, to a file or to standard output. A regular file appears under its name when it
-/// is complete, so that an error leaves the earlier one as it was.
+/// is complete, so that an error, or a signal of end_work_on_signals(), leaves the earlier one as it was.
 class OutputFile {
  public:
   /// `path` "" is standard output. RunError when it cannot be written.
@@ -26,6 +29,7 @@ class OutputFile {
   [[noreturn]] void fail(const std::string& why) const;
 
   std::string path_, written_path_;  ///< `written_path_`: what is renamed to `path_`; the same for a device
+  std::optional<DraftGuard> draft_;  ///< of `written_path_`, if it is another one
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned_;
   std::FILE* file_ = nullptr;
 };

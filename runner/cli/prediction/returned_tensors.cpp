@@ -9,6 +9,7 @@
 
 #include "runner/artifact/io/io.h"
 #include "runner/artifact/safetensors_writer.h"
+#include "runner/cli/prediction/work_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
 
@@ -87,6 +88,7 @@ void ReturnedTensors::write_tensors() const {
   }
   artifact::Io& io = artifact::system_io();
   const std::string draft = path_ + ".part-" + std::to_string(::getpid());
+  const DraftGuard guard(draft);
   try {
     artifact::write_safetensors(io, draft, std::move(all), {}, {});
     io.rename(draft, path_);

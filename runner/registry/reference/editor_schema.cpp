@@ -178,7 +178,7 @@ class Assembler {
                                                                      {"required", {"file"}},
                                                                      {"additionalProperties", false}}})}};
       case Type::kArray: return list_of(property);
-      case Type::kObject: return object_or_reference(closed(property.properties, true));
+      case Type::kObject: return object_or_short_form(property);
       case Type::kMap:
         return object_or_reference({{"type", "object"}, {"additionalProperties", value_of(*property.element)}});
       case Type::kComponent: return definition(property.kind);
@@ -231,6 +231,14 @@ class Assembler {
     for (const std::string& name : registry_.names(property.element->kind)) pattern += name + "|";
     pattern.back() = ')';
     return pattern + "$";
+  }
+
+  Json object_or_short_form(const Property& property) {
+    Json object = object_or_reference(closed(property.properties, true));
+    for (const Property& key : property.properties) {
+      if (key.name == property.short_form) return {{"anyOf", Json::array({object, value_of(key)})}};
+    }
+    return object;
   }
 
   static Json object_or_reference(Json object) {

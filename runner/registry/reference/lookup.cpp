@@ -102,7 +102,7 @@ std::string type_text(const Property& property) {
       break;
     case Type::kArray: text = "list of " + items_text(*property.element); break;
     case Type::kMap: text = "mapping of names to " + items_text(*property.element); break;
-    case Type::kObject: text = "mapping"; break;
+    case Type::kObject: text = property.short_form.empty() ? "mapping" : property.short_form + " or mapping"; break;
     case Type::kSection: text = "section"; break;
     case Type::kComponent: text = kind_word(property.kind); break;
     case Type::kInterval: text = "interval"; break;

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <numeric>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runner/core/error.h"
 #include "runner/core/text/text.h"
@@ -23,6 +25,30 @@ constexpr const char* kRank = "launch.machine_rank";
 constexpr const char* kAddress = "launch.main_process_ip";
 constexpr const char* kHosts = "launch.hosts";
 constexpr const char* kGpuIds = "launch.gpu_ids";
+
+/// Null where validation refused it.
+const Node* name_of(const Node& host) {
+  const Node* name = host.find("host");
+  return name != nullptr && name->is_string() ? name : nullptr;
+}
+
+/// The processes of each machine of `hosts`, one where a machine beside others with slots has none; empty where no
+/// slots are written.
+std::vector<std::int64_t> slots_of(const SettledTree& tree) {
+  std::vector<std::int64_t> slots;
+  bool is_written = false;
+  const Node* hosts = tree.value(kHosts);
+  for (std::size_t i = 0; hosts != nullptr && i < hosts->items().size(); ++i) {
+    const auto number = tree.integer(std::string(kHosts) + "[" + std::to_string(i) + "].slots");
+    is_written = is_written || number;
+    slots.push_back(number.value_or(1));
+  }
+  return is_written ? slots : std::vector<std::int64_t>();
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& slots) {
+  return std::accumulate(slots.begin(), slots.end(), std::int64_t{0});
+}
 
 /// Nothing when hosts and num_machines contradict each other, which is said.
 std::optional<std::int64_t> settled_number(SettledTree& tree) {
@@ -65,7 +91,9 @@ void address_of_machine(SettledTree& tree, const char* path, const std::string& 
   const std::size_t colons = static_cast<std::size_t>(std::count(address.begin(), address.end(), ':'));
   if (colons == 0) return;
   if (colons == 1) {
-    tree.error(path, address + " includes a port", "set the port with main_process_port");
+    tree.error(path, address + " includes a port",
+               is_host ? "set the port with main_process_port, and processes of a machine with {host: NAME, slots: N}"
+                       : "set the port with main_process_port");
   } else {
     tree.error(path, address + " is an IPv6 address; only IPv4 is supported",
                "use an IPv4 address or a host name that resolves to one");
@@ -78,9 +106,11 @@ void addresses(SettledTree& tree) {
   if (hosts == nullptr) return;
   std::set<std::string> seen;
   for (const Node& host : hosts->items()) {
-    address_of_machine(tree, kHosts, host.as_string());
-    if (seen.insert(host.as_string()).second) continue;
-    tree.error(kHosts, "hosts lists " + host.as_string() + " twice",
+    const Node* name = name_of(host);
+    if (name == nullptr) continue;
+    address_of_machine(tree, kHosts, name->as_string());
+    if (seen.insert(name->as_string()).second) continue;
+    tree.error(kHosts, "hosts lists " + name->as_string() + " twice",
                "list each host once; num_processes may exceed the number of hosts");
   }
 }
@@ -95,7 +125,13 @@ void several_machines(SettledTree& tree, std::int64_t number) {
     tree.error("launch.min_machines", "min_machines is " + std::to_string(*least) + ", but num_machines is " + count,
                "no restart could have that many");
   }
-  if (const auto processes = tree.integer(kProcesses); processes.value_or(1) < number) {
+  const std::int64_t slots = sum_of(slots_of(tree));
+  if (const auto processes = tree.integer(kProcesses); slots > 0 && processes.value_or(1) != slots) {
+    tree.error(kProcesses,
+               "num_processes is " + std::to_string(processes.value_or(1)) + ", but the slots of hosts add up to " +
+                   std::to_string(slots),
+               "remove num_processes, or change the slots");
+  } else if (processes.value_or(1) < number) {
     tree.error(kProcesses,
                "num_processes is " + std::to_string(processes.value_or(1)) + ", but num_machines is " + count +
                    ": num_processes counts the processes of all machines",
@@ -128,7 +164,26 @@ AutomaticProcesses automatic_on_machine(const SettledTree& tree) {
 
 }  // namespace
 
+namespace {
+
+/// The sum of the slots, unless another number is written.
+void processes_of_slots(SettledTree& tree, std::int64_t slots) {
+  const std::int64_t most = processes_max();
+  const std::string why = "the slots of launch.hosts";
+  if (slots > most) {
+    tree.error(kHosts, why + " are " + std::to_string(slots) + " processes; the maximum is " + std::to_string(most),
+               "use fewer slots");
+  } else if (tree.text(kProcesses)) {
+    tree.replace_auto(kProcesses, slots, why);
+  } else {
+    tree.fill(kProcesses, Node::integer(slots), why);
+  }
+}
+
+}  // namespace
+
 void automatic_processes(SettledTree& tree) {
+  if (const std::int64_t slots = sum_of(slots_of(tree)); slots > 0) return processes_of_slots(tree, slots);
   if (!tree.text(kProcesses)) return;  // a number; the only word is `auto`
   const Node* hosts = tree.value(kHosts);
   const std::int64_t machines = std::max<std::int64_t>(
@@ -158,7 +213,9 @@ void machines(SettledTree& tree) {
 void gpus(SettledTree& tree) {
   const std::string device = tree.text("device").value_or("auto");
   const std::int64_t processes = tree.integer(kProcesses).value_or(1);
-  const std::int64_t here = (processes - 1) / std::max<std::int64_t>(1, tree.integer(kMachines).value_or(1)) + 1;
+  const std::vector<std::int64_t> slots = slots_of(tree);
+  const std::int64_t even = (processes - 1) / std::max<std::int64_t>(1, tree.integer(kMachines).value_or(1)) + 1;
+  const std::int64_t here = slots.empty() ? even : *std::max_element(slots.begin(), slots.end());
   if (const Node* ids = tree.value(kGpuIds); ids != nullptr && ids->is_sequence()) {
     std::set<std::int64_t> different;
     for (const Node& id : ids->items()) {

@@ -115,7 +115,8 @@ void parallelism(SettledTree& tree) {
     return;
   }
   if (processes == 1) {
-    if (tree.written("parallelism.shard"))
+    // Whoever asks for one process beside the recipe, as `roux eval RUN --num-processes 1` does, knows what is sharded.
+    if (tree.written("parallelism.shard") && !tree.is_of_this_call("launch.num_processes"))
       tree.warning("parallelism.shard", "parallelism.shard has no effect: there is one process",
                    "remove it, or train with several processes");
     return;

@@ -59,6 +59,11 @@ bool SettledTree::written(const std::string& path) const {
   return node != nullptr && given(path) && is_written(node->location());
 }
 
+bool SettledTree::is_of_this_call(const std::string& path) const {
+  const Node* node = root_.at_path(path);
+  return node != nullptr && node->location().known() && node->location().source->kind == core::Source::Kind::kFlag;
+}
+
 bool SettledTree::was_refused(const std::string& path) const {
   const Node* node = root_.at_path(path);
   return node != nullptr && refused(*node);

@@ -43,6 +43,8 @@ class SettledTree {
   bool given(const std::string& path) const;
   /// The same, but not where the value is a default.
   bool written(const std::string& path) const;
+  /// Written by a flag or a variable of the environment, not in a file.
+  bool is_of_this_call(const std::string& path) const;
   bool was_refused(const std::string& path) const;
 
   /// Sets a value that the author left open; written values stay.

@@ -26,7 +26,7 @@ constexpr const char* kPrecision = "write precision: {mode: bf16-mixed} or anoth
 constexpr const char* kQuantized = "remove it: parameters and gradients are exchanged in their own precision";
 constexpr const char* kBits = "remove it: there is no training in 8 bits";
 constexpr const char* kPython = "remove it: there is no Python";
-constexpr const char* kHosts = "write the machines as launch.hosts";
+constexpr const char* kFilter = "what it leaves of the hostfile; `launch.gpu_ids` where those are not the first slots";
 constexpr const char* kStart = "`launch.hosts` starts the other machines over ssh";
 constexpr const char* kOther = "remove it: roux shards over the processes that share the data alone";
 constexpr const char* kExchange = "remove it: gradients are added up in their own precision and divided once";
@@ -85,9 +85,9 @@ constexpr ShardingField kPlugin[] = {
     {"transformer_moe_cls_names", kNoEffect, "", kBlocks},
     {"deepspeed_moe_layer_cls_names", kNoEffect, "", kBlocks},
     {"deepspeed_multinode_launcher", kNoEffect, "", kStart},
-    {"deepspeed_hostfile", kRefused, "", kHosts},
-    {"deepspeed_inclusion_filter", kRefused, "", kHosts},
-    {"deepspeed_exclusion_filter", kRefused, "", kHosts},
+    {"deepspeed_hostfile", kRead, "launch.hosts", "the file's machines with their slots"},
+    {"deepspeed_inclusion_filter", kRead, "launch.hosts", kFilter},
+    {"deepspeed_exclusion_filter", kRead, "launch.hosts", kFilter},
     {"enable_msamp", kRefused, "", kBits},
     {"msamp_opt_level", kRefused, "", kBits},
 };

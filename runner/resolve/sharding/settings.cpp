@@ -11,11 +11,13 @@
 #include <string_view>
 #include <utility>
 
+#include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/registry/alias.h"
 #include "runner/registry/wording.h"
 #include "runner/resolve/sharding/fields.h"
+#include "runner/resolve/sharding/hostfile.h"
 
 namespace runner::resolve {
 namespace {
@@ -79,7 +81,8 @@ std::string shown(const Node& value) {
   if (value.is_null()) return "none";
   if (!value.is_sequence()) return value.is_mapping() ? "{...}" : value.scalar_text();
   std::string text;
-  for (const Node& item : value.items()) text += (text.empty() ? "" : ", ") + item.scalar_text();
+  for (const Node& item : value.items())
+    text += (text.empty() ? "" : ", ") + (item.is_mapping() ? core::to_json(item, -1) : item.scalar_text());
   return "[" + text + "]";
 }
 
@@ -112,6 +115,7 @@ class Words {
     for (const char* name : {"zero_stage", "zero_optimization.stage"}) take_stage(name);
     for (const char* name : {"zero_optimization.zero_hpz_partition_size", "zero_optimization.mics_shard_size"})
       take_group(name);
+    take_hosts();
     take_clipping();
     take_optimizer();
     take_schedule();
@@ -344,6 +348,75 @@ class Words {
     const auto number = number_of(word->value);
     if (!number || *number != std::floor(*number)) return must_be(*word, "a number of processes");
     if (*number > 1) place(*word, "parallelism.dp_shard_size", number_node(*number, word->value.location()));
+  }
+
+  /// The filter of this name; null where it asks for nothing.
+  const ShardingWord* filter(const std::string& name) const {
+    const ShardingWord* word = read(name);
+    return word != nullptr && asks_nothing(word->value) ? nullptr : word;
+  }
+
+  void take_hosts() {
+    const ShardingWord *file = filter("deepspeed_hostfile"), *include = filter("deepspeed_inclusion_filter"),
+                       *exclude = filter("deepspeed_exclusion_filter");
+    const ShardingWord* const choice = include != nullptr ? include : exclude;
+    if (include != nullptr && exclude != nullptr)
+      return diagnostics_.error(exclude->key_location,
+                                exclude->written + " cannot be combined with " + include->written,
+                                "keep one of the two");
+    if (file == nullptr && choice != nullptr)
+      return diagnostics_.error(
+          choice->key_location,
+          choice->written + " chooses among the machines of deepspeed_hostfile, which is not given",
+          "write deepspeed_hostfile beside it");
+    if (file == nullptr) return;
+    auto hosts = hosts_of(*file);
+    if (hosts && choice != nullptr)
+      hosts = filtered(*std::move(hosts), choice->value.scalar_text(), choice == include, choice->written,
+                       choice->value.location(), diagnostics_);
+    if (hosts) place_hosts(*file, choice != nullptr ? *choice : *file, *hosts);
+  }
+
+  std::optional<std::vector<HostSlots>> hosts_of(const ShardingWord& file) {
+    constexpr std::size_t kBytesMax = 1'000'000;
+    const std::string name = path_beside(file.value);
+    auto text = core::read_file(name, kBytesMax);
+    if (!text) {
+      diagnostics_.error(file.value.location(), file.written + ": " + text.failure().message,
+                         "put the file there, or beside the file that names it, or write launch.hosts instead");
+      return std::nullopt;
+    }
+    const core::Source source{name, std::move(text).value(), core::Source::Kind::kFile};
+    return read_hostfile(std::make_shared<const core::Source>(source), diagnostics_);
+  }
+
+  /// `choice`: what says which slots these are.
+  void place_hosts(const ShardingWord& file, const ShardingWord& choice, const std::vector<HostSlots>& hosts) {
+    const Location& at = file.value.location();
+    const auto gpus = common_slots(hosts);
+    if (!gpus)
+      return diagnostics_.error(choice.value.location(),
+                                choice.written + " chooses other slots of one machine than of another, and " +
+                                    "launch.gpu_ids is the same for all",
+                                "choose the first slots of that of the machine with most");
+    std::int64_t processes = 0;
+    Node list = Node::sequence({}, at), ids = Node::sequence({}, choice.value.location());
+    for (const HostSlots& host : hosts) {
+      const auto slots = static_cast<std::int64_t>(host.slots.size());
+      Node entry = Node::mapping(at);
+      entry.set("host", Node::string(host.host, at), at);
+      entry.set("slots", Node::integer(slots, at), at);
+      list.items().push_back(std::move(entry));
+      processes += slots;
+    }
+    for (const int gpu : *gpus) ids.items().push_back(Node::integer(gpu, choice.value.location()));
+    const bool is_single = hosts.size() == 1;  // this one: nothing is started elsewhere
+    if (!is_single && !place(file, "launch.hosts", std::move(list))) return;
+    if (is_single || written_at("launch", "num_processes"))
+      place(file, "launch.num_processes", Node::integer(processes, at));
+    if (written_at("launch", "num_machines"))
+      place(file, "launch.num_machines", Node::integer(static_cast<std::int64_t>(hosts.size()), at));
+    if (gpus->back() + 1 != static_cast<int>(gpus->size())) place(choice, "launch.gpu_ids", std::move(ids));
   }
 
   void take_clipping() {

@@ -26,14 +26,7 @@ std::string without_prefix(const std::string& key) { return key.starts_with("fsd
 /// The file as written, or beside the file that names it; nothing after an error.
 std::optional<Node> read_json_file(const std::string& written, const Node& path, core::Severity absent,
                                    core::Diagnostics& diagnostics) {
-  namespace fs = std::filesystem;
-  std::string name = path.scalar_text();
-  std::error_code failed;
-  const auto& source = path.location().source;
-  if (!fs::exists(name, failed) && source != nullptr && source->kind == core::Source::Kind::kFile) {
-    const fs::path beside = fs::path(source->name).parent_path() / fs::path(name).filename();
-    if (fs::exists(beside, failed)) name = beside.string();
-  }
+  const std::string name = path_beside(path);
   const recipe::Limits limits;
   auto text = core::read_file(name, limits.file_bytes_max);
   if (!text) {
@@ -154,6 +147,18 @@ std::vector<ShardingWord> deepspeed_words(const Node::Entry& entry, core::Diagno
   read_files(words, absent, diagnostics);
   set_top(entry, words);
   return words;
+}
+
+std::string path_beside(const Node& path) {
+  namespace fs = std::filesystem;
+  std::string name = path.scalar_text();
+  std::error_code failed;
+  const auto& source = path.location().source;
+  if (!fs::exists(name, failed) && source != nullptr && source->kind == core::Source::Kind::kFile) {
+    const fs::path beside = fs::path(source->name).parent_path() / fs::path(name).filename();
+    if (fs::exists(beside, failed)) name = beside.string();
+  }
+  return name;
 }
 
 bool is_fsdp_word(const std::string& key) { return key.starts_with("fsdp_") || key == "sharding_strategy"; }

@@ -26,6 +26,9 @@ std::vector<ShardingWord> fsdp_words(const core::Node::Entry& entry);
 std::vector<ShardingWord> deepspeed_words(const core::Node::Entry& entry, core::Diagnostics& diagnostics,
                                           core::Severity absent = core::Severity::kError);
 
+/// The path of a file that a file names, as it stands there, or beside that file if it is only there.
+std::string path_beside(const core::Node& path);
+
 /// Whether a key at the top of a file is one of FSDP's words: `fsdp_...`, `sharding_strategy`.
 bool is_fsdp_word(const std::string& key);
 /// ... or of DeepSpeed's: `zero_stage`, `zero_optimization`, `offload_param_device`.

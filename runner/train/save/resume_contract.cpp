@@ -391,10 +391,25 @@ bool is_allowed(const Difference& difference, const std::vector<std::string>& al
   });
 }
 
-/// What resumes in spite of a difference, or avoids it.
-std::string remedies(const Difference& difference) {
+/// The keys that have to be allowed for a resume, each once; only `difference` where allowing all would not be enough.
+std::vector<std::string> keys_to_allow(const Difference& difference, const std::vector<Difference>& differences,
+                                       const std::vector<std::string>& allowed) {
+  std::vector<std::string> keys;
+  for (const Difference& other : differences) {
+    if (other.effect == Effect::kHarmless || is_allowed(other, allowed)) continue;
+    if (other.effect == Effect::kImpossible || other.hint_is_all) return {difference.key};
+    if (std::find(keys.begin(), keys.end(), other.key) == keys.end()) keys.push_back(other.key);
+  }
+  return keys;
+}
+
+/// What resumes in spite of a difference and of the others, or avoids it.
+std::string remedies(const Difference& difference, const std::vector<std::string>& keys) {
   if (difference.hint_is_all) return difference.hint;
-  std::string text = "--allow-change " + difference.key + " resumes with it, `roux run RECIPE --new` starts a new run";
+  std::string text;
+  for (const std::string& key : keys) text.append("--allow-change ").append(key).append(" ");
+  text.append(keys.size() == 1 ? "resumes with it" : "resumes with all changes");
+  text.append(", `roux run RECIPE --new` starts a new run");
   if (difference.hint.empty()) return text;
   return difference.hint_comes_last ? text + ", " + difference.hint : difference.hint + "; " + text;
 }
@@ -485,7 +500,8 @@ bool may_resume(const std::vector<Difference>& differences, const std::vector<st
         if (is_allowed(difference, allowed)) {
           diagnostics.notice(difference.location, text + ": allowed, though it changes the results" + why);
         } else {
-          diagnostics.error(difference.location, text + ": changes the results" + why, remedies(difference));
+          diagnostics.error(difference.location, text + ": changes the results" + why,
+                            remedies(difference, keys_to_allow(difference, differences, allowed)));
         }
         break;
       case Effect::kImpossible:

@@ -111,11 +111,11 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "x-words, "
        "x-aliases, x-exclusive, x-resume, x-hash, examples\n"},
       {"another effect on a resume", with_key(R"({"type": "integer", "x-resume": "harmful", "description": "K."})"),
-       "thing.json:1:91: error: x-resume must be harmless or rule, got \"harmful\"\n"
+       "thing.json:1:93: error: x-resume must be harmless or rule, got \"harmful\"\n"
        "  hint: a key without x-resume changes the results\n"},
       {"an effect on a resume that is no text",
        with_key(R"({"type": "integer", "x-resume": true, "description": "K."})"),
-       "thing.json:1:91: error: x-resume must be text, got true\n"},
+       "thing.json:1:93: error: x-resume must be text, got true\n"},
       {"a hash of some other kind", with_key(R"({"type": "integer", "x-hash": "no", "description": "K."})"),
        "thing.json:1:89: error: x-hash must be true or false, got \"no\"\n"},
       {"no type", with_key(R"({"description": "K."})"),
@@ -140,7 +140,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"words for a number", with_key(R"({"type": "number", "enum": ["a"], "description": "K."})"),
        "thing.json:1:86: error: enum applies to texts only\n"},
       {"a word twice", with_key(R"({"type": "string", "enum": ["a", "a"], "description": "K."})"),
-       "thing.json:1:92: error: enum names \"a\" twice\n"},
+       "thing.json:1:93: error: enum names \"a\" twice\n"},
       {"no regular expression",
        with_key(R"({"type": "string", "pattern": "[", "x-pattern-hint": "x", "description": "K."})"),
        "thing.json:1:89: error: pattern is not a regular expression: \"[\"\n"},
@@ -181,6 +181,14 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:1: error: the key type of a component is reserved for its name\n"},
       {"a short form of nothing", R"({"title": "T", "description": "D.", "x-short-form": "lr", "examples": ["thing"]})",
        "thing.json:1:53: error: x-short-form names \"lr\", which is not a property\n"},
+      {"a short form of nothing in an object",
+       R"({"title": "T", "description": "D.", "properties": {"a": {"type": "object", "x-short-form": "lr", )"
+       R"("properties": {}, "description": "A."}}, "examples": ["thing"]})",
+       "thing.json:1:93: error: x-short-form names \"lr\", which is not a property\n"},
+      {"a short form of a number",
+       R"({"title": "T", "description": "D.", "properties": {"a": {"type": "integer", "x-short-form": "a", )"
+       R"("default": 1, "description": "A."}}, "examples": ["thing"]})",
+       "thing.json:1:93: error: x-short-form applies to objects with properties only\n"},
       {"keeping, without tracking",
        R"({"title": "T", "description": "D.", "x-holds": ["texts"], "examples": ["thing"]})",
        "thing.json:1:1: error: x-holds applies to trackers only\n"},

@@ -276,6 +276,19 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        kParts + kData + kBatch + "launch: {num_processes: 4, hosts: [a, b], num_machines: 3}\n",
        "r.yaml:6:57: error: num_machines is 3, but hosts lists 2\n"
        "  hint: remove num_machines\n"},
+      {"machines", "another number of processes than of slots",
+       kParts + kData + kBatch + "launch: {num_processes: 4, hosts: [{host: a, slots: 3}, {host: b, slots: 2}]}\n",
+       "r.yaml:6:25: error: num_processes is 4, but the slots of hosts add up to 5\n"
+       "  hint: remove num_processes, or change the slots\n"},
+      {"automatic_processes", "more slots than there can be",
+       kParts + kData + kBatch + "launch: {hosts: [{host: a, slots: 256}, b]}\n",
+       "r.yaml:6:17: error: the slots of launch.hosts are 257 processes; the maximum is 256\n"
+       "  hint: use fewer slots\n"},
+      {"gpus", "more slots of a machine than GPUs",
+       kParts + kData + kBatch +
+           "device: cuda\nlaunch: {gpu_ids: [0, 1], hosts: [{host: a, slots: 1}, {host: b, slots: 3}]}\n",
+       "r.yaml:7:19: error: gpu_ids lists 2 GPUs, but there are 3 processes on a machine\n"
+       "  hint: list a GPU for each process, or use fewer processes\n"},
       {"machines", "more machines than processes",
        kParts + kData + kBatch + "launch: {num_processes: 2, num_machines: 3, machine_rank: 3, min_machines: 4}\n",
        "r.yaml:6:25: error: num_processes is 2, but num_machines is 3: num_processes counts the processes of all "

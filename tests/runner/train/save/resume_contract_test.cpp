@@ -243,6 +243,23 @@ TEST_CASE("all differences are reported at once, with their locations in both re
             "  hint: --allow-change libtorch resumes with it, `roux run RECIPE --new` starts a new run\n");
 }
 
+TEST_CASE("a hint names all changes that a resume needs allowed", "[train][contract]") {
+  const tests::Folder folder;
+  const Recorded recorded = recorded_run(folder);
+  const resolve::Recipe present = load({"optimizer.lr=0.5"});
+  const auto differences = list_differences(recorded, {present.root, {1, "AVX512", "2.12.0"}, [] { return ""; }});
+  core::Diagnostics diagnostics;
+  CHECK(!may_resume(differences, {"cpu_capability", "launch.num_cpu_threads_per_process"}, present.root, diagnostics));
+  const std::string all =
+      "hint: --allow-change optimizer.lr --allow-change libtorch resumes with all changes, `roux run RECIPE --new` "
+      "starts a new run\n";
+  const std::string said = lines(diagnostics);
+  INFO(said);
+  const std::size_t first = said.find(all);
+  CHECK(first != std::string::npos);
+  CHECK(said.find(all, first + 1) != std::string::npos);
+}
+
 TEST_CASE("another CPU capability is reported with how to restore it, if possible", "[train][contract]") {
   struct Case {
     const char *before, *now, *hint;
