@@ -8,7 +8,8 @@ GPT-2 124M on four processes (--tiny: a small one). Of each process's P paramete
     parameters   (4 + 4 + 8) P / N, and the parameters of the two largest units
 
 and in each case the whole gradients of the two largest units, and one buffer of an exchange, as large as the largest unit.
-With bf16-mixed and `parameters` the linear layers of a unit in flight have two bytes a parameter. Three runs of each: one
+With bf16-mixed and `parameters` the linear layers of a unit in flight have two bytes a parameter; otherwise there is a copy of
+all in two bytes. Three runs of each: one
 from scratch that saves, one that resumes from what was saved, and one that begins from the saved weights (init_from). The
 peak is that of process 0, which holds the most rows, over the whole run: drawing, loading, steps and saving.
 
@@ -93,6 +94,8 @@ def formula(shard, mode, a):
         held = 4 * parameters + 12 * parameters / a.processes
     else:
         held = 16 * parameters / a.processes + 4 * unit["ends"] + (2 if mode == "bf16-mixed" else 4) * unit["block"]
+    if mode == "bf16-mixed" and shard != "parameters":
+        held += 2 * parameters
     return held + 4 * (largest + second) + 4 * largest
 
 

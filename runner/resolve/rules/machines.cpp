@@ -32,6 +32,13 @@ const Node* name_of(const Node& host) {
   return name != nullptr && name->is_string() ? name : nullptr;
 }
 
+std::int64_t processes_max() {
+  const registry::Fragment* launch = registry::Registry::builtin().find("section", "launch");
+  const registry::Property* processes = launch != nullptr ? launch->find("num_processes") : nullptr;
+  RUNNER_ASSERT(processes != nullptr && processes->maximum, "schemas/section/launch.json limits num_processes");
+  return static_cast<std::int64_t>(*processes->maximum);
+}
+
 /// The processes of each machine of `hosts`, one where a machine beside others with slots has none; empty where no
 /// slots are written.
 std::vector<std::int64_t> slots_of(const SettledTree& tree) {
@@ -126,7 +133,8 @@ void several_machines(SettledTree& tree, std::int64_t number) {
                "no restart could have that many");
   }
   const std::int64_t slots = sum_of(slots_of(tree));
-  if (const auto processes = tree.integer(kProcesses); slots > 0 && processes.value_or(1) != slots) {
+  if (const auto processes = tree.integer(kProcesses);
+      slots > 0 && slots <= processes_max() && processes.value_or(1) != slots) {
     tree.error(kProcesses,
                "num_processes is " + std::to_string(processes.value_or(1)) + ", but the slots of hosts add up to " +
                    std::to_string(slots),
@@ -138,13 +146,6 @@ void several_machines(SettledTree& tree, std::int64_t number) {
                "use at least one process per machine");
   }
   addresses(tree);
-}
-
-std::int64_t processes_max() {
-  const registry::Fragment* launch = registry::Registry::builtin().find("section", "launch");
-  const registry::Property* processes = launch != nullptr ? launch->find("num_processes") : nullptr;
-  RUNNER_ASSERT(processes != nullptr && processes->maximum, "schemas/section/launch.json limits num_processes");
-  return static_cast<std::int64_t>(*processes->maximum);
 }
 
 struct AutomaticProcesses {

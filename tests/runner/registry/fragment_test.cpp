@@ -103,7 +103,8 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"unknown keyword of a fragment", R"({"title": "T", "description": "D.", "x-sorce": "", "examples": ["thing"]})",
        "thing.json:1:37: error: a fragment has no keyword \"x-sorce\"\n  hint: did you mean \"x-source\"?\n"},
       {"unknown keyword of a key", with_key(R"({"type": "integer", "min": 1, "description": "K."})"),
-       "thing.json:1:79: error: a property has no keyword \"min\"\n  hint: known are description, type, properties, "
+       "thing.json:1:79: error: a property has no keyword \"min\"\n  hint: known are description, x-short-form, type, "
+       "properties, "
        "items, additionalProperties, minimum, maximum, enum, exclusiveMinimum, exclusiveMaximum, pattern, "
        "x-pattern-hint, minItems, default, maxItems, minLength, x-default-from, x-unit, x-type, x-kind, x-auto, "
        "x-count, "
@@ -111,11 +112,11 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "x-words, "
        "x-aliases, x-exclusive, x-resume, x-hash, examples\n"},
       {"another effect on a resume", with_key(R"({"type": "integer", "x-resume": "harmful", "description": "K."})"),
-       "thing.json:1:93: error: x-resume must be harmless or rule, got \"harmful\"\n"
+       "thing.json:1:91: error: x-resume must be harmless or rule, got \"harmful\"\n"
        "  hint: a key without x-resume changes the results\n"},
       {"an effect on a resume that is no text",
        with_key(R"({"type": "integer", "x-resume": true, "description": "K."})"),
-       "thing.json:1:93: error: x-resume must be text, got true\n"},
+       "thing.json:1:91: error: x-resume must be text, got true\n"},
       {"a hash of some other kind", with_key(R"({"type": "integer", "x-hash": "no", "description": "K."})"),
        "thing.json:1:89: error: x-hash must be true or false, got \"no\"\n"},
       {"no type", with_key(R"({"description": "K."})"),
@@ -140,7 +141,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"words for a number", with_key(R"({"type": "number", "enum": ["a"], "description": "K."})"),
        "thing.json:1:86: error: enum applies to texts only\n"},
       {"a word twice", with_key(R"({"type": "string", "enum": ["a", "a"], "description": "K."})"),
-       "thing.json:1:93: error: enum names \"a\" twice\n"},
+       "thing.json:1:92: error: enum names \"a\" twice\n"},
       {"no regular expression",
        with_key(R"({"type": "string", "pattern": "[", "x-pattern-hint": "x", "description": "K."})"),
        "thing.json:1:89: error: pattern is not a regular expression: \"[\"\n"},
@@ -184,7 +185,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
       {"a short form of nothing in an object",
        R"({"title": "T", "description": "D.", "properties": {"a": {"type": "object", "x-short-form": "lr", )"
        R"("properties": {}, "description": "A."}}, "examples": ["thing"]})",
-       "thing.json:1:93: error: x-short-form names \"lr\", which is not a property\n"},
+       "thing.json:1:92: error: x-short-form names \"lr\", which is not a property\n"},
       {"a short form of a number",
        R"({"title": "T", "description": "D.", "properties": {"a": {"type": "integer", "x-short-form": "a", )"
        R"("default": 1, "description": "A."}}, "examples": ["thing"]})",
