@@ -174,7 +174,9 @@ void processes_of_slots(SettledTree& tree, std::int64_t slots) {
   if (slots > most) {
     tree.error(kHosts, why + " are " + std::to_string(slots) + " processes; the maximum is " + std::to_string(most),
                "use fewer slots");
-  } else if (tree.text(kProcesses)) {
+    slots = most;  // what follows finds nothing else wrong
+  }
+  if (tree.text(kProcesses)) {
     tree.replace_auto(kProcesses, slots, why);
   } else {
     tree.fill(kProcesses, Node::integer(slots), why);
