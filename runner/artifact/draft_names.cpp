@@ -30,16 +30,6 @@ std::optional<pid_t> owner_of(std::string_view name) {
   return std::nullopt;
 }
 
-/// A zombie is dead, too: its parent may wait late or never, like the first process of a container.
-bool is_alive(pid_t pid) {
-  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
-  constexpr std::int64_t kStatBytesMax = 4 << 10;
-  const auto stat = core::read_file("/proc/" + std::to_string(pid) + "/stat", kStatBytesMax);
-  if (!stat) return true;
-  const std::size_t name_end = stat.value().rfind(") ");  // the name in parentheses may hold anything
-  return name_end == std::string::npos || stat.value().compare(name_end + 2, 1, "Z") != 0;
-}
-
 }  // namespace
 
 std::string checkpoint_name(std::int64_t step) {
@@ -64,10 +54,20 @@ std::string deleted_name(const std::string& name) {
   return '.' + name + std::string(kDeleted) + std::to_string(::getpid());
 }
 
+/// A zombie is dead, too: its parent may wait late or never, like the first process of a container.
+bool is_process_alive(std::int64_t process) {
+  if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) return false;
+  constexpr std::int64_t kStatBytesMax = 4 << 10;
+  const auto stat = core::read_file("/proc/" + std::to_string(process) + "/stat", kStatBytesMax);
+  if (!stat) return true;
+  const std::size_t name_end = stat.value().rfind(") ");  // the name in parentheses may hold anything
+  return name_end == std::string::npos || stat.value().compare(name_end + 2, 1, "Z") != 0;
+}
+
 bool is_leftover(const std::string& name) {
   const std::optional<pid_t> owner = owner_of(name);
   if (!owner) return false;
-  return *owner == ::getpid() || !is_alive(*owner);
+  return *owner == ::getpid() || !is_process_alive(*owner);
 }
 
 }  // namespace runner::artifact

@@ -15,6 +15,9 @@ std::string draft_name(const std::string& name);
 std::string draft_name(const std::string& name, std::int64_t process);  ///< of that process
 std::string deleted_name(const std::string& name);
 
+/// Whether a process of this machine, by its number, is still at work.
+bool is_process_alive(std::int64_t process);
+
 /// True for hidden names of processes that are gone, and of this one (which is at work on another save by now).
 bool is_leftover(const std::string& name);
 

@@ -56,11 +56,15 @@ void write_whole(Io& io, const std::string& path, const std::string& text) {
                  fields.text("hint"), static_cast<int>(fields.integer("exit_code")));
 }
 
-/// Looks until `found`; what is waited for is `what`.
+/// Looks until `found`; what is waited for is `what`, of a process.
 template <typename Found>
-void wait_until(const JointSave& save, const std::string& what, const Found& found) {
+void wait_until(const JointSave& save, int process, const std::string& what, const Found& found) {
   const auto begin = std::chrono::steady_clock::now();
   while (!found()) {
+    const bool has_ended = save.has_ended && save.has_ended(process);
+    if (has_ended && !found()) {  // nor did it do so before it ended
+      throw RunError("the save waited for " + what + ": it has ended", "", core::kExitPeerLost);
+    }
     if (save.give_up && save.give_up()) {
       throw RunError("the save was given up while it waited for " + what, "", core::kExitPeerLost);
     }
@@ -80,7 +84,7 @@ void open_draft(Io& io, const std::string& folder, const JointSave& save) {
 }
 
 void await_draft(const std::string& folder, const JointSave& save) {
-  wait_until(save, "process 0 to open " + folder, [&] { return is_there(mark_of(folder, save)); });
+  wait_until(save, 0, "process 0 to open " + folder, [&] { return is_there(mark_of(folder, save)); });
 }
 
 void hand_in(Io& io, const std::string& folder, const JointSave& save, const Share& share) {
@@ -97,7 +101,7 @@ void hand_in_failure(Io& io, const std::string& folder, const JointSave& save, c
 
 std::vector<Share> collect_shares(Io& io, const std::string& folder, const JointSave& save) {
   for (int process = 1; process < save.processes; ++process) {
-    wait_until(save, "process " + std::to_string(process) + " to write its part", [&] {
+    wait_until(save, process, "process " + std::to_string(process) + " to write its part", [&] {
       for (int any = 1; any < save.processes; ++any) {
         if (is_there(failure_of(folder, any))) throw_failure(any, failure_of(folder, any));
       }

@@ -18,6 +18,8 @@ struct JointSave {
   std::int64_t first = 0;                   ///< the first process, by the number that its system gave it
   double timeout_s = 0;                     ///< of waiting for another process
   std::function<bool()> give_up = nullptr;  ///< asked while waiting
+  /// Whether a process that is waited for has ended; asked while waiting.
+  std::function<bool(int process)> has_ended = nullptr;
 };
 
 /// What one process wrote.

@@ -15,6 +15,7 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
+#include "runner/artifact/draft_names.h"
 #include "runner/artifact/joint_save.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/retention.h"
@@ -51,6 +52,11 @@ constexpr std::int64_t kMetricsPatienceMs = 2'000;  // on a full disk, before th
 std::int64_t metrics_timeout_ms(const sections::checkpoint::Config& config) {
   const bool waits = config.on_full_disk == sections::checkpoint::OnFullDisk::kWait;
   return waits ? static_cast<std::int64_t>(config.full_disk_timeout * 1000.0) : 0;
+}
+
+/// A process may wait for another that waits for room on its disk.
+double joint_timeout_s(const sections::checkpoint::Config& config, double timeout_s) {
+  return timeout_s + static_cast<double>(metrics_timeout_ms(config)) / 1000.0;
 }
 
 Node node_of(const std::optional<std::string>& text) { return text ? Node::string(*text) : Node::null(); }
@@ -140,7 +146,15 @@ bool Saver::agree_to_save_jointly() {
     core::make_folders(checkpoints_dir_).value();
     core::write_file_atomic(mark, "").value();
   }
-  first_process_ = std::stoll(ranks.from_rank_0(std::to_string(::getpid()), "the process that saves"));
+  const std::string here = core::host_name() + "/";
+  processes_.clear();
+  for (const std::string& process : ranks.all_gather(here + std::to_string(::getpid()), "the processes that save")) {
+    const std::int64_t number = std::stoll(process.substr(process.rfind('/') + 1));
+    if (processes_.empty()) first_process_ = number;
+    // Of another container of the same name none is seen.
+    const bool is_seen = process.starts_with(here) && artifact::is_process_alive(number);
+    processes_.push_back(is_seen ? number : 0);
+  }
   std::error_code ignored;
   const std::vector<std::string> found =
       ranks.all_gather(std::filesystem::exists(mark, ignored) ? "1" : "", "the folder of the checkpoints");
@@ -350,9 +364,13 @@ std::unique_ptr<SaveTask> Saver::snapshot_state(const std::map<std::string, doub
 
   if (is_joint_) {
     state.share = {experiment_.rank(), experiment_.strategy->saved_rows()};
-    options.joint = std::make_shared<const artifact::JointSave>(
-        artifact::JointSave{experiment_.rank(), experiment_.ranks->size(), ++joint_saves_, first_process_,
-                            experiment_.recipe.launch->timeout, [this] { return abandoned_.load(); }});
+    options.joint = std::make_shared<const artifact::JointSave>(artifact::JointSave{
+        experiment_.rank(), experiment_.ranks->size(), ++joint_saves_, first_process_,
+        joint_timeout_s(config_, experiment_.recipe.launch->timeout), [this] { return abandoned_.load(); },
+        [this](int process) {
+          const std::int64_t number = processes_[static_cast<std::size_t>(process)];
+          return number != 0 && !artifact::is_process_alive(number);
+        }});
   }
   checkpoint::Snapshot snapshot(state, config_.max_shard_size);
   if (copy && !copy_state(snapshot)) {

@@ -148,8 +148,9 @@ class Saver {
   bool async_ = false;
   bool writes_ = false;    // whether this process writes checkpoints: rank 0, the first of its host, or each its part
   bool is_joint_ = false;  // each its part
-  std::int64_t joint_saves_ = 0;    // so far
-  std::int64_t first_process_ = 0;  // of a joint save, by its system's number
+  std::int64_t joint_saves_ = 0;         // so far
+  std::vector<std::int64_t> processes_;  // of a joint save, by rank; 0: on another machine
+  std::int64_t first_process_ = 0;       // of a joint save, by its system's number
   bool told_to_wait_ = false;
   artifact::AlignedBytes memory_;   // memory of the copies; read by the thread while a save is under way
   std::int64_t counted_bytes_ = 0;  // counted towards training.max_memory

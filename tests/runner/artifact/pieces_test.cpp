@@ -176,6 +176,15 @@ TEST_CASE("a joint save ends when a process fails or does not come", "[artifact]
     CHECK(saved.failure().message.find("for process 1 to write its part") != std::string::npos);
     CHECK(saved.failure().exit_code == core::kExitPeerLost);
   }
+  SECTION("one has ended") {
+    const JointSave left{0, kProcesses, 1, ::getpid(), 20.0, nullptr, [](int process) { return process == 1; }};
+    const auto writer = CheckpointWriter::begin(dir.path(), 7, 0, system_io(),
+                                                {false, nullptr, std::make_shared<const JointSave>(left)})
+                            .value();
+    const auto saved = writer->commit({}, nullptr, 1000);
+    REQUIRE_FALSE(saved.ok());
+    CHECK(saved.failure().message == "the save waited for process 1 to write its part: it has ended");
+  }
   SECTION("the first one never opens it") {
     const JointSave given_up{1, kProcesses, 1, ::getpid(), 20.0, [] { return true; }};
     const auto writer = CheckpointWriter::begin(dir.path(), 7, 0, system_io(),
