@@ -105,6 +105,8 @@ std::vector<Share> collect_shares(Io& io, const std::string& folder, const Joint
       for (int any = 1; any < save.processes; ++any) {
         if (is_there(failure_of(folder, any))) throw_failure(any, failure_of(folder, any));
       }
+      // Where it lies now the others do not look, and each would wait for the other.
+      if (!is_there(folder)) throw RunError(folder + " was moved or removed while the processes wrote their parts");
       return is_there(share_of(folder, process));
     });
   }

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using core::RunError;
 
 constexpr char kMark = '#';
+constexpr const char* kShardBegin = "shard-";
 
 struct Parts {
   std::string folder, set;
@@ -105,7 +106,20 @@ class Pieced final : public TensorList {
 
 }  // namespace
 
-std::string shard_file(int process) { return "shard-" + std::to_string(process) + kSafetensorsEnding; }
+std::string shard_file(int process) { return kShardBegin + std::to_string(process) + kSafetensorsEnding; }
+
+bool is_shard(const std::string& path) {
+  const std::string name = fs::path(path).filename().string();
+  const std::size_t begin = std::string_view(kShardBegin).size();
+  const std::size_t end = name.find_first_not_of("0123456789", begin);
+  if (!name.starts_with(kShardBegin) || end == begin || end == std::string::npos) return false;
+  if (name.substr(end) != kSafetensorsEnding) return false;
+  const auto reader = SafetensorsReader::open(path);
+  if (!reader) return false;
+  const auto& tensors = reader.value()->tensors();
+  return std::all_of(tensors.begin(), tensors.end(),
+                     [](const TensorBytes& one) { return one.name.find('/') != std::string::npos; });
+}
 
 std::string name_in_shard(const std::string& set, const std::string& tensor) {
   return set.substr(0, set.size() - std::string_view(kSafetensorsEnding).size()) + "/" + tensor;

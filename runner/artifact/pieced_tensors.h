@@ -15,6 +15,9 @@ std::string shard_file(int process);
 /// What a tensor of a set is called in such a file: `optimizer/exp_avg.h.0.weight` of `optimizer.safetensors`.
 std::string name_in_shard(const std::string& set, const std::string& tensor);
 
+/// Whether a file is of that name and its tensors are called so: it holds rows of several sets, and no model.
+bool is_shard(const std::string& path);
+
 /// The path to give to open_tensors() for a set whose tensors lie in pieces: `FOLDER/manifest.json#SET`.
 std::string pieces_path(const std::string& folder, const std::string& set);
 bool is_pieces_path(std::string_view path);

@@ -147,12 +147,48 @@ std::string tensor_set_path(const std::string& folder, const std::string& name) 
   return in_pieces ? pieces_path(folder, name) : "";
 }
 
+namespace {
+
+bool has_manifest(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(fs::path(folder) / kManifestFile, error);
+}
+
+core::Failure without_manifest(const std::string& what) {
+  return {what + " no " + kManifestFile + ", which says how the parts make up a model",
+          "copy the whole folder of the checkpoint, or make one file of it where it is whole: `roux merge-weights "
+          "CHECKPOINT FILE.safetensors`",
+          core::kExitUsage};
+}
+
+/// What one of several processes wrote of a checkpoint.
+core::Failure refusal_of_shard(const std::string& path) {
+  std::string folder = fs::path(path).parent_path().string();
+  if (folder.empty()) folder = ".";
+  const std::string what = path + " is one part of a checkpoint in parts";
+  if (!has_manifest(folder)) return without_manifest(what + ", and its folder has");
+  return {what + ", with rows of weights and of the optimizer's state", "name the checkpoint's folder: " + folder,
+          core::kExitUsage};
+}
+
+}  // namespace
+
 core::Result<std::string> find_tensor_set(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return path;
+  if (!fs::is_directory(path, error)) {
+    if (is_shard(path)) return refusal_of_shard(path);
+    return path;
+  }
   const std::string model = tensor_set_path(path, kModelFile);
   if (!model.empty()) return model;
   const std::vector<std::string> sets = tensor_sets(path);
+  const bool has_parts = std::any_of(
+      sets.begin(), sets.end(), [&path](const std::string& set) { return is_shard((fs::path(path) / set).string()); });
+  if (has_parts) {
+    // A manifest that lists them has not been left out of the sets.
+    if (!has_manifest(path)) return without_manifest(path + " has parts of a checkpoint, but");
+    if (const auto manifest = read_manifest(path); !manifest) return manifest.failure();
+  }
   if (sets.size() == 1) return tensor_set_path(path, sets.front());
   if (sets.empty()) {
     const std::string torch_model = tensor_set_path(path, kTorchModelFile);

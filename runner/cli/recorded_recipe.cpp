@@ -3,11 +3,13 @@
 #include <filesystem>
 #include <system_error>
 
+#include "runner/artifact/manifest.h"
 #include "runner/core/clock.h"
 #include "runner/recipe/document.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
 #include "runner/resolve/recipe.h"
+#include "runner/store/run_files.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::cli {
@@ -17,10 +19,36 @@ bool is_recipe(const std::string& word) {
   return recipe::looks_like_recipe(word) || std::filesystem::is_regular_file(word, ignored);
 }
 
+namespace {
+
+/// Of a word that names a checkpoint in the place of its run: what to write instead. "" for any other.
+std::string run_and_checkpoint(const Session& session, const std::string& word) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(fs::path(word) / artifact::kManifestFile, ignored)) {
+    fs::path folder = fs::absolute(word).lexically_normal();
+    if (!folder.has_filename()) folder = folder.parent_path();
+    fs::path run = folder.parent_path().parent_path();
+    if (fs::path(word).is_relative()) run = run.lexically_relative(fs::current_path());
+    return (store::is_run_folder(run.string()) ? run.string() : "RECIPE") + " --checkpoint " + word;
+  }
+  const std::size_t colon = word.rfind(':');
+  if (colon == std::string::npos || colon + 1 == word.size()) return "";
+  const std::string run = word.substr(0, colon);
+  if (!store::find_run(session.runs_dir(), run, core::system_clock()).ok()) return "";
+  return run + " --checkpoint " + word.substr(colon + 1);
+}
+
+}  // namespace
+
 bool use_run(Session& session, RecipeFlags& flags, std::string& run) {
   const std::string word = flags.path;
   const auto found = store::find_run(session.runs_dir(), word, core::system_clock());
   if (!found.ok()) {
+    if (const std::string instead = run_and_checkpoint(session, word); !instead.empty()) {
+      session.fail(word + " is a checkpoint, and a run or a recipe is named here", "write " + instead);
+      return false;
+    }
     const std::string& hint = found.failure().hint;
     session.fail(found.failure().message,
                  hint + (hint.empty() ? "" : "; ") + "a recipe is named by its file, such as " + word + ".yaml");

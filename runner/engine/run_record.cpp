@@ -45,6 +45,11 @@ std::vector<store::RunSummary> candidate_runs(const resolve::Recipe& recipe, con
 
 FoundCheckpoint named_checkpoint(const resolve::Recipe& recipe, const EvalRequest& request) {
   std::error_code ignored;
+  if (fs::is_regular_file(request.checkpoint, ignored)) {
+    throw core::RunError(request.checkpoint + " is a file of a checkpoint",
+                         "name the checkpoint's folder: " + fs::path(request.checkpoint).parent_path().string(),
+                         core::kExitUsage);
+  }
   if (fs::exists(request.checkpoint, ignored)) return {request.checkpoint, "", "", "", "", 0};
   for (store::RunSummary& run : candidate_runs(recipe, request)) {
     store::read_resolved(run);

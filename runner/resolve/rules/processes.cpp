@@ -101,6 +101,13 @@ void mesh_sizes(SettledTree& tree, std::int64_t processes) {
   }
 }
 
+/// `sharded: true` where process 0 saves everything.
+void no_parts(SettledTree& tree, const std::string& why, const std::string& hint) {
+  const bool asked = tree.is_true("checkpoint.sharded") && tree.written("checkpoint.sharded");
+  if (!asked || tree.is_of_this_call("launch.num_processes") || tree.is_of_this_call("parallelism.shard")) return;
+  tree.warning("checkpoint.sharded", "checkpoint.sharded has no effect: " + why, hint);
+}
+
 }  // namespace
 
 void parallelism(SettledTree& tree) {
@@ -112,6 +119,8 @@ void parallelism(SettledTree& tree) {
       if (tree.written(path) && tree.integer(path).value_or(1) > 1)
         tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");
     }
+    if (processes > 1) no_parts(tree, "nothing is sharded", "write parallelism: {shard: optimizer}, or remove it");
+    if (processes == 1) no_parts(tree, "there is one process", "remove it");
     return;
   }
   if (processes == 1) {
@@ -121,6 +130,12 @@ void parallelism(SettledTree& tree) {
                    "remove it, or train with several processes");
     return;
   }
+  // Weights that are exported at the end are split all the same.
+  if (tree.is_true("checkpoint.sharded") && tree.written("checkpoint.max_shard_size") &&
+      !tree.given("checkpoint.export"))
+    tree.warning("checkpoint.max_shard_size",
+                 "checkpoint.max_shard_size has no effect: with sharded each process writes one file",
+                 "remove it, or write sharded: false");
   mesh_sizes(tree, processes);
   const auto copies = tree.integer("parallelism.dp_replicate_size"), shards = tree.integer("parallelism.dp_shard_size");
   if (shards == 1 || (!shards && copies == processes))
@@ -143,7 +158,8 @@ void parallelism(SettledTree& tree) {
   if (tree.is_true("compile.cuda_graphs"))
     refuse("compile.cuda_graphs", "the weights are gathered after each step", one_of_both);
   if (tree.is_true("checkpoint.save_on_each_node"))
-    refuse("checkpoint.save_on_each_node", "the state is gathered on process 0", one_of_both);
+    refuse("checkpoint.save_on_each_node", "each machine would hold a part of the state",
+           "remove it, and name a folder that all machines share as output_dir");
   if (*shard != "optimizer" && tree.is_true("ddp.check_reduction"))
     refuse("ddp.check_reduction", "no process has a whole gradient", one_of_both);
   const std::string optimizer = tree.text("optimizer.type").value_or("");

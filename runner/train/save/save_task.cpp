@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <thread>
 #include <utility>
 
+#include "runner/artifact/draft_names.h"
 #include "runner/artifact/io/io.h"
-#include "runner/core/error.h"
+#include "runner/artifact/joint_save.h"
 #include "runner/core/log.h"
 #include "runner/core/node.h"
 #include "runner/core/units.h"
@@ -39,10 +42,11 @@ void SaveTask::write() {
       if (draft_ == nullptr) draft_ = snapshot_.begin(options_);
       try {
         snapshot_.write(*draft_);
-      } catch (...) {
+      } catch (const RunError& error) {
+        const RunError told = explained(error);
         // What was written is in the way of other files; but in a draft of several processes theirs are, too.
         if (options_.joint == nullptr) draft_.reset();
-        throw;
+        throw told;
       }
     });
   } catch (const RunError& error) {
@@ -57,8 +61,9 @@ std::string SaveTask::commit() {
   try {
     persist([&] { path = snapshot_.commit(*draft_, options_); });
   } catch (const RunError& error) {
-    draft_->give_up({error.what(), error.hint(), error.exit_code()});
-    throw;
+    const RunError told = explained(error);
+    draft_->give_up({told.what(), told.hint(), told.exit_code()});
+    throw told;
   }
   if (path.empty()) return path;  // the first of several processes has it
   retention_.verified = path;
@@ -66,6 +71,37 @@ std::string SaveTask::commit() {
     core::log_debug("rotated " + gone);
   }
   return path;
+}
+
+/// What the error is where the folder was moved or removed under the save: the system says of a file that it is not
+/// there.
+RunError SaveTask::explained(const RunError& error) const {
+  namespace fs = std::filesystem;
+  if (error.exit_code() != core::kExitFailed || !error.hint().empty()) return error;
+  const fs::path checkpoints = options_.checkpoints_dir;
+  const std::string name = artifact::checkpoint_name(step());
+  const bool is_joint = options_.joint != nullptr;
+  const fs::path draft =
+      checkpoints / (is_joint ? artifact::draft_name(name, options_.joint->first) : artifact::draft_name(name));
+  const std::string gone = " was moved or removed during the save of step " + std::to_string(step());
+  std::error_code failed;
+  if (const fs::path run = checkpoints.parent_path(); !fs::exists(run, failed) && !failed) {
+    return RunError("the run's folder " + run.string() + gone,
+                    "where it was moved, `roux resume PATH` continues from its last checkpoint");
+  }
+  if (!fs::exists(checkpoints, failed) && !failed) {
+    return RunError(checkpoints.string() + gone,
+                    "move it back, then the same command continues from the last checkpoint in it");
+  }
+  if (!fs::exists(draft, failed) && !failed) {
+    return RunError(draft.string() + gone, "the same command continues from the checkpoint before it");
+  }
+  const std::string text = error.what();
+  if (text.ends_with(" is missing") || text.ends_with(": no such file or directory")) {
+    return RunError(text + ": it was moved or removed during the save of step " + std::to_string(step()),
+                    "the same command continues from the checkpoint before it");
+  }
+  return error;
 }
 
 /// Retries `attempt` while the disk is full, as long as the policy allows.
@@ -80,6 +116,7 @@ void SaveTask::persist(Attempt attempt) {
       return;
     } catch (const RunError& error) {
       if (error.exit_code() != core::kExitResumable || !full_disk_.wait) throw;
+      waited_for_room_ = true;
       const std::int64_t now_ns = clock_.monotonic_ns();
       if (said_ns == 0 || now_ns - said_ns > kSayNs) {
         const double left_s = full_disk_.timeout_s - static_cast<double>(now_ns - since_ns) * 1e-9;

@@ -9,6 +9,7 @@
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/checkpoint/snapshot.h"
 #include "runner/core/clock.h"
+#include "runner/core/error.h"
 #include "runner/store/run_writer.h"
 
 namespace runner::train {
@@ -35,6 +36,7 @@ class SaveTask {
 
   std::int64_t step() const { return options_.fields.step; }
   std::int64_t bytes() const { return bytes_; }
+  bool waited_for_room() const { return waited_for_room_; }  ///< on a full disk
   const std::shared_ptr<artifact::Throttle>& throttle() const {
     return options_.throttle;
   }  ///< null when not throttled
@@ -43,6 +45,7 @@ class SaveTask {
   template <typename Attempt>
   void persist(Attempt attempt);
   bool wait_for_room(std::int64_t since_ns);
+  core::RunError explained(const core::RunError& error) const;
 
   checkpoint::Snapshot snapshot_;
   std::unique_ptr<artifact::CheckpointWriter> draft_;
@@ -52,6 +55,7 @@ class SaveTask {
   store::RunWriter& run_;
   const core::Clock& clock_;
   std::int64_t bytes_;
+  bool waited_for_room_ = false;
 };
 
 }  // namespace runner::train

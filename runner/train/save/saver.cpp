@@ -281,7 +281,7 @@ void Saver::save(const std::map<std::string, double>& eval_metrics, When when) {
   // A short wait is no reason to change anything.
   constexpr double kSlowSeconds = 2;
   const double waited_s = static_cast<double>(clock_.monotonic_ns() - begin_ns) * 1e-9;
-  if (waits && waited_s >= kSlowSeconds && !told_to_wait_ && when == When::kBetweenSteps) {
+  if (waits && waited_s >= kSlowSeconds && !told_to_wait_ && !was_full_ && when == When::kBetweenSteps) {
     told_to_wait_ = true;
     console_.line("step " + std::to_string(stepper_.progress().step) + " waited " + core::format_duration(waited_s) +
                   " for the previous save: this disk is too slow for the save interval");
@@ -426,7 +426,8 @@ void Saver::start(std::unique_ptr<SaveTask> task, std::int64_t begin_ns, bool co
   under_way_ = core::run_async(
       [this, begin_ns, stall_seconds, copied, task = std::move(task)] {
         if (copied) task->write();
-        Saved saved{task->commit(), 0, stall_seconds, 0};
+        Saved saved{task->commit(), 0, stall_seconds, 0, false};
+        saved.waited_for_room = task->waited_for_room();
         saved.seconds = seconds_since(begin_ns);
         if (task->throttle() != nullptr) saved.paused_seconds = task->throttle()->paused_seconds();
         record(*task, saved);
@@ -448,6 +449,7 @@ void Saver::record(const SaveTask& task, const Saved& saved) {
 }
 
 void Saver::note(const Saved& saved) {
+  was_full_ = saved.waited_for_room;
   if (saved.path.empty()) return;
   last_checkpoint_ = saved.path;
   // The pauses of two writers add up: only half of them can safely be subtracted.

@@ -105,6 +105,7 @@ class Saver {
   struct Saved {
     std::string path;
     double seconds = 0, stall_seconds = 0, paused_seconds = 0;  ///< the seconds include pauses
+    bool waited_for_room = false;                               ///< on a full disk
   };
 
   /// Whether the processes write their parts of a checkpoint into one folder. A collective.
@@ -152,6 +153,7 @@ class Saver {
   std::vector<std::int64_t> processes_;  // of a joint save, by rank; 0: on another machine
   std::int64_t first_process_ = 0;       // of a joint save, by its system's number
   bool told_to_wait_ = false;
+  bool was_full_ = false;           // the disk, at the save before
   artifact::AlignedBytes memory_;   // memory of the copies; read by the thread while a save is under way
   std::int64_t counted_bytes_ = 0;  // counted towards training.max_memory
   std::future<void> prefault_;

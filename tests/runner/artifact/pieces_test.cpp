@@ -185,6 +185,14 @@ TEST_CASE("a joint save ends when a process fails or does not come", "[artifact]
     REQUIRE_FALSE(saved.ok());
     CHECK(saved.failure().message == "the save waited for process 1 to write its part: it has ended");
   }
+  SECTION("the draft is moved, where the others do not find it") {
+    const auto writer = CheckpointWriter::begin(dir.path(), 7, 0, system_io(), {false, nullptr, joint(0)}).value();
+    const fs::path draft = fs::directory_iterator(dir.path())->path();
+    fs::rename(draft, draft.parent_path() / "elsewhere");
+    const auto saved = writer->commit({}, nullptr, 1000);
+    REQUIRE_FALSE(saved.ok());
+    CHECK(saved.failure().message == draft.string() + " was moved or removed while the processes wrote their parts");
+  }
   SECTION("the first one never opens it") {
     const JointSave given_up{1, kProcesses, 1, ::getpid(), 20.0, [] { return true; }};
     const auto writer = CheckpointWriter::begin(dir.path(), 7, 0, system_io(),
@@ -192,6 +200,43 @@ TEST_CASE("a joint save ends when a process fails or does not come", "[artifact]
     CHECK_FALSE(writer.ok());
   }
   CHECK(list_checkpoints(dir.path()).empty());
+}
+
+TEST_CASE("a part is known by its name and its tensors", "[artifact][pieces]") {
+  const TempDir dir;
+  const std::string path = save(dir.path()).value();
+  CHECK(is_shard(path + "/shard-2.safetensors"));
+  const std::string part = path + "/shard-1.safetensors";
+  const auto of_file = find_tensor_set(part);
+  REQUIRE_FALSE(of_file.ok());
+  CHECK(of_file.failure().hint == "name the checkpoint's folder: " + path);
+  SECTION("another name") {
+    fs::rename(part, path + "/shard-a.safetensors");
+    CHECK_FALSE(is_shard(path + "/shard-a.safetensors"));
+  }
+  SECTION("another program's file of that name") {
+    fs::copy_file(path + "/shard-0.safetensors", dir.path() + "/shard-0.safetensors");
+    std::fstream file(dir.path() + "/shard-0.safetensors", std::ios::in | std::ios::out | std::ios::binary);
+    std::string head(64, ' ');
+    file.read(head.data(), static_cast<std::streamsize>(head.size()));
+    file.seekp(static_cast<std::streamoff>(head.find('/')));
+    file << '.';
+    file.close();
+    CHECK_FALSE(is_shard(dir.path() + "/shard-0.safetensors"));
+    CHECK(find_tensor_set(dir.path() + "/shard-0.safetensors").ok());
+  }
+  SECTION("no manifest") {
+    fs::remove(path + "/manifest.json");
+    for (const std::string& named : {path, part}) {
+      const auto found = find_tensor_set(named);
+      REQUIRE_FALSE(found.ok());
+      CHECK(found.failure().message.find("no manifest.json") != std::string::npos);
+    }
+  }
+  SECTION("a damaged manifest") {
+    std::ofstream(path + "/manifest.json") << "{}";
+    CHECK(find_tensor_set(path).failure().message == read_manifest(path).failure().message);
+  }
 }
 
 }  // namespace
