@@ -17,6 +17,10 @@ constexpr const char* kBuckets = "what is exchanged at once follows from the blo
 constexpr const char* kLoading = "all processes begin with the same weights";
 constexpr const char* kWhole =
     "`checkpoint.sharded` says whether each process writes its part; any number of processes reads either";
+constexpr const char* kHalf =
+    "`roux export RUN DIR` gathers the model from either kind of checkpoint, in its own precision; "
+    "`from_pretrained(DIR, "
+    "dtype=torch.bfloat16)` reads that in 16 bits";
 constexpr const char* kKept = "parameters keep their names and shapes";
 constexpr const char* kPrinted = "of what is printed: `logging_steps`, `system_metrics` and `profiler` say it here";
 constexpr const char* kStays =
@@ -53,7 +57,9 @@ constexpr ShardingField kFsdp[] = {
     {"backward_prefetch_policy", kNoEffect, "", kOverlap},
     {"forward_prefetch", kNoEffect, "", kOverlap},
     {"limit_all_gathers", kNoEffect, "", kOverlap},
-    {"state_dict_type", kNoEffect, "", kWhole},
+    {"state_dict_type", kRead, "checkpoint.sharded",
+     "SHARDED_STATE_DICT (3) and LOCAL_STATE_DICT (2) are `true`, FULL_STATE_DICT (1) `false`; any number of processes "
+     "reads either"},
     {"state_dict_config", kNoEffect, "", kWhole},
     {"optim_state_dict_config", kNoEffect, "", kWhole},
     {"use_orig_params", kNoEffect, "", kKept},
@@ -80,7 +86,7 @@ constexpr ShardingField kPlugin[] = {
     {"offload_param_device", kRefused, "", kStays},
     {"offload_param_nvme_path", kRefused, "", kStays},
     {"zero3_init_flag", kNoEffect, "", kLoading},
-    {"zero3_save_16bit_model", kNoEffect, "", kWhole},
+    {"zero3_save_16bit_model", kNoEffect, "", kHalf},
     {"is_train_batch_min", kNoEffect, "", "`training` says the sizes of batches"},
     {"transformer_moe_cls_names", kNoEffect, "", kBlocks},
     {"deepspeed_moe_layer_cls_names", kNoEffect, "", kBlocks},
@@ -179,8 +185,8 @@ constexpr ShardingField kDeepspeed[] = {
     {"zero_optimization.stage3_model_persistence_threshold", kNoEffect, "", kBlocks},
     {"zero_optimization.stage3_module_granularity_threshold", kNoEffect, "", kBlocks},
     {"zero_optimization.stage3_use_all_reduce_for_fetch_params", kNoEffect, "", kOverlap},
-    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", kNoEffect, "", kWhole},
-    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", kNoEffect, "", kWhole},
+    {"zero_optimization.stage3_gather_16bit_weights_on_model_save", kNoEffect, "", kHalf},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save", kNoEffect, "", kHalf},
     {"zero_allow_untested_optimizer", kNoEffect, "", "an optimizer that cannot be sharded is refused"},
     {"zero_force_ds_cpu_optimizer", kNoEffect, "", "nothing is moved to the CPU"},
     {"activation_checkpointing.cpu_checkpointing", kRefused, "", kStays},

@@ -106,6 +106,7 @@ class Words {
       if (!flag) must_be(*again, "true or false");
       if (flag && *flag) place(*again, "activation_checkpointing.mode", Node::string("full", again->value.location()));
     }
+    take_state_dict();
     tell("FSDP");
   }
 
@@ -276,6 +277,26 @@ class Words {
     if (count != nullptr && count->is_integer()) return count->as_integer();
     const Node* hosts = recipe_.at_path("launch.hosts");
     return hosts != nullptr && hosts->is_sequence() ? static_cast<std::int64_t>(hosts->items().size()) : 1;
+  }
+
+  /// How FSDP saves; without anything sharded there are no parts.
+  void take_state_dict() {
+    static constexpr std::pair<const char*, bool> kTypes[] = {
+        {"full_state_dict", false}, {"local_state_dict", true}, {"sharded_state_dict", true}};
+    const ShardingWord* word = read("state_dict_type");
+    if (word == nullptr) return;
+    std::string name = lower(word->value.scalar_text());
+    constexpr std::string_view kEnum = "statedicttype.";
+    if (name.starts_with(kEnum)) name.erase(0, kEnum.size());
+    const auto number = number_of(word->value);
+    for (std::size_t i = 0; i < std::size(kTypes); ++i) {
+      const auto& [theirs, is_sharded] = kTypes[i];
+      if (name != theirs && number != static_cast<double>(i + 1)) continue;
+      if (is_sharded && !written_at("parallelism", "shard")) return;
+      place(*word, "checkpoint.sharded", Node::boolean(is_sharded, word->value.location()));
+      return;
+    }
+    must_be(*word, "FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT");
   }
 
   void place_shard(const ShardingWord& word, const char* shard) {
