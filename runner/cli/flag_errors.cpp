@@ -92,7 +92,9 @@ std::string setting_for(const std::string& flag, const std::vector<std::string>&
   const std::size_t equals = flag.find('=');
   std::string word = flag.substr(2, equals == flag.npos ? flag.npos : equals - 2);
   std::replace(word.begin(), word.end(), '-', '_');
-  const std::string path = registry::meant_path(word, registry::Registry::builtin());
+  // `--optimizer.lr 1` of Hydra and Lightning names a path already.
+  const bool is_path = word.find('.') != word.npos && word.front() != '.' && word.back() != '.';
+  const std::string path = is_path ? word : registry::meant_path(word, registry::Registry::builtin());
   if (path.empty()) return "";
   const std::string value = equals != flag.npos                      ? flag.substr(equals + 1)
                             : next.empty() || starts_with_dash(next) ? "VALUE"

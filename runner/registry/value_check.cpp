@@ -54,40 +54,47 @@ bool takes_infinity(const Property& property) { return property.description.find
 
 /// The one of these words that other programs call `text`; "" for none.
 std::string other_word(const std::string& text, const std::vector<std::string>& names) {
-  static constexpr std::pair<const char*, const char*> kMeant[] = {{"gpu", "cuda"},
-                                                                   {"bf16", "bf16-mixed"},
-                                                                   {"bfloat16", "bf16-mixed"},
-                                                                   {"fp16", "16-mixed"},
-                                                                   {"float16", "16-mixed"},
-                                                                   {"half", "16-mixed"},
-                                                                   {"fp32", "32-true"},
-                                                                   {"float32", "32-true"},
-                                                                   {"minimize", "min"},
-                                                                   {"maximize", "max"},
-                                                                   {"lower", "min"},
-                                                                   {"higher", "max"},
-                                                                   {"min", "minimize"},
-                                                                   {"max", "maximize"},
-                                                                   {"lower", "minimize"},
-                                                                   {"higher", "maximize"},
-                                                                   {"rope", "rotary"},
-                                                                   {"absolute", "learned"},
-                                                                   {"swish", "silu"},
-                                                                   {"float", "number"},
-                                                                   {"numeric", "number"},
-                                                                   {"categorical", "category"},
-                                                                   {"string", "category"},
-                                                                   {"batches", "micro_batches"},
-                                                                   {"1", "optimizer"},
-                                                                   {"zero1", "optimizer"},
-                                                                   {"os", "optimizer"},
-                                                                   {"2", "gradients"},
-                                                                   {"zero2", "gradients"},
-                                                                   {"shard_grad_op", "gradients"},
-                                                                   {"3", "parameters"},
-                                                                   {"zero3", "parameters"},
-                                                                   {"full", "parameters"},
-                                                                   {"full_shard", "parameters"}};
+  static constexpr std::pair<const char*, const char*> kMeant[] = {
+      {"gpu", "cuda"},         {"bf16", "bf16-mixed"},      {"bfloat16", "bf16-mixed"}, {"fp16", "16-mixed"},
+      {"float16", "16-mixed"}, {"half", "16-mixed"},        {"fp32", "32-true"},        {"float32", "32-true"},
+      {"minimize", "min"},     {"maximize", "max"},         {"lower", "min"},           {"higher", "max"},
+      {"min", "minimize"},     {"max", "maximize"},         {"lower", "minimize"},      {"higher", "maximize"},
+      {"rope", "rotary"},      {"absolute", "learned"},     {"swish", "silu"},          {"float", "number"},
+      {"numeric", "number"},   {"categorical", "category"}, {"string", "category"},     {"batches", "micro_batches"}};
+  // What FSDP and DeepSpeed call a way to shard, with `-`, `_` or nothing between its parts.
+  static constexpr std::pair<const char*, const char*> kShards[] = {{"1", "optimizer"},
+                                                                    {"zero1", "optimizer"},
+                                                                    {"stage1", "optimizer"},
+                                                                    {"zerostage1", "optimizer"},
+                                                                    {"os", "optimizer"},
+                                                                    {"2", "gradients"},
+                                                                    {"zero2", "gradients"},
+                                                                    {"stage2", "gradients"},
+                                                                    {"zerostage2", "gradients"},
+                                                                    {"shardgradop", "gradients"},
+                                                                    {"hybridshardzero2", "gradients"},
+                                                                    {"3", "parameters"},
+                                                                    {"zero3", "parameters"},
+                                                                    {"stage3", "parameters"},
+                                                                    {"zerostage3", "parameters"},
+                                                                    {"full", "parameters"},
+                                                                    {"fullshard", "parameters"},
+                                                                    {"hybridshard", "parameters"},
+                                                                    {"fullyshard", "parameters"},
+                                                                    {"fsdp", "parameters"},
+                                                                    {"fsdp2", "parameters"},
+                                                                    {"params", "parameters"},
+                                                                    {"weights", "parameters"}};
+  const auto is_name = [&names](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  if (is_name("optimizer") && is_name("gradients") && is_name("parameters")) {
+    std::string bare = lower(text);
+    std::erase_if(bare, [](char c) { return c == '-' || c == '_' || c == ' '; });
+    for (const auto& [word, ours] : kShards) {
+      if (bare == word) return ours;
+    }
+  }
   for (const auto& [word, ours] : kMeant) {
     if (lower(text) == word && std::find(names.begin(), names.end(), ours) != names.end()) return ours;
   }
