@@ -14,6 +14,7 @@
 #include "components/loss/projected_cross_entropy.h"
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
+#include "components/ops/reused_memory.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/loss/cross_entropy.h"  // Config; declares make()
@@ -58,13 +59,14 @@ class CrossEntropy final : public Loss {
     if (!fused_kernels() || !projected_cross_entropy_fits(hidden, weight_VC, config_.label_smoothing)) {
       return Loss::sum_projected(tensors, gradient);
     }
-    return projected_cross_entropy(hidden, weight_VC, low_VC_, tensors.at(kTarget),
+    return projected_cross_entropy(hidden, weight_VC, low_VC_, memory_, tensors.at(kTarget),
                                    {config_.ignore_index, config_.label_smoothing, gradient});
   }
 
  private:
   Config config_;
   mutable Bf16WeightCache low_VC_;  // the projection's copy; there is one projection
+  mutable ReusedMemory memory_;     // of its gradient
 };
 
 }  // namespace

@@ -14,8 +14,10 @@
 #include "components/ops/bf16_weight_cache.h"
 #include "components/ops/kernel_policy.h"
 #include "components/ops/matmul.h"
+#include "components/ops/reused_memory.h"
 #include "components/ops/torch_bridge.h"
 #include "components/tensor/device.h"
+#include "components/tensor/meta_pass.h"
 
 namespace components::loss {
 namespace {
@@ -24,6 +26,7 @@ using kernels::Bf16;
 using kernels::data;
 using kernels::lowered;
 using kernels::new_like;
+using kernels::new_tensor;
 using kernels::parallel_for_rows;
 
 constexpr std::int64_t kCachedBytes = 8 << 20;
@@ -46,10 +49,10 @@ std::int64_t rows_at_a_time(std::int64_t width, std::int64_t of_row, bool of_wei
   return of_weight ? std::clamp<std::int64_t>(width, cached, std::max<std::int64_t>(1, kLogitsBytes / of_row)) : cached;
 }
 
-/// `low_VC`: the weight in the type of the products. Gradients have the inputs' own type.
+/// `low_VC`: the weight in the type of the products, dropped as early as may be. Gradients have the inputs' own type.
 template <typename T>
-Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const RowTargets& targets, double gradient,
-              Wanted wanted) {
+Found compute(const at::Tensor& hidden_NC, at::Tensor low_VC, const RowTargets& targets, double gradient, Wanted wanted,
+              ReusedMemory& memory) {
   Found found;
   const bool in_float = hidden_NC.scalar_type() == at::kFloat;
   const at::Tensor low_NC = lowered<T>(hidden_NC);
@@ -58,7 +61,6 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const RowTa
       rows_at_a_time(low_NC.size(1), classes * static_cast<std::int64_t>(sizeof(T)), wanted.weight);
   const std::int64_t chunks = (rows + most - 1) / most;  // of one size: the last one should not be a handful of rows
   if (wanted.hidden) found.dhidden = in_float ? new_like<float>(hidden_NC) : new_like<Bf16>(hidden_NC);
-  if (wanted.weight) found.dweight = in_float ? new_like<float>(low_VC) : new_like<Bf16>(low_VC);
   for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
     const std::int64_t first = rows * chunk / chunks, size = rows * (chunk + 1) / chunks - first;
     const at::Tensor part_NC = low_NC.narrow(0, first, size);
@@ -70,7 +72,13 @@ Found compute(const at::Tensor& hidden_NC, const at::Tensor& low_VC, const RowTa
     });
     for (const double loss : losses) found.loss += loss;
     if (wanted.hidden) matmul_into(found.dhidden.narrow(0, first, size), logits_NV, low_VC, false);
-    if (wanted.weight) matmul_into(found.dweight, logits_NV.t(), part_NC, chunk > 0);
+    if (!wanted.weight) continue;
+    const std::int64_t width = low_NC.size(1);
+    if (chunk + 1 == chunks) low_VC.reset();
+    if (chunk == 0 && in_float)
+      found.dweight = MetaPass::is_on() ? new_tensor<float>({classes, width}) : memory.matrix(classes, width);
+    if (chunk == 0 && !in_float) found.dweight = new_tensor<Bf16>({classes, width});
+    matmul_into(found.dweight, logits_NV.t(), part_NC, chunk > 0);
   }
   return found;
 }
@@ -89,7 +97,7 @@ bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& we
 }
 
 at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, Bf16WeightCache& low_VC,
-                                   const at::Tensor& target, const ProjectedOptions& options) {
+                                   ReusedMemory& memory, const at::Tensor& target, const ProjectedOptions& options) {
   const bool is_bf16 = hidden.scalar_type() == at::kBFloat16, lowers = !is_bf16 && lowers_to_bf16();
   const Wanted wanted{torch::autograd::compute_requires_grad(hidden),
                       torch::autograd::compute_requires_grad(weight_VC)};
@@ -105,8 +113,8 @@ at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& w
       if (!lowers) return weight_VC;
       return keeps_low_weights() ? low_VC.in_bf16(weight_VC) : kernels::lowered<Bf16>(weight_VC);
     };
-    found = is_bf16 || lowers ? compute<Bf16>(rows, low(), targets, gradient, wanted)
-                              : compute<float>(rows, weight_VC, targets, gradient, wanted);
+    found = is_bf16 || lowers ? compute<Bf16>(rows, low(), targets, gradient, wanted, memory)
+                              : compute<float>(rows, weight_VC, targets, gradient, wanted, memory);
     if (found.dhidden.defined()) found.dhidden = found.dhidden.view(hidden.sizes());
   }
   return with_ready_gradients(found.loss, gradient, {{hidden, found.dhidden}, {weight_VC, found.dweight}});

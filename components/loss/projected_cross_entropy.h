@@ -7,7 +7,8 @@
 
 namespace components {
 class Bf16WeightCache;
-}
+class ReusedMemory;
+}  // namespace components
 
 namespace components::loss {
 
@@ -27,11 +28,12 @@ struct ProjectedOptions {
 ///
 /// hidden     [..., C] float32 or bfloat16
 /// weight_VC  [V, C] of the same type, and where the bfloat16 copy of a float32 one is kept
+/// memory     of the weight's gradient, where that is float32
 /// target     one per row of hidden, int64
 /// Returns    scalar, float32
 ///
 /// Source  Liger Kernel's fused linear cross entropy (Hsu et al. 2024)
 at::Tensor projected_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight_VC, Bf16WeightCache& low_VC,
-                                   const at::Tensor& target, const ProjectedOptions& options);
+                                   ReusedMemory& memory, const at::Tensor& target, const ProjectedOptions& options);
 
 }  // namespace components::loss

@@ -24,6 +24,7 @@ using kernels::Product;
 using kernels::ProductKernel;
 
 constexpr std::int64_t kSmallProductMax = 1 << 15;  // multiplications; below, preparing takes longer than LibTorch does
+constexpr std::int64_t kPieceBytes = 8 << 20;       // of a product that LibTorch returns in another type
 
 bool has_unit_stride(const at::Tensor& t) { return t.stride(0) == 1 || t.stride(1) == 1; }
 
@@ -116,11 +117,19 @@ void matmul_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b
     if (const auto* kernel = kernel_for<float>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
     if (const auto* kernel = kernel_for<Bf16>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
   }
-  at::Tensor target = out;
   if (out.scalar_type() == a.scalar_type()) {
+    at::Tensor target = out;
     add ? target.addmm_(a, b) : at::mm_out(target, a, b);
-  } else {
-    add ? target.add_(at::mm(a, b)) : target.copy_(at::mm(a, b));
+    return;
+  }
+  // The gradient of a vocabulary's weight is the largest tensor of a training: no second one beside it.
+  const std::int64_t of_row = std::max<std::int64_t>(1, b.size(1) * static_cast<std::int64_t>(a.element_size()));
+  const std::int64_t most = std::max<std::int64_t>(1, kPieceBytes / of_row);
+  for (std::int64_t row = 0; row < out.size(0); row += most) {
+    const std::int64_t rows = std::min(most, out.size(0) - row);
+    at::Tensor target = out.narrow(0, row, rows);
+    const at::Tensor piece = at::mm(a.narrow(0, row, rows), b);
+    add ? target.add_(piece) : target.copy_(piece);
   }
 }
 

@@ -132,6 +132,7 @@ void RowGradients::end(distributed::ProcessGroup* others, const Receive& receive
   std::vector<at::Tensor> sums;
   for (Flight& flight : flights_) {
     flight.pending->wait();
+    flight.pending.reset();  // it holds what was sent
     flight.in.reset();
     sums.push_back(sum_of(flight.out, place_.count, others));
     if (sums.back().is_alias_of(flight.out)) continue;

@@ -20,6 +20,11 @@
 #include "runner/train/experiment/precision.h"
 
 namespace runner::train {
+namespace {
+
+constexpr std::int64_t kSettlingSteps = 4;
+
+}  // namespace
 
 ShardedParameters::ShardedParameters(const Experiment& experiment)
     : ShardedGradients(experiment),
@@ -180,6 +185,8 @@ void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);
   take_old_rows();
   if (is_held_ || first_holds_) free_units();
+  // Each of the first steps finds its memory elsewhere, as the optimizer's state was made where there was room.
+  if (++steps_ <= kSettlingSteps) core::return_freed_memory();
 }
 
 /// Of weights that were drawn or loaded whole.

@@ -112,6 +112,7 @@ class ShardedParameters final : public ShardedGradients {
   std::size_t next_ = 0;                                                 // of the exchanges
   std::optional<std::size_t> reducing_;                                  // the unit whose gradients are on their way
   std::size_t lowest_ = 1;                                               // the first unit that has a backward pass
+  std::int64_t steps_ = 0;
   bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;
   bool is_held_ = true;       // between steps: the parameters are whole
   bool were_held_ = false;    // before their rows were written to
