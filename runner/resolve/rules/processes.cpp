@@ -101,6 +101,23 @@ void mesh_sizes(SettledTree& tree, std::int64_t processes) {
   }
 }
 
+/// What is gathered at a time; `shard` is empty where nothing is sharded.
+void gathered_units(SettledTree& tree, const std::string& shard) {
+  const bool is_model = tree.text("parallelism.unit") == "model";
+  const auto joins = tree.integer("parallelism.min_num_params");
+  const auto idle = [&](const std::string& path) {
+    tree.error(path,
+               path + " is about gathered parameters, and " +
+                   (shard.empty() ? "without shard" : "with shard: " + shard) + " every process holds all of them",
+               "write shard: parameters, or remove it");
+  };
+  if (shard != "parameters" && is_model) idle("parallelism.unit");
+  if (shard != "parameters" && joins) idle("parallelism.min_num_params");
+  if (shard == "parameters" && is_model && joins)
+    tree.error("parallelism.min_num_params", "min_num_params joins blocks, and with unit: model all are one unit",
+               "leave one of the two out");
+}
+
 }  // namespace
 
 void parallelism(SettledTree& tree) {
@@ -112,6 +129,7 @@ void parallelism(SettledTree& tree) {
       if (tree.written(path) && tree.integer(path).value_or(1) > 1)
         tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");
     }
+    gathered_units(tree, "");
     return;
   }
   if (processes == 1) {
@@ -136,6 +154,7 @@ void parallelism(SettledTree& tree) {
                "parallelism.reshard_after_forward is about gathered parameters, and with shard: " + *shard +
                    " every process holds all of them",
                "write shard: parameters, or remove it");
+  gathered_units(tree, *shard);
   if (tree.given("local_sgd.local_sgd_steps"))
     refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);
   if (tree.text("ddp.comm_hook").value_or("no") != "no")

@@ -20,12 +20,20 @@
 #include "runner/train/experiment/precision.h"
 
 namespace runner::train {
+namespace {
+
+UnitSizes unit_sizes(const sections::parallelism::Config& parallelism) {
+  return {parallelism.unit == sections::parallelism::Unit::kModel, parallelism.min_num_params.value_or(0)};
+}
+
+}  // namespace
 
 ShardedParameters::ShardedParameters(const Experiment& experiment)
     : ShardedGradients(experiment),
       model_(*experiment.model),
       autocast_(autocast_of_blocks(experiment.recipe, *experiment.model)),
       device_(experiment.device),
+      unit_sizes_(unit_sizes(*experiment.recipe.parallelism)),
       frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {
   if (experiment.rows == nullptr) return;
   for (const components::NamedTensor& one : *experiment.rows) begins_as_.emplace(one.name, one.tensor);
@@ -74,59 +82,25 @@ at::Tensor ShardedParameters::rows_it_begins_as(const std::string& parameter) co
   return found != begins_as_.end() ? found->second : at::Tensor();
 }
 
-/// One for each block; together those that are recomputed together. All that stays whole is the first unit.
+/// All that stays whole is the first unit.
 void ShardedParameters::make_units() {
-  const auto& blocks = model_.blocks();
-  std::vector<std::size_t> joined(blocks.size());  // by block: the first block of its unit
-  for (std::size_t i = 0; i < blocks.size(); ++i) joined[i] = i;
-  for (const components::model::RecomputedBlocks& part : model_.recomputed()) {
-    for (std::size_t i = part.first; i < part.first + part.count; ++i) joined[i] = part.first;
-  }
-  std::map<std::string, std::size_t> owner;  // a parameter's block
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    for (const auto& parameter : blocks[i]->parameters()) owner[parameter.name] = i;
-  }
-  std::vector<bool> stays(blocks.size());  // by first block
-  stays[joined.front()] = stays[joined.back()] = true;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    for (const components::block::Tie& tie : blocks[i]->ties())
-      stays[joined[i]] = stays[joined[owner.at(tie.owner)]] = true;
-  }
+  blocks_ = units_of(model_, unit_sizes_);
   const std::map<std::string, c10::ScalarType> low = low_parameters();
   std::map<const c10::TensorImpl*, std::size_t> positions;  // of trained parameters
   for (const auto& trained : wholes()) {
     positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
   }
-  units_.clear();
-  unit_of_.assign(blocks.size(), std::nullopt);
-  first_block_ = last_block_ = {};
-  std::vector<std::vector<UnitWeights::Parameter>> parameters(1);
-  std::map<std::size_t, std::size_t> unit_of_first;
-  first_block_.push_back(0);
-  last_block_.push_back(blocks.size() - 1);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const components::NamedTensors own = blocks[i]->parameters();
-    if (own.empty() && !stays[joined[i]]) continue;
-    std::size_t unit = 0;
-    if (!stays[joined[i]]) {
-      const auto [found, is_new] = unit_of_first.emplace(joined[i], parameters.size());
-      unit = found->second;
-      if (is_new) {
-        parameters.emplace_back();
-        first_block_.push_back(i);
-        last_block_.push_back(i);
-      }
-      last_block_[unit] = i;
-    }
-    unit_of_[i] = unit;
-    for (const components::NamedTensor& parameter : own) {
+  std::vector<std::vector<UnitWeights::Parameter>> parameters(blocks_.first_block.size());
+  for (std::size_t i = 0; i < blocks_.of_block.size(); ++i) {
+    for (const components::NamedTensor& parameter : model_.blocks()[i]->parameters()) {
       const auto position = positions.find(parameter.tensor.unsafeGetTensorImpl());
       const auto found = low.find(parameter.name);
-      parameters[unit].push_back({parameter, position != positions.end() ? position->second : 0,
-                                  found != low.end() ? std::make_optional(found->second) : std::nullopt,
-                                  rows_it_begins_as(parameter.name)});
+      parameters[*blocks_.of_block[i]].push_back({parameter, position != positions.end() ? position->second : 0,
+                                                  found != low.end() ? std::make_optional(found->second) : std::nullopt,
+                                                  rows_it_begins_as(parameter.name)});
     }
   }
+  units_.clear();
   for (auto& of_unit : parameters) units_.emplace_back(std::move(of_unit), place(), memory_);
 }
 
@@ -205,7 +179,7 @@ void ShardedParameters::begin_exchange() {
 }
 
 void ShardedParameters::before_unit_forward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
   if (!unit || !in_pass_) return;
   if (!in_backward_) {
     const std::size_t ahead = std::min(*unit + 1, units_.size() - 1);
@@ -217,13 +191,13 @@ void ShardedParameters::before_unit_forward(std::size_t block) {
 }
 
 void ShardedParameters::after_unit_forward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
-  if (!unit || !in_pass_ || in_backward_ || block != last_block_[*unit] || stays_whole(*unit)) return;
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
+  if (!unit || !in_pass_ || in_backward_ || block != blocks_.last_block[*unit] || stays_whole(*unit)) return;
   units_[*unit].free();
 }
 
 void ShardedParameters::before_unit_backward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
   if (!unit || !in_pass_ || *unit == 0 || *unit < lowest_) return;
   reach(places_[*unit].backward);
   reach(places_[*unit - 1].backward);
@@ -231,8 +205,8 @@ void ShardedParameters::before_unit_backward(std::size_t block) {
 }
 
 void ShardedParameters::after_unit_backward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
-  if (!unit || !in_pass_ || *unit == 0 || block != first_block_[*unit]) return;
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
+  if (!unit || !in_pass_ || *unit == 0 || block != blocks_.first_block[*unit]) return;
   reach(places_[*unit].reduce);
   if (!units_[*unit].trains()) units_[*unit].free();
 }
@@ -397,6 +371,13 @@ void ShardedParameters::on_weights_loaded() {
   }
 }
 
+/// Of a gradient on its way: as many rows for each process as the first one has, and what says that there is one.
+std::int64_t ShardedParameters::gradient_bytes(const at::Tensor& parameter, std::int64_t element) const {
+  const auto number = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t rows = count_of(shard_sizes(parameter, place().of(0)));
+  return place().count * (rows * (travels_alone(parameter, place()) ? element : number) + number);
+}
+
 std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   HeldBytes held;
   std::int64_t largest = 0, second = 0, largest_trained = 0;
@@ -407,7 +388,7 @@ std::optional<HeldBytes> ShardedParameters::held_bytes() const {
       const auto element = static_cast<std::int64_t>(c10::elementSize(units_[i].type_in_pass(j)));
       held.weights += static_cast<std::int64_t>(units_[i].shards()[j].nbytes());
       whole += parameter.numel() * element;
-      if (parameter.requires_grad()) trained += parameter.numel() * element;
+      if (parameter.requires_grad()) trained += gradient_bytes(parameter, element);
     }
     largest_trained = std::max(largest_trained, trained);
     if (i == 0) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "components/tensor/autocast.h"
+#include "runner/train/strategy/block_units.h"
 #include "runner/train/strategy/sharded_gradients.h"
 #include "runner/train/strategy/unit_weights.h"
 
@@ -21,12 +22,12 @@ class Model;
 
 namespace runner::train {
 
-/// Processes that hold their rows of every parameter alone. A block's parameters are gathered before it runs, one block
-/// ahead, and freed behind it; its gradients are added up where the rows are as soon as its backward pass is over.
+/// Processes that hold their rows of every parameter alone. A unit of blocks (BlockUnits) is gathered before it runs,
+/// one unit ahead, and freed behind it; its gradients are added up where the rows are as soon as its backward pass is
+/// over.
 ///
 /// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
-/// of them as well. The first and the last block, and those that share parameters with them, stay whole from the
-/// forward to the backward pass.
+/// of them as well. Unit 0 stays whole from the forward to the backward pass.
 ///
 /// A weight that the passes only multiply in a smaller type (autocast) is gathered in that type and has gradients of
 /// it. Its rows, their sums of gradients and what is saved are float32.
@@ -87,6 +88,7 @@ class ShardedParameters final : public ShardedGradients {
   void make_units();
   std::map<std::string, c10::ScalarType> low_parameters() const;
   bool multiplies_bf16() const;
+  std::int64_t gradient_bytes(const at::Tensor& parameter, std::int64_t element) const;
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
   void free_units();
@@ -101,12 +103,12 @@ class ShardedParameters final : public ShardedGradients {
   std::vector<components::AutocastOptions::Type> autocast_;  // by block
   c10::Device device_;
   std::map<std::string, at::Tensor> begins_as_;  // by parameter, until the units have them; empty: whole ones
+  UnitSizes unit_sizes_;
   bool frees_after_forward_ = true;
   WeightMemory memory_;
   std::map<std::string, std::pair<UnitWeights*, std::size_t>> by_name_;  // see find()
   std::vector<UnitWeights> units_;                                       // the first one stays whole within a pass
-  std::vector<std::optional<std::size_t>> unit_of_;                      // by block; nothing: it has no parameters
-  std::vector<std::size_t> first_block_, last_block_;                    // by unit
+  BlockUnits blocks_;                                                    // of these units
   std::vector<Exchange> exchanges_;                                      // of a pass
   std::vector<Places> places_;                                           // by unit
   std::size_t next_ = 0;                                                 // of the exchanges
