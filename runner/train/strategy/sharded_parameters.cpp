@@ -1,6 +1,7 @@
 #include "runner/train/strategy/sharded_parameters.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/record_function.h>
 
@@ -152,6 +153,7 @@ void ShardedParameters::end() {
 
 void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);
+  kept_.assign(wholes().size(), {});
   take_old_rows();
   if (is_held_ || first_holds_) free_units();
 }
@@ -175,6 +177,7 @@ void ShardedParameters::begin_exchange() {
   next_ = 0;
   in_pass_ = true;
   in_backward_ = false;
+  reduces_ = syncs_each_pass() || is_last_exchange();
   reducing_.reset();
 }
 
@@ -222,8 +225,38 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
     // Its backward pass is over. What the weights had takes what the others send.
     units_[unit].drop_gather();
     units_[unit].free();
+    if (!reduces_) {
+      keep_gradients(units_[unit]);
+      continue;
+    }
+    give_gradients(units_[unit]);
     units_[unit].gradients().begin(*copy(), &memory_);
     reducing_ = unit;
+  }
+}
+
+/// Those of a smaller type than float32 are added up beside their parameters.
+void ShardedParameters::keep_gradients(const UnitWeights& unit) {
+  const at::NoGradGuard no_grad;
+  for (const UnitWeights::Parameter& parameter : unit.parameters()) {
+    at::Tensor& gradient = parameter.whole.tensor.mutable_grad();
+    if (!parameter.low || !gradient.defined()) continue;
+    at::Tensor& sum = kept_[parameter.position];
+    sum = sum.defined() ? sum.add_(gradient) : gradient.to(at::kFloat);
+    gradient.reset();
+  }
+}
+
+/// With what was kept of earlier passes.
+void ShardedParameters::give_gradients(const UnitWeights& unit) {
+  const at::NoGradGuard no_grad;
+  for (const UnitWeights::Parameter& parameter : unit.parameters()) {
+    if (!parameter.low || !parameter.whole.tensor.requires_grad()) continue;
+    at::Tensor sum = std::exchange(kept_[parameter.position], {});
+    if (!sum.defined()) continue;
+    at::Tensor& gradient = parameter.whole.tensor.mutable_grad();
+    if (gradient.defined()) sum.add_(gradient);
+    gradient = sum;
   }
 }
 
@@ -402,6 +435,7 @@ std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   held.weights += largest + second;
   // What the others send, and the two ends of a unit's gradients.
   held.exchange = largest + 2 * largest_trained;
+  if (keeps_gradients()) held.exchange += row_bytes();
   return held;
 }
 

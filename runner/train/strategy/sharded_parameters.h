@@ -29,6 +29,9 @@ namespace runner::train {
 /// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
 /// of them as well. Unit 0 stays whole from the forward to the backward pass.
 ///
+/// Without `accumulation.sync_each_batch` the exchanges of gradients are those of a step's last pass. What a process
+/// adds up until then is float32.
+///
 /// A weight that the passes only multiply in a smaller type (autocast) is gathered in that type and has gradients of
 /// it. Its rows, their sums of gradients and what is saved are float32.
 ///
@@ -88,6 +91,9 @@ class ShardedParameters final : public ShardedGradients {
   void make_units();
   std::map<std::string, c10::ScalarType> low_parameters() const;
   bool multiplies_bf16() const;
+  std::int64_t exchanges_of(std::int64_t passes) const override { return passes; }
+  void keep_gradients(const UnitWeights& unit);
+  void give_gradients(const UnitWeights& unit);
   std::int64_t gradient_bytes(const at::Tensor& parameter, std::int64_t element) const;
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
@@ -106,6 +112,7 @@ class ShardedParameters final : public ShardedGradients {
   UnitSizes unit_sizes_;
   bool frees_after_forward_ = true;
   WeightMemory memory_;
+  std::vector<at::Tensor> kept_;  // by trained parameter: its whole gradient of earlier passes, if not in its place
   std::map<std::string, std::pair<UnitWeights*, std::size_t>> by_name_;  // see find()
   std::vector<UnitWeights> units_;                                       // the first one stays whole within a pass
   BlockUnits blocks_;                                                    // of these units
@@ -115,6 +122,7 @@ class ShardedParameters final : public ShardedGradients {
   std::optional<std::size_t> reducing_;                                  // the unit whose gradients are on their way
   std::size_t lowest_ = 1;                                               // the first unit that has a backward pass
   bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;
+  bool reduces_ = true;       // the pass sends its gradients
   bool is_held_ = true;       // between steps: the parameters are whole
   bool were_held_ = false;    // before their rows were written to
   bool first_holds_ = false;  // or those of the first rank, for a save

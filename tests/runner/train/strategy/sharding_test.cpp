@@ -7,6 +7,7 @@
 #include <cmath>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/model/model.h"
@@ -77,6 +78,8 @@ constexpr const char* kBuckets = "ddp.bucket_cap_mb=0.002";  // a dozen, and no 
 constexpr const char *kModel = "parallelism.unit=model",
                      *kJoined = "parallelism.min_num_params=2000";  // two of three blocks, and what is left joins them
 
+constexpr const char *kOnce = "accumulation.sync_each_batch=false", *kEach = "accumulation.sync_each_batch=true";
+
 /// Each pair of values of two columns is in a row.
 constexpr Row kRows[] = {
     {"parameters", "gpt", "32-true", "2", "none", 2},
@@ -95,6 +98,10 @@ constexpr Row kRows[] = {
     {"gradients", "gpt", "32-true", "4", "none", 3, kBuckets},
     {"parameters", "gpt", "32-true", "2", "full", 3, kModel},
     {"parameters", "llama", "32-true", "4", "none", 2, kJoined},
+    {"parameters", "llama", "bf16-mixed", "4", "full", 2, kOnce},
+    {"gradients", "pictures", "32-true", "3", "none", 4, kOnce},
+    {"parameters", "pictures", "32-true", "6", "none", 2, kOnce},
+    {"optimizer", "gpt", "32-true", "4", "none", 2, kEach},
 };
 
 Sets sets_of(const Row& row) {
@@ -143,12 +150,16 @@ TEST_CASE("what is sharded goes on when a pass of one process runs out of memory
   folder.write("recipe.yaml", kText);
   const Sets sets = {"training.micro_batch_size=2", "training.auto_micro_batch=halve", "training.max_steps=2"};
   const Trained one = train_on_ranks(sets, 1);
-  for (const std::string shard : {"parameters", "gradients", "optimizer"}) {
+  for (const auto& [shard, each] : {std::pair<std::string, std::string>{"parameters", "true"},
+                                    {"parameters", "false"},
+                                    {"gradients", "true"},
+                                    {"gradients", "false"},
+                                    {"optimizer", "false"}}) {
     // The gradient of an early block: those of later ones have been sent, or are on their way.
     for (const std::string parameter : {"h.0.mlp_fc.weight", "h.1.attn_qkv.weight"}) {
-      CAPTURE(shard, parameter);
+      CAPTURE(shard, each, parameter);
       Sets sharded = sets;
-      sharded.insert(sharded.end(), {"parallelism.shard=" + shard, kBuckets});
+      sharded.insert(sharded.end(), {"parallelism.shard=" + shard, "accumulation.sync_each_batch=" + each, kBuckets});
       int passes = 0;
       const Trained several = train_on_ranks(sharded, 2, [&](Experiment& experiment) {
         if (experiment.rank() != 1) return;
