@@ -47,6 +47,7 @@ constexpr Rule kRules[] = {
     {"gpus", gpus},
     {"random_generators", random_generators},
     {"backend", backend},
+    {"exchanged_batches", exchanged_batches},
     {"exchanges", exchanges},
     {"local_sgd", local_sgd},
     {"parallelism", parallelism},

@@ -40,13 +40,31 @@ void one_process(SettledTree& tree) {
   }
 }
 
+namespace {
+
+bool keeps_rows_of_gradients(const SettledTree& tree) {
+  const std::string shard = tree.text("parallelism.shard").value_or("");
+  return shard == "gradients" || shard == "parameters";
+}
+
+}  // namespace
+
+/// By the recipe alone, not by the number of processes, which its hash does not count.
+void exchanged_batches(SettledTree& tree) {
+  const bool keeps_rows = keeps_rows_of_gradients(tree);
+  tree.fill("accumulation.sync_each_batch", Node::boolean(keeps_rows),
+            keeps_rows ? "parallelism.shard" : "default of accumulation");
+}
+
 /// Settings of the gradient exchange with a single process.
 void exchanges(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
   const auto unused = [&](const std::string& path) {
     tree.warning(path, path + " has no effect: one process exchanges no gradients", "leave it out");
   };
-  if (tree.is_true("accumulation.sync_each_batch")) unused("accumulation.sync_each_batch");
+  // What is sharded has a warning of its own, and a recorded run has every value.
+  if (tree.is_true("accumulation.sync_each_batch") && !keeps_rows_of_gradients(tree))
+    unused("accumulation.sync_each_batch");
   if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
   if (tree.given("local_sgd.local_sgd_steps")) unused("local_sgd.local_sgd_steps");
   // One process may resume what several recorded: their `gloo` is what `auto` was.
@@ -60,7 +78,7 @@ void local_sgd(SettledTree& tree) {
     tree.error(path, path + " cannot be combined with local_sgd: " + why, "leave one of the two out");
   };
   for (const char* path : {"accumulation.sync_each_batch", "ddp.static_graph", "ddp.check_reduction"}) {
-    if (tree.is_true(path)) refuse(path, "no gradients are exchanged");
+    if (tree.is_true(path) && tree.written(path)) refuse(path, "no gradients are exchanged");
   }
   if (tree.text("ddp.comm_hook").value_or("no") != "no") refuse("ddp.comm_hook", "no gradients are exchanged");
   const Node* unused = tree.value("ddp.find_unused_parameters");
@@ -108,6 +126,23 @@ void no_parts(SettledTree& tree, const std::string& why, const std::string& hint
   tree.warning("checkpoint.sharded", "checkpoint.sharded has no effect: " + why, hint);
 }
 
+/// What is gathered at a time; `shard` is empty where nothing is sharded.
+void gathered_units(SettledTree& tree, const std::string& shard) {
+  const bool is_model = tree.text("parallelism.unit") == "model";
+  const auto joins = tree.integer("parallelism.min_num_params");
+  const auto idle = [&](const std::string& path) {
+    tree.error(path,
+               path + " is about gathered parameters, and " +
+                   (shard.empty() ? "without shard" : "with shard: " + shard) + " every process holds all of them",
+               "write shard: parameters, or remove it");
+  };
+  if (shard != "parameters" && is_model) idle("parallelism.unit");
+  if (shard != "parameters" && joins) idle("parallelism.min_num_params");
+  if (shard == "parameters" && is_model && joins)
+    tree.error("parallelism.min_num_params", "min_num_params joins blocks, and with unit: model all are one unit",
+               "leave one of the two out");
+}
+
 }  // namespace
 
 void parallelism(SettledTree& tree) {
@@ -121,6 +156,7 @@ void parallelism(SettledTree& tree) {
     }
     if (processes > 1) no_parts(tree, "nothing is sharded", "write parallelism: {shard: optimizer}, or remove it");
     if (processes == 1) no_parts(tree, "there is one process", "remove it");
+    gathered_units(tree, "");
     return;
   }
   if (processes == 1) {
@@ -151,6 +187,7 @@ void parallelism(SettledTree& tree) {
                "parallelism.reshard_after_forward is about gathered parameters, and with shard: " + *shard +
                    " every process holds all of them",
                "write shard: parameters, or remove it");
+  gathered_units(tree, *shard);
   if (tree.given("local_sgd.local_sgd_steps"))
     refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);
   if (tree.text("ddp.comm_hook").value_or("no") != "no")

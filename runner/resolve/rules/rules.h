@@ -44,6 +44,7 @@ void something_to_evaluate(SettledTree& tree);
 // Several processes, and the time they have.
 void sweep_isolation(SettledTree& tree);
 void one_process(SettledTree& tree);
+void exchanged_batches(SettledTree& tree);
 void exchanges(SettledTree& tree);
 void local_sgd(SettledTree& tree);
 void parallelism(SettledTree& tree);

@@ -12,6 +12,10 @@ using core::Node;
 using enum ShardingField::Use;
 
 constexpr const char* kBlocks = "blocks of the model are sharded and gathered one by one";
+constexpr const char* kLayers = "a block of the model is what these classes are: `parallelism.unit: block`";
+constexpr const char* kFetched =
+    "all modules of a block are fetched at once; `parallelism.min_num_params` joins blocks, which this does not";
+constexpr const char* kPersists = "small parameters are sharded, too, and those of a block travel together";
 constexpr const char* kOverlap = "what a block needs is gathered while the block before it runs";
 constexpr const char* kBuckets = "what is exchanged at once follows from the blocks";
 constexpr const char* kLoading = "all processes begin with the same weights";
@@ -49,10 +53,13 @@ constexpr ShardingField kFsdp[] = {
     {"activation_checkpointing", kRead, "activation_checkpointing.mode", "`true` is `full`"},
     {"offload_params", kRefused, "", kStays},
     {"cpu_offload", kRefused, "", kStays},
-    {"auto_wrap_policy", kNoEffect, "", kBlocks},
-    {"transformer_layer_cls_to_wrap", kNoEffect, "", kBlocks},
-    {"transformer_cls_names_to_wrap", kNoEffect, "", kBlocks},
-    {"min_num_params", kNoEffect, "", kBlocks},
+    {"auto_wrap_policy", kRead, "parallelism.unit",
+     "TRANSFORMER_BASED_WRAP is `block`; NO_WRAP, and SIZE_BASED_WRAP without `min_num_params`, `model`; only with "
+     "FULL_SHARD and HYBRID_SHARD"},
+    {"transformer_layer_cls_to_wrap", kNoEffect, "", kLayers},
+    {"transformer_cls_names_to_wrap", kNoEffect, "", kLayers},
+    {"min_num_params", kRead, "parallelism.min_num_params",
+     "consecutive blocks are joined up to it, where FSDP wraps modules of that size; 0 is none"},
     {"backward_prefetch", kNoEffect, "", kOverlap},
     {"backward_prefetch_policy", kNoEffect, "", kOverlap},
     {"forward_prefetch", kNoEffect, "", kOverlap},
@@ -173,17 +180,17 @@ constexpr ShardingField kDeepspeed[] = {
     {"zero_optimization.legacy_stage1", kNoEffect, "", kBuckets},
     {"zero_optimization.memory_efficient_linear", kNoEffect, "", kBlocks},
     {"zero_optimization.override_module_apply", kNoEffect, "", kLoading},
-    {"zero_optimization.leaf_module", kNoEffect, "", kBlocks},
-    {"zero_optimization.module_granularity_threshold", kNoEffect, "", kBlocks},
+    {"zero_optimization.leaf_module", kNoEffect, "", kFetched},
+    {"zero_optimization.module_granularity_threshold", kNoEffect, "", kFetched},
     {"zero_optimization.use_all_reduce_for_fetch_params", kNoEffect, "", kOverlap},
     {"zero_optimization.log_trace_cache_warnings", kNoEffect, "", kOverlap},
     {"zero_optimization.stage3_max_live_parameters", kNoEffect, "", kOverlap},
     {"zero_optimization.stage3_max_reuse_distance", kNoEffect, "",
      "`parallelism.reshard_after_forward` says what is kept"},
     {"zero_optimization.stage3_prefetch_bucket_size", kNoEffect, "", kOverlap},
-    {"zero_optimization.stage3_param_persistence_threshold", kNoEffect, "", kBlocks},
-    {"zero_optimization.stage3_model_persistence_threshold", kNoEffect, "", kBlocks},
-    {"zero_optimization.stage3_module_granularity_threshold", kNoEffect, "", kBlocks},
+    {"zero_optimization.stage3_param_persistence_threshold", kNoEffect, "", kPersists},
+    {"zero_optimization.stage3_model_persistence_threshold", kNoEffect, "", kPersists},
+    {"zero_optimization.stage3_module_granularity_threshold", kNoEffect, "", kFetched},
     {"zero_optimization.stage3_use_all_reduce_for_fetch_params", kNoEffect, "", kOverlap},
     {"zero_optimization.stage3_gather_16bit_weights_on_model_save", kNoEffect, "", kHalf},
     {"zero_optimization.stage3_gather_fp16_weights_on_model_save", kNoEffect, "", kHalf},

@@ -101,6 +101,7 @@ class Words {
       if (!number || (*number != 1 && *number != 2)) must_be(*version, "1 or 2");
     }
     take_strategy();
+    take_units();
     if (const ShardingWord* again = read("activation_checkpointing")) {
       const auto flag = flag_of(again->value);
       if (!flag) must_be(*again, "true or false");
@@ -349,6 +350,39 @@ class Words {
     usual.key_location = usual.top_location;
     usual.value = Node::string("FULL_SHARD", usual.key_location);
     place_shard(keep(usual), "parameters");
+  }
+
+  bool gathers_parameters() const {
+    const auto shard = written_at("parallelism", "shard");
+    return shard && shard->value.is_string() && shard->value.as_string() == "parameters";
+  }
+
+  /// FSDP's modules that are wrapped by themselves. With other strategies there is nothing to gather.
+  void take_units() {
+    const ShardingWord *policy = read("auto_wrap_policy"), *least = read("min_num_params");
+    if (!gathers_parameters()) {
+      for (const ShardingWord* word : {policy, least}) {
+        if (word != nullptr && !asks_nothing(word->value)) idle_.push_back(*word);
+      }
+      return;
+    }
+    const double number = least != nullptr ? number_of(least->value).value_or(-1) : 0;
+    if (number < 0 || number != std::floor(number)) return must_be(*least, "a whole number, at least 0");
+    // `true`, as of the Trainer's auto_wrap, is of either kind.
+    if (policy == nullptr || flag_of(policy->value) || asks_nothing(policy->value)) return place_joined(least, number);
+    static const std::vector<std::string> kNames = {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"};
+    const std::string name = core::upper(policy->value.scalar_text());
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      const std::string near = core::closest(name, kNames);
+      return must_be(*policy, enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+    }
+    if (name == kNames[1] && number > 0) return place_joined(least, number);
+    if (number > 0) idle_.push_back(*least);
+    place(*policy, "parallelism.unit", Node::string(name == kNames[0] ? "block" : "model", policy->value.location()));
+  }
+
+  void place_joined(const ShardingWord* word, double number) {
+    if (number > 0) place(*word, "parallelism.min_num_params", number_node(number, word->value.location()));
   }
 
   void take_stage(const std::string& name) {

@@ -52,7 +52,7 @@ DdpOptions ddp_options(const resolve::Recipe& recipe) {
                                  .epsilon = state.orthogonalization_epsilon,
                                  .seed = static_cast<std::uint32_t>(state.random_seed)};
   options.local_steps = recipe.local_sgd->local_sgd_steps.value_or(0);
-  options.sync_each_batch = recipe.accumulation->sync_each_batch;
+  options.sync_each_batch = recipe.accumulation->sync_each_batch.value_or(false);
   options.find_unused_parameters = ddp.find_unused_parameters;
   options.static_graph = ddp.static_graph;
   options.broadcast_buffers = ddp.broadcast_buffers;

@@ -35,6 +35,7 @@ struct StepPlan {
   double loss_scale = 1.0;      ///< loss scale of this step's gradients
   bool finds_overflow = false;  ///< unscale() is called
   bool wants_norm = false;      ///< norm of the gradients is wanted, even without clipping
+  std::int64_t passes = 1;      ///< of all ranks
 };
 
 /// One forward and backward pass of this rank.

@@ -237,6 +237,14 @@ class Judge {
   }
 
   /// How processes exchange gradients has no effect with one process.
+  /// Sharding is harmless, and so is what follows from it.
+  bool exchanged_batches(Difference& difference) {
+    constexpr const char* kShard = "parallelism.shard";
+    if (!is_set(recorded_.recipe, kShard) && !is_set(present_.recipe, kShard)) return exchange(difference);
+    difference.effect = Effect::kHarmless;
+    return true;
+  }
+
   bool exchange(Difference& difference) {
     where(processes(recorded_.recipe) > 1 || processes(present_.recipe) > 1, "", difference);
     return true;
@@ -370,7 +378,7 @@ const std::vector<Judge::Rule> Judge::kRules = {
     {"weight_averaging", &Judge::average},
     {"precision.mode", &Judge::model},
     {"precision.overrides", &Judge::model},
-    {"accumulation.sync_each_batch", &Judge::exchange},
+    {"accumulation.sync_each_batch", &Judge::exchanged_batches},
     {kLengths[0], &Judge::length},
     {kLengths[1], &Judge::length},
     {kLengths[2], &Judge::length},

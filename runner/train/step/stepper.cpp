@@ -81,7 +81,7 @@ StepResult Stepper::open_window(bool want_grad_norm) {
   result.data_seconds = static_cast<double>(clock.monotonic_ns() - begin_ns) * 1e-9;
   result.lr = experiment_.optimizer->lr();
   drop_gradients(parameters_);  // kept until the next step: first_bad_tensor() inspects them
-  strategy_.begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm});
+  strategy_.begin_step({scaler_.scale(), scaler_.enabled(), want_grad_norm, window_.passes()});
   return result;
 }
 

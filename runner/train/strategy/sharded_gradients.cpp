@@ -5,12 +5,17 @@
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
 
+#include "components/model/model.h"
+#include "generated/section/training.h"
 #include "runner/distributed/bucket_assignment.h"
 #include "runner/distributed/process_group.h"
+#include "runner/train/experiment/ddp_options.h"
+#include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/grad_scaler.h"
 #include "runner/train/experiment/gradients.h"
 #include "runner/train/experiment/stepper_options.h"
@@ -28,6 +33,17 @@ class ShardedGradients::Hook final : public torch::autograd::PostAccumulateGradH
   ShardedGradients& strategy_;
   std::size_t parameter_;
 };
+
+ShardedGradients::ShardedGradients(const Experiment& experiment)
+    : ShardedOptimizer(experiment),
+      accumulates_(experiment.recipe.training->gradient_accumulation_steps.value_or(1) > 1) {
+  const DdpOptions options = ddp_options(experiment.recipe);
+  syncs_each_pass_ = options.sync_each_batch;
+  bucket_bytes_ = options.bucket_bytes;
+  for (const auto& parameter : experiment.model->parameters()) {
+    weight_bytes_ += static_cast<std::int64_t>(parameter.tensor.nbytes());
+  }
+}
 
 ShardedGradients::~ShardedGradients() { unhook(); }
 
@@ -72,12 +88,23 @@ void ShardedGradients::begin_step(const StepPlan& plan) {
   sums_.assign(wholes().size(), {});
   used_.assign(wholes().size(), false);
   exchanges_ = 0;
+  const std::int64_t ranks = experiment_->ranks->size();
+  most_ = exchanges_of((plan.passes + ranks - 1) / ranks);
   is_open_ = false;
   norm_ = 0.0;
 }
 
-void ShardedGradients::before_backward(const Pass&) { open_exchange(); }
-void ShardedGradients::after_backward(const Pass&) { close_exchange(); }
+std::int64_t ShardedGradients::exchanges_of(std::int64_t passes) const {
+  return syncs_each_pass_ ? passes : std::min<std::int64_t>(passes, 1);
+}
+
+void ShardedGradients::before_backward(const Pass& pass) {
+  if (pass.last || syncs_each_pass_) open_exchange();
+}
+
+void ShardedGradients::after_backward(const Pass&) {
+  if (is_open_) close_exchange();
+}
 
 void ShardedGradients::open_exchange() {
   is_open_ = true;
@@ -130,8 +157,7 @@ void ShardedGradients::end_exchange() {
 
 RankNotes ShardedGradients::finish(const PassesEnd& end) {
   if (is_open_) close_exchange();  // of a failed pass
-  const std::int64_t ranks = experiment_->ranks->size(), most = (end.passes + ranks - 1) / ranks;
-  while (exchanges_ < most) {  // all ranks make as many exchanges as the busiest one
+  while (exchanges_ < most_) {     // all ranks make as many exchanges as the busiest one
     open_exchange();
     close_exchange();
   }
@@ -180,8 +206,28 @@ void ShardedGradients::hand_over_gradients() {
   }
 }
 
+std::int64_t ShardedGradients::row_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& whole : wholes()) {
+    bytes += count_of(shard_sizes(whole.tensor, place_of_parameter(whole.tensor))) *
+             static_cast<std::int64_t>(sizeof(float));
+  }
+  return bytes;
+}
+
 std::int64_t ShardedGradients::held_gradient_bytes(const at::Tensor& parameter) const {
+  if (keeps_gradients()) return static_cast<std::int64_t>(parameter.nbytes());
   return count_of(shard_sizes(parameter, place_of_parameter(parameter))) * static_cast<std::int64_t>(sizeof(float));
+}
+
+std::optional<HeldBytes> ShardedGradients::held_bytes() const {
+  if (!keeps_gradients()) return {};
+  HeldBytes held;
+  held.weights = weight_bytes_;
+  std::int64_t whole = 0;
+  for (const auto& trained : wholes()) whole += static_cast<std::int64_t>(trained.tensor.nbytes());
+  held.exchange = row_bytes() + std::min(whole, 2 * bucket_bytes_);
+  return held;
 }
 
 }  // namespace runner::train

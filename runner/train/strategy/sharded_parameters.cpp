@@ -1,6 +1,7 @@
 #include "runner/train/strategy/sharded_parameters.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
 #include <ATen/record_function.h>
 
@@ -24,6 +25,10 @@ namespace {
 
 constexpr std::int64_t kSettlingSteps = 4;
 
+UnitSizes unit_sizes(const sections::parallelism::Config& parallelism) {
+  return {parallelism.unit == sections::parallelism::Unit::kModel, parallelism.min_num_params.value_or(0)};
+}
+
 }  // namespace
 
 ShardedParameters::ShardedParameters(const Experiment& experiment)
@@ -31,6 +36,7 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
       model_(*experiment.model),
       autocast_(autocast_of_blocks(experiment.recipe, *experiment.model)),
       device_(experiment.device),
+      unit_sizes_(unit_sizes(*experiment.recipe.parallelism)),
       frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {
   if (experiment.rows == nullptr) return;
   for (const components::NamedTensor& one : *experiment.rows) begins_as_.emplace(one.name, one.tensor);
@@ -79,59 +85,25 @@ at::Tensor ShardedParameters::rows_it_begins_as(const std::string& parameter) co
   return found != begins_as_.end() ? found->second : at::Tensor();
 }
 
-/// One for each block; together those that are recomputed together. All that stays whole is the first unit.
+/// All that stays whole is the first unit.
 void ShardedParameters::make_units() {
-  const auto& blocks = model_.blocks();
-  std::vector<std::size_t> joined(blocks.size());  // by block: the first block of its unit
-  for (std::size_t i = 0; i < blocks.size(); ++i) joined[i] = i;
-  for (const components::model::RecomputedBlocks& part : model_.recomputed()) {
-    for (std::size_t i = part.first; i < part.first + part.count; ++i) joined[i] = part.first;
-  }
-  std::map<std::string, std::size_t> owner;  // a parameter's block
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    for (const auto& parameter : blocks[i]->parameters()) owner[parameter.name] = i;
-  }
-  std::vector<bool> stays(blocks.size());  // by first block
-  stays[joined.front()] = stays[joined.back()] = true;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    for (const components::block::Tie& tie : blocks[i]->ties())
-      stays[joined[i]] = stays[joined[owner.at(tie.owner)]] = true;
-  }
+  blocks_ = units_of(model_, unit_sizes_);
   const std::map<std::string, c10::ScalarType> low = low_parameters();
   std::map<const c10::TensorImpl*, std::size_t> positions;  // of trained parameters
   for (const auto& trained : wholes()) {
     positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
   }
-  units_.clear();
-  unit_of_.assign(blocks.size(), std::nullopt);
-  first_block_ = last_block_ = {};
-  std::vector<std::vector<UnitWeights::Parameter>> parameters(1);
-  std::map<std::size_t, std::size_t> unit_of_first;
-  first_block_.push_back(0);
-  last_block_.push_back(blocks.size() - 1);
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const components::NamedTensors own = blocks[i]->parameters();
-    if (own.empty() && !stays[joined[i]]) continue;
-    std::size_t unit = 0;
-    if (!stays[joined[i]]) {
-      const auto [found, is_new] = unit_of_first.emplace(joined[i], parameters.size());
-      unit = found->second;
-      if (is_new) {
-        parameters.emplace_back();
-        first_block_.push_back(i);
-        last_block_.push_back(i);
-      }
-      last_block_[unit] = i;
-    }
-    unit_of_[i] = unit;
-    for (const components::NamedTensor& parameter : own) {
+  std::vector<std::vector<UnitWeights::Parameter>> parameters(blocks_.first_block.size());
+  for (std::size_t i = 0; i < blocks_.of_block.size(); ++i) {
+    for (const components::NamedTensor& parameter : model_.blocks()[i]->parameters()) {
       const auto position = positions.find(parameter.tensor.unsafeGetTensorImpl());
       const auto found = low.find(parameter.name);
-      parameters[unit].push_back({parameter, position != positions.end() ? position->second : 0,
-                                  found != low.end() ? std::make_optional(found->second) : std::nullopt,
-                                  rows_it_begins_as(parameter.name)});
+      parameters[*blocks_.of_block[i]].push_back({parameter, position != positions.end() ? position->second : 0,
+                                                  found != low.end() ? std::make_optional(found->second) : std::nullopt,
+                                                  rows_it_begins_as(parameter.name)});
     }
   }
+  units_.clear();
   for (auto& of_unit : parameters) units_.emplace_back(std::move(of_unit), place(), memory_);
 }
 
@@ -183,6 +155,7 @@ void ShardedParameters::end() {
 
 void ShardedParameters::begin_step(const StepPlan& plan) {
   ShardedGradients::begin_step(plan);
+  kept_.assign(wholes().size(), {});
   take_old_rows();
   if (is_held_ || first_holds_) free_units();
   // Each of the first steps finds its memory elsewhere, as the optimizer's state was made where there was room.
@@ -208,11 +181,12 @@ void ShardedParameters::begin_exchange() {
   next_ = 0;
   in_pass_ = true;
   in_backward_ = false;
+  reduces_ = syncs_each_pass() || is_last_exchange();
   reducing_.reset();
 }
 
 void ShardedParameters::before_unit_forward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
   if (!unit || !in_pass_) return;
   if (!in_backward_) {
     const std::size_t ahead = std::min(*unit + 1, units_.size() - 1);
@@ -224,13 +198,13 @@ void ShardedParameters::before_unit_forward(std::size_t block) {
 }
 
 void ShardedParameters::after_unit_forward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
-  if (!unit || !in_pass_ || in_backward_ || block != last_block_[*unit] || stays_whole(*unit)) return;
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
+  if (!unit || !in_pass_ || in_backward_ || block != blocks_.last_block[*unit] || stays_whole(*unit)) return;
   units_[*unit].free();
 }
 
 void ShardedParameters::before_unit_backward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
   if (!unit || !in_pass_ || *unit == 0 || *unit < lowest_) return;
   reach(places_[*unit].backward);
   reach(places_[*unit - 1].backward);
@@ -238,8 +212,8 @@ void ShardedParameters::before_unit_backward(std::size_t block) {
 }
 
 void ShardedParameters::after_unit_backward(std::size_t block) {
-  const std::optional<std::size_t> unit = unit_of_[block];
-  if (!unit || !in_pass_ || *unit == 0 || block != first_block_[*unit]) return;
+  const std::optional<std::size_t> unit = blocks_.of_block[block];
+  if (!unit || !in_pass_ || *unit == 0 || block != blocks_.first_block[*unit]) return;
   reach(places_[*unit].reduce);
   if (!units_[*unit].trains()) units_[*unit].free();
 }
@@ -255,8 +229,38 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
     // Its backward pass is over. What the weights had takes what the others send.
     units_[unit].drop_gather();
     units_[unit].free();
+    if (!reduces_) {
+      keep_gradients(units_[unit]);
+      continue;
+    }
+    give_gradients(units_[unit]);
     units_[unit].gradients().begin(*copy(), &memory_);
     reducing_ = unit;
+  }
+}
+
+/// Those of a smaller type than float32 are added up beside their parameters.
+void ShardedParameters::keep_gradients(const UnitWeights& unit) {
+  const at::NoGradGuard no_grad;
+  for (const UnitWeights::Parameter& parameter : unit.parameters()) {
+    at::Tensor& gradient = parameter.whole.tensor.mutable_grad();
+    if (!parameter.low || !gradient.defined()) continue;
+    at::Tensor& sum = kept_[parameter.position];
+    sum = sum.defined() ? sum.add_(gradient) : gradient.to(at::kFloat);
+    gradient.reset();
+  }
+}
+
+/// With what was kept of earlier passes.
+void ShardedParameters::give_gradients(const UnitWeights& unit) {
+  const at::NoGradGuard no_grad;
+  for (const UnitWeights::Parameter& parameter : unit.parameters()) {
+    if (!parameter.low || !parameter.whole.tensor.requires_grad()) continue;
+    at::Tensor sum = std::exchange(kept_[parameter.position], {});
+    if (!sum.defined()) continue;
+    at::Tensor& gradient = parameter.whole.tensor.mutable_grad();
+    if (gradient.defined()) sum.add_(gradient);
+    gradient = sum;
   }
 }
 
@@ -404,6 +408,13 @@ void ShardedParameters::on_weights_loaded() {
   }
 }
 
+/// Of a gradient on its way: as many rows for each process as the first one has, and what says that there is one.
+std::int64_t ShardedParameters::gradient_bytes(const at::Tensor& parameter, std::int64_t element) const {
+  const auto number = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t rows = count_of(shard_sizes(parameter, place().of(0)));
+  return place().count * (rows * (travels_alone(parameter, place()) ? element : number) + number);
+}
+
 std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   HeldBytes held;
   std::int64_t largest = 0, second = 0, largest_trained = 0;
@@ -414,7 +425,7 @@ std::optional<HeldBytes> ShardedParameters::held_bytes() const {
       const auto element = static_cast<std::int64_t>(c10::elementSize(units_[i].type_in_pass(j)));
       held.weights += static_cast<std::int64_t>(units_[i].shards()[j].nbytes());
       whole += parameter.numel() * element;
-      if (parameter.requires_grad()) trained += parameter.numel() * element;
+      if (parameter.requires_grad()) trained += gradient_bytes(parameter, element);
     }
     largest_trained = std::max(largest_trained, trained);
     if (i == 0) {
@@ -428,6 +439,7 @@ std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   held.weights += largest + second;
   // What the others send, and the two ends of a unit's gradients.
   held.exchange = largest + 2 * largest_trained;
+  if (keeps_gradients()) held.exchange += row_bytes();
   return held;
 }
 

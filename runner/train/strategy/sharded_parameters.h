@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "components/tensor/autocast.h"
+#include "runner/train/strategy/block_units.h"
 #include "runner/train/strategy/sharded_gradients.h"
 #include "runner/train/strategy/unit_weights.h"
 
@@ -21,12 +22,15 @@ class Model;
 
 namespace runner::train {
 
-/// Processes that hold their rows of every parameter alone. A block's parameters are gathered before it runs, one block
-/// ahead, and freed behind it; its gradients are added up where the rows are as soon as its backward pass is over.
+/// Processes that hold their rows of every parameter alone. A unit of blocks (BlockUnits) is gathered before it runs,
+/// one unit ahead, and freed behind it; its gradients are added up where the rows are as soon as its backward pass is
+/// over.
 ///
 /// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
-/// of them as well. The first and the last block, and those that share parameters with them, stay whole from the
-/// forward to the backward pass.
+/// of them as well. Unit 0 stays whole from the forward to the backward pass.
+///
+/// Without `accumulation.sync_each_batch` the exchanges of gradients are those of a step's last pass. What a process
+/// adds up until then is float32.
 ///
 /// A weight that the passes only multiply in a smaller type (autocast) is gathered in that type and has gradients of
 /// it. Its rows, their sums of gradients and what is saved are float32.
@@ -87,6 +91,10 @@ class ShardedParameters final : public ShardedGradients {
   void make_units();
   std::map<std::string, c10::ScalarType> low_parameters() const;
   bool multiplies_bf16() const;
+  std::int64_t exchanges_of(std::int64_t passes) const override { return passes; }
+  void keep_gradients(const UnitWeights& unit);
+  void give_gradients(const UnitWeights& unit);
+  std::int64_t gradient_bytes(const at::Tensor& parameter, std::int64_t element) const;
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
   void free_units();
@@ -101,12 +109,13 @@ class ShardedParameters final : public ShardedGradients {
   std::vector<components::AutocastOptions::Type> autocast_;  // by block
   c10::Device device_;
   std::map<std::string, at::Tensor> begins_as_;  // by parameter, until the units have them; empty: whole ones
+  UnitSizes unit_sizes_;
   bool frees_after_forward_ = true;
   WeightMemory memory_;
+  std::vector<at::Tensor> kept_;  // by trained parameter: its whole gradient of earlier passes, if not in its place
   std::map<std::string, std::pair<UnitWeights*, std::size_t>> by_name_;  // see find()
   std::vector<UnitWeights> units_;                                       // the first one stays whole within a pass
-  std::vector<std::optional<std::size_t>> unit_of_;                      // by block; nothing: it has no parameters
-  std::vector<std::size_t> first_block_, last_block_;                    // by unit
+  BlockUnits blocks_;                                                    // of these units
   std::vector<Exchange> exchanges_;                                      // of a pass
   std::vector<Places> places_;                                           // by unit
   std::size_t next_ = 0;                                                 // of the exchanges
@@ -114,6 +123,7 @@ class ShardedParameters final : public ShardedGradients {
   std::size_t lowest_ = 1;                                               // the first unit that has a backward pass
   std::int64_t steps_ = 0;
   bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;
+  bool reduces_ = true;       // the pass sends its gradients
   bool is_held_ = true;       // between steps: the parameters are whole
   bool were_held_ = false;    // before their rows were written to
   bool first_holds_ = false;  // or those of the first rank, for a save

@@ -44,6 +44,24 @@ const std::string kStream =
     "data: {train: {type: jsonl, path: a.jsonl, streaming: true}}\n";
 const std::string kBatch = "training: {max_steps: 10, micro_batch_size: 4}\n";
 
+TEST_CASE("what is sharded exchanges gradients after each micro-batch unless the recipe says otherwise",
+          "[recipe][consistency]") {
+  const auto each = [](const std::string& keys) {
+    const core::Node root = settled(kParts + kData + kBatch + keys + "\n").root;
+    const core::Node* value = root.at_path("accumulation.sync_each_batch");
+    REQUIRE(value != nullptr);
+    return value->as_bool();
+  };
+  CHECK(!each(""));
+  CHECK(!each("launch: {num_processes: 2}"));
+  const std::string two = "launch: {num_processes: 2}\nparallelism: {shard: ";
+  CHECK(!each(two + "optimizer}"));
+  CHECK(each(two + "optimizer}\naccumulation: {sync_each_batch: true}"));
+  CHECK(each(two + "gradients}"));
+  CHECK(each(two + "parameters}"));
+  CHECK(!each(two + "parameters}\naccumulation: {sync_each_batch: false}"));
+}
+
 TEST_CASE("each rule between sections reports what it found", "[recipe][consistency]") {
   struct Case {
     const char* rule;
@@ -224,6 +242,8 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
            "0.5, "
            "growth_interval: 2000}, autocast: {enabled: true, cache_enabled: true}, stochastic_rounding: true}\n",
        ""},
+      {"exchanged_batches", "settles without a word",
+       kParts + kData + kBatch + "launch: {num_processes: 2}\nparallelism: {shard: gradients}\n", ""},
       {"exchanges", "one process", kParts + kData + kBatch + "accumulation: {sync_each_batch: true}\n",
        "r.yaml:6:33: warning: accumulation.sync_each_batch has no effect: one process exchanges no "
        "gradients\n"

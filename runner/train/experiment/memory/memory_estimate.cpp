@@ -192,7 +192,7 @@ class Rehearsal {
     const double in_flight = held           ? static_cast<double>(held->exchange)
                              : keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes))
                                             : 0.0;
-    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart && !keeps_rows() ? whole : in_flight);
+    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart && !held && !keeps_rows() ? whole : in_flight);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     try {
       // The first micro-batch starts without gradients, the second with those of the first.

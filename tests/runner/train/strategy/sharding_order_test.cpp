@@ -15,6 +15,7 @@
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
 #include "runner/train/experiment/gradient_strategy.h"
+#include "runner/train/strategy/block_units.h"
 #include "tests/support/folder.h"
 #include "tests/support/torch/pretended_ranks.h"
 #include "tests/support/torch/sharded_training_torch.h"
@@ -53,6 +54,8 @@ training: {max_steps: 2, micro_batch_size: 2, global_batch_size: 128, clip_grad_
 /// What the ranks hold at most while they train, in bytes.
 class Watch {
  public:
+  explicit Watch(const UnitSizes& sizes = {}) : sizes_(sizes) {}
+
   /// Of each rank's experiment, before it trains.
   void begin(const Experiment& experiment) {
     ranks_[experiment.rank()].experiment = &experiment;
@@ -63,7 +66,10 @@ class Watch {
       blocks.push_back(0);
       for (const auto& parameter : block->parameters()) blocks.back() += bytes(parameter.tensor);
     }
-    gradients_bound_ = blocks.front() + blocks.back() + *std::max_element(blocks.begin(), blocks.end());
+    const BlockUnits units = units_of(*experiment.model, sizes_);
+    std::vector<std::int64_t> of_unit(units.first_block.size());
+    for (std::size_t i = 0; i < blocks.size(); ++i) of_unit[units.of_block[i].value_or(0)] += blocks[i];
+    gradients_bound_ = of_unit.front() + *std::max_element(of_unit.begin(), of_unit.end());
   }
 
   /// At each exchange.
@@ -103,6 +109,7 @@ class Watch {
   static std::int64_t bytes(const at::Tensor& tensor) { return static_cast<std::int64_t>(tensor.nbytes()); }
 
   std::map<int, Rank> ranks_;
+  UnitSizes sizes_;
   HeldBytes bounds_;
   std::int64_t gradients_bound_ = 0, weights_ = 0, gradients_ = 0, exchange_ = 0;
 };
@@ -113,8 +120,11 @@ struct Outcome {
   Watch watch;
 };
 
-Outcome train_pretended(PretendedRanks how, std::vector<std::string> sets) {
+Outcome train_pretended(PretendedRanks how, std::vector<std::string> sets, const UnitSizes& sizes = {}) {
   Outcome outcome;
+  outcome.watch = Watch(sizes);
+  if (sizes.whole_model) sets.push_back("parallelism.unit=model");
+  if (sizes.min_elements > 0) sets.push_back("parallelism.min_num_params=" + std::to_string(sizes.min_elements));
   how.size = kRanks;
   how.on_exchange = [&](int rank, const std::string& what, const std::vector<at::Tensor>& on_their_way) {
     outcome.watch.look(rank, what, on_their_way);
@@ -134,18 +144,22 @@ TEST_CASE("64 ranks make their exchanges in one order, whoever arrives first", "
   struct Row {
     std::vector<std::string> sets;
     PretendedRanks first, second;
+    UnitSizes sizes = {};
   };
   const Row rows[] = {
       {{}, {.seed = 1}, {.seed = 2}},
       // A pass for each rank, and a second one for half of them.
       {{"training.micro_batch_size=1", "training.global_batch_size=96"}, {.seed = 3}, {.seed = 4, .slow = 17}},
+      {{}, {.seed = 5}, {.seed = 6}, {.min_elements = 20000}},
+      {{}, {.seed = 7}, {.seed = 8}, {.whole_model = true}},
   };
   for (const Row& row : rows) {
-    CAPTURE(row.sets);
+    CAPTURE(row.sets, row.sizes.min_elements, row.sizes.whole_model);
     std::vector<std::string> sets = row.sets;
     sets.push_back("training.micro_batch_size=32");
     const Trained one = train_on_ranks(sets, 1);
-    const Outcome first = train_pretended(row.first, row.sets), second = train_pretended(row.second, row.sets);
+    const Outcome first = train_pretended(row.first, row.sets, row.sizes),
+                  second = train_pretended(row.second, row.sets, row.sizes);
     for (const Outcome* outcome : {&first, &second}) {
       const Outcome& several = *outcome;
       CHECK(several.end.errors == std::vector<std::string>(kRanks));

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/model/model.h"
@@ -74,16 +75,33 @@ struct Row {
 };
 
 constexpr const char* kBuckets = "ddp.bucket_cap_mb=0.002";  // a dozen, and no full one
+constexpr const char *kModel = "parallelism.unit=model",
+                     *kJoined = "parallelism.min_num_params=2000";  // two of three blocks, and what is left joins them
+
+constexpr const char *kOnce = "accumulation.sync_each_batch=false", *kEach = "accumulation.sync_each_batch=true";
 
 /// Each pair of values of two columns is in a row.
 constexpr Row kRows[] = {
-    {"parameters", "gpt", "32-true", "2", "none", 2},        {"parameters", "llama", "bf16-mixed", "6", "full", 3},
-    {"parameters", "pictures", "32-true", "2", "full", 4},   {"parameters", "gpt", "bf16-mixed", "4", "none", 3},
-    {"parameters", "llama", "32-true", "3", "full", 2},      {"parameters", "pictures", "bf16-mixed", "6", "none", 2},
-    {"parameters", "llama", "16-mixed", "2", "none", 3},     {"gradients", "gpt", "bf16-mixed", "6", "full", 4},
-    {"gradients", "llama", "32-true", "2", "none", 3},       {"gradients", "pictures", "32-true", "6", "none", 2},
-    {"optimizer", "gpt", "32-true", "6", "full", 2},         {"optimizer", "llama", "bf16-mixed", "2", "none", 4},
-    {"optimizer", "pictures", "bf16-mixed", "4", "full", 3}, {"gradients", "gpt", "32-true", "4", "none", 3, kBuckets},
+    {"parameters", "gpt", "32-true", "2", "none", 2},
+    {"parameters", "llama", "bf16-mixed", "6", "full", 3},
+    {"parameters", "pictures", "32-true", "2", "full", 4},
+    {"parameters", "gpt", "bf16-mixed", "4", "none", 3},
+    {"parameters", "llama", "32-true", "3", "full", 2},
+    {"parameters", "pictures", "bf16-mixed", "6", "none", 2},
+    {"parameters", "llama", "16-mixed", "2", "none", 3},
+    {"gradients", "gpt", "bf16-mixed", "6", "full", 4},
+    {"gradients", "llama", "32-true", "2", "none", 3},
+    {"gradients", "pictures", "32-true", "6", "none", 2},
+    {"optimizer", "gpt", "32-true", "6", "full", 2},
+    {"optimizer", "llama", "bf16-mixed", "2", "none", 4},
+    {"optimizer", "pictures", "bf16-mixed", "4", "full", 3},
+    {"gradients", "gpt", "32-true", "4", "none", 3, kBuckets},
+    {"parameters", "gpt", "32-true", "2", "full", 3, kModel},
+    {"parameters", "llama", "32-true", "4", "none", 2, kJoined},
+    {"parameters", "llama", "bf16-mixed", "4", "full", 2, kOnce},
+    {"gradients", "pictures", "32-true", "3", "none", 4, kOnce},
+    {"parameters", "pictures", "32-true", "6", "none", 2, kOnce},
+    {"optimizer", "gpt", "32-true", "4", "none", 2, kEach},
 };
 
 Sets sets_of(const Row& row) {
@@ -92,16 +110,17 @@ Sets sets_of(const Row& row) {
     sets.push_back(std::string("activation_checkpointing.mode=") + row.recomputed);
   if (std::string(row.model) == "llama")
     sets.push_back("model={type: llama, n_layer: 3, n_head: 2, n_kv_head: 1, n_embd: 12, vocab_size: 256}");
-  if (std::string(row.more) != "") sets.push_back(row.more);
   const int micro = 24 / (row.ranks * std::stoi(row.accumulation));
   sets.push_back("training.micro_batch_size=" + std::to_string(std::max(1, micro)));
   return sets;
 }
 
-void check_sharded(const Sets& sets, const std::string& shard, int ranks, double tolerance) {
+/// `more`: what is said of the sharding alone.
+void check_sharded(const Sets& sets, const std::string& shard, int ranks, double tolerance, const Sets& more = {}) {
   const Trained one = train_on_ranks(sets, 1);
   Sets sharded = sets;
   sharded.push_back("parallelism.shard=" + shard);
+  sharded.insert(sharded.end(), more.begin(), more.end());
   const Trained several = train_on_ranks(sharded, ranks), again = train_on_ranks(sharded, ranks);
   CHECK(distance(several.losses, one.losses) < tolerance);
   CHECK(distance(several.norms, one.norms) < 10 * tolerance);
@@ -122,7 +141,7 @@ TEST_CASE("what is sharded is trained as by one process, and with the same bits 
     const Sets sets = sets_of(row);
     // The rows of a product differ with the size of a micro-batch, and rounding to bfloat16 shows it.
     const double tolerance = std::string(row.precision) == "32-true" ? 1e-5 : 3e-3;
-    check_sharded(sets, row.shard, row.ranks, tolerance);
+    check_sharded(sets, row.shard, row.ranks, tolerance, *row.more == '\0' ? Sets() : Sets{row.more});
   }
 }
 
@@ -131,12 +150,16 @@ TEST_CASE("what is sharded goes on when a pass of one process runs out of memory
   folder.write("recipe.yaml", kText);
   const Sets sets = {"training.micro_batch_size=2", "training.auto_micro_batch=halve", "training.max_steps=2"};
   const Trained one = train_on_ranks(sets, 1);
-  for (const std::string shard : {"parameters", "gradients", "optimizer"}) {
+  for (const auto& [shard, each] : {std::pair<std::string, std::string>{"parameters", "true"},
+                                    {"parameters", "false"},
+                                    {"gradients", "true"},
+                                    {"gradients", "false"},
+                                    {"optimizer", "false"}}) {
     // The gradient of an early block: those of later ones have been sent, or are on their way.
     for (const std::string parameter : {"h.0.mlp_fc.weight", "h.1.attn_qkv.weight"}) {
-      CAPTURE(shard, parameter);
+      CAPTURE(shard, each, parameter);
       Sets sharded = sets;
-      sharded.insert(sharded.end(), {"parallelism.shard=" + shard, kBuckets});
+      sharded.insert(sharded.end(), {"parallelism.shard=" + shard, "accumulation.sync_each_batch=" + each, kBuckets});
       int passes = 0;
       const Trained several = train_on_ranks(sharded, 2, [&](Experiment& experiment) {
         if (experiment.rank() != 1) return;

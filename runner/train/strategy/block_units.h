@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace components::model {
+class Model;
+}
+
+namespace runner::train {
+
+/// Which blocks of a model are gathered and freed together. Unit 0 stays whole within a pass; the others are in the
+/// order of their first blocks.
+struct BlockUnits {
+  std::vector<std::optional<std::size_t>> of_block;  ///< by block; nothing: it has no parameters
+  std::vector<std::size_t> first_block, last_block;  ///< by unit; of unit 0 those of the model
+};
+
+/// How blocks are joined beyond those that have to be.
+struct UnitSizes {
+  bool whole_model = false;       ///< all blocks are in unit 0
+  std::int64_t min_elements = 0;  ///< of a unit's parameters: consecutive blocks are joined until they have as many
+};
+
+/// The first and the last block are in unit 0, and so are blocks that share parameters. Blocks that are recomputed
+/// together are in one unit. What is left behind the last unit of `min_elements` joins that unit, or unit 0 where there
+/// is none. Parameters may be without memory.
+BlockUnits units_of(const components::model::Model& model, const UnitSizes& sizes);
+
+}  // namespace runner::train
