@@ -107,6 +107,8 @@ def worker(a):
             flush=True)
     dist.barrier()
     dist.destroy_process_group()
+    sys.stdout.flush()
+    os._exit(0)  # at times a thread of PyTorch that is still there ends the process with SIGABRT
 
 
 def main():
