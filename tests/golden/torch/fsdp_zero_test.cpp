@@ -2,12 +2,15 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "components/tensor/tensors.h"
+#include "runner/train/strategy/row_shards.h"
 #include "tests/support/folder.h"
 #include "tests/support/golden.h"
 #include "tests/support/torch/sharded_training_torch.h"
@@ -90,7 +93,28 @@ bool check(const tests::GoldenCase& c) {
   return true;
 }
 
+/// A process's elements of a flat buffer: those of a tensor of one dimension. Padding is in the exchanges alone.
+bool check_partition(const tests::GoldenCase& c) {
+  const int world = c.input.at("world");
+  const auto elements = c.input.at("numel").get<std::int64_t>();
+  CHECK(rows_of(elements, {0, world}).count * world == c.expected.at("padded").get<std::int64_t>());
+  for (int process = 0; process < world; ++process) {
+    CAPTURE(process);
+    const Rows rows = rows_of(elements, {process, world});
+    const json& range = c.expected.at("ranges").at(static_cast<std::size_t>(process));
+    CHECK(rows.count == c.expected.at("owned_real").at(static_cast<std::size_t>(process)).get<std::int64_t>());
+    CHECK(rows.first == std::min(elements, range.at(0).get<std::int64_t>()));
+    CHECK(rows.first + rows.count == std::min(elements, range.at(1).get<std::int64_t>()));
+  }
+  return true;
+}
+
 }  // namespace
+
+TEST_CASE("a process has the elements that ZeRO gives it, on every vector", "[golden][fsdp_zero]") {
+  tests::for_each_case("fsdp_zero", check_partition,
+                       [](const tests::GoldenCase& c) { return c.kind == "zero_partition"; });
+}
 
 TEST_CASE("sharded training agrees with FSDP on every vector", "[golden][fsdp_zero]") {
   tests::for_each_case("fsdp_zero", check, [](const tests::GoldenCase& c) { return c.kind == "train"; });
