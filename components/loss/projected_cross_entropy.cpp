@@ -75,8 +75,11 @@ Found compute(const at::Tensor& hidden_NC, at::Tensor low_VC, const RowTargets& 
     if (!wanted.weight) continue;
     const std::int64_t width = low_NC.size(1);
     if (chunk + 1 == chunks) low_VC.reset();
-    if (chunk == 0 && in_float)
-      found.dweight = MetaPass::is_on() ? new_tensor<float>({classes, width}) : memory.matrix(classes, width);
+    if (chunk == 0 && in_float) {
+      // Where weights are whole all the time, so are their gradients, and this one ends as it is added to those.
+      const bool is_fresh = keeps_low_weights() || MetaPass::is_on();
+      found.dweight = is_fresh ? new_tensor<float>({classes, width}) : memory.matrix(classes, width);
+    }
     if (chunk == 0 && !in_float) found.dweight = new_tensor<Bf16>({classes, width});
     matmul_into(found.dweight, logits_NV.t(), part_NC, chunk > 0);
   }
