@@ -259,6 +259,10 @@ bool starts_ranks(const resolve::Recipe& recipe) {
   return started && !started.value() && launch.num_processes > 1;
 }
 
+void take_environment_of_ranks(const resolve::Recipe& recipe) {
+  for (const auto& [name, value] : environment_of(*recipe.launch)) setenv(name.c_str(), value.c_str(), /*overwrite=*/1);
+}
+
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe) {
   const auto& training = *recipe.training;
   const std::int64_t processes = recipe.launch->num_processes;

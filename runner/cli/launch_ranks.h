@@ -34,6 +34,9 @@ bool can_all_read(Session& session, const resolve::Recipe& recipe, const std::st
 /// Whether working on this recipe needs processes that have to be started.
 bool starts_ranks(const resolve::Recipe& recipe);
 
+/// Gives this process what is added to the environment of the ranks that it starts, such as their number of threads.
+void take_environment_of_ranks(const resolve::Recipe& recipe);
+
 /// Prints a notice if the global batch grows with the number of processes because the recipe does not set it.
 void note_growing_batch(const Session& session, const resolve::Recipe& recipe);
 

@@ -65,7 +65,9 @@ bool use_run(Session& session, RecipeFlags& flags, std::string& run) {
     return false;
   }
   // Derived again from the other batch sizes, as the number of processes may differ.
-  flags.sets_before = {"training.gradient_accumulation_steps=null"};
+  // Nothing is sharded where nothing is trained.
+  flags.sets_before = {"training.gradient_accumulation_steps=null", "parallelism.dp_shard_size=null",
+                       "parallelism.dp_replicate_size=null"};
   const std::string output_dir = std::filesystem::path(folder).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
   run = folder;

@@ -34,7 +34,7 @@ std::optional<LrRangeTest> find_lr(const resolve::Recipe& recipe, const LrRangeR
                                    core::Diagnostics& diagnostics) {
   configure_torch(recipe);
   prepare_device(recipe);
-  const auto experiment = build_experiment(recipe, {.make_strategy = make_strategy}, diagnostics);
+  const auto experiment = build_experiment(recipe, {.make_strategy = make_lone_strategy}, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   if (recipe.base_lr == 0.0) {
     diagnostics.error(recipe.location("optimizer.lr"),

@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "generated/section/launch.h"
 #include "runner/artifact/provenance/provenance.h"
 #include "runner/cli/engine_or_fail.h"
+#include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
 #include "runner/cli/session.h"
 #include "runner/core/build_info.h"
@@ -99,11 +101,17 @@ class Reproduction {
 
   void run() {
     if (!find_original() || !load_recipe()) return;
-    if (recipe_->device != "auto" && !local_device(session_, *recipe_)) return;
+    const bool alone = recipe_->launch->num_processes == 1;
+    if (!alone && !starts_ranks(*recipe_)) {
+      return session_.fail("reproduce starts the processes of a run itself, and this one was started with others",
+                           "run the command once, without torchrun, mpirun or srun");
+    }
+    if (!alone) take_environment_of_ranks(*recipe_);
+    if (alone && recipe_->device != "auto" && !local_device(session_, *recipe_)) return;
     engine::Engine* engine = engine_or_fail(session_);
     if (engine == nullptr) return;
     say_what_differs(*engine);
-    if (!train(*engine)) return;
+    if (alone ? !train(*engine) : !train_with_ranks()) return;
     compare();
   }
 
@@ -144,11 +152,13 @@ class Reproduction {
       session_.exit_code = core::kExitUsage;
       return false;
     }
+    changes_ = options;
     // Under its own name, so that a stopped run with the original name is still found as the newest.
     const auto set = [&options](const std::string& path, const std::string& value) {
       options.overrides.push_back({recipe::Override::Kind::kSet, path + "=" + core::to_json(Node::string(value), -1)});
     };
-    set("output_dir", output_dir.empty() ? "." : output_dir);
+    output_dir_ = output_dir.empty() ? "." : output_dir;
+    set("output_dir", output_dir_);
     set("run_name", again_name(original_.name));
     recipe_ = session_.load(flags_.recipe.path, options);
     if (recipe_) stay_on_device(*recipe_);
@@ -182,7 +192,11 @@ class Reproduction {
       return;
     }
     stay_on_device(*now);
-    const auto changes = changes_that_count(recorded_, now->resolved());
+    auto changes = changes_that_count(recorded_, now->resolved());
+    // What `auto` came to is recorded.
+    std::erase_if(changes, [](const resolve::Change& change) {
+      return change.path == "launch.backend" && change.after_text() == "auto";
+    });
     if (changes.empty()) return;
     std::printf("the recipe has changed; using the recorded one (--recipe %s uses the present one):\n", path.c_str());
     std::vector<Cause> causes;
@@ -273,6 +287,29 @@ class Reproduction {
     return false;
   }
 
+  /// The processes of the recipe, each with a `roux run` of what the original recorded.
+  bool train_with_ranks() {
+    std::vector<std::string> command = {session_.command_line.front(), "--output-dir", output_dir_, "--log-format",
+                                        session_.log_format};
+    if (session_.quiet) command.emplace_back("--quiet");
+    if (session_.verbose) command.emplace_back("--verbose");
+    command.insert(command.end(), {"run", flags_.recipe.path, "--new"});
+    if (original_.smoke) command.emplace_back("--smoke");
+    for (const recipe::Override& change : changes_.overrides) {
+      const bool is_file = change.kind == recipe::Override::Kind::kSetFile;
+      command.insert(command.end(), {is_file ? "--set-file" : "--set", change.text});
+    }
+    for (const auto& [name, value] : changes_.ext) command.insert(command.end(), {"--ext", name + "=" + value});
+    command.insert(command.end(), {"--set", "run_name=" + again_name(original_.name)});
+    if (recipe_->device != "auto") command.insert(command.end(), {"--set", "device=" + recipe_->device});
+    engine::TrainRequest request;
+    request.smoke = original_.smoke;
+    std::swap(session_.command_line, command);
+    launch_ranks(session_, *recipe_, request);
+    std::swap(session_.command_line, command);
+    return session_.exit_code == core::kExitDone;
+  }
+
   void compare() {
     const auto again = store::find_run(recipe_->output_dir, again_name(original_.name), core::system_clock());
     if (!again) return session_.fail(again.failure().message, again.failure().hint, core::kExitFailed);
@@ -310,6 +347,8 @@ class Reproduction {
   store::RunSummary original_;
   Provenance provenance_;
   Node recorded_;
+  recipe::ComposeOptions changes_;  ///< of the command line
+  std::string output_dir_;
   std::optional<resolve::Recipe> recipe_;
   std::vector<Cause> causes_;
 };

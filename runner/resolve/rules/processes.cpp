@@ -62,8 +62,9 @@ void exchanges(SettledTree& tree) {
   const auto unused = [&](const std::string& path) {
     tree.warning(path, path + " has no effect: one process exchanges no gradients", "leave it out");
   };
-  // What is sharded has a warning of its own, and a recorded run has every value.
-  if (tree.is_true("accumulation.sync_each_batch") && !keeps_rows_of_gradients(tree))
+  // What is sharded has a warning of its own, and a recorded run has every value: `eval` may run it in one process.
+  const bool is_called_so = tree.is_of_this_call("launch.num_processes");
+  if (tree.is_true("accumulation.sync_each_batch") && !keeps_rows_of_gradients(tree) && !is_called_so)
     unused("accumulation.sync_each_batch");
   if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
   if (tree.given("local_sgd.local_sgd_steps")) unused("local_sgd.local_sgd_steps");

@@ -21,7 +21,7 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
     if (in_backward) return std::make_shared<LocalSteps<StepInBackward>>();
     return std::make_shared<LocalSteps<Ddp>>();
   }
-  if (in_backward) return std::make_shared<StepInBackward>();
+  if (in_backward) return make_lone_strategy(experiment);
   if (shard_count(experiment.recipe) > 1) {
     using Shard = sections::parallelism::Shard;
     switch (*experiment.recipe.parallelism->shard) {
@@ -31,6 +31,11 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
     }
   }
   if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
+  return make_lone_strategy(experiment);
+}
+
+std::shared_ptr<GradientStrategy> make_lone_strategy(const Experiment& experiment) {
+  if (experiment.steps_in_backward) return std::make_shared<StepInBackward>();
   return std::make_shared<Single>();
 }
 
