@@ -135,8 +135,11 @@ class Descriptor {
 
 core::Failure cannot_write(const std::string& run_dir, int error) {
   const bool is_full = error == ENOSPC || error == EDQUOT;
+  const bool is_refused = error == EROFS || error == EACCES || error == EPERM;
   return {"cannot write " + path_of(run_dir) + ": " + std::strerror(error),
-          is_full ? "free some space; the same command then resumes" : "",
+          is_full      ? "free some space; the same command then resumes"
+          : is_refused ? "training goes on in the folder of the run: copy it to where you may write, and name the copy"
+                       : "",
           is_full ? core::kExitResumable : core::kExitFailed};
 }
 
