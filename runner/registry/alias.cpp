@@ -176,6 +176,13 @@ class AliasPass {
       return std::nullopt;
     }
     if (!alias.fraction.empty() && value.is_number() && !value.is_integer()) return of_fraction(value, alias, written);
+    if (!alias.values.empty() && value.is_mapping() && alias.path.find("].") != std::string::npos) {
+      // `adapter: {type: lora}`: a block of the list.
+      const std::string list = section_of(section_and_key(alias.path).first);
+      diagnostics_.error(value.location(), written + " must be a name, got a mapping",
+                         "blocks stand in a list: write " + list + ": [{...}]");
+      return std::nullopt;
+    }
     if (alias.values.empty() || value.is_sequence() || value.is_mapping()) return value;
     std::vector<std::string> words;
     for (const auto& [word, ours] : alias.values) {
