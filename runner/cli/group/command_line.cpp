@@ -8,20 +8,15 @@
 #include <utility>
 #include <vector>
 
+#include "runner/cli/group/launcher.h"
 #include "runner/core/text/utf8.h"
-#include "runner/recipe/read.h"
 
 namespace runner::cli {
 namespace {
 
 using core::Node;
 
-struct Word {
-  std::string text;
-  int line = 1;
-  bool is_array = false;  ///< `"${NAME[@]}"`
-};
-
+using Word = ShellWord;
 using Command = std::vector<Word>;
 
 bool is_name_character(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -267,7 +262,8 @@ class Reader {
       config.set(kScript, Node::string(name, at(*script)), at(*script));
       ++word;
     }
-    take_processes(command, script, config);
+    Node launcher = read_launcher({command.begin(), script}, source_, diagnostics_);
+    if (!launcher.entries().empty()) config.set(kLauncher, std::move(launcher), at(command.front()));
     word = std::find_if(word, command.end(), is_option);
     while (word != command.end()) word = take(word, command.end(), config);
     return config;
@@ -280,24 +276,6 @@ class Reader {
     location.line = word.line;
     location.column = 1;
     return location;
-  }
-
-  void take_processes(const Command& command, Command::const_iterator script, Node& config) {
-    for (auto word = command.begin(); word != script; ++word) {
-      for (const std::string name : {"--nproc_per_node", "--nproc-per-node", "--num_processes", "--num-processes"}) {
-        const bool alone = word->text == name && std::next(word) != script;
-        if (!alone && !word->text.starts_with(name + "=")) continue;
-        const std::string value = alone ? std::next(word)->text : word->text.substr(name.size() + 1);
-        const bool automatic = value == "gpu" || value == "auto";
-        config.set(kProcesses, automatic ? Node::string("auto", at(*word)) : value_of(value, at(*word)), at(*word));
-      }
-      for (const std::string name : {"--mixed_precision", "--mixed-precision"}) {
-        const bool alone = word->text == name && std::next(word) != script;
-        if (!alone && !word->text.starts_with(name + "=")) continue;
-        const std::string value = alone ? std::next(word)->text : word->text.substr(name.size() + 1);
-        if (value == "bf16" || value == "fp16") config.set(value, Node::boolean(true, at(*word)), at(*word));
-      }
-    }
   }
 
   /// One option with its values.
@@ -318,27 +296,16 @@ class Reader {
     const bool negated = key.starts_with("no_") && key != "no_cuda" && values.empty();
     if (negated) key.erase(0, 3);
     Node value = Node::boolean(!negated, location);
-    if (values.size() == 1) value = value_of(values[0], location);
+    if (values.size() == 1) value = value_of_argument(source_, values[0], location);
     if (values.size() > 1) {
       value = Node::sequence();
-      for (const std::string& one : values) value.items().push_back(value_of(one, location));
+      for (const std::string& one : values) value.items().push_back(value_of_argument(source_, one, location));
     }
+    // Scripts of DeepSpeed have a switch and a file, those of the Trainer a flag with the file.
+    if (key == "deepspeed_config") key = "deepspeed";
+    if (key == "deepspeed" && value.is_bool() && config.find(key) != nullptr) return word;
     config.set(key, std::move(value), location);
     return word;
-  }
-
-  /// A value of a command line, where Python writes True and None.
-  Node value_of(const std::string& text, const core::Location& location) const {
-    if (text == "True" || text == "true") return Node::boolean(true, location);
-    if (text == "False" || text == "false") return Node::boolean(false, location);
-    if (text == "None") return Node::null(location);
-    core::Diagnostics ignored;
-    const auto value = recipe::read_value(source_, text, ignored);
-    if (!value || ignored.has_errors() || text.empty()) return Node::string(text, location);
-    if (value->is_integer()) return Node::integer(value->as_integer(), location);
-    if (value->is_number()) return Node::floating(value->as_double(), location);
-    const bool block = (text.front() == '{' || text.front() == '[') && !value->is_string();
-    return block ? *value : Node::string(text, location);
   }
 
   const std::shared_ptr<const core::Source>& source_;
@@ -362,6 +329,10 @@ std::optional<Node> read_command_line(const std::shared_ptr<const core::Source>&
     };
     if (std::none_of(script, command.end(), is_option)) {
       const auto file = std::next(script);
+      if (script->text.ends_with(".py") && script != command.begin()) {
+        Node config = Reader(source, diagnostics).read(command, script);
+        if (diagnostics.has_errors() || config.find(kLauncher) != nullptr) return config;
+      }
       if (file == command.end() || script->text != "train") continue;
       diagnostics.error(location(file->line), "the arguments stand in " + core::escape_for_terminal(file->text),
                         "import that file instead");

@@ -9,9 +9,9 @@
 namespace runner::cli {
 
 /// Keys for what a command line has beside the script's arguments: the name of the script, or the word behind `trl`;
-/// and the number of processes, which torchrun or accelerate is given.
+/// and what read_launcher() found before it.
 inline constexpr const char* kScript = "(script)";
-inline constexpr const char* kProcesses = "nproc_per_node";
+inline constexpr const char* kLauncher = "(launcher)";
 
 /// The arguments of a command line such as `torchrun run_clm.py --model_name_or_path gpt2 --bf16`, as people keep it in
 /// a shell script: over several lines, with variables that the script sets, with comments, redirections and pipes. The

@@ -97,7 +97,7 @@ inline constexpr Argument kKnown[] = {
     {"reference_free", kCopied, "loss.reference_free"},
     {"ref_model"},
     {kScript},
-    {kProcesses, kCopied, "launch.num_processes"},
+    {kLauncher},
     // TrainingArguments.
     {"output_dir", kCopied, "output_dir"},
     {"run_name"},

@@ -12,6 +12,7 @@
 
 #include "runner/cli/group/command_line.h"
 #include "runner/cli/group/import_draft.h"
+#include "runner/cli/group/launcher.h"
 #include "runner/cli/group/trainer_arguments.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
@@ -98,6 +99,7 @@ class Import {
     }
     Node recipe = draft_.ordered();
     take_sharding(config_, recipe, diagnostics_);
+    if (const Node* launcher = config_.find(kLauncher)) take_launcher(*launcher, recipe, diagnostics_);
     return recipe;
   }
 
@@ -543,7 +545,8 @@ class Import {
                        : get("bf16") != nullptr    ? "bf16-mixed"
                        : get("fp16") != nullptr    ? "16-mixed"
                                                    : nullptr;
-    if (mode != nullptr) draft_.put("precision.mode", Node::string(mode));
+    const Node* const written = first_of({"pure_bf16", "bf16", "fp16"});
+    if (mode != nullptr) draft_.put("precision.mode", Node::string(mode, written->location()));
     if (get("gradient_checkpointing") != nullptr) draft_.put("activation_checkpointing.mode", Node::string("full"));
     if (get("use_cpu") != nullptr || get("no_cuda") != nullptr) draft_.put("device", Node::string("cpu"));
   }

@@ -2,16 +2,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runner/cli/flags.h"
 #include "runner/cli/group/accelerate_import.h"
 #include "runner/cli/group/axolotl_import.h"
 #include "runner/cli/group/command_line.h"
 #include "runner/cli/group/config.h"
+#include "runner/cli/group/import_draft.h"
+#include "runner/cli/group/launcher.h"
 #include "runner/cli/group/trainer_import.h"
 #include "runner/cli/launch_config.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/recipe/read.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/recipe.h"
@@ -60,10 +65,33 @@ Node recipe_of_deepspeed(const Node& config, core::Diagnostics& diagnostics) {
   return recipe;
 }
 
+/// What a command line says of processes and sharding. The rest of a script that is not the Trainer's is left out, with
+/// a warning.
+Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
+  Node recipe = Node::mapping();
+  take_sharding(config, recipe, diagnostics);
+  if (const Node* launcher = config.find(kLauncher)) take_launcher(*launcher, recipe, diagnostics);
+  std::vector<std::string> others;
+  for (const Node::Entry& entry : config.entries()) {
+    const bool is_taken = entry.key == kScript || entry.key == kLauncher || entry.key == "local_rank" ||
+                          entry.key == "deepspeed" || entry.key == "fsdp" || entry.key == "fsdp_config";
+    if (!is_taken) others.push_back("--" + entry.key);
+  }
+  const Node& script = *config.find(kScript);
+  if (!others.empty()) {
+    diagnostics.warning(script.location(),
+                        core::joined_first(others, 6) + " of " + core::escape_for_terminal(script.scalar_text()) +
+                            (others.size() == 1 ? " is" : " are") + " left out: it is no script of the Trainer",
+                        "write what they set into the recipe: model, data, optimizer, training");
+  }
+  return recipe;
+}
+
 /// What a configuration of another trainer comes to; nothing for one of Accelerate.
 std::optional<Node> recipe_of(const Node& config, core::Diagnostics& diagnostics) {
   if (is_axolotl(config)) return recipe_of_axolotl(config, diagnostics);
   if (is_trainer(config)) return recipe_of_trainer(config, diagnostics);
+  if (config.find(kScript) != nullptr) return recipe_of_script(config, diagnostics);
   if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
   return std::nullopt;
 }
