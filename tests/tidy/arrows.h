@@ -76,7 +76,7 @@ inline const std::map<std::string, Names>& folder_arrows() {
       {"runner/cli/explain", {"runner/cli"}},
       {"runner/cli/proof", {"runner/cli"}},
       {"runner/cli/command/checkpoints", {"runner/cli", "runner/cli/group"}},
-      {"runner/cli/command/config", {"runner/cli", "runner/cli/group"}},
+      {"runner/cli/command/config", {"runner/cli", "runner/cli/group", "runner/cli/group/import"}},
       {"runner/cli/command/data", {"runner/cli", "runner/cli/data"}},
       {"runner/cli/command/examples", {"runner/cli", "runner/cli/group"}},
       {"runner/cli/command/runs", {"runner/cli/group"}},

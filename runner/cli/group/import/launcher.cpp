@@ -1,4 +1,4 @@
-#include "runner/cli/group/launcher.h"
+#include "runner/cli/group/import/launcher.h"
 
 #include <algorithm>
 #include <cctype>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/accelerate_import.h"
+#include "runner/cli/group/import/accelerate_import.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
@@ -442,7 +442,7 @@ class Reader {
   core::Diagnostics& diagnostics_;
   Launcher launcher_ = Launcher::kNone;
   Node found_ = Node::mapping();
-  Node read_ = Node::mapping();  ///< what settle() puts together
+  Node read_ = Node::mapping();  ///< what settle() reads as one
   bool has_file_ = false;
 };
 

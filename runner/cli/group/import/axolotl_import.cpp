@@ -1,4 +1,4 @@
-#include "runner/cli/group/axolotl_import.h"
+#include "runner/cli/group/import/axolotl_import.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/import_draft.h"
+#include "runner/cli/group/import/import_draft.h"
 #include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"

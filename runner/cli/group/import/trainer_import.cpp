@@ -1,4 +1,4 @@
-#include "runner/cli/group/trainer_import.h"
+#include "runner/cli/group/import/trainer_import.h"
 
 #include <algorithm>
 #include <cctype>
@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "runner/cli/group/command_line.h"
-#include "runner/cli/group/import_draft.h"
-#include "runner/cli/group/launcher.h"
-#include "runner/cli/group/trainer_arguments.h"
+#include "runner/cli/group/import/command_line.h"
+#include "runner/cli/group/import/import_draft.h"
+#include "runner/cli/group/import/launcher.h"
+#include "runner/cli/group/import/trainer_arguments.h"
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"

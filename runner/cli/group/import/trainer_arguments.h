@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runner/cli/group/command_line.h"
+#include "runner/cli/group/import/command_line.h"
 
 // What `roux config import` knows of Transformers' Trainer, its example scripts, TRL and LLaMA-Factory.
 

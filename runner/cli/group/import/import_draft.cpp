@@ -1,4 +1,4 @@
-#include "runner/cli/group/import_draft.h"
+#include "runner/cli/group/import/import_draft.h"
 
 #include <algorithm>
 #include <cmath>
