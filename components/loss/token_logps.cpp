@@ -16,6 +16,7 @@
 #include <functional>
 
 #include "components/loss/row_losses.h"
+#include "components/tensor/autocast.h"
 
 namespace components::loss {
 namespace {
@@ -39,8 +40,7 @@ at::Tensor logsumexp_of(const at::Tensor& logits_nV) {
 /// The type of the products with `hidden`.
 at::ScalarType product_type(const at::Tensor& hidden) {
   const at::DeviceType device = hidden.device().type();
-  const bool casts = at::autocast::is_autocast_available(device) && at::autocast::is_autocast_enabled(device);
-  return casts ? at::autocast::get_autocast_dtype(device) : hidden.scalar_type();
+  return Autocast::is_on(device) ? at::autocast::get_autocast_dtype(device) : hidden.scalar_type();
 }
 
 class TokenLogps final : public torch::autograd::Function<TokenLogps> {

@@ -100,6 +100,8 @@ class Embed final : public block::BasicBlock {
     write(activations, x_NC);
   }
 
+  std::vector<std::string> lowered_weights() const override { return {"wte.weight"}; }
+
   const at::Tensor& token_weight() const { return wte_.weight(); }
 
  private:
@@ -313,6 +315,7 @@ class Head final : public block::BasicBlock {
     if (!tied_) return {};
     return {{"head.weight", "wte.weight"}};
   }
+  std::vector<std::string> lowered_weights() const override { return {tied_ ? "wte.weight" : "head.weight"}; }
 
   double forward_flops(std::int64_t positions) const override {
     return 2.0 * static_cast<double>(positions) * static_cast<double>(weight_VC_.tensor().numel());

@@ -117,6 +117,10 @@ void matmul_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b
     if (const auto* kernel = kernel_for<float>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
     if (const auto* kernel = kernel_for<Bf16>(a, b)) return multiply(*kernel, kernel->multiply, out, a, b, add);
   }
+  if (const auto* kernel = kernel_for<Bf16>(a, b);
+      kernel != nullptr && !add && out.scalar_type() == at::kBFloat16 && a.size(1) <= kernel->low_depth_max) {
+    return multiply<Bf16, Bf16>(*kernel, kernel->multiply_low, out, a, b, false);
+  }
   if (out.scalar_type() == a.scalar_type()) {
     at::Tensor target = out;
     add ? target.addmm_(a, b) : at::mm_out(target, a, b);

@@ -31,8 +31,8 @@ struct ReusedMemory::Lent {
 ReusedMemory::ReusedMemory() : kept_(std::make_shared<Kept>()) {}
 ReusedMemory::~ReusedMemory() = default;
 
-at::Tensor ReusedMemory::matrix(std::int64_t rows, std::int64_t columns) {
-  const std::size_t bytes = static_cast<std::size_t>(rows * columns) * sizeof(float);
+at::Tensor ReusedMemory::matrix(std::int64_t rows, std::int64_t columns, c10::ScalarType type) {
+  const std::size_t bytes = static_cast<std::size_t>(rows * columns) * c10::elementSize(type);
   auto lent = std::make_unique<Lent>(Lent{kept_, {}, bytes});
   {
     const std::lock_guard lock(kept_->mutex);
@@ -41,7 +41,7 @@ at::Tensor ReusedMemory::matrix(std::int64_t rows, std::int64_t columns) {
     kept_->bytes = 0;
   }
   if (lent->data.get() == nullptr) lent->data = c10::GetCPUAllocator()->allocate(bytes);
-  const at::Tensor matrix = at::empty({0}, at::TensorOptions().dtype(at::kFloat));
+  const at::Tensor matrix = at::empty({0}, at::TensorOptions().dtype(type));
   void* data = lent->data.get();
   matrix.storage().set_data_ptr_noswap(c10::DataPtr(data, lent.release(), &Lent::end, c10::kCPU));
   matrix.storage().set_nbytes(bytes);

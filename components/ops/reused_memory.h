@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
 #include <memory>
 
@@ -16,9 +18,9 @@ class ReusedMemory {
   ReusedMemory(const ReusedMemory&) = delete;
   ReusedMemory& operator=(const ReusedMemory&) = delete;
 
-  /// Float32 on the CPU, with any numbers, in the memory of the last one of this size if nothing uses that any more,
-  /// else in new memory. May outlive this.
-  at::Tensor matrix(std::int64_t rows, std::int64_t columns);
+  /// On the CPU, with any numbers, in the memory of the last one of this size if nothing uses that any more, else in new
+  /// memory. May outlive this.
+  at::Tensor matrix(std::int64_t rows, std::int64_t columns, c10::ScalarType type);
 
  private:
   struct Kept;

@@ -1,7 +1,9 @@
 #include "components/part/embedding.h"
 
+#include <ATen/ops/_unique.h>
 #include <ATen/ops/embedding.h>
 
+#include "components/tensor/autocast.h"
 #include "components/tensor/tensors.h"
 
 namespace components::part {
@@ -16,7 +18,14 @@ Embedding::Embedding(Declared& declared, const std::string& name, std::int64_t r
 }
 
 at::Tensor Embedding::forward(const at::Tensor& ids, bool sparse) const {
-  return at::embedding(weight(), ids, padding_, /*scale_grad_by_freq=*/false, sparse);
+  const auto vectors = [&](const at::Tensor& wanted) {
+    return at::embedding(weight(), wanted, padding_, /*scale_grad_by_freq=*/false, sparse);
+  };
+  if (weight().scalar_type() == at::kFloat || !Autocast::is_on(ids.device().type())) return vectors(ids);
+  if (!ids.is_cpu()) return vectors(ids).to(at::kFloat);
+  // A row's gradients are added up in float32 and rounded once. A GPU does so by itself.
+  const auto [distinct, places] = at::_unique(ids, /*sorted=*/true, /*return_inverse=*/true);
+  return at::embedding(vectors(distinct).to(at::kFloat), places);
 }
 
 at::Tensor Embedding::first(std::int64_t count) const {

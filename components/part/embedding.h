@@ -15,8 +15,8 @@ class Embedding {
   Embedding(Declared& declared, const std::string& name, std::int64_t rows, std::int64_t width, const Init& init,
             std::int64_t padding = -1);
 
-  /// Vectors [..., width] of ids [...]. `sparse`: the gradient is a sparse tensor, for a table whose other use gives a
-  /// dense one; only the CPU adds those in a fixed order.
+  /// Vectors [..., width] of ids [...], float32 under autocast. `sparse`: the gradient is a sparse tensor, for a table
+  /// whose other use gives a dense one; only the CPU adds those in a fixed order.
   at::Tensor forward(const at::Tensor& ids, bool sparse = false) const;
   /// The first `count` vectors, [count, width]: of positions.
   at::Tensor first(std::int64_t count) const;

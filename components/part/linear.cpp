@@ -1,18 +1,11 @@
 #include "components/part/linear.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/linear.h>
 
+#include "components/tensor/autocast.h"
 #include "components/tensor/tensors.h"
 
 namespace components::part {
-namespace {
-
-bool casts_inputs(at::DeviceType device) {
-  return at::autocast::is_autocast_available(device) && at::autocast::is_autocast_enabled(device);
-}
-
-}  // namespace
 
 Linear::Linear(Declared& declared, const std::string& name, const LinearOptions& options) {
   const std::int64_t of_weight[] = {options.out, options.in}, of_bias[] = {options.out};
@@ -22,7 +15,7 @@ Linear::Linear(Declared& declared, const std::string& name, const LinearOptions&
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
   // A frozen one may be of a smaller type than what it is multiplied with.
-  const at::Tensor weight = weight_.tensor().requires_grad() || casts_inputs(x.device().type())
+  const at::Tensor weight = weight_.tensor().requires_grad() || Autocast::is_on(x.device().type())
                                 ? weight_.tensor()
                                 : weight_.tensor().to(x.scalar_type());
   const at::Tensor product = bias_.defined() ? at::linear(x, weight, bias_.tensor()) : at::linear(x, weight);

@@ -46,6 +46,10 @@ Autocast::~Autocast() {
   at::autocast::set_autocast_enabled(device_, enabled_before_);
 }
 
+bool Autocast::is_on(c10::DeviceType device) {
+  return at::autocast::is_autocast_available(device) && at::autocast::is_autocast_enabled(device);
+}
+
 void Autocast::set_type(Type type, c10::DeviceType device) {
   at::autocast::set_autocast_enabled(device, type != Type::kNone);
   if (type == Type::kNone) return;

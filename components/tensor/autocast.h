@@ -23,6 +23,8 @@ class Autocast {
   Autocast(const Autocast&) = delete;
   Autocast& operator=(const Autocast&) = delete;
 
+  /// Whether products on this kind of device are computed in another type than their inputs have.
+  static bool is_on(c10::DeviceType device);
   /// Switches to another type within a living Autocast.
   static void set_type(AutocastOptions::Type type, c10::DeviceType device);
   /// The current state, to reproduce it elsewhere with an Autocast of these options.

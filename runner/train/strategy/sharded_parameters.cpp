@@ -65,18 +65,37 @@ bool ShardedParameters::multiplies_bf16() const { return !device_.is_cpu() || co
 /// Weights of products under autocast that nothing else reads, by name, and the type of the products.
 std::map<std::string, c10::ScalarType> ShardedParameters::low_parameters() const {
   using Type = components::AutocastOptions::Type;
-  std::map<std::string, c10::ScalarType> low;
-  for (std::size_t i = 0; i < model_.blocks().size(); ++i) {
-    if (autocast_[i] == Type::kNone || (autocast_[i] == Type::kBf16 && !multiplies_bf16())) continue;
-    for (const components::part::NamedLinear& named : model_.blocks()[i]->linears()) {
+  // Those that a block takes in a smaller type: its own ones and those that it shares.
+  const auto lowered_of = [this](std::size_t block) {
+    std::map<std::string, c10::ScalarType> low;
+    const Type type = autocast_[block];
+    if (type == Type::kNone || (type == Type::kBf16 && !multiplies_bf16())) return low;
+    const auto dtype = type == Type::kFp16 ? at::kHalf : at::kBFloat16;
+    for (const std::string& name : model_.blocks()[block]->lowered_weights()) low.emplace(name, dtype);
+    for (const components::part::NamedLinear& named : model_.blocks()[block]->linears()) {
       const auto& terms = named.linear->all_terms();
       const bool is_read =
           std::any_of(terms.begin(), terms.end(), [](const auto& term) { return term->reads_weight(); });
-      if (is_read || named.linear->weight().tensor().scalar_type() != at::kFloat) continue;
-      low.emplace(named.name + ".weight", autocast_[i] == Type::kFp16 ? at::kHalf : at::kBFloat16);
+      if (!is_read) low.emplace(named.name + ".weight", dtype);
+    }
+    return low;
+  };
+  std::map<std::string, c10::ScalarType> low;
+  for (std::size_t i = 0; i < model_.blocks().size(); ++i) {
+    const auto of_block = lowered_of(i);
+    for (const components::NamedTensor& parameter : model_.blocks()[i]->parameters()) {
+      const auto found = of_block.find(parameter.name);
+      if (found != of_block.end() && parameter.tensor.scalar_type() == at::kFloat) low.insert(*found);
     }
   }
-  for (const components::block::Tie& tie : model_.ties()) low.erase(tie.owner);
+  for (std::size_t i = 0; i < model_.blocks().size(); ++i) {
+    const auto of_block = lowered_of(i);
+    for (const components::block::Tie& tie : model_.blocks()[i]->ties()) {
+      const auto mine = of_block.find(tie.owner);
+      const auto owners = low.find(tie.owner);
+      if (owners != low.end() && (mine == of_block.end() || mine->second != owners->second)) low.erase(owners);
+    }
+  }
   return low;
 }
 
