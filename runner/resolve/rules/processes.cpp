@@ -127,6 +127,38 @@ void no_parts(SettledTree& tree, const std::string& why, const std::string& hint
   tree.warning("checkpoint.sharded", "checkpoint.sharded has no effect: " + why, hint);
 }
 
+constexpr const char* kReshard = "parallelism.reshard_after_forward";
+constexpr const char* kPrefetches[] = {"parallelism.forward_prefetch", "parallelism.backward_prefetch",
+                                       "parallelism.prefetch_units"};
+
+/// Not as it is by default.
+bool is_other_prefetch(SettledTree& tree, const std::string& path) {
+  if (path == kPrefetches[0]) return !tree.is_true(path);
+  if (path == kPrefetches[1]) return tree.text(path).value_or("before") != "before";
+  return tree.integer(path).value_or(1) != 1;
+}
+
+/// What is gathered ahead, where parameters are gathered.
+void prefetched_units(SettledTree& tree) {
+  const bool forward = tree.is_true("parallelism.forward_prefetch"), keeps = !tree.is_true(kReshard);
+  const std::string backward = tree.text("parallelism.backward_prefetch").value_or("");
+  if (tree.text("parallelism.unit") == "model") {
+    for (const char* path : kPrefetches) {
+      if (is_other_prefetch(tree, path))
+        tree.error(path, std::string(path) + " is about the next unit, and with unit: model there is one",
+                   "write unit: block, or remove it");
+    }
+  } else if (keeps && backward != "before") {
+    tree.error("parallelism.backward_prefetch",
+               "parallelism.backward_prefetch has nothing to gather: with reshard_after_forward: false parameters stay "
+               "until then",
+               "leave one of the two out");
+  } else if (!forward && (keeps || backward == "none") && is_other_prefetch(tree, "parallelism.prefetch_units")) {
+    tree.error("parallelism.prefetch_units", "prefetch_units is how many units are gathered ahead, and none are",
+               "remove it, or write forward_prefetch: true");
+  }
+}
+
 /// What is gathered at a time; `shard` is empty where nothing is sharded.
 void gathered_units(SettledTree& tree, const std::string& shard) {
   const bool is_model = tree.text("parallelism.unit") == "model";
@@ -139,6 +171,10 @@ void gathered_units(SettledTree& tree, const std::string& shard) {
   };
   if (shard != "parameters" && is_model) idle("parallelism.unit");
   if (shard != "parameters" && joins) idle("parallelism.min_num_params");
+  for (const char* path : kPrefetches) {
+    if (shard != "parameters" && is_other_prefetch(tree, path)) idle(path);
+  }
+  if (shard == "parameters") prefetched_units(tree);
   if (shard == "parameters" && is_model && joins)
     tree.error("parallelism.min_num_params", "min_num_params joins blocks, and with unit: model all are one unit",
                "leave one of the two out");
@@ -183,8 +219,8 @@ void parallelism(SettledTree& tree) {
     tree.error(path, path + " cannot be combined with parallelism.shard: " + why, hint);
   };
   const char* const one_of_both = "leave one of the two out";
-  if (*shard != "parameters" && !tree.is_true("parallelism.reshard_after_forward"))
-    tree.error("parallelism.reshard_after_forward",
+  if (*shard != "parameters" && !tree.is_true(kReshard))
+    tree.error(kReshard,
                "parallelism.reshard_after_forward is about gathered parameters, and with shard: " + *shard +
                    " every process holds all of them",
                "write shard: parameters, or remove it");

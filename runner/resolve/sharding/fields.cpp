@@ -17,6 +17,10 @@ constexpr const char* kFetched =
     "all modules of a block are fetched at once; `parallelism.min_num_params` joins blocks, which this does not";
 constexpr const char* kPersists = "small parameters are sharded, too, and those of a block travel together";
 constexpr const char* kOverlap = "what a block needs is gathered while the block before it runs";
+constexpr const char* kBackward =
+    "BACKWARD_PRE is `before`, BACKWARD_POST `after`, NO_PREFETCH and null `none`; only where parameters are gathered "
+    "in the backward pass";
+constexpr const char* kWithUnits = "only where units are gathered one by one";
 constexpr const char* kBuckets = "what is exchanged at once follows from the blocks";
 constexpr const char* kLoading = "all processes begin with the same weights";
 constexpr const char* kWhole =
@@ -60,10 +64,11 @@ constexpr ShardingField kFsdp[] = {
     {"transformer_cls_names_to_wrap", kNoEffect, "", kLayers},
     {"min_num_params", kRead, "parallelism.min_num_params",
      "consecutive blocks are joined up to it, where FSDP wraps modules of that size; 0 is none"},
-    {"backward_prefetch", kNoEffect, "", kOverlap},
-    {"backward_prefetch_policy", kNoEffect, "", kOverlap},
-    {"forward_prefetch", kNoEffect, "", kOverlap},
-    {"limit_all_gathers", kNoEffect, "", kOverlap},
+    {"backward_prefetch", kRead, "parallelism.backward_prefetch", kBackward},
+    {"backward_prefetch_policy", kRead, "parallelism.backward_prefetch", kBackward},
+    {"forward_prefetch", kRead, "parallelism.forward_prefetch", kWithUnits},
+    {"limit_all_gathers", kRead, "parallelism.prefetch_units",
+     "`true` is 1, besides the unit that runs; `false`, no limit, is 2"},
     {"state_dict_type", kRead, "checkpoint.sharded",
      "SHARDED_STATE_DICT (3) and LOCAL_STATE_DICT (2) are `true`, FULL_STATE_DICT (1) `false`; any number of processes "
      "reads either"},
@@ -187,7 +192,9 @@ constexpr ShardingField kDeepspeed[] = {
     {"zero_optimization.stage3_max_live_parameters", kNoEffect, "", kOverlap},
     {"zero_optimization.stage3_max_reuse_distance", kNoEffect, "",
      "`parallelism.reshard_after_forward` says what is kept"},
-    {"zero_optimization.stage3_prefetch_bucket_size", kNoEffect, "", kOverlap},
+    {"zero_optimization.stage3_prefetch_bucket_size", kRead, "parallelism.forward_prefetch",
+     "0 is `false`, with `backward_prefetch: none`; other sizes have no effect, as `parallelism.prefetch_units` counts "
+     "units"},
     {"zero_optimization.stage3_param_persistence_threshold", kNoEffect, "", kPersists},
     {"zero_optimization.stage3_model_persistence_threshold", kNoEffect, "", kPersists},
     {"zero_optimization.stage3_module_granularity_threshold", kNoEffect, "", kFetched},

@@ -6,7 +6,10 @@
 #include <ATen/record_function.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -29,6 +32,20 @@ UnitSizes unit_sizes(const sections::parallelism::Config& parallelism) {
   return {parallelism.unit == sections::parallelism::Unit::kModel, parallelism.min_num_params.value_or(0)};
 }
 
+Prefetch prefetch(const sections::parallelism::Config& parallelism) {
+  using sections::parallelism::BackwardPrefetch;
+  const auto units = static_cast<std::size_t>(parallelism.prefetch_units);
+  const BackwardPrefetch backward = parallelism.backward_prefetch;
+  return {parallelism.forward_prefetch ? units : 0, backward != BackwardPrefetch::kNone ? units : 0,
+          backward == BackwardPrefetch::kAfter};
+}
+
+std::int64_t sum_of_largest(std::vector<std::int64_t> bytes, std::size_t count) {
+  std::sort(bytes.begin(), bytes.end(), std::greater<>());
+  const auto end = bytes.begin() + static_cast<std::ptrdiff_t>(std::min(count, bytes.size()));
+  return std::accumulate(bytes.begin(), end, std::int64_t{0});
+}
+
 }  // namespace
 
 ShardedParameters::ShardedParameters(const Experiment& experiment)
@@ -37,7 +54,8 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
       autocast_(autocast_of_blocks(experiment.recipe, *experiment.model)),
       device_(experiment.device),
       unit_sizes_(unit_sizes(*experiment.recipe.parallelism)),
-      frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward) {
+      frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward),
+      prefetch_(prefetch(*experiment.recipe.parallelism)) {
   if (experiment.rows == nullptr) return;
   for (const components::NamedTensor& one : *experiment.rows) begins_as_.emplace(one.name, one.tensor);
 }
@@ -133,7 +151,11 @@ bool ShardedParameters::stays_whole(std::size_t unit) const {
   return unit >= lowest_ && (!frees_after_forward_ || unit + 1 == units_.size());
 }
 
-// A unit is gathered while the one before it runs, in both directions.
+std::size_t ShardedParameters::ahead_of(std::size_t unit) const {
+  return unit > lowest_ + prefetch_.backward ? unit - prefetch_.backward : lowest_;
+}
+
+// A unit is gathered while one before it runs, in both directions, where some are gathered ahead.
 void ShardedParameters::list_exchanges() {
   const auto add = [this](Exchange::Kind kind, std::size_t unit) {
     exchanges_.push_back({kind, unit});
@@ -146,14 +168,20 @@ void ShardedParameters::list_exchanges() {
   lowest_ = 1;
   const bool all = units_.front().trains();
   while (!all && lowest_ < units_.size() && !units_[lowest_].trains()) ++lowest_;
+  std::size_t gathered = units_.size();  // this one and those above it, in the backward pass
+  const auto gather_to = [&](std::size_t unit) {
+    while (gathered > unit) {
+      if (!stays_whole(--gathered)) places_[gathered].backward = add(Exchange::Kind::kGather, gathered);
+    }
+  };
   const auto reduce = [&](std::size_t unit) {
     if (units_[unit].trains()) places_[unit].reduce = add(Exchange::Kind::kReduce, unit);
   };
   for (std::size_t unit = units_.size(); unit-- > lowest_;) {
-    if (!stays_whole(unit)) places_[unit].backward = add(Exchange::Kind::kGather, unit);
-    if (unit + 1 < units_.size()) reduce(unit + 1);
+    gather_to(prefetch_.after ? unit : ahead_of(unit));
+    reduce(unit);
+    if (prefetch_.after) gather_to(ahead_of(unit));
   }
-  if (lowest_ < units_.size()) reduce(lowest_);
   reduce(0);
 }
 
@@ -208,7 +236,7 @@ void ShardedParameters::before_unit_forward(std::size_t block) {
   const std::optional<std::size_t> unit = blocks_.of_block[block];
   if (!unit || !in_pass_) return;
   if (!in_backward_) {
-    const std::size_t ahead = std::min(*unit + 1, units_.size() - 1);
+    const std::size_t ahead = std::min(*unit + prefetch_.forward, units_.size() - 1);
     reach(places_[ahead].forward);
   } else {
     reach(places_[*unit].backward);  // what is recomputed
@@ -226,7 +254,7 @@ void ShardedParameters::before_unit_backward(std::size_t block) {
   const std::optional<std::size_t> unit = blocks_.of_block[block];
   if (!unit || !in_pass_ || *unit == 0 || *unit < lowest_) return;
   reach(places_[*unit].backward);
-  reach(places_[*unit - 1].backward);
+  if (!prefetch_.after) reach(places_[ahead_of(*unit)].backward);
   units_[*unit].end_gather();
 }
 
@@ -235,6 +263,7 @@ void ShardedParameters::after_unit_backward(std::size_t block) {
   if (!unit || !in_pass_ || *unit == 0 || block != blocks_.first_block[*unit]) return;
   reach(places_[*unit].reduce);
   if (!units_[*unit].trains()) units_[*unit].free();
+  if (prefetch_.after && *unit >= lowest_) reach(places_[ahead_of(*unit)].backward);
 }
 
 void ShardedParameters::reach(std::optional<std::size_t> exchange) {
@@ -436,28 +465,33 @@ std::int64_t ShardedParameters::gradient_bytes(const at::Tensor& parameter, std:
 
 std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   HeldBytes held;
-  std::int64_t largest = 0, second = 0, largest_trained = 0;
+  std::vector<std::int64_t> wholes, packed;  // of the units that are freed; what does not travel alone of them
+  std::int64_t largest_trained = 0;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    std::int64_t whole = 0, trained = 0;
+    std::int64_t whole = 0, trained = 0, together = 0;
     for (std::size_t j = 0; j < units_[i].parameters().size(); ++j) {
       const at::Tensor& parameter = units_[i].parameters()[j].whole.tensor;
       const auto element = static_cast<std::int64_t>(c10::elementSize(units_[i].type_in_pass(j)));
       held.weights += static_cast<std::int64_t>(units_[i].shards()[j].nbytes());
       whole += parameter.numel() * element;
       if (parameter.requires_grad()) trained += gradient_bytes(parameter, element);
+      if (!travels_alone(parameter, place()))
+        together += place().count * count_of(shard_sizes(parameter, place().of(0))) * element;
     }
     largest_trained = std::max(largest_trained, trained);
     if (i == 0) {
       held.weights += whole;
-    } else if (whole > largest) {
-      second = std::exchange(largest, whole);
     } else {
-      second = std::max(second, whole);
+      wholes.push_back(whole);
+      packed.push_back(together);
     }
   }
-  held.weights += largest + second;
-  // What the others send, and the two ends of a unit's gradients.
-  held.exchange = largest + 2 * largest_trained;
+  // The unit that runs, and those ahead of it. Behind its backward pass it is no longer there.
+  const std::size_t backward = prefetch_.after ? std::max<std::size_t>(prefetch_.backward, 1) : prefetch_.backward + 1;
+  const std::size_t most = std::max(prefetch_.forward + 1, backward);
+  held.weights += sum_of_largest(wholes, frees_after_forward_ ? most : wholes.size());
+  // What the others send, and the two ends of a unit's gradients. What travels alone arrives where it will be.
+  held.exchange = std::max(sum_of_largest(wholes, 1), sum_of_largest(packed, most - 1)) + 2 * largest_trained;
   if (keeps_gradients()) held.exchange += row_bytes();
   return held;
 }

@@ -22,9 +22,15 @@ class Model;
 
 namespace runner::train {
 
+/// Which units are gathered ahead of the one that runs.
+struct Prefetch {
+  std::size_t forward = 1, backward = 1;  ///< how many
+  bool after = false;                     ///< in the backward pass they begin behind that of the unit, not before it
+};
+
 /// Processes that hold their rows of every parameter alone. A unit of blocks (BlockUnits) is gathered before it runs,
-/// one unit ahead, and freed behind it; its gradients are added up where the rows are as soon as its backward pass is
-/// over.
+/// some units ahead (Prefetch), and freed behind it; its gradients are added up where the rows are as soon as its
+/// backward pass is over.
 ///
 /// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
 /// of them as well. Unit 0 stays whole from the forward to the backward pass.
@@ -97,6 +103,8 @@ class ShardedParameters final : public ShardedGradients {
   std::int64_t gradient_bytes(const at::Tensor& parameter, std::int64_t element) const;
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
+  /// The last unit whose gather begins in the backward pass before, or behind, that of this one; it may be this one.
+  std::size_t ahead_of(std::size_t unit) const;
   void free_units();
   void take_old_rows();
   /// Begins the exchanges up to that one.
@@ -111,6 +119,7 @@ class ShardedParameters final : public ShardedGradients {
   std::map<std::string, at::Tensor> begins_as_;  // by parameter, until the units have them; empty: whole ones
   UnitSizes unit_sizes_;
   bool frees_after_forward_ = true;
+  Prefetch prefetch_;
   WeightMemory memory_;
   std::vector<at::Tensor> kept_;  // by trained parameter: its whole gradient of earlier passes, if not in its place
   std::map<std::string, std::pair<UnitWeights*, std::size_t>> by_name_;  // see find()

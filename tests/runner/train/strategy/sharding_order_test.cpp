@@ -91,6 +91,8 @@ class Watch {
     exchange_ = std::max(exchange_, exchange);
   }
 
+  std::int64_t most_weights() const { return weights_; }
+
   void check() const {
     CHECK(weights_ > 0);
     CHECK(weights_ <= bounds_.weights);
@@ -145,6 +147,7 @@ TEST_CASE("64 ranks make their exchanges in one order, whoever arrives first", "
     std::vector<std::string> sets;
     PretendedRanks first, second;
     UnitSizes sizes = {};
+    std::vector<std::string> more = {};  // of the sharding
   };
   const Row rows[] = {
       {{}, {.seed = 1}, {.seed = 2}},
@@ -152,14 +155,31 @@ TEST_CASE("64 ranks make their exchanges in one order, whoever arrives first", "
       {{"training.micro_batch_size=1", "training.global_batch_size=96"}, {.seed = 3}, {.seed = 4, .slow = 17}},
       {{}, {.seed = 5}, {.seed = 6}, {.min_elements = 20000}},
       {{}, {.seed = 7}, {.seed = 8}, {.whole_model = true}},
+      {{},
+       {.seed = 11},
+       {.seed = 12, .slow = 5},
+       {},
+       {"parallelism.prefetch_units=9", "parallelism.backward_prefetch=after"}},
+      {{},
+       {.seed = 13},
+       {.seed = 14},
+       {},
+       {"parallelism.forward_prefetch=false", "parallelism.backward_prefetch=after"}},
+      {{},
+       {.seed = 15},
+       {.seed = 16},
+       {},
+       {"parallelism.forward_prefetch=false", "parallelism.backward_prefetch=none"}},
   };
   for (const Row& row : rows) {
-    CAPTURE(row.sets, row.sizes.min_elements, row.sizes.whole_model);
+    CAPTURE(row.sets, row.more, row.sizes.min_elements, row.sizes.whole_model);
     std::vector<std::string> sets = row.sets;
     sets.push_back("training.micro_batch_size=32");
     const Trained one = train_on_ranks(sets, 1);
-    const Outcome first = train_pretended(row.first, row.sets, row.sizes),
-                  second = train_pretended(row.second, row.sets, row.sizes);
+    std::vector<std::string> sharded = row.sets;
+    sharded.insert(sharded.end(), row.more.begin(), row.more.end());
+    const Outcome first = train_pretended(row.first, sharded, row.sizes),
+                  second = train_pretended(row.second, sharded, row.sizes);
     for (const Outcome* outcome : {&first, &second}) {
       const Outcome& several = *outcome;
       CHECK(several.end.errors == std::vector<std::string>(kRanks));
@@ -173,6 +193,23 @@ TEST_CASE("64 ranks make their exchanges in one order, whoever arrives first", "
     CHECK(first.trained.losses == second.trained.losses);
     CHECK(first.trained.weights == second.trained.weights);
   }
+}
+
+TEST_CASE("each unit that is gathered ahead is more memory, and none is the least", "[train][sharding]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  const auto most = [](const std::vector<std::string>& sets) {
+    const Outcome outcome = train_pretended({.seed = 1}, sets);
+    CHECK(outcome.end.errors == std::vector<std::string>(kRanks));
+    outcome.watch.check();
+    return outcome.watch.most_weights();
+  };
+  const std::string none = "parallelism.backward_prefetch=none", off = "parallelism.forward_prefetch=false";
+  const std::int64_t least = most({off, none}), behind = most({off, "parallelism.backward_prefetch=after"}),
+                     one = most({off}), two = most({none, "parallelism.prefetch_units=2"});
+  CHECK(least == behind);
+  CHECK(behind < one);
+  CHECK(one < two);
 }
 
 TEST_CASE("63 ranks name the one that is lost, wherever in a pass", "[train][sharding]") {

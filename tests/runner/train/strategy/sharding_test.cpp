@@ -145,6 +145,29 @@ TEST_CASE("what is sharded is trained as by one process, and with the same bits 
   }
 }
 
+TEST_CASE("what is gathered ahead changes no bit", "[train][sharding]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kText);
+  for (const char* recomputed : {"none", "full"}) {
+    const Sets sets = {"parallelism.shard=parameters", "training.micro_batch_size=4",
+                       std::string("activation_checkpointing.mode=") + recomputed};
+    const Trained usual = train_on_ranks(sets, 2);
+    for (const Sets& more : {Sets{"parallelism.prefetch_units=2"},
+                             {"parallelism.prefetch_units=7", "parallelism.backward_prefetch=after"},
+                             {"parallelism.forward_prefetch=false", "parallelism.backward_prefetch=after"},
+                             {"parallelism.forward_prefetch=false", "parallelism.backward_prefetch=none"},
+                             {"parallelism.forward_prefetch=false", "parallelism.reshard_after_forward=false"},
+                             {"parallelism.backward_prefetch=none"}}) {
+      CAPTURE(recomputed, more);
+      Sets all = sets;
+      all.insert(all.end(), more.begin(), more.end());
+      const Trained other = train_on_ranks(all, 2);
+      CHECK(other.losses == usual.losses);
+      CHECK(other.weights == usual.weights);
+    }
+  }
+}
+
 TEST_CASE("what is sharded goes on when a pass of one process runs out of memory", "[train][sharding]") {
   const tests::Folder folder;
   folder.write("recipe.yaml", kText);

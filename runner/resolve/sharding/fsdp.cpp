@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/registry/wording.h"
+#include "runner/resolve/sharding/fields.h"
+#include "runner/resolve/sharding/setting_words.h"
+#include "runner/resolve/sharding/settings.h"
+
+namespace runner::resolve {
+namespace {
+
+using core::lower;
+using core::Node;
+using registry::enumerated;
+
+class Fsdp : public SettingWords {
+ public:
+  using SettingWords::SettingWords;
+
+  void take_all() {
+    const std::span<const ShardingField> tables[] = {fsdp_fields()};
+    for (const ShardingWord& word : words_) sort(word, tables, "FSDP");
+    if (const ShardingWord* version = read("version")) {
+      const auto number = number_of(version->value);
+      if (!number || (*number != 1 && *number != 2)) must_be(*version, "1 or 2");
+    }
+    take_strategy();
+    take_units();
+    take_prefetch();
+    if (const ShardingWord* again = read("activation_checkpointing")) {
+      const auto flag = flag_of(again->value);
+      if (!flag) must_be(*again, "true or false");
+      if (flag && *flag) place(*again, "activation_checkpointing.mode", Node::string("full", again->value.location()));
+    }
+    take_state_dict();
+    tell("FSDP");
+  }
+
+ private:
+  void must_be_strategy(const ShardingWord& word, const std::string& before) {
+    static const std::vector<std::string> kNames = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
+                                                    "HYBRID_SHARD_ZERO2"};
+    const std::string near = word.value.is_string() ? core::closest(word.value.as_string(), kNames) : "";
+    must_be(word, before + enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+  }
+
+  std::int64_t machines() const {
+    const Node* count = recipe_.at_path("launch.num_machines");
+    if (count != nullptr && count->is_integer()) return count->as_integer();
+    const Node* hosts = recipe_.at_path("launch.hosts");
+    return hosts != nullptr && hosts->is_sequence() ? static_cast<std::int64_t>(hosts->items().size()) : 1;
+  }
+
+  /// How FSDP saves; without anything sharded there are no parts.
+  void take_state_dict() {
+    static constexpr std::pair<const char*, bool> kTypes[] = {
+        {"full_state_dict", false}, {"local_state_dict", true}, {"sharded_state_dict", true}};
+    const ShardingWord* word = read("state_dict_type");
+    if (word == nullptr) return;
+    std::string name = lower(word->value.scalar_text());
+    constexpr std::string_view kEnum = "statedicttype.";
+    if (name.starts_with(kEnum)) name.erase(0, kEnum.size());
+    const auto number = number_of(word->value);
+    for (std::size_t i = 0; i < std::size(kTypes); ++i) {
+      const auto& [theirs, is_sharded] = kTypes[i];
+      if (name != theirs && number != static_cast<double>(i + 1)) continue;
+      if (is_sharded && !written_at("parallelism", "shard")) return;
+      place(*word, "checkpoint.sharded", Node::boolean(is_sharded, word->value.location()));
+      return;
+    }
+    must_be(*word, "FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT");
+  }
+
+  /// False where the value names no strategy.
+  bool place_strategy(const ShardingWord& word) {
+    static constexpr std::pair<const char*, const char*> kStrategies[] = {{"full_shard", "parameters"},
+                                                                          {"shard_grad_op", "gradients"},
+                                                                          {"no_shard", nullptr},
+                                                                          {"hybrid_shard", "parameters"},
+                                                                          {"hybrid_shard_zero2", "gradients"}};
+    std::string name = lower(word.value.scalar_text());
+    if (name.starts_with("_")) name.erase(0, 1);
+    const auto number = number_of(word.value);
+    for (std::size_t i = 0; i < std::size(kStrategies); ++i) {
+      const auto& [theirs, shard] = kStrategies[i];
+      if (name != theirs && number != static_cast<double>(i + 1)) continue;
+      place_shard(word, shard);
+      const bool has_sizes =
+          written_at("parallelism", "dp_replicate_size") || written_at("parallelism", "dp_shard_size");
+      if (std::string_view(theirs).starts_with("hybrid") && !has_sizes && machines() > 1)
+        place(word, "parallelism.dp_replicate_size", Node::integer(machines(), word.value.location()));
+      return true;
+    }
+    return false;
+  }
+
+  void take_strategy() {
+    const ShardingWord *strategy = read("sharding_strategy"), *reshard = read("reshard_after_forward");
+    if (strategy != nullptr && !place_strategy(*strategy)) must_be_strategy(*strategy, "1 to 5, or ");
+    if (reshard != nullptr) {
+      const auto flag = flag_of(reshard->value);
+      if (!flag) {
+        if (reshard->value.is_number() || !place_strategy(*reshard)) must_be_strategy(*reshard, "true, false, ");
+        return;
+      }
+      if (strategy == nullptr || *flag) place_shard(*reshard, "parameters");
+      const Node* shard = recipe_.at_path("parallelism.shard");
+      // With other strategies no parameters are gathered.
+      if (!*flag && shard != nullptr && shard->is_string() && shard->as_string() == "parameters")
+        place(*reshard, "parallelism.reshard_after_forward", Node::boolean(false, reshard->value.location()));
+      return;
+    }
+    if (strategy != nullptr || words_.empty()) return;
+    ShardingWord usual = words_.front();
+    usual.written = usual.top;
+    usual.key_location = usual.top_location;
+    usual.value = Node::string("FULL_SHARD", usual.key_location);
+    place_shard(keep(usual), "parameters");
+  }
+
+  /// FSDP's modules that are wrapped by themselves. With other strategies there is nothing to gather.
+  void take_units() {
+    const ShardingWord *policy = read("auto_wrap_policy"), *least = read("min_num_params");
+    if (!gathers_parameters()) {
+      for (const ShardingWord* word : {policy, least}) {
+        if (word != nullptr) leave(*word);
+      }
+      return;
+    }
+    const double number = least != nullptr ? number_of(least->value).value_or(-1) : 0;
+    if (number < 0 || number != std::floor(number)) return must_be(*least, "a whole number, at least 0");
+    // `true`, as of the Trainer's auto_wrap, is of either kind.
+    if (policy == nullptr || flag_of(policy->value) || asks_nothing(policy->value)) return place_joined(least, number);
+    static const std::vector<std::string> kNames = {"TRANSFORMER_BASED_WRAP", "SIZE_BASED_WRAP", "NO_WRAP"};
+    const std::string name = core::upper(policy->value.scalar_text());
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
+      const std::string near = core::closest(name, kNames);
+      return must_be(*policy, enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+    }
+    if (name == kNames[1] && number > 0) return place_joined(least, number);
+    if (number > 0) leave(*least);
+    place(*policy, "parallelism.unit", Node::string(name == kNames[0] ? "block" : "model", policy->value.location()));
+  }
+
+  /// Which units are gathered ahead.
+  void take_prefetch() {
+    const ShardingWord *forward = read("forward_prefetch"), *limit = read("limit_all_gathers");
+    for (const char* name : {"backward_prefetch", "backward_prefetch_policy"}) {
+      if (const ShardingWord* word = read(name)) take_backward_prefetch(*word);
+    }
+    const bool has_next = gathers_parameters() && !gathers_model();
+    for (const ShardingWord* word : {forward, limit}) {
+      if (word == nullptr) continue;
+      const auto flag = flag_of(word->value);
+      if (!flag) {
+        must_be(*word, "true or false");
+      } else if (!has_next || (word == limit && !*flag && !gathers_ahead())) {
+        leave(*word);
+      } else if (word == forward) {
+        place(*word, "parallelism.forward_prefetch", Node::boolean(*flag, word->value.location()));
+      } else {
+        place(*word, "parallelism.prefetch_units", Node::integer(*flag ? 1 : 2, word->value.location()));
+      }
+    }
+  }
+
+  void take_backward_prefetch(const ShardingWord& word) {
+    static const std::vector<std::string> kNames = {"BACKWARD_PRE", "BACKWARD_POST", "NO_PREFETCH"};
+    static constexpr const char* kOurs[] = {"before", "after", "none"};
+    std::string name = word.value.is_null() ? kNames.back() : core::upper(word.value.scalar_text());
+    constexpr std::string_view kEnum = "BACKWARDPREFETCH.";
+    if (name.starts_with(kEnum)) name.erase(0, kEnum.size());
+    const auto found = std::find(kNames.begin(), kNames.end(), name);
+    if (found == kNames.end()) {
+      const std::string near = core::closest(name, kNames);
+      return must_be(word, enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+    }
+    if (!gathers_parameters() || gathers_model() || is_off("reshard_after_forward")) return leave(word);
+    const char* const ours = kOurs[found - kNames.begin()];
+    place(word, "parallelism.backward_prefetch", Node::string(ours, word.value.location()));
+  }
+
+  /// Whether `parallelism` says `false` there.
+  bool is_off(const std::string& key) const {
+    const auto flag = written_at("parallelism", key);
+    return flag && flag->value.is_bool() && !flag->value.as_bool();
+  }
+
+  bool gathers_ahead() const {
+    const auto backward = written_at("parallelism", "backward_prefetch");
+    const bool is_none = backward && backward->value.is_string() && backward->value.as_string() == "none";
+    return !is_off("forward_prefetch") || (!is_none && !is_off("reshard_after_forward"));
+  }
+
+  void place_joined(const ShardingWord* word, double number) {
+    if (number > 0) place(*word, "parallelism.min_num_params", number_node(number, word->value.location()));
+  }
+};
+
+}  // namespace
+
+void apply_fsdp(const std::vector<ShardingWord>& words, Node& recipe, const ShardingOptions& options,
+                const registry::Registry& registry, core::Diagnostics& diagnostics) {
+  Fsdp(words, recipe, options, registry, diagnostics).take_all();
+}
+
+}  // namespace runner::resolve
