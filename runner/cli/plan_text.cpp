@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -137,6 +138,48 @@ std::string memory_text(const engine::Plan& plan) {
   return text;
 }
 
+constexpr const char* kShards[] = {"nothing", "optimizer", "gradients", "parameters"};  // by ZeRO's stage
+
+std::string state_text(const engine::StatePlan& state) {
+  if (state.by_stage.empty()) return "";
+  std::string text = format("model state per process, by what %s\n",
+                            core::counted(state.processes, "process shards", "processes shard").c_str());
+  text += format("  %-12s %10s %10s %10s %10s\n", "", "weights", "gradients", "optimizer", "all");
+  for (std::size_t stage = 0; stage < state.by_stage.size(); ++stage) {
+    const engine::HeldState& held = state.by_stage[stage];
+    text +=
+        format("  %-12s %10s %10s %10s %10s%s\n", kShards[stage], core::format_bytes(held.weights).c_str(),
+               core::format_bytes(held.gradients).c_str(), core::format_bytes(held.optimizer).c_str(),
+               core::format_bytes(held.total).c_str(), static_cast<int>(stage) == state.stage ? "  this recipe" : "");
+  }
+  return text;
+}
+
+std::int64_t sum(const std::vector<std::int64_t>& numbers) {
+  return std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0});
+}
+
+std::string flat_text(const engine::FlatPlan& flat) {
+  if (flat.units.empty()) return "";
+  std::size_t width = 7;
+  for (const auto& unit : flat.units) width = std::max(width, unit.path.size());
+  const auto row = [width](const char* name, const char* elements, const char* own, const char* padding,
+                           const char* aligned, const char* aligned_own, const char* aligned_padding) {
+    return format("  %-*s  %11s %11s %8s  %11s %11s %8s\n", static_cast<int>(width), name, elements, own, padding,
+                  aligned, aligned_own, aligned_padding);
+  };
+  std::string text = format("flat parameters of FSDP 1 over %d processes, elements without and with use_orig_params\n",
+                            flat.processes);
+  text += row("", "unit", "a process", "padding", "unit", "a process", "padding");
+  for (const auto& unit : flat.units) {
+    text += row(unit.path.empty() ? "(model)" : unit.path.c_str(), std::to_string(unit.elements).c_str(),
+                std::to_string(unit.own_elements).c_str(), std::to_string(sum(unit.padding)).c_str(),
+                std::to_string(unit.aligned_elements).c_str(), std::to_string(unit.aligned_own_elements).c_str(),
+                std::to_string(sum(unit.aligned_padding)).c_str());
+  }
+  return text;
+}
+
 std::string checkpoints_text(const engine::Plan& plan) {
   std::string text = "checkpoints\n";
   text += format("  %-14s %s\n", "saved", plan.saved.c_str());
@@ -153,8 +196,51 @@ std::string checkpoints_text(const engine::Plan& plan) {
 
 std::string plan_text(const std::string& recipe, const engine::Plan& plan) {
   return recipe + "\n" + data_text(plan) + model_text(plan) + training_text(plan) + memory_text(plan) +
-         checkpoints_text(plan);
+         state_text(plan.state) + flat_text(plan.flat) + checkpoints_text(plan);
 }
+
+namespace {
+
+core::Node state_node(const engine::StatePlan& state) {
+  using core::Node;
+  std::vector<Node> rows;
+  for (std::size_t stage = 0; stage < state.by_stage.size(); ++stage) {
+    const engine::HeldState& held = state.by_stage[stage];
+    Node row = Node::mapping();
+    row.set("shard", stage == 0 ? Node::null() : Node::string(kShards[stage]));
+    row.set("weights_bytes", Node::integer(held.weights));
+    row.set("gradients_bytes", Node::integer(held.gradients));
+    row.set("optimizer_bytes", Node::integer(held.optimizer));
+    row.set("bytes", Node::integer(held.total));
+    row.set("is_recipe", Node::boolean(static_cast<int>(stage) == state.stage));
+    rows.push_back(std::move(row));
+  }
+  return Node::sequence(std::move(rows));
+}
+
+core::Node flat_node(const engine::FlatPlan& flat) {
+  using core::Node;
+  const auto list = [](const std::vector<std::int64_t>& numbers) {
+    std::vector<Node> items;
+    for (const std::int64_t number : numbers) items.push_back(Node::integer(number));
+    return Node::sequence(std::move(items));
+  };
+  std::vector<Node> rows;
+  for (const auto& unit : flat.units) {
+    Node row = Node::mapping();
+    row.set("path", Node::string(unit.path));
+    row.set("elements", Node::integer(unit.elements));
+    row.set("process_elements", Node::integer(unit.own_elements));
+    row.set("padding", list(unit.padding));
+    row.set("aligned_elements", Node::integer(unit.aligned_elements));
+    row.set("aligned_process_elements", Node::integer(unit.aligned_own_elements));
+    row.set("aligned_padding", list(unit.aligned_padding));
+    rows.push_back(std::move(row));
+  }
+  return Node::sequence(std::move(rows));
+}
+
+}  // namespace
 
 std::string plan_json(const engine::Plan& plan) {
   using core::Node;
@@ -221,6 +307,8 @@ std::string plan_json(const engine::Plan& plan) {
   if (!plan.init_from.empty()) root.set("init_from", Node::string(plan.init_from));
   if (!plan.reference.empty()) root.set("reference", Node::string(plan.reference));
   if (!plan.step_wait.empty()) root.set("step_wait", Node::string(plan.step_wait));
+  if (!plan.state.by_stage.empty()) root.set("model_state", state_node(plan.state));
+  if (!plan.flat.units.empty()) root.set("flat_parameters", flat_node(plan.flat));
   root.set("epochs", has_epochs ? Node::floating(plan.epochs) : Node::null());
   root.set("flops_per_step", Node::floating(plan.flops_per_step));
   return core::to_json(root);

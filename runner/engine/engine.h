@@ -56,6 +56,34 @@ struct MemoryPlan {
   GpuMemoryPlan gpu;         ///< where tensors are on a GPU
 };
 
+/// Bytes of a process's weights, gradients and optimizer state; see train/experiment/memory/model_state.h.
+struct HeldState {
+  std::int64_t weights = 0, gradients = 0, optimizer = 0, total = 0;
+};
+
+/// What each process holds of the model by what its processes shard.
+struct StatePlan {
+  int processes = 1;                ///< that share a copy
+  int stage = 0;                    ///< the recipe's
+  std::vector<HeldState> by_stage;  ///< nothing, optimizer, gradients, parameters; empty: there is one process
+};
+
+/// A flat parameter of FSDP 1; see train/experiment/memory/flat_parameters.h. Counts are elements; `aligned` with
+/// `use_orig_params`.
+struct FlatUnitPlan {
+  std::string path;  ///< "": the model
+  std::int64_t elements = 0, own_elements = 0;
+  std::vector<std::int64_t> padding;  ///< by process
+  std::int64_t aligned_elements = 0, aligned_own_elements = 0;
+  std::vector<std::int64_t> aligned_padding;
+};
+
+struct FlatPlan {
+  int processes = 1;  ///< that share a flat parameter
+  std::vector<FlatUnitPlan>
+      units;  ///< empty: the recipe is not one of Accelerate's, or shards neither gradients nor parameters
+};
+
 struct PlanRequest {
   std::int64_t gpu_memory_bytes = 0;  ///< of the smallest GPU that the training uses; 0: unknown, or the CPU trains
 };
@@ -73,6 +101,8 @@ struct Plan {
   std::string precision;          ///< precision.mode
   std::string fastest_precision;  ///< on this processor; "" where a GPU trains
   MemoryPlan memory;
+  StatePlan state;
+  FlatPlan flat;
   std::int64_t checkpoint_bytes = 0, checkpoints_kept = 0;
   std::int64_t checkpoints_at_once = 0;  ///< peak while one is written
   std::int64_t disk_free_bytes = 0;      ///< free space of output_dir's disk

@@ -17,6 +17,7 @@
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/text/text.h"
 #include "runner/core/units.h"
+#include "runner/engine/plan_sharding.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/memory/memory_estimate.h"
 #include "runner/train/experiment/memory/memory_limits.h"
@@ -189,6 +190,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   plan_model(*experiment, plan);
   plan_lengths(*experiment, plan);
   plan_step_wait(*experiment, plan);
+  plan.state = plan_state(*experiment);
+  plan.flat = plan_flat_parameters(*experiment);
   plan_memory(*experiment, request.gpu_memory_bytes, plan, diagnostics);
   if (diagnostics.has_errors()) return std::nullopt;
   plan_checkpoints(*experiment, plan, diagnostics);

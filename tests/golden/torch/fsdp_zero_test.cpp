@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "components/tensor/tensors.h"
+#include "runner/train/experiment/memory/flat_parameters.h"
+#include "runner/train/experiment/memory/model_state.h"
 #include "runner/train/strategy/row_shards.h"
 #include "tests/support/folder.h"
 #include "tests/support/golden.h"
@@ -109,7 +111,73 @@ bool check_partition(const tests::GoldenCase& c) {
   return true;
 }
 
+FlatWrapping wrapping_of(const json& input) {
+  using Policy = FlatWrapping::Policy;
+  if (input.at("wrap") == "NO_WRAP") return {Policy::kNone, 0, {}};
+  if (input.at("wrap") == "SIZE_BASED") return {Policy::kSize, input.at("min_num_params"), {}};
+  FlatWrapping wrapping{Policy::kModules, 0, {}};
+  REQUIRE(input.at("layer_class") == "Block");
+  for (int i = 0; i < input.at("model").at("blocks").get<int>(); ++i)
+    wrapping.modules.insert("blocks." + std::to_string(i));
+  return wrapping;
+}
+
+std::vector<std::vector<std::int64_t>> shapes_of(const json& model) {
+  const std::int64_t input = model.at("input"), width = model.at("width"), ffn = model.at("ffn"),
+                     output = model.at("output");
+  std::vector<std::vector<std::int64_t>> shapes = {{width, input}, {width}};
+  for (int i = 0; i < model.at("blocks").get<int>(); ++i)
+    shapes.insert(shapes.end(), {{width}, {width}, {ffn, width}, {ffn}, {width, ffn}, {width}});
+  shapes.insert(shapes.end(), {{output, width}, {output}});
+  return shapes;
+}
+
+/// What FSDP 1 makes of the model of the vectors, in float32.
+bool check_flat(const tests::GoldenCase& c) {
+  const auto shapes = shapes_of(c.input.at("model"));
+  const auto names = names_of(c.input.at("model").at("blocks"));
+  std::vector<FlatMember> members;
+  for (std::size_t i = 0; i < names.size(); ++i) members.push_back({names[i], count_of(shapes[i])});
+  const int processes = c.input.at("num_processes");
+  const bool is_hybrid = c.input.at("strategy") == "HYBRID_SHARD";  // groups of 2
+  const FlatSharding sharding{.processes = is_hybrid ? std::min(processes, 2) : processes,
+                              .shards = c.input.at("strategy") != "NO_SHARD",
+                              .align_to = c.input.at("use_orig_params").get<bool>() ? kFlatAlignmentBytes / 4 : 0};
+  json units = json::array();
+  for (const FlatUnit& unit : flat_units(members, wrapping_of(c.input), sharding)) {
+    json shown = {{"path", unit.path}, {"unpadded_numel", unit.elements}, {"local_numel", unit.own_elements}};
+    for (const std::size_t member : unit.members) {
+      shown["params"].push_back(names[member].substr(unit.path.empty() ? 0 : unit.path.size() + 1));
+      shown["shapes"].push_back(shapes[member]);
+    }
+    for (int rank = 0; rank < processes; ++rank)
+      shown["padding"].push_back(unit.padding[static_cast<std::size_t>(rank % sharding.processes)]);
+    units.push_back(std::move(shown));
+  }
+  CHECK(units == c.expected.at("units"));
+  return true;
+}
+
+/// Weights and gradients of 2 bytes; the optimizer has a copy in 4 and two moments.
+bool check_state(const tests::GoldenCase& c) {
+  const double elements = c.input.at("numel");
+  const ModelState whole{2 * elements, 2 * elements, 12 * elements};
+  for (const auto& [stage, bytes] : c.expected.at("bytes").items()) {
+    CAPTURE(stage);
+    tests::check_near(held_by_stage(whole, std::stoi(stage), c.input.at("world")).total(), bytes, 1e-12, 0.0);
+  }
+  return true;
+}
+
 }  // namespace
+
+TEST_CASE("a process holds what ZeRO's formula says, on every vector", "[golden][fsdp_zero]") {
+  tests::for_each_case("fsdp_zero", check_state, [](const tests::GoldenCase& c) { return c.kind == "zero_memory"; });
+}
+
+TEST_CASE("flat parameters are those of FSDP, on every vector", "[golden][fsdp_zero]") {
+  tests::for_each_case("fsdp_zero", check_flat, [](const tests::GoldenCase& c) { return c.kind == "flat_params"; });
+}
 
 TEST_CASE("a process has the elements that ZeRO gives it, on every vector", "[golden][fsdp_zero]") {
   tests::for_each_case("fsdp_zero", check_partition,

@@ -1,0 +1,41 @@
+#include "runner/train/experiment/memory/model_state.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "components/model/model.h"
+#include "components/optimizer/optimizer.h"
+#include "components/tensor/tensors.h"
+
+namespace runner::train {
+
+ModelState held_by_stage(const ModelState& whole, int stage, int processes) {
+  const auto part = [&](double bytes, int from_stage) { return stage >= from_stage ? bytes / processes : bytes; };
+  return {part(whole.weights, 3), part(whole.gradients, 2), part(whole.optimizer, 1)};
+}
+
+ModelState whole_model_state(const Experiment& experiment) {
+  ModelState state;
+  std::vector<std::string> frozen;
+  components::NamedTensors moved;  // as the optimizer has them, which a strategy may have given rows alone
+  for (const components::NamedTensor& parameter : experiment.model->parameters()) {
+    const auto bytes = static_cast<double>(parameter.tensor.nbytes());
+    state.weights += bytes;
+    if (!parameter.tensor.requires_grad()) {
+      frozen.push_back(parameter.name);
+      continue;
+    }
+    state.gradients += bytes;
+    const auto options = at::TensorOptions().device(at::kMeta).dtype(at::kFloat);
+    moved.push_back({parameter.name, at::empty(parameter.tensor.sizes(), options)});
+  }
+  core::Diagnostics told;  // what there is to say was said of the experiment's own optimizer
+  const core::Node& optimizer = experiment.recipe.optimizer;
+  auto groups = components::optimizer::make_param_groups(optimizer, moved, told, frozen);
+  state.optimizer = static_cast<double>(components::optimizer::build(optimizer, {std::move(groups)})->state_bytes());
+  return state;
+}
+
+}  // namespace runner::train
