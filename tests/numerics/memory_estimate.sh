@@ -146,6 +146,14 @@ compare gpt.yaml precision=bf16-true optimizer.type=adafactor
 compare gpt.yaml model.vocab_size=16384 training.gradient_accumulation_steps=2 training.micro_batch_size=4
 compare gpt.yaml model.vocab_size=16384 model.n_embd=512 model.n_layer=1 training.micro_batch_size=1
 compare gpt.yaml model.n_embd=512 training.micro_batch_size=1 eval.eval_steps=1
+grep -v "^  val:" gpt.yaml > alone.yaml
+two=(launch.num_processes=2 launch.num_cpu_threads_per_process=1 model.n_embd=512 training.micro_batch_size=1)
+compare alone.yaml "${two[@]}"
+compare alone.yaml "${two[@]}" parallelism.shard=optimizer
+compare alone.yaml "${two[@]}" parallelism.shard=gradients
+for each in true false; do
+  compare alone.yaml "${two[@]}" training.gradient_accumulation_steps=3 accumulation.sync_each_batch="$each"
+done
 compare mlp.yaml
 compare mlp.yaml model.activation=relu model.dropout=0.2 precision=bf16-mixed
 compare mlp.yaml 'activation_checkpointing={mode: full, segment: 2}'

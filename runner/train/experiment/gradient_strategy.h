@@ -71,6 +71,7 @@ struct SecondPass {
 struct HeldBytes {
   std::int64_t weights = 0;
   std::int64_t exchange = 0;  ///< of both on their way
+  std::int64_t summed = 0;    ///< what is left of whole gradients after the passes
 };
 
 /// State that differs between ranks.
@@ -152,6 +153,12 @@ class GradientStrategy {
 
   /// Nothing: all weights, and the gradients that they have.
   virtual std::optional<HeldBytes> held_bytes() const { return {}; }
+
+  /// Whether whole gradients are exchanged in buckets, which are kept from one step to the next: a pass that exchanges
+  /// copies each gradient there and frees it.
+  virtual bool keeps_buckets() const { return false; }
+  /// Bytes of each tensor that update() sends weights in, after the optimizer's step.
+  virtual std::vector<std::int64_t> sharing_bytes() const { return {}; }
 
   // A block of a pass, by position; backward in reverse order.
 

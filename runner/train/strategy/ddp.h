@@ -31,6 +31,7 @@ class Ddp : public Single {
     exchange_->gradients().check();
     return notes;
   }
+  bool keeps_buckets() const override { return use() == RankGradients::Use::kAfterPasses; }
   std::vector<RankState> rank_states() override {
     core::Stateful* state = exchange_->gradients().state();
     return state != nullptr ? std::vector<RankState>{{"ddp", state}} : std::vector<RankState>();

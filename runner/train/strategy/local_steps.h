@@ -27,6 +27,7 @@ class LocalSteps final : public Strategy {
   void end_step(std::int64_t step) override { sgd_->after_step(step); }
   bool weights_in_sync() const override { return sgd_->in_sync(); }
   void sync_weights() override { sgd_->average(); }
+  bool keeps_buckets() const override { return false; }  // weights are averaged where they are
   std::vector<RankState> rank_states() override {
     std::vector<RankState> states = Strategy::rank_states();
     states.push_back({"local_sgd", optimizer_});

@@ -1,5 +1,6 @@
 #include "runner/train/strategy/make_strategy.h"
 
+#include "generated/section/launch.h"
 #include "generated/section/local_sgd.h"
 #include "generated/section/parallelism.h"
 #include "runner/train/experiment/experiment.h"
@@ -17,7 +18,9 @@ namespace runner::train {
 std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
   const bool in_backward = experiment.steps_in_backward;
   const auto& local_sgd = experiment.recipe.local_sgd;
-  if (experiment.ranks != nullptr && local_sgd && local_sgd->local_sgd_steps.value_or(0) > 0) {
+  // A plan of several processes has no ranks.
+  const bool has_others = experiment.ranks != nullptr || experiment.recipe.launch->num_processes > 1;
+  if (has_others && local_sgd && local_sgd->local_sgd_steps.value_or(0) > 0) {
     if (in_backward) return std::make_shared<LocalSteps<StepInBackward>>();
     return std::make_shared<LocalSteps<Ddp>>();
   }
@@ -30,7 +33,7 @@ std::shared_ptr<GradientStrategy> make_strategy(const Experiment& experiment) {
       case Shard::kParameters: return std::make_shared<ShardedParameters>(experiment);
     }
   }
-  if (experiment.ranks != nullptr) return std::make_shared<Ddp>();
+  if (has_others) return std::make_shared<Ddp>();
   return make_lone_strategy(experiment);
 }
 

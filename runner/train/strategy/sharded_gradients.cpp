@@ -226,7 +226,8 @@ std::optional<HeldBytes> ShardedGradients::held_bytes() const {
   held.weights = weight_bytes_;
   std::int64_t whole = 0;
   for (const auto& trained : wholes()) whole += static_cast<std::int64_t>(trained.tensor.nbytes());
-  held.exchange = row_bytes() + std::min(whole, 2 * bucket_bytes_);
+  held.exchange = std::min(whole, 2 * bucket_bytes_);  // rows are added up as whole gradients go
+  held.summed = row_bytes();
   return held;
 }
 

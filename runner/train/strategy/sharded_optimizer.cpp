@@ -208,6 +208,22 @@ void ShardedOptimizer::hand_over_gradients() {
   }
 }
 
+std::size_t ShardedOptimizer::flights() const { return std::min(kInFlight, buckets_.size()); }
+
+std::int64_t ShardedOptimizer::most_row_bytes() const {
+  std::int64_t most = 0;
+  for (const Bucket& bucket : buckets_) {
+    const at::Tensor& first = wholes_[bucket.parameters.front()].tensor;
+    most = std::max(most, bucket.elements * static_cast<std::int64_t>(first.element_size()));
+  }
+  constexpr std::int64_t kAligned = 8;  // for a bucket of any type
+  return (most + kAligned - 1) / kAligned * kAligned;
+}
+
+std::vector<std::int64_t> ShardedOptimizer::sharing_bytes() const {
+  return std::vector<std::int64_t>(flights(), (1 + place_.count) * most_row_bytes());
+}
+
 /// Sends the rows that this process has moved, and takes those of the others.
 void ShardedOptimizer::share_rows() {
   if (place_.count == 1) return;
@@ -219,12 +235,18 @@ void ShardedOptimizer::share_rows() {
     whole.unsafeGetTensorImpl()->bump_version();  // as copying would
   }
   struct Flight {
-    at::Tensor mine, all;
+    at::Tensor room;  // of its own and all processes' rows of a bucket, for one bucket after the other: the threads of
+                      // an exchange may let go of a tensor late
+    at::Tensor all;
     std::unique_ptr<distributed::Pending> pending;
   };
-  std::array<Flight, kInFlight> flights;
+  std::array<Flight, kInFlight> in_flight;
+  for (std::size_t i = 0; i < flights(); ++i) {
+    const auto options = wholes_.front().tensor.options().requires_grad(false).dtype(at::kByte);
+    in_flight[i].room = at::empty({(1 + place_.count) * most_row_bytes()}, options);
+  }
   const auto land = [&](std::size_t number) {
-    Flight& flight = flights[number % kInFlight];
+    Flight& flight = in_flight[number % kInFlight];
     flight.pending->wait();
     for (int rank = 0; rank < place_.count; ++rank) {
       if (rank == place_.index) continue;
@@ -235,23 +257,22 @@ void ShardedOptimizer::share_rows() {
         at += rows.numel();
       }
     }
-    flight = {};
   };
   for (std::size_t number = 0; number < buckets_.size(); ++number) {
     if (number >= kInFlight) land(number - kInFlight);
     const Bucket& bucket = buckets_[number];
-    Flight& flight = flights[number % kInFlight];
-    const auto options = wholes_[bucket.parameters.front()].tensor.options().requires_grad(false);
-    flight.mine = at::empty({bucket.elements}, options);
-    flight.all = at::empty({bucket.elements * place_.count}, options);
+    Flight& flight = in_flight[number % kInFlight];
+    const at::ScalarType type = wholes_[bucket.parameters.front()].tensor.scalar_type();
+    const at::Tensor room = flight.room.view(type), mine = room.narrow(0, 0, bucket.elements);
+    flight.all = room.narrow(0, bucket.elements, bucket.elements * place_.count);
     std::int64_t at = 0;
     for (const std::size_t i : bucket.parameters) {
       const at::Tensor rows = shards_[i].tensor.detach();
-      flight.mine.narrow(0, at, rows.numel()).view(rows.sizes()).copy_(rows);
+      mine.narrow(0, at, rows.numel()).view(rows.sizes()).copy_(rows);
       at += rows.numel();
     }
-    flight.mine.narrow(0, at, bucket.elements - at).zero_();  // of a process with fewer rows
-    flight.pending = copy_->begin_all_gather(flight.all, flight.mine, "the weights");
+    mine.narrow(0, at, bucket.elements - at).zero_();  // of a process with fewer rows
+    flight.pending = copy_->begin_all_gather(flight.all, mine, "the weights");
   }
   for (std::size_t number = buckets_.size() - std::min(buckets_.size(), kInFlight); number < buckets_.size(); ++number)
     land(number);

@@ -40,6 +40,7 @@ class ShardedOptimizer : public Ddp {
   void on_weights_loaded() override { refresh_weights(); }
   void on_tensors_written() override { are_behind_ = true; }
   void refresh_weights() override;
+  std::vector<std::int64_t> sharing_bytes() const override;
   core::Stateful& state_of(core::Stateful& part) override;
   bool saves_rows() const override { return copy_ != nullptr && place_.count > 1; }
   std::vector<components::TensorRows> saved_rows() override;
@@ -62,6 +63,9 @@ class ShardedOptimizer : public Ddp {
  private:
   struct Bucket;
 
+  std::size_t flights() const;
+  /// Bytes of the largest bucket's rows, of one process.
+  std::int64_t most_row_bytes() const;
   void make_buckets();
   /// Gives the optimizer the gradients of this process's rows.
   virtual void hand_over_gradients();

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -25,9 +26,11 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
 #include "runner/checkpoint/checkpoint.h"
+#include "runner/distributed/bucket_assignment.h"
 #include "runner/train/data/sample_lengths.h"
 #include "runner/train/experiment/bf16_master_weights.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/memory/tensor_size.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/experiment/weight_average.h"
@@ -106,6 +109,15 @@ double bytes_of(const components::NamedTensors& tensors) {
   return bytes;
 }
 
+/// Bytes of the buckets that gradients of the whole model are exchanged in.
+std::vector<std::int64_t> buckets_of(const Model& model, std::int64_t bucket_bytes) {
+  std::vector<at::Tensor> backwards;
+  for (const auto& parameter : model.trained_parameters()) backwards.insert(backwards.begin(), parameter.tensor);
+  std::vector<std::int64_t> sizes = distributed::BucketAssignment(backwards, bucket_bytes).floats;
+  for (std::int64_t& size : sizes) size *= static_cast<std::int64_t>(sizeof(float));
+  return sizes;
+}
+
 double batch_bytes(const components::BatchSpec& data, std::int64_t samples) {
   double bytes = 0;
   for (const TensorSpec& port : data.tensors) {
@@ -161,6 +173,9 @@ class Rehearsal {
         frees_gradients_(experiment.optimizer->steps_in_backward()),
         self_(std::make_shared<Rehearsal*>(this)) {
     watch_blocks();
+    if (experiment.strategy->keeps_buckets()) {
+      for (const std::int64_t bytes : buckets_of(model_, options_.ddp.bucket_bytes)) bucket_bytes_ += in_memory(bytes);
+    }
     for (const auto& parameter : model_.trained_parameters()) {
       torch::autograd::impl::set_post_acc_grad_hooks(parameter.tensor, std::make_unique<GradientHook>(*this));
     }
@@ -178,27 +193,36 @@ class Rehearsal {
   /// Without activations where the reason is given why they cannot be told.
   Ledger run(std::string& unknown) {
     const std::optional<HeldBytes> held = experiment_.strategy->held_bytes();
-    const double parameters = bytes_of(model_.parameters());
+    const double parameters = in_memory(model_.parameters());
     gathered_later_ = held ? std::max(0.0, parameters - static_cast<double>(held->weights)) : 0.0;
     ledger_.change(Ledger::kWeights,
                    (held ? static_cast<double>(held->weights) : parameters) + bytes_of(model_.buffers()));
-    ledger_.change(Ledger::kOptimizer, static_cast<double>(experiment_.optimizer->state_bytes()));
+    // The optimizer's tensors are like those that it moves.
+    const components::NamedTensors moved = experiment_.strategy->optimizer_tensors();
+    const double exact = bytes_of(moved), lost = exact > 0 ? in_memory(moved) / exact : 1.0;
+    ledger_.change(Ledger::kOptimizer, lost * static_cast<double>(experiment_.optimizer->state_bytes()));
     ledger_.change(Ledger::kWeightAverage, static_cast<double>(experiment_.weight_average->bytes()));
     std::optional<Bytes> batches(std::in_place, ledger_, Ledger::kBatches, batch_bytes_ * batches_held());
-    // The exchange buffers coexist with the gradients accumulated before the last pass.
-    const bool exchanged_apart =
-        options_.window_batches > options_.accumulation_steps && options_.accumulation_steps > 1;
-    const double whole = bytes_of(model_.trained_parameters());
+    const double whole = in_memory(model_.trained_parameters());
     const double in_flight = held           ? static_cast<double>(held->exchange)
                              : keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes))
                                             : 0.0;
-    const Bytes buckets(ledger_, Ledger::kGradients, exchanged_apart && !held && !keeps_rows() ? whole : in_flight);
+    std::optional<Bytes> on_their_way(std::in_place, ledger_, Ledger::kGradients, in_flight);
+    const Bytes buckets(ledger_, Ledger::kGradients, bucket_bytes_);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
     try {
       // The first micro-batch starts without gradients, the second with those of the first.
-      for (std::int64_t micro = 0; micro < std::min<std::int64_t>(options_.accumulation_steps, 2); ++micro) {
+      const std::int64_t passes = std::min<std::int64_t>(options_.accumulation_steps, 2);
+      for (std::int64_t micro = 0; micro < passes; ++micro) {
+        const bool is_last = micro + 1 == passes;
+        exchanges_ = bucket_bytes_ > 0 && (is_last || options_.ddp.sync_each_batch);
+        // With its first gradient the sums of the passes before it leave the buckets.
+        set_aside_ = exchanges_ && options_.ddp.sync_each_batch && micro > 0 ? bucket_bytes_ : 0.0;
         forward_backward(batch_on_meta(train_batch_, samples));
       }
+      sums_.reset();
+      on_their_way.reset();
+      if (held && held->summed > 0) ledger_.change(Ledger::kGradients, static_cast<double>(held->summed) - whole);
       ledger_.settle();
       if (on_gpu_) batches.reset();  // the passes have freed it
       move_weights();
@@ -232,7 +256,18 @@ class Rehearsal {
   };
 
   components::MetaPass::Observer observe() {
-    return [this](std::int64_t bytes) { ledger_.change(Ledger::kActivations, static_cast<double>(bytes)); };
+    return [this](std::int64_t bytes) { ledger_.change(Ledger::kActivations, in_memory(bytes)); };
+  }
+
+  /// What is held on the device for a tensor of that many bytes; negative ones are given back.
+  double in_memory(std::int64_t bytes) const {
+    const std::int64_t size = std::abs(bytes), held = on_gpu_ ? size : tensor_memory_of(size);
+    return static_cast<double>(bytes < 0 ? -held : held);
+  }
+  double in_memory(const components::NamedTensors& tensors) const {
+    double bytes = 0;
+    for (const auto& named : tensors) bytes += in_memory(static_cast<std::int64_t>(named.tensor.nbytes()));
+    return bytes;
   }
 
   /// The model keeps its hooks for good: they know when this is gone.
@@ -280,10 +315,16 @@ class Rehearsal {
 
   /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.
   void note_gradient(const at::Tensor& parameter) {
-    const auto bytes = static_cast<double>(parameter.nbytes());
-    const auto held = static_cast<double>(experiment_.strategy->held_gradient_bytes(parameter));
-    if (frees_gradients_) {
-      ledger_.note(static_cast<double>(experiment_.optimizer->step_bytes(static_cast<std::int64_t>(bytes))));
+    const double bytes = in_memory(static_cast<std::int64_t>(parameter.nbytes()));
+    const double held = in_memory(experiment_.strategy->held_gradient_bytes(parameter));
+    if (set_aside_ > 0) sums_.emplace(ledger_, Ledger::kGradients, std::exchange(set_aside_, 0.0));
+    if (exchanges_) {
+      if (with_gradient_.erase(parameter.unsafeGetTensorImpl()) > 0)
+        ledger_.move(Ledger::kGradients, Ledger::kActivations, bytes);  // which the pass frees
+      at::Tensor(parameter).mutable_grad().reset();
+    } else if (frees_gradients_) {
+      ledger_.note(
+          static_cast<double>(experiment_.optimizer->step_bytes(static_cast<std::int64_t>(parameter.nbytes()))));
       at::Tensor(parameter).mutable_grad().reset();
     } else if (held < bytes) {
       at::Tensor(parameter).mutable_grad().reset();
@@ -303,13 +344,20 @@ class Rehearsal {
       step = std::max(step, static_cast<double>(experiment_.optimizer->step_bytes(bytes)));
     }
     if (experiment_.master_weights) {
-      for (const auto& parameter : model_.trained_parameters()) {
+      for (const auto& parameter : experiment_.strategy->optimizer_tensors()) {
         if (parameter.tensor.scalar_type() == at::kBFloat16) {
           twins += 2.0 * sizeof(float) * static_cast<double>(parameter.tensor.numel());
         }
       }
     }
-    ledger_.note(twins + step);
+    // What the optimizer has of a bucket is of the weight's type.
+    for (const auto& parameter : model_.trained_parameters()) {
+      if (bucket_bytes_ > 0 && parameter.tensor.scalar_type() != at::kFloat)
+        ledger_.change(Ledger::kGradients, static_cast<double>(parameter.tensor.nbytes()));
+    }
+    double sharing = 0;
+    for (const std::int64_t bytes : experiment_.strategy->sharing_bytes()) sharing += in_memory(bytes);
+    ledger_.note(std::max(twins + step, sharing));
   }
 
   void evaluate() {
@@ -355,6 +403,10 @@ class Rehearsal {
   const std::shared_ptr<Rehearsal*> self_;
   double gathered_later_ = 0.0;  ///< bytes of weights that are not there within a step
   Ledger ledger_;
+  double bucket_bytes_ = 0.0;                       ///< of whole gradients that are exchanged
+  bool exchanges_ = false;                          ///< a pass copies its gradients into buckets
+  double set_aside_ = 0.0;                          ///< bytes of sums that the next gradient makes room for
+  std::optional<Bytes> sums_;                       ///< of the passes before
   std::set<const c10::TensorImpl*> with_gradient_;  ///< parameters
   std::string pass_;  ///< `in the backward pass of `, before a block's name; empty where it is not said
 };
