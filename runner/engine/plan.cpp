@@ -26,6 +26,7 @@
 #include "runner/train/experiment/training_device.h"
 #include "runner/train/reference/reference.h"
 #include "runner/train/save/save_plan.h"
+#include "runner/train/strategy/block_units.h"
 #include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
 
@@ -159,6 +160,10 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   train::BuildOptions options;
   options.meta = true;
   options.make_strategy = train::make_strategy;
+  options.check_model = [&](const components::model::Model& on_meta) {
+    train::check_unit_blocks(recipe, on_meta, diagnostics);
+    return !diagnostics.has_errors();
+  };
   const auto experiment = train::build_experiment(recipe, options, diagnostics);
   if (experiment == nullptr) return std::nullopt;
   const auto init = checkpoint::plan_init_from(*recipe.init_from, recipe.at("init_from"), recipe.root,

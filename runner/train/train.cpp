@@ -55,6 +55,7 @@
 #include "runner/train/save/resume.h"
 #include "runner/train/save/save_plan.h"
 #include "runner/train/save/tensor_memory.h"
+#include "runner/train/strategy/block_units.h"
 #include "runner/train/strategy/make_strategy.h"
 
 namespace runner::train {
@@ -353,6 +354,7 @@ class Training {
     BuildOptions options{.make_strategy = make_strategy, .local_rank = local_rank(), .ranks = ranks_};
     // Before weights are drawn for nothing, and before a file is written.
     options.check_model = [this](const components::model::Model& on_meta) {
+      check_unit_blocks(recipe_, on_meta, diagnostics_);
       if (start_.checkpoint.empty()) init_ = init_weights(recipe_, on_meta, diagnostics_);
       return !diagnostics_.has_errors();
     };

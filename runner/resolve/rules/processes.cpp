@@ -127,6 +127,7 @@ void no_parts(SettledTree& tree, const std::string& why, const std::string& hint
   tree.warning("checkpoint.sharded", "checkpoint.sharded has no effect: " + why, hint);
 }
 
+constexpr const char* kUnitBlocks = "parallelism.unit_blocks";
 constexpr const char* kReshard = "parallelism.reshard_after_forward";
 constexpr const char* kPrefetches[] = {"parallelism.forward_prefetch", "parallelism.backward_prefetch",
                                        "parallelism.prefetch_units"};
@@ -175,6 +176,11 @@ void gathered_units(SettledTree& tree, const std::string& shard) {
     if (shard != "parameters" && is_other_prefetch(tree, path)) idle(path);
   }
   if (shard == "parameters") prefetched_units(tree);
+  const bool names = tree.given(kUnitBlocks) && !tree.value(kUnitBlocks)->items().empty();
+  if (shard != "parameters" && names) idle(kUnitBlocks);
+  if (shard == "parameters" && is_model && names)
+    tree.error(kUnitBlocks, "unit_blocks names blocks that are units, and with unit: model all are one unit",
+               "leave one of the two out");
   if (shard == "parameters" && is_model && joins)
     tree.error("parallelism.min_num_params", "min_num_params joins blocks, and with unit: model all are one unit",
                "leave one of the two out");

@@ -12,7 +12,9 @@ using core::Node;
 using enum ShardingField::Use;
 
 constexpr const char* kBlocks = "blocks of the model are sharded and gathered one by one";
-constexpr const char* kLayers = "a block of the model is what these classes are: `parallelism.unit: block`";
+constexpr const char* kLayers =
+    "classes of layers, such as LlamaDecoderLayer, are the blocks of a model: `block`; others are refused, and "
+    "`parallelism.unit_blocks` names blocks";
 constexpr const char* kFetched =
     "all modules of a block are fetched at once; `parallelism.min_num_params` joins blocks, which this does not";
 constexpr const char* kPersists = "small parameters are sharded, too, and those of a block travel together";
@@ -60,8 +62,8 @@ constexpr ShardingField kFsdp[] = {
     {"auto_wrap_policy", kRead, "parallelism.unit",
      "TRANSFORMER_BASED_WRAP is `block`; NO_WRAP, and SIZE_BASED_WRAP without `min_num_params`, `model`; only with "
      "FULL_SHARD and HYBRID_SHARD"},
-    {"transformer_layer_cls_to_wrap", kNoEffect, "", kLayers},
-    {"transformer_cls_names_to_wrap", kNoEffect, "", kLayers},
+    {"transformer_layer_cls_to_wrap", kRead, "parallelism.unit", kLayers},
+    {"transformer_cls_names_to_wrap", kRead, "parallelism.unit", kLayers},
     {"min_num_params", kRead, "parallelism.min_num_params",
      "consecutive blocks are joined up to it, where FSDP wraps modules of that size; 0 is none"},
     {"backward_prefetch", kRead, "parallelism.backward_prefetch", kBackward},

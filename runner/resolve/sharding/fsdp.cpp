@@ -4,6 +4,7 @@
 #include <iterator>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -36,6 +37,9 @@ class Fsdp : public SettingWords {
     }
     take_strategy();
     take_units();
+    for (const char* name : {"transformer_layer_cls_to_wrap", "transformer_cls_names_to_wrap"}) {
+      if (const ShardingWord* word = read(name)) take_layers(*word);
+    }
     take_prefetch();
     if (const ShardingWord* again = read("activation_checkpointing")) {
       const auto flag = flag_of(again->value);
@@ -200,6 +204,28 @@ class Fsdp : public SettingWords {
     const auto backward = written_at("parallelism", "backward_prefetch");
     const bool is_none = backward && backward->value.is_string() && backward->value.as_string() == "none";
     return !is_off("forward_prefetch") || (!is_none && !is_off("reshard_after_forward"));
+  }
+
+  /// Classes of Transformers; those of whole layers are blocks.
+  void take_layers(const ShardingWord& word) {
+    static constexpr std::string_view kEnds[] = {"block", "layer", "bottleneck", "stage"};
+    if (asks_nothing(word.value)) return;
+    std::vector<std::string> names;
+    if (word.value.is_sequence()) {
+      for (const Node& item : word.value.items()) names.push_back(item.scalar_text());
+    } else {
+      std::istringstream text(word.value.scalar_text());
+      for (std::string name; std::getline(text, name, ',');) names.push_back(std::move(name));
+    }
+    for (const std::string& name : names) {
+      const std::string text = lower(core::trimmed(name));
+      const auto ends = [&text](std::string_view end) { return text.ends_with(end); };
+      if (std::any_of(std::begin(kEnds), std::end(kEnds), ends)) continue;
+      return missing(word, std::string(core::trimmed(name)) +
+                               " is no class of layers, such as LlamaDecoderLayer: remove it, or name blocks in "
+                               "parallelism.unit_blocks, as [\"h.*\"] does");
+    }
+    leave(word);
   }
 
   void place_joined(const ShardingWord* word, double number) {

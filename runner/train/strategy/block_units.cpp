@@ -2,11 +2,18 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
+#include "generated/section/parallelism.h"
+#include "runner/core/diagnostics.h"
+#include "runner/core/language/name_map.h"
+#include "runner/core/text/suggest.h"
+#include "runner/core/text/text.h"
+#include "runner/resolve/recipe.h"
 
 namespace runner::train {
 namespace {
@@ -47,6 +54,19 @@ Groups groups_of(const components::model::Model& model) {
   return groups;
 }
 
+/// Leaves what no pattern names in unit 0. Blocks that are recomputed together are named with any of them.
+void keep_named(const components::model::Model& model, const std::vector<std::string>& patterns, Groups& groups) {
+  if (patterns.empty()) return;
+  std::vector<bool> named(groups.of_block.size());  // by first block
+  for (std::size_t i = 0; i < groups.of_block.size(); ++i) {
+    const bool fits = std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+      return core::matches_wildcard(pattern, model.blocks()[i]->name());
+    });
+    if (fits) named[groups.of_block[i]] = true;
+  }
+  for (const std::size_t first : groups.of_block) groups.stay[first] = groups.stay[first] || !named[first];
+}
+
 /// By first block: its unit.
 std::vector<std::size_t> number_units(const Groups& groups, const UnitSizes& sizes) {
   std::vector<std::size_t> units(groups.of_block.size(), kWhole);
@@ -71,7 +91,8 @@ std::vector<std::size_t> number_units(const Groups& groups, const UnitSizes& siz
 
 BlockUnits units_of(const components::model::Model& model, const UnitSizes& sizes) {
   const auto& blocks = model.blocks();
-  const Groups groups = groups_of(model);
+  Groups groups = groups_of(model);
+  keep_named(model, sizes.named, groups);
   const std::vector<std::size_t> unit_of_first = number_units(groups, sizes);
   BlockUnits units{std::vector<std::optional<std::size_t>>(blocks.size()), {0}, {blocks.size() - 1}};
   for (std::size_t i = 0; i < blocks.size(); ++i) {
@@ -85,6 +106,43 @@ BlockUnits units_of(const components::model::Model& model, const UnitSizes& size
     if (unit != kWhole) units.last_block[unit] = i;
   }
   return units;
+}
+
+UnitSizes unit_sizes(const resolve::Recipe& recipe) {
+  if (!recipe.parallelism) return {};
+  const sections::parallelism::Config& parallelism = *recipe.parallelism;
+  return {parallelism.unit == sections::parallelism::Unit::kModel, parallelism.min_num_params.value_or(0),
+          parallelism.unit_blocks};
+}
+
+void check_unit_blocks(const resolve::Recipe& recipe, const components::model::Model& model,
+                       core::Diagnostics& diagnostics) {
+  constexpr std::size_t kNamesShown = 3;
+  if (unit_sizes(recipe).named.empty()) return;
+  const Groups groups = groups_of(model);
+  std::vector<std::string> all, names;  // those that may be units
+  for (std::size_t i = 0; i < groups.of_block.size(); ++i) {
+    all.push_back(model.blocks()[i]->name());
+    const std::size_t first = groups.of_block[i];
+    if (!groups.stay[first] && groups.elements[first] > 0) names.push_back(all.back());
+  }
+  for (const core::Node& pattern : recipe.at("parallelism.unit_blocks").items()) {
+    const std::string& text = pattern.as_string();
+    const auto fits = [&](const std::string& name) { return core::matches_wildcard(text, name); };
+    if (std::any_of(names.begin(), names.end(), fits)) continue;
+    const auto found = std::find_if(all.begin(), all.end(), fits);
+    std::string hint =
+        "blocks that can be units are called " + core::joined_first(names, kNamesShown) + "; `*` matches any text";
+    const std::string near = found == all.end() ? core::closest(text, names) : "";
+    if (!near.empty()) hint = "did you mean \"" + near + "\"? `*` matches any text";
+    if (names.empty()) hint = "remove it: no block of this model can be a unit";
+    diagnostics.error(pattern.location(),
+                      found == all.end() ? "the model has no block called \"" + text + "\""
+                                         : *found +
+                                               " stays whole within a pass: it has no parameters, shares some, or "
+                                               "is the first or the last block",
+                      hint);
+  }
 }
 
 }  // namespace runner::train

@@ -28,10 +28,6 @@ namespace {
 
 constexpr std::int64_t kSettlingSteps = 4;
 
-UnitSizes unit_sizes(const sections::parallelism::Config& parallelism) {
-  return {parallelism.unit == sections::parallelism::Unit::kModel, parallelism.min_num_params.value_or(0)};
-}
-
 Prefetch prefetch(const sections::parallelism::Config& parallelism) {
   using sections::parallelism::BackwardPrefetch;
   const auto units = static_cast<std::size_t>(parallelism.prefetch_units);
@@ -53,7 +49,7 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
       model_(*experiment.model),
       autocast_(autocast_of_blocks(experiment.recipe, *experiment.model)),
       device_(experiment.device),
-      unit_sizes_(unit_sizes(*experiment.recipe.parallelism)),
+      unit_sizes_(unit_sizes(experiment.recipe)),
       frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward),
       prefetch_(prefetch(*experiment.recipe.parallelism)) {
   if (experiment.rows == nullptr) return;

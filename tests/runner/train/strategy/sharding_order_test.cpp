@@ -155,6 +155,7 @@ TEST_CASE("64 ranks make their exchanges in one order, whoever arrives first", "
       {{"training.micro_batch_size=1", "training.global_batch_size=96"}, {.seed = 3}, {.seed = 4, .slow = 17}},
       {{}, {.seed = 5}, {.seed = 6}, {.min_elements = 20000}},
       {{}, {.seed = 7}, {.seed = 8}, {.whole_model = true}},
+      {{}, {.seed = 9}, {.seed = 10}, {.named = {"layers.2"}}, {"parallelism.unit_blocks=layers.2"}},
       {{},
        {.seed = 11},
        {.seed = 12, .slow = 5},

@@ -98,6 +98,7 @@ constexpr Row kRows[] = {
     {"gradients", "gpt", "32-true", "4", "none", 3, kBuckets},
     {"parameters", "gpt", "32-true", "2", "full", 3, kModel},
     {"parameters", "llama", "32-true", "4", "none", 2, kJoined},
+    {"parameters", "gpt", "32-true", "2", "full", 3, "parallelism.unit_blocks=h.1"},
     {"parameters", "llama", "bf16-mixed", "4", "full", 2, kOnce},
     {"gradients", "pictures", "32-true", "3", "none", 4, kOnce},
     {"parameters", "pictures", "32-true", "6", "none", 2, kOnce},
