@@ -11,6 +11,7 @@
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/step/stepper.h"
+#include "runner/train/strategy/make_strategy.h"
 #include "tests/support/torch/ranks_torch.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 #include "tests/support/torch/small_experiment_torch.h"
@@ -27,9 +28,15 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks, const std::func
   std::mutex building;  // what builds a model, and what fails a test, is for one thread at a time
   sets.push_back("launch.num_processes=" + std::to_string(ranks));
   const auto build = [&](distributed::ProcessGroup* group) {
-    const std::lock_guard lock(building);
+    std::unique_lock lock(building);
     train::BuildOptions how;
     how.for_training = true;
+    how.make_strategy = [&lock](const train::Experiment& experiment) {
+      lock.unlock();  // copies of what is sharded connect meanwhile
+      auto strategy = train::make_strategy(experiment);
+      lock.lock();
+      return strategy;
+    };
     how.ranks = {std::shared_ptr<distributed::ProcessGroup>(), group};
     Built built = build_recipe_file(sets, how);
     if (built.experiment == nullptr) messages = built.messages;
