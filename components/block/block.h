@@ -54,8 +54,8 @@ class Block : public runner::core::Stateful {
   virtual std::vector<Tie> ties() const = 0;
   /// Linear layers that adapters may add terms to, in a fixed order. parameters() has the terms' tensors at its end.
   virtual std::vector<part::NamedLinear> linears();
-  /// Other weights that forward() takes in the type of an autocast's products as well, full names of their owner's. What
-  /// it reads of them but does not multiply it widens.
+  /// Other weights that forward() takes in the type of an autocast's products as well, full names of their owner's.
+  /// What it reads of them but does not multiply it widens.
   virtual std::vector<std::string> lowered_weights() const { return {}; }
   virtual void set_training(bool training) = 0;
   /// Momentum of running statistics from now on, instead of the recipe's; nothing: the recipe's.

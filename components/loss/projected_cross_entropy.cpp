@@ -71,7 +71,8 @@ at::Tensor narrowed(at::Tensor matrix) {
   const std::int64_t rows = matrix.size(0), width = matrix.size(1);
   const at::Tensor low = at::empty({0}, matrix.options().dtype(at::kBFloat16));
   low.set_(matrix.storage(), 0, {rows, width}, {width, 1});
-  const std::int64_t most = std::max<std::int64_t>(1, kCachedBytes / (width * static_cast<std::int64_t>(sizeof(float))));
+  const std::int64_t most =
+      std::max<std::int64_t>(1, kCachedBytes / (width * static_cast<std::int64_t>(sizeof(float))));
   for (std::int64_t row = 0; row < rows; row += most) {
     const std::int64_t count = std::min(most, rows - row);
     low.narrow(0, row, count).copy_(lowered<Bf16>(matrix.narrow(0, row, count)));
@@ -117,9 +118,8 @@ Found compute(const at::Tensor& hidden_NC, Weight weight, const RowTargets& targ
 bool projected_cross_entropy_fits(const at::Tensor& hidden, const at::Tensor& weight_VC, double smoothing) {
   const auto type = hidden.scalar_type();
   const bool is_low = weight_VC.scalar_type() == at::kBFloat16 && type == at::kFloat && lowers_to_bf16();
-  const bool fits = supports_own_kernels(hidden) && hidden.numel() > 0 &&
-                    (weight_VC.scalar_type() == type || is_low) && weight_VC.is_contiguous() &&
-                    fused_kernels_fit_autocast();
+  const bool fits = supports_own_kernels(hidden) && hidden.numel() > 0 && (weight_VC.scalar_type() == type || is_low) &&
+                    weight_VC.is_contiguous() && fused_kernels_fit_autocast();
   const bool wanted = torch::autograd::compute_requires_grad(hidden, weight_VC);
   if (type == at::kFloat && smoothing == 0.0 && wanted) return fits;
   const std::int64_t logits = hidden.numel() / hidden.size(-1) * weight_VC.size(0);

@@ -18,8 +18,8 @@ class ReusedMemory {
   ReusedMemory(const ReusedMemory&) = delete;
   ReusedMemory& operator=(const ReusedMemory&) = delete;
 
-  /// On the CPU, with any numbers, in the memory of the last one of this size if nothing uses that any more, else in new
-  /// memory. May outlive this.
+  /// On the CPU, with any numbers, in the memory of the last one of this size if nothing uses that any more, else in
+  /// new memory. May outlive this.
   at::Tensor matrix(std::int64_t rows, std::int64_t columns, c10::ScalarType type);
 
  private:

@@ -22,7 +22,6 @@ constexpr const char* kOverlap = "what a block needs is gathered while the block
 constexpr const char* kBackward =
     "BACKWARD_PRE is `before`, BACKWARD_POST `after`, NO_PREFETCH and null `none`; only where parameters are gathered "
     "in the backward pass";
-constexpr const char* kWithUnits = "only where units are gathered one by one";
 constexpr const char* kBuckets = "what is exchanged at once follows from the blocks";
 constexpr const char* kLoading = "all processes begin with the same weights";
 constexpr const char* kWhole =
@@ -68,7 +67,8 @@ constexpr ShardingField kFsdp[] = {
      "consecutive blocks are joined up to it, where FSDP wraps modules of that size; 0 is none"},
     {"backward_prefetch", kRead, "parallelism.backward_prefetch", kBackward},
     {"backward_prefetch_policy", kRead, "parallelism.backward_prefetch", kBackward},
-    {"forward_prefetch", kRead, "parallelism.forward_prefetch", kWithUnits},
+    {"forward_prefetch", kRead, "parallelism.forward_prefetch",
+     "`true`, where units are gathered one by one; `false` has no effect, as FSDP gathers ahead without it, too"},
     {"limit_all_gathers", kRead, "parallelism.prefetch_units",
      "`true` is 1, besides the unit that runs; `false`, no limit, is 2"},
     {"state_dict_type", kRead, "checkpoint.sharded",

@@ -168,8 +168,8 @@ class Fsdp : public SettingWords {
       const auto flag = flag_of(word->value);
       if (!flag) {
         must_be(*word, "true or false");
-      } else if (!has_next || (word == limit && !*flag && !gathers_ahead())) {
-        leave(*word);
+      } else if (!has_next || (!*flag && (word == forward || !gathers_ahead()))) {
+        leave(*word);  // without its forward_prefetch FSDP gathers while the unit before runs, too
       } else if (word == forward) {
         place(*word, "parallelism.forward_prefetch", Node::boolean(*flag, word->value.location()));
       } else {
