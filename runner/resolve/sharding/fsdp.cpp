@@ -222,7 +222,7 @@ class Fsdp : public SettingWords {
       const auto ends = [&text](std::string_view end) { return text.ends_with(end); };
       if (std::any_of(std::begin(kEnds), std::end(kEnds), ends)) continue;
       return missing(word, std::string(core::trimmed(name)) +
-                               " is no class of layers, such as LlamaDecoderLayer: remove it, or name blocks in "
+                               " is not a layer class such as LlamaDecoderLayer: remove it, or name blocks in "
                                "parallelism.unit_blocks, as [\"h.*\"] does");
     }
     leave(word);

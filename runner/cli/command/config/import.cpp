@@ -81,7 +81,7 @@ Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
   if (!others.empty()) {
     diagnostics.warning(script.location(),
                         core::joined_first(others, 6) + " of " + core::escape_for_terminal(script.scalar_text()) +
-                            (others.size() == 1 ? " is" : " are") + " left out: it is no script of the Trainer",
+                            (others.size() == 1 ? " is" : " are") + " left out: the script does not use the Trainer",
                         "write what they set into the recipe: model, data, optimizer, training");
   }
   return recipe;

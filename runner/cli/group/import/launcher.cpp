@@ -145,7 +145,7 @@ class Reader {
     for (++word; word != words.end();) {
       const core::Location location = at(*word);
       if (!is_flag(*word)) {
-        diagnostics_.error(location, core::quote(word->text) + " before the script is no flag of " + name(),
+        diagnostics_.error(location, core::quote(word->text) + " before the script is not an option of " + name(),
                            "name the script behind the flags: a file of .py");
         return std::move(found_);
       }
