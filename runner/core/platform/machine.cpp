@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -81,6 +82,10 @@ void return_freed_memory() {
   } else {
     ::malloc_trim(0);
   }
+}
+
+void set_huge_pages(bool wanted) {
+  prctl(PR_SET_THP_DISABLE, wanted ? 0UL : 1UL, 0UL, 0UL, 0UL);  // where the system does not know it, nothing changes
 }
 
 double process_age_s() {

@@ -16,12 +16,22 @@ namespace runner::train {
 namespace {
 
 constexpr std::int64_t kAloneElementsMin = 1 << 14;
+constexpr std::int64_t kPieceElements = 1 << 16;  ///< that are added up at a time
+
+/// On the CPU LibTorch widens all of a smaller type before it adds it: in pieces that is a little memory.
+void add_to(const at::Tensor& part, const at::Tensor& sum) {
+  const std::int64_t piece = part.is_cpu() && part.scalar_type() != sum.scalar_type() ? kPieceElements : sum.numel();
+  for (std::int64_t at = 0; at < sum.numel(); at += piece) {
+    const std::int64_t count = std::min(piece, sum.numel() - at);
+    sum.narrow(0, at, count).add_(part.narrow(0, at, count));
+  }
+}
 
 /// Adds up what each process sent, in their order. [processes * N] -> [N], float32
 at::Tensor sum_of(const at::Tensor& received, int processes, distributed::ProcessGroup* others) {
   const at::Tensor by_process = received.view({processes, -1});
   const at::Tensor sum = by_process.select(0, 0).to(at::kFloat);  // where it lies, if that is its type
-  for (int process = 1; process < processes; ++process) sum.add_(by_process.select(0, process));
+  for (int process = 1; process < processes; ++process) add_to(by_process.select(0, process), sum);
   if (others != nullptr) others->begin_all_reduce(sum, "the gradients of the copies")->wait();
   return sum;
 }

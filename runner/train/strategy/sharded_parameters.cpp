@@ -27,6 +27,7 @@ namespace runner::train {
 namespace {
 
 constexpr std::int64_t kSettlingSteps = 4;
+constexpr std::int64_t kManyRowBytes = 128 << 20;  ///< whose holder would rather have memory than the last 5 % of speed
 
 Prefetch prefetch(const sections::parallelism::Config& parallelism) {
   using sections::parallelism::BackwardPrefetch;
@@ -57,6 +58,7 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
 }
 
 components::NamedTensors ShardedParameters::make_shards() {
+  if (row_bytes() >= kManyRowBytes) core::set_huge_pages(false);
   make_units();
   list_exchanges();
   is_held_ = rows_are_old_ = begins_as_.empty();
@@ -193,6 +195,7 @@ void ShardedParameters::begin(const StrategyInputs& inputs) {
 
 void ShardedParameters::end() {
   components::set_keeps_low_weights(true);
+  core::set_huge_pages(true);
   ShardedGradients::end();
 }
 

@@ -5,8 +5,8 @@
 --peer fsdp1     FullyShardedDataParallel wrapped per block: FULL_SHARD, with --keep SHARD_GRAD_OP
 --peer ddp       DistributedDataParallel, with --zero1 ZeroRedundancyOptimizer
 
---dtype bf16 is MixedPrecision: parameters and activations in bfloat16, gradients added up in float32. With --autocast it
-is autocast over float32 parameters, which are then gathered in float32, as roux gathers them. DDP has autocast alone.
+--dtype bf16 is MixedPrecision: parameters and activations in bfloat16. Gradients travel in bfloat16, as roux's do (which
+adds them up in float32), with --float32-gradients in float32. DDP has autocast alone.
 --link as in ddp.py. Each process asserts that it holds a part of the parameters, or of the optimizer's state, alone.
 """
 import argparse
@@ -24,18 +24,19 @@ from ddp import free_port
 def wrapped(a, model):
     import torch
     from torch.distributed import fsdp
-    bf16 = a.dtype == "bf16" and not a.autocast
+    bf16 = a.dtype == "bf16"
+    types = dict(param_dtype=torch.bfloat16, reduce_dtype=torch.float32 if a.float32_gradients else torch.bfloat16)
     if a.peer == "ddp":
         return torch.nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True)
     if a.peer == "fsdp2":
         from torch.distributed.device_mesh import init_device_mesh
-        mixed = fsdp.MixedPrecisionPolicy(**(dict(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if bf16 else {}))
+        mixed = fsdp.MixedPrecisionPolicy(**(types if bf16 else {}))
         options = dict(mesh=init_device_mesh("cpu", (a.world,)), mp_policy=mixed, reshard_after_forward=not a.keep)
         for block in model.blocks:
             fsdp.fully_shard(block, **options)
         return fsdp.fully_shard(model, **options)
     from torch.distributed.fsdp.wrap import ModuleWrapPolicy
-    mixed = fsdp.MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32) if bf16 else None
+    mixed = fsdp.MixedPrecision(**types) if bf16 else None
     strategy = fsdp.ShardingStrategy.SHARD_GRAD_OP if a.keep else fsdp.ShardingStrategy.FULL_SHARD
     return fsdp.FullyShardedDataParallel(
         model, auto_wrap_policy=ModuleWrapPolicy({type(model.blocks[0])}), mixed_precision=mixed,
@@ -75,7 +76,7 @@ def worker(a):
     torch.manual_seed(rank)
     ids = torch.randint(cfg["vocab"], (cfg["batch"], cfg["seq_len"] + 1))
     x, y = ids[:, :-1].contiguous(), ids[:, 1:].contiguous()
-    autocast = a.dtype == "bf16" and (a.autocast or a.peer == "ddp")
+    autocast = a.dtype == "bf16" and a.peer == "ddp"
     times, losses = [], []
     for _ in range(a.warmup + a.steps):
         begin = time.perf_counter()
@@ -120,7 +121,7 @@ def main():
     for field in GPT_CONFIGS["small"]:
         ap.add_argument("--" + field.replace("_", "-"), type=int)
     ap.add_argument("--dtype", default="fp32", choices=["fp32", "bf16"])
-    ap.add_argument("--autocast", action="store_true", help="in place of MixedPrecision's bfloat16 parameters")
+    ap.add_argument("--float32-gradients", action="store_true", help="of bf16: what travels in the backward pass")
     ap.add_argument("--adamw", default="stock", choices=["stock", "fused", "foreach"])
     ap.add_argument("--compile", action="store_true", help="each block, before it is wrapped")
     ap.add_argument("--world", type=int, default=2)
@@ -144,7 +145,7 @@ def main():
         if any([p.wait() for p in procs]):
             raise SystemExit("a worker failed")
     emit(workload="sharding", peer=a.peer, keep=a.keep, zero1=a.zero1, config=a.config, dtype=a.dtype,
-         autocast=a.autocast, adamw=a.adamw, compiled=a.compile, world=a.world, link=a.link or "loopback",
+         float32_gradients=a.float32_gradients, adamw=a.adamw, compiled=a.compile, world=a.world, link=a.link or "loopback",
          **json.loads(text.strip().splitlines()[-1]))
 
 
