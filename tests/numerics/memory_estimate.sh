@@ -150,7 +150,11 @@ grep -v "^  val:" gpt.yaml > alone.yaml
 two=(launch.num_processes=2 launch.num_cpu_threads_per_process=1 model.n_embd=512 training.micro_batch_size=1)
 compare alone.yaml "${two[@]}"
 compare alone.yaml "${two[@]}" parallelism.shard=optimizer
-compare alone.yaml "${two[@]}" parallelism.shard=gradients
+compare alone.yaml "${two[@]}" parallelism.shard=gradients checkpoint.save_steps=1
+compare alone.yaml "${two[@]}" parallelism.shard=parameters
+compare alone.yaml "${two[@]}" parallelism.shard=parameters precision=bf16-mixed model.vocab_size=8192
+compare alone.yaml "${two[@]}" parallelism.shard=parameters precision=bf16-mixed \
+  training.gradient_accumulation_steps=3 accumulation.sync_each_batch=false
 for each in true false; do
   compare alone.yaml "${two[@]}" training.gradient_accumulation_steps=3 accumulation.sync_each_batch="$each"
 done

@@ -71,6 +71,7 @@ struct SecondPass {
 struct HeldBytes {
   std::int64_t weights = 0;
   std::int64_t exchange = 0;  ///< of both on their way
+  std::int64_t last = 0;      ///< on their way behind the passes, when nothing else is
   std::int64_t summed = 0;    ///< what is left of whole gradients after the passes
 };
 
@@ -153,6 +154,10 @@ class GradientStrategy {
 
   /// Nothing: all weights, and the gradients that they have.
   virtual std::optional<HeldBytes> held_bytes() const { return {}; }
+  /// Gives a model on the meta device weights of the types that they have in a pass, or their own ones back.
+  virtual void set_types_of_pass(bool /*of_pass*/) {}
+  /// Processes that divide a checkpoint's tensors among them, each writing its rows.
+  virtual int processes_that_save() const { return 1; }
 
   /// Whether whole gradients are exchanged in buckets, which are kept from one step to the next: a pass that exchanges
   /// copies each gradient there and frees it.

@@ -42,6 +42,7 @@ class ShardedOptimizer : public Ddp {
   void refresh_weights() override;
   std::vector<std::int64_t> sharing_bytes() const override;
   core::Stateful& state_of(core::Stateful& part) override;
+  int processes_that_save() const override { return place_.count; }
   bool saves_rows() const override { return copy_ != nullptr && place_.count > 1; }
   std::vector<components::TensorRows> saved_rows() override;
   void gather_state() override;

@@ -455,43 +455,64 @@ void ShardedParameters::on_weights_loaded() {
   }
 }
 
-/// Of a gradient on its way: as many rows for each process as the first one has, and what says that there is one.
-std::int64_t ShardedParameters::gradient_bytes(const at::Tensor& parameter, std::int64_t element) const {
+std::int64_t ShardedParameters::held_gradient_bytes(const at::Tensor& parameter) const {
+  // What is kept from pass to pass is float32.
+  if (keeps_gradients()) return parameter.numel() * static_cast<std::int64_t>(sizeof(float));
+  return ShardedGradients::held_gradient_bytes(parameter);
+}
+
+void ShardedParameters::set_types_of_pass(bool of_pass) {
+  for (UnitWeights& unit : units_) unit.set_types(of_pass ? UnitWeights::Form::kPass : UnitWeights::Form::kExact);
+}
+
+/// Of a unit's gradients on their way. What travels alone arrives in memory that the weights had. Of the others both
+/// ends are there: as many rows for each process as the first one has, and what says that there is a gradient.
+std::int64_t ShardedParameters::sent_bytes(const UnitWeights& unit) const {
   const auto number = static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t rows = count_of(shard_sizes(parameter, place().of(0)));
-  return place().count * (rows * (travels_alone(parameter, place()) ? element : number) + number);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
+    const at::Tensor& parameter = unit.parameters()[i].whole.tensor;
+    if (!parameter.requires_grad()) continue;
+    const std::int64_t rows = count_of(shard_sizes(parameter, place().of(0)));
+    bytes += travels_alone(parameter, place())
+                 ? parameter.numel() * static_cast<std::int64_t>(c10::elementSize(unit.type_in_pass(i)))
+                 : 2 * place().count * (rows + 1) * number;
+  }
+  return bytes;
 }
 
 std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   HeldBytes held;
   std::vector<std::int64_t> wholes, packed;  // of the units that are freed; what does not travel alone of them
-  std::int64_t largest_trained = 0;
+  std::int64_t largest_sent = 0;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    std::int64_t whole = 0, trained = 0, together = 0;
+    std::int64_t whole = 0, together = 0;
     for (std::size_t j = 0; j < units_[i].parameters().size(); ++j) {
       const at::Tensor& parameter = units_[i].parameters()[j].whole.tensor;
       const auto element = static_cast<std::int64_t>(c10::elementSize(units_[i].type_in_pass(j)));
       held.weights += static_cast<std::int64_t>(units_[i].shards()[j].nbytes());
       whole += parameter.numel() * element;
-      if (parameter.requires_grad()) trained += gradient_bytes(parameter, element);
       if (!travels_alone(parameter, place()))
         together += place().count * count_of(shard_sizes(parameter, place().of(0))) * element;
     }
-    largest_trained = std::max(largest_trained, trained);
     if (i == 0) {
       held.weights += whole;
     } else {
       wholes.push_back(whole);
       packed.push_back(together);
+      largest_sent = std::max(largest_sent, sent_bytes(units_[i]));
     }
   }
   // The unit that runs, and those ahead of it. Behind its backward pass it is no longer there.
   const std::size_t backward = prefetch_.after ? std::max<std::size_t>(prefetch_.backward, 1) : prefetch_.backward + 1;
   const std::size_t most = std::max(prefetch_.forward + 1, backward);
   held.weights += sum_of_largest(wholes, frees_after_forward_ ? most : wholes.size());
-  // What the others send, and the two ends of a unit's gradients. What travels alone arrives where it will be.
-  held.exchange = std::max(sum_of_largest(wholes, 1), sum_of_largest(packed, most - 1)) + 2 * largest_trained;
-  if (keeps_gradients()) held.exchange += row_bytes();
+  // The weights of one more unit, whose memory has what the others send, or packed ones that arrive; and the gradients
+  // of a unit while the backward pass of the next one runs. Those of the first unit go when all others are done.
+  const std::int64_t arriving = std::max(sum_of_largest(wholes, 1), sum_of_largest(packed, most - 1));
+  held.exchange = arriving + largest_sent;
+  held.last = arriving + sent_bytes(units_.front());
+  if (keeps_gradients()) held.summed = row_bytes();
   return held;
 }
 

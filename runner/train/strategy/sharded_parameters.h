@@ -73,6 +73,8 @@ class ShardedParameters final : public ShardedGradients {
   void before_weights_loaded() override;
   void on_weights_loaded() override;
   std::optional<HeldBytes> held_bytes() const override;
+  std::int64_t held_gradient_bytes(const at::Tensor& parameter) const override;
+  void set_types_of_pass(bool of_pass) override;
 
  private:
   std::vector<components::TensorRows> all_rows() const;
@@ -100,7 +102,7 @@ class ShardedParameters final : public ShardedGradients {
   std::int64_t exchanges_of(std::int64_t passes) const override { return passes; }
   void keep_gradients(const UnitWeights& unit);
   void give_gradients(const UnitWeights& unit);
-  std::int64_t gradient_bytes(const at::Tensor& parameter, std::int64_t element) const;
+  std::int64_t sent_bytes(const UnitWeights& unit) const;
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
   /// The last unit whose gather begins in the backward pass before, or behind, that of this one; it may be this one.

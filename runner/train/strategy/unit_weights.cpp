@@ -115,6 +115,15 @@ void UnitWeights::take_form(Form form) {
   form_ = form;
 }
 
+void UnitWeights::set_types(Form form) {
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].low || !whole(i).is_meta()) continue;
+    const auto type = form == Form::kPass ? type_in_pass(i) : shards_[i].scalar_type();
+    whole(i).set_data(at::empty(whole(i).sizes(), options_of(whole(i)).dtype(type)));
+  }
+}
+
 /// Rows in the type that the parameter has now.
 at::Tensor UnitWeights::sent_of(const at::Tensor& mine, std::size_t i) const { return mine.to(whole(i).scalar_type()); }
 

@@ -73,6 +73,8 @@ class UnitWeights {
 
   /// Passes compute with the parameters' own types from here on.
   void keep_types();
+  /// Of parameters on the meta device, which no gather gives their type.
+  void set_types(Form form);
   /// The type that a parameter has in a pass.
   c10::ScalarType type_in_pass(std::size_t i) const;
 

@@ -210,6 +210,7 @@ class Rehearsal {
     std::optional<Bytes> on_their_way(std::in_place, ledger_, Ledger::kGradients, in_flight);
     const Bytes buckets(ledger_, Ledger::kGradients, bucket_bytes_);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
+    experiment_.strategy->set_types_of_pass(true);
     try {
       // The first micro-batch starts without gradients, the second with those of the first.
       const std::int64_t passes = std::min<std::int64_t>(options_.accumulation_steps, 2);
@@ -222,6 +223,7 @@ class Rehearsal {
       }
       sums_.reset();
       on_their_way.reset();
+      if (held) ledger_.note(static_cast<double>(held->last));
       if (held && held->summed > 0) ledger_.change(Ledger::kGradients, static_cast<double>(held->summed) - whole);
       ledger_.settle();
       if (on_gpu_) batches.reset();  // the passes have freed it
@@ -231,6 +233,7 @@ class Rehearsal {
       unknown = error.what_without_backtrace();
       unknown = ledger_.where() + ": " + unknown.substr(0, std::min(unknown.find('\n'), unknown.find(". ")));
     }
+    experiment_.strategy->set_types_of_pass(false);
     return std::move(ledger_);
   }
 
@@ -331,6 +334,7 @@ class Rehearsal {
       if (with_gradient_.insert(parameter.unsafeGetTensorImpl()).second) ledger_.change(Ledger::kGradients, held);
     } else if (with_gradient_.insert(parameter.unsafeGetTensorImpl()).second) {
       ledger_.move(Ledger::kActivations, Ledger::kGradients, bytes);
+      ledger_.change(Ledger::kGradients, std::max(0.0, held - bytes));
     }
   }
 
@@ -438,7 +442,8 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
   }
   if (copies_checkpoints(experiment.recipe)) {
     estimate.copies = static_cast<double>(
-        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get()));
+        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get()) /
+        experiment.strategy->processes_that_save());
   }
   estimate.program = kProgramBytes;
   return estimate;

@@ -89,6 +89,7 @@ class Watch {
     weights_ = std::max(weights_, weights);
     gradients_ = std::max(gradients_, gradients);
     exchange_ = std::max(exchange_, exchange);
+    all_ = std::max(all_, weights + exchange);
   }
 
   std::int64_t most_weights() const { return weights_; }
@@ -99,7 +100,8 @@ class Watch {
     CHECK(gradients_ > 0);
     CHECK(gradients_ <= gradients_bound_);
     CHECK(exchange_ > 0);
-    CHECK(exchange_ <= bounds_.exchange);
+    // What the others send of gradients is where the weights were.
+    CHECK(all_ <= bounds_.weights + std::max(bounds_.exchange, bounds_.last));
   }
 
  private:
@@ -113,7 +115,7 @@ class Watch {
   std::map<int, Rank> ranks_;
   UnitSizes sizes_;
   HeldBytes bounds_;
-  std::int64_t gradients_bound_ = 0, weights_ = 0, gradients_ = 0, exchange_ = 0;
+  std::int64_t gradients_bound_ = 0, weights_ = 0, gradients_ = 0, exchange_ = 0, all_ = 0;
 };
 
 struct Outcome {
