@@ -178,6 +178,7 @@ compare images.yaml weight_averaging=ema training.micro_batch_size=16  # beside 
 compare gpt.yaml optimizer.type=lomo training.clip_grad_norm=null model.n_embd=512 training.micro_batch_size=2
 compare gpt.yaml optimizer.type=adalomo model.n_embd=256 model.tie_embeddings=false precision=bf16-mixed
 compare mlp.yaml 'optimizer={type: lomo, lr: 1.0e-3}'
+compare alone.yaml "${two[@]}" optimizer.type=lomo training.clip_grad_norm=null
 compare gpt.yaml weight_averaging=ema model.n_embd=512 training.micro_batch_size=1 eval.eval_steps=1
 compare layers.yaml 'weight_averaging={type: swa, start_step: 1}'
 compare mlp.yaml checkpoint.save_steps=1

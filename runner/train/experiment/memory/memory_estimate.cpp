@@ -25,6 +25,7 @@
 #include "components/tensor/tensors.h"
 #include "generated/section/checkpoint.h"
 #include "generated/section/eval.h"
+#include "generated/section/launch.h"
 #include "runner/checkpoint/checkpoint.h"
 #include "runner/distributed/bucket_assignment.h"
 #include "runner/train/data/sample_lengths.h"
@@ -118,6 +119,13 @@ std::vector<std::int64_t> buckets_of(const Model& model, std::int64_t bucket_byt
   return sizes;
 }
 
+/// Of the bucket that is on its way and the next one, which fills.
+double largest_pair(const std::vector<double>& buckets) {
+  double most = buckets.empty() ? 0.0 : buckets.front();
+  for (std::size_t i = 1; i < buckets.size(); ++i) most = std::max(most, buckets[i - 1] + buckets[i]);
+  return most;
+}
+
 double batch_bytes(const components::BatchSpec& data, std::int64_t samples) {
   double bytes = 0;
   for (const TensorSpec& port : data.tensors) {
@@ -204,7 +212,11 @@ class Rehearsal {
     ledger_.change(Ledger::kWeightAverage, static_cast<double>(experiment_.weight_average->bytes()));
     std::optional<Bytes> batches(std::in_place, ledger_, Ledger::kBatches, batch_bytes_ * batches_held());
     const double whole = in_memory(model_.trained_parameters());
+    std::vector<double> sizes;
+    for (const std::int64_t bytes : buckets_of(model_, options_.ddp.bucket_bytes)) sizes.push_back(in_memory(bytes));
+    const bool streams = frees_gradients_ && experiment_.recipe.launch->num_processes > 1;
     const double in_flight = held           ? static_cast<double>(held->exchange)
+                             : streams      ? largest_pair(sizes)
                              : keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes))
                                             : 0.0;
     std::optional<Bytes> on_their_way(std::in_place, ledger_, Ledger::kGradients, in_flight);
