@@ -36,6 +36,9 @@ constexpr const char* kStays =
     "remove it: what is sharded stays in the device's memory; `parallelism.shard: parameters` and "
     "`activation_checkpointing` need the least";
 constexpr const char* kPrecision = "write precision: {mode: bf16-mixed} or another mode";
+constexpr const char* kPolicy =
+    "as a plain word: bf16 is `bf16-mixed`, fp16 `16-mixed`, fp32 `32-true`; or a mapping of these";
+constexpr const char* kCasts = "products cast what they take";
 constexpr const char* kQuantized = "remove it: parameters and gradients are exchanged in their own precision";
 constexpr const char* kBits = "remove it: there is no training in 8 bits";
 constexpr const char* kPython = "remove it: there is no Python";
@@ -81,7 +84,15 @@ constexpr ShardingField kFsdp[] = {
     {"cpu_ram_efficient_loading", kNoEffect, "", kLoading},
     {"param_init_fn", kRefused, "", kPython},
     {"ignored_modules", kRefused, "", "write training: {freeze: [...]} for what is not trained; all else is sharded"},
-    {"mixed_precision_policy", kRefused, "", kPrecision},
+    {"mixed_precision_policy", kRead, "precision.mode", kPolicy},
+    {"mixed_precision_policy.param_dtype", kRead, "precision.mode",
+     "bfloat16 is `bf16-mixed`, float16 `16-mixed`, float32 `32-true`; null leaves it to `precision`"},
+    {"mixed_precision_policy.reduce_dtype", kRead, "", "gradients are added up in float32, whatever type travels"},
+    {"mixed_precision_policy.buffer_dtype", kRead, "", "buffers stay float32"},
+    {"mixed_precision_policy.output_dtype", kRead, "", "losses are computed in float32"},
+    {"mixed_precision_policy.cast_forward_inputs", kNoEffect, "", kCasts},
+    {"mixed_precision_policy.cast_root_forward_inputs", kNoEffect, "", kCasts},
+    {"mixed_precision_policy.keep_low_precision_grads", kNoEffect, "", "the optimizer gets gradients in float32"},
     {"xla", kRefused, "", "remove it: roux does not train on TPUs"},
     {"xla_fsdp_v2", kRefused, "", "remove it: roux does not train on TPUs"},
     {"xla_fsdp_settings", kRefused, "", "remove it: roux does not train on TPUs"},

@@ -24,6 +24,23 @@ using core::lower;
 using core::Node;
 using registry::enumerated;
 
+constexpr const char* kMode = "precision.mode";
+constexpr std::string_view kFloat32 = "32-true";
+
+/// The mode that computes in a type of torch; null for another type.
+const char* mode_of(const Node& type) {
+  static constexpr std::pair<const char*, const char*> kModes[] = {
+      {"bfloat16", "bf16-mixed"}, {"bf16", "bf16-mixed"}, {"float16", "16-mixed"}, {"fp16", "16-mixed"},
+      {"half", "16-mixed"},       {"float32", "32-true"}, {"fp32", "32-true"},     {"float", "32-true"}};
+  std::string name = lower(type.scalar_text());
+  constexpr std::string_view kModule = "torch.";
+  if (name.starts_with(kModule)) name.erase(0, kModule.size());
+  for (const auto& [theirs, mode] : kModes) {
+    if (name == theirs) return mode;
+  }
+  return nullptr;
+}
+
 class Fsdp : public SettingWords {
  public:
   using SettingWords::SettingWords;
@@ -46,6 +63,7 @@ class Fsdp : public SettingWords {
       if (!flag) must_be(*again, "true or false");
       if (flag && *flag) place(*again, "activation_checkpointing.mode", Node::string("full", again->value.location()));
     }
+    take_precision();
     take_state_dict();
     tell("FSDP");
   }
@@ -63,6 +81,45 @@ class Fsdp : public SettingWords {
     if (count != nullptr && count->is_integer()) return count->as_integer();
     const Node* hosts = recipe_.at_path("launch.hosts");
     return hosts != nullptr && hosts->is_sequence() ? static_cast<std::int64_t>(hosts->items().size()) : 1;
+  }
+
+  /// False, with an error, where it is no type of torch that a mode computes in.
+  bool place_mode(const ShardingWord& word, const char* types) {
+    const char* const mode = mode_of(word.value);
+    if (mode == nullptr) {
+      must_be(word, types);
+      return false;
+    }
+    return place(word, kMode, Node::string(mode, word.value.location()));
+  }
+
+  /// What is not float32 by the policy, and is here.
+  void tell_float32(const ShardingWord& word, const char* what) {
+    if (std::string_view(mode_of(word.value)) == kFloat32) return;
+    diagnostics_.notice(word.key_location, word.written + ": " + word.value.scalar_text() + ": " + what);
+  }
+
+  void take_precision() {
+    static constexpr const char* kTypes = "bfloat16, float16, float32 or null";
+    static constexpr std::pair<const char*, const char*> kParts[] = {
+        {"reduce_dtype", "gradients are added up in float32, whatever type travels"},
+        {"buffer_dtype", "buffers stay float32"},
+        {"output_dtype", "losses are computed in float32"}};
+    const std::string section = "mixed_precision_policy";
+    const ShardingWord *policy = read(section), *computed = read(section + ".param_dtype");
+    if (policy != nullptr && !asks_nothing(policy->value) &&
+        place_mode(*policy, "bf16, fp16 or fp32, or a mapping with param_dtype"))
+      tell_float32(*policy, "gradients are added up in float32, and buffers stay float32");
+    if (computed != nullptr && !asks_nothing(computed->value)) place_mode(*computed, kTypes);
+    for (const auto& [name, what] : kParts) {
+      const ShardingWord* word = read(section + "." + name);
+      if (word == nullptr || asks_nothing(word->value)) continue;
+      if (mode_of(word->value) == nullptr) {
+        must_be(*word, kTypes);
+      } else {
+        tell_float32(*word, what);
+      }
+    }
   }
 
   /// How FSDP saves; without anything sharded there are no parts.

@@ -101,10 +101,11 @@ void SettingWords::sort(const ShardingWord& word, Tables tables, const char* fra
            tables, framework);
     return;
   }
-  // A row of a section is for the keys that have none.
+  // A row of a section is for the keys that have none, unless it is for a plain value in place of the section.
   const std::size_t dot = word.field.rfind('.');
   for (const auto& table : tables) {
     if (field == nullptr && dot != std::string::npos) field = find_field(table, word.field.substr(0, dot));
+    if (field != nullptr && field->name != word.field && field->use == Use::kRead) field = nullptr;
   }
   if (field == nullptr && is_section && !asks_nothing(word.value)) return must_be(word, "a mapping");
   if (field == nullptr) return unknown(word, names, framework, is_section);
@@ -134,7 +135,12 @@ void SettingWords::take(const ShardingWord& word, const ShardingField& field) {
 void SettingWords::unknown(const ShardingWord& word, const std::vector<std::string>& names, const char* framework,
                            bool is_section) {
   if (is_section) return;
-  const std::string near = core::closest(word.field, names);
+  const std::string section = word.field.substr(0, word.field.rfind('.') + 1);
+  std::vector<std::string> beside;
+  for (const std::string& name : names) {
+    if (name.starts_with(section)) beside.push_back(name);
+  }
+  const std::string near = core::closest(word.field, beside);
   diagnostics_.error(word.key_location, word.written + " is not a key of " + framework + " that roux knows",
                      near.empty() ? "remove it if training does not depend on it"
                                   : "did you mean " + near.substr(near.rfind('.') + 1) + "?");

@@ -178,9 +178,9 @@ Node translated(const AccelerateOption& option, const Node& value, core::Diagnos
   if (name == "num_processes" && value.is_integer() && value.as_integer() == -1) return Node::null();
   const std::string text = value.is_string() ? lower(value.as_string()) : "";
   if (name == "mixed_precision") {
-    if (text == "no") return Node::string("32-true");
-    if (text == "fp16") return Node::string("16-mixed");
-    if (text == "bf16") return Node::string("bf16-mixed");
+    if (text == "no") return Node::string("32-true");  // as the questionnaire writes it: FSDP's own policy replaces it
+    if (text == "fp16") return Node::string("16-mixed", value.location());
+    if (text == "bf16") return Node::string("bf16-mixed", value.location());
     if (text == "fp8") {
       diagnostics.warning(value.location(), "mixed_precision fp8 is not supported yet",
                           "see the modes with `roux explain precision`");
@@ -401,9 +401,11 @@ class Import {
                                        [](const auto& word) { return word.field.starts_with("zero_"); });
     if (asks_deepspeed && !has_file && !has_stage)
       deepspeed.push_back({"zero_stage", "DEEPSPEED without a zero_stage", at, Node::integer(2, at), "DEEPSPEED", at});
-    const resolve::ShardingOptions options{.missing = core::Severity::kWarning, .tells = false};
+    resolve::ShardingOptions options{.missing = core::Severity::kWarning, .tells = false};
     const auto& components = registry::Registry::builtin();
+    options.replaces_defaults = true;
     if (!fsdp.empty()) resolve::apply_fsdp(fsdp, recipe_, options, components, diagnostics_);
+    options.replaces_defaults = false;
     if (!deepspeed.empty()) resolve::apply_deepspeed(deepspeed, recipe_, options, components, diagnostics_);
   }
 
