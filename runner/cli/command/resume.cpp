@@ -54,6 +54,20 @@ bool moves_derived_schedule(const std::string& resolved, const recipe::ComposeOp
   });
 }
 
+/// Whether the recorded value is the one that follows from the rest of the recipe, and is then derived again from what
+/// is asked for now.
+bool follows(const std::string& resolved, const std::string& path) {
+  core::Diagnostics ignored;
+  const auto& registry = registry::Registry::builtin();
+  recipe::ComposeOptions open;
+  open.overrides.push_back({recipe::Override::Kind::kSet, path + "=null"});
+  const auto recorded = resolve::read_recipe(resolved, {}, registry, ignored);
+  const auto derived = resolve::read_recipe(resolved, open, registry, ignored);
+  if (!recorded || !derived) return false;
+  const core::Node *before = recorded->root.at_path(path), *now = derived->root.at_path(path);
+  return before != nullptr && now != nullptr && before->same_value(*now);
+}
+
 // Uses the recorded recipe, whether or not its file has changed since.
 void resume(Session& session, RunFlags& flags) {
   begin_training(session);
@@ -72,6 +86,9 @@ void resume(Session& session, RunFlags& flags) {
   }
   // Derived again from the other batch sizes, as the number of processes may differ.
   flags.recipe.sets_before = {"training.gradient_accumulation_steps=null"};
+  // What is sharded may change.
+  const std::string exchanges = "accumulation.sync_each_batch";
+  if (follows(flags.recipe.path, exchanges)) flags.recipe.sets_before.push_back(exchanges + "=null");
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
   const auto options = session.changes(flags.recipe);
