@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,10 @@ struct Trained {
   std::vector<double> losses, norms, weights;     ///< of each step; of the whole model at the end
   std::vector<double> eval_weights;               ///< what is evaluated then
   std::vector<std::vector<double>> micro_losses;  ///< by rank
-  int shrunk = 0;                                 ///< how often rank 0 halved the micro-batch for want of memory
+  /// What the optimizer keeps of each parameter after the first step (`exp_avg.h.0.ln_1.weight`), of the rows that the
+  /// ranks would save.
+  std::map<std::string, std::vector<double>> first_state;
+  int shrunk = 0;  ///< how often rank 0 halved the micro-batch for want of memory
 };
 
 /// Runs its argument as each rank.

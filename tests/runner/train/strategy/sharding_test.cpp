@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <new>
 #include <string>
 #include <utility>
@@ -14,39 +13,19 @@
 #include "components/tensor/tensors.h"
 #include "runner/train/strategy/row_shards.h"
 #include "tests/support/folder.h"
+#include "tests/support/sharded_recipes.h"
 #include "tests/support/torch/sharded_training_torch.h"
 
 namespace runner::train {
 namespace {
 
 using Sets = std::vector<std::string>;
+using tests::distance;
 using tests::train_on_ranks;
 using tests::Trained;
 
-constexpr const char* kText = R"(
-seed: 5
-model: {type: gpt, n_layer: 3, n_head: 2, n_embd: 12, vocab_size: 256}
-data: {train: {type: text, path: recipe.yaml, max_seq_len: 8}}
-loss: cross_entropy
-optimizer: {type: sgd, lr: 0.1, momentum: 0.9}
-training: {max_steps: 5, micro_batch_size: 2, global_batch_size: 24, clip_grad_norm: 0.5}
-)";
-
-constexpr const char* kPictures = R"(
-seed: 5
-model:
-  type: sequential
-  layers:
-    - {type: conv2d, out_channels: 5, kernel_size: 3, padding: 1}
-    - {type: residual, body: [{type: conv2d, out_channels: 5, kernel_size: 3, padding: 1}, relu], activation: relu}
-    - {type: residual, body: [{type: conv2d, out_channels: 5, kernel_size: 1}, {type: group_norm, num_groups: 1}]}
-    - flatten
-    - {type: linear, out_features: 4}
-data: {train: {type: synthetic_images, num_samples: 64, num_classes: 4, height: 6, width: 6}}
-loss: cross_entropy
-optimizer: {type: sgd, lr: 0.1, momentum: 0.9}
-training: {max_steps: 5, micro_batch_size: 2, global_batch_size: 24, clip_grad_norm: 0.5}
-)";
+constexpr tests::ShardedSizes kSizes = {.layers = 3, .length = 8, .side = 6, .steps = 5, .batch = 24};
+const std::string kText = tests::sharded_recipes::text(kSizes), kPictures = tests::sharded_recipes::pictures(kSizes);
 
 constexpr const char* kWide = R"(
 seed: 5
@@ -56,17 +35,6 @@ loss: mse
 optimizer: {type: lamb, lr: 0.01}
 training: {max_steps: 2, micro_batch_size: 4, global_batch_size: 24}
 )";
-
-/// The largest difference, relative to the largest number.
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double most = 0.0, largest = 0.0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    most = std::max(most, std::abs(a[i] - b[i]));
-    largest = std::max(largest, std::abs(b[i]));
-  }
-  return most / largest;
-}
 
 struct Row {
   const char *shard, *model, *precision, *accumulation, *recomputed;
@@ -103,8 +71,7 @@ Sets sets_of(const Row& row) {
   Sets sets = {std::string("precision.mode=") + row.precision};
   if (std::string(row.recomputed) != "none")
     sets.push_back(std::string("activation_checkpointing.mode=") + row.recomputed);
-  if (std::string(row.model) == "llama")
-    sets.push_back("model={type: llama, n_layer: 3, n_head: 2, n_kv_head: 1, n_embd: 12, vocab_size: 256}");
+  if (std::string(row.model) == "llama") sets.push_back(tests::sharded_recipes::llama(kSizes));
   const int micro = 24 / (row.ranks * std::stoi(row.accumulation));
   sets.push_back("training.micro_batch_size=" + std::to_string(std::max(1, micro)));
   return sets;
