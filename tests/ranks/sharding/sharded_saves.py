@@ -11,6 +11,7 @@
 usage: sharded_saves.py ROUX [--json FILE] [--kills 12] [--seed 1] [--only PART ...]
 """
 import argparse
+import datetime
 import glob
 import json
 import os
@@ -181,7 +182,7 @@ def machine(program):
     version = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split("\n")[0]
     here = pathlib.Path(__file__).parent
     commit = subprocess.run(["git", "-C", here, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout
-    return {"commit": commit.strip(), "processor": next((line.partition(":")[2].strip() for line in info.splitlines()
+    return {"commit": commit.strip(), "date": datetime.date.today().isoformat(), "processor": next((line.partition(":")[2].strip() for line in info.splitlines()
                                if line.startswith("model name")), ""), "cores": os.cpu_count(), "program": version}
 
 
