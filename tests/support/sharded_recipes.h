@@ -88,27 +88,26 @@ inline double distance(const std::vector<double>& of, const std::vector<double>&
 }
 
 /// What bfloat16 does to sharded trainings beside those of one process. In one tiny training rounding decides it: of
-/// one seed the sharded curve is half, of the next twice as far from float32 as the other, and more so in a single
-/// step. So it is the distance over the steps of some seeds.
+/// one seed the sharded curve is half, of the next more than twice as far from float32 as the other where each is
+/// farthest. So it is the distance over the steps of some seeds.
 class Bf16Curves {
  public:
   static constexpr int kFirstSeed = 5, kSeeds = 4;
 
   /// The losses of a seed.
   void add(const std::vector<double>& sharded, const std::vector<double>& alone, const std::vector<double>& float32) {
-    largest_of_one_ = std::max(largest_of_one_, distance(sharded, float32) / distance(alone, float32));
+    of_farthest_steps_.push_back(distance(sharded, float32) / distance(alone, float32));
     for (const auto& [all, some] : {std::pair(&sharded_, &sharded), {&alone_, &alone}, {&float32_, &float32}})
       all->insert(all->end(), some->begin(), some->end());
   }
 
   /// The distance to the float32 curves, over that of one process.
   double ratio() const { return distances(sharded_, float32_).usual / distances(alone_, float32_).usual; }
-  /// The same of the steps with the largest distances of one seed, where it is the most.
-  double largest_of_one() const { return largest_of_one_; }
+  /// The same of each seed alone, of the step where each curve is farthest.
+  const std::vector<double>& of_farthest_steps() const { return of_farthest_steps_; }
 
  private:
-  std::vector<double> sharded_, alone_, float32_;
-  double largest_of_one_ = 0.0;
+  std::vector<double> sharded_, alone_, float32_, of_farthest_steps_;
 };
 
 }  // namespace tests

@@ -26,6 +26,14 @@ def trained(build):
         return code, [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
+def of_farthest_steps(rows, most=1.5):
+    """How far chance goes where a single training's farthest step is compared, which decides nothing."""
+    what = "the same of each seed's farthest step"
+    ratios = sorted((ratio, " ".join(row["row"])) for row in rows for ratio in row.get(what, []))
+    return {"trainings": len(ratios), "median": ratios[len(ratios) // 2][0] if ratios else None,
+            f"more than {most}": [f"{ratio:.2f}: {row}" for ratio, row in reversed(ratios) if ratio > most]}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
@@ -42,6 +50,7 @@ def main():
               "columns": COLUMNS, "rows": len(rows),
               "largest": {what: {"figure": max(of_rows)[0], "row": max(of_rows)[1], "rows": len(of_rows)}
                           for what, of_rows in figures.items()},
+              "bf16-mixed, each seed's farthest step alone": of_farthest_steps(rows),
               "wrong": [{**row, "row": " ".join(row["row"])} for row in rows if row["wrong"]]}
     if a.json:
         a.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -109,7 +109,7 @@ class Seen {
   Seen(const Seen&) = delete;
   Seen& operator=(const Seen&) = delete;
 
-  void note(const std::string& what, double figure) { line_[what] = figure; }
+  void note(const std::string& what, const nlohmann::json& figure) { line_[what] = figure; }
   void check(const std::string& what, double figure, double most) {
     note(what, figure);
     judge(what, figure <= most, std::to_string(figure) + " of at most " + std::to_string(most));
@@ -174,7 +174,7 @@ void check_row(const tests::Folder& folder, const Sets& row, int again, Alone& a
                  alone.of(model, seed).losses);
     }
     seen.check("distance to float32 beside one process", curves.ratio(), kOfOneProcess);
-    seen.note("the same of the largest of one seed", curves.largest_of_one());
+    seen.note("the same of each seed's farthest step", curves.of_farthest_steps());
   }
   const Sets fewer = {"training.max_steps=" + std::to_string(again)};
   const Trained twice = train_on_ranks(with(with(with(sets, mode), sharding), fewer), ranks);
