@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,8 +101,9 @@ bool is_of_adapter(const Named& named) { return part::is_of_term(named.parameter
 /// The patterns of one key.
 class Patterns {
  public:
-  Patterns(const char* key, const Node& training, const std::vector<Named>& all, Diagnostics& diagnostics)
-      : key_(key), patterns_(training.find(key)), all_(all), diagnostics_(diagnostics) {}
+  /// `key`: the path that messages name.
+  Patterns(std::string key, const Node* patterns, const std::vector<Named>& all, Diagnostics& diagnostics)
+      : key_(std::move(key)), patterns_(patterns), all_(all), diagnostics_(diagnostics) {}
 
   bool given() const { return patterns_ != nullptr && !patterns_->is_null() && !patterns_->items().empty(); }
   const Node& node() const { return *patterns_; }
@@ -128,7 +130,7 @@ class Patterns {
 
   void check(const Node& pattern) {
     const std::string& text = pattern.as_string();
-    const std::string told = std::string("training.") + key_ + " names ";
+    const std::string told = key_ + " names ";
     bool used = false;
     for (const Named& named : all_) {
       used = used || matches_any(text, named.names);
@@ -162,7 +164,7 @@ class Patterns {
     return "the parameters are called " + runner::core::joined_first(own, kNamesShown) + "; `*` matches any text";
   }
 
-  const char* key_;
+  const std::string key_;
   const Node* patterns_;
   const std::vector<Named>& all_;
   Diagnostics& diagnostics_;
@@ -172,7 +174,8 @@ class Patterns {
 
 void freeze_parameters(const Model& model, const Node& training, const Node& block, Diagnostics& diagnostics) {
   const std::vector<Named> all = all_names(model, block);
-  Patterns freeze("freeze", training, all, diagnostics), train_only("train_only", training, all, diagnostics);
+  Patterns freeze("training.freeze", training.find("freeze"), all, diagnostics),
+      train_only("training.train_only", training.find("train_only"), all, diagnostics);
   if (!freeze.given() && !train_only.given()) return;
   const int before = diagnostics.error_count();
   std::vector<bool> frozen(all.size(), false);
@@ -197,6 +200,19 @@ void freeze_parameters(const Model& model, const Node& training, const Node& blo
     return;
   }
   for (std::size_t i = 0; i < all.size(); ++i) all[i].parameter.tensor.set_requires_grad(!frozen[i]);
+}
+
+std::set<std::string> named_parameters(const Model& model, const std::string& key, const Node& patterns,
+                                       const Node& block, Diagnostics& diagnostics) {
+  std::set<std::string> names;
+  const std::vector<Named> all = all_names(model, block);
+  Patterns chosen(key, &patterns, all, diagnostics);
+  if (!chosen.given()) return names;
+  const std::vector<bool> named = chosen.chosen();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (named[i]) names.insert(all[i].parameter.name);
+  }
+  return names;
 }
 
 }  // namespace components::model

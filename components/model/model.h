@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,15 @@ struct Inputs {
 /// Errors     at the pattern: it names no parameter, or a part of one; or nothing is left to train
 void freeze_parameters(const Model& model, const runner::core::Node& training, const runner::core::Node& block,
                        runner::core::Diagnostics& diagnostics);
+
+/// The parameters that the patterns of a key name, in the same way.
+///
+/// key        its path, for messages: `parallelism.replicate`
+/// patterns   its value, a sequence of strings
+/// block      the recipe's model
+/// Errors     at the pattern: it names no parameter, or a part of one
+std::set<std::string> named_parameters(const Model& model, const std::string& key, const runner::core::Node& patterns,
+                                       const runner::core::Node& block, runner::core::Diagnostics& diagnostics);
 
 /// Null when `diagnostics` got an error.
 /// Defined by the generated table: reads `type:`, parses the Config and calls that component's make().

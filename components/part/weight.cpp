@@ -112,8 +112,9 @@ WeightRows::~WeightRows() = default;
 std::vector<NamedTensor> WeightRows::take() { return std::move(kept_); }
 
 at::Tensor WeightRows::make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) {
-  const at::Tensor whole = whole_.make(name, shape, init);
-  kept_.push_back({name, rows_(whole).clone()});
+  const at::Tensor whole = whole_.make(name, shape, init), rows = rows_(name, whole);
+  if (!rows.defined()) return whole;
+  kept_.push_back({name, rows.clone()});
   const c10::Storage& storage = whole.storage();
   storage.set_data_ptr_noswap(c10::DataPtr(nullptr, whole.device()));
   storage.set_nbytes(0);

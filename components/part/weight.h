@@ -69,17 +69,18 @@ class UnfilledWeights final : public WeightMaker {
 };
 
 /// The parameters of a process that keeps its rows of them alone: each is made whole by another maker, which draws the
-/// same numbers so, and has no memory once its rows are copied. Buffers stay whole.
+/// same numbers so, and has no memory once its rows are copied. Buffers stay whole, and what `rows` leaves so.
 class WeightRows final : public WeightMaker {
  public:
-  using Rows = std::function<at::Tensor(const at::Tensor& whole)>;
-  /// `rows`: those to keep, in the memory of the whole. Both outlive this.
+  using Rows = std::function<at::Tensor(const std::string& name, const at::Tensor& whole)>;
+  /// `rows`: those to keep, in the memory of the whole; an undefined tensor keeps the parameter as it is. Both outlive
+  /// this.
   WeightRows(WeightMaker& whole, const Rows& rows);
   ~WeightRows() override;
   at::Tensor make(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
   at::Tensor make_buffer(const std::string& name, std::span<const std::int64_t> shape, const Init& init) override;
 
-  /// By the parameters' names.
+  /// By the parameters' names, without those that are kept whole.
   std::vector<NamedTensor> take();
 
  private:

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string>
 
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
@@ -160,8 +162,8 @@ std::optional<Plan> make_plan(const resolve::Recipe& recipe, const PlanRequest& 
   train::BuildOptions options;
   options.meta = true;
   options.make_strategy = train::make_strategy;
-  options.check_model = [&](const components::model::Model& on_meta) {
-    train::check_unit_blocks(recipe, on_meta, diagnostics);
+  options.check_model = [&](const components::model::Model& on_meta, const std::set<std::string>& replicated) {
+    train::check_unit_blocks(recipe, on_meta, replicated, diagnostics);
     return !diagnostics.has_errors();
   };
   const auto experiment = train::build_experiment(recipe, options, diagnostics);

@@ -56,9 +56,10 @@ StatePlan plan_state(const train::Experiment& experiment) {
   if (experiment.steps_in_backward || recipe.launch->num_processes == 1) return plan;
   plan.processes = processes_of_a_copy(recipe);
   plan.stage = stage_of(recipe);
-  const train::ModelState whole = train::whole_model_state(experiment);
+  const train::ModelState whole = train::whole_model_state(experiment),
+                          replicated = train::replicated_model_state(experiment);
   for (int stage = 0; stage <= 3; ++stage) {
-    const train::ModelState held = train::held_by_stage(whole, stage, plan.processes);
+    const train::ModelState held = train::held_by_stage(whole, stage, plan.processes, replicated);
     const auto bytes = [](double exact) { return static_cast<std::int64_t>(exact); };
     plan.by_stage.push_back({bytes(held.weights), bytes(held.gradients), bytes(held.optimizer), bytes(held.total())});
   }
@@ -73,8 +74,9 @@ FlatPlan plan_flat_parameters(const train::Experiment& experiment) {
     return plan;
   plan.processes = processes_of_a_copy(recipe);
   std::vector<train::FlatMember> members;
-  for (const auto& parameter : experiment.model->parameters())
-    members.push_back({parameter.name, parameter.tensor.numel()});
+  for (const auto& parameter : experiment.model->parameters()) {
+    if (!experiment.replicated.contains(parameter.name)) members.push_back({parameter.name, parameter.tensor.numel()});
+  }
   const train::FlatWrapping wrapping = wrapping_of(experiment);
   const auto units_with = [&](std::int64_t align_to) {
     return train::flat_units(members, wrapping, {.processes = plan.processes, .shards = true, .align_to = align_to});

@@ -353,8 +353,8 @@ class Training {
   bool build() {
     BuildOptions options{.make_strategy = make_strategy, .local_rank = local_rank(), .ranks = ranks_};
     // Before weights are drawn for nothing, and before a file is written.
-    options.check_model = [this](const components::model::Model& on_meta) {
-      check_unit_blocks(recipe_, on_meta, diagnostics_);
+    options.check_model = [this](const components::model::Model& on_meta, const std::set<std::string>& replicated) {
+      check_unit_blocks(recipe_, on_meta, replicated, diagnostics_);
       if (start_.checkpoint.empty()) init_ = init_weights(recipe_, on_meta, diagnostics_);
       return !diagnostics_.has_errors();
     };

@@ -127,10 +127,16 @@ void no_parts(SettledTree& tree, const std::string& why, const std::string& hint
   tree.warning("checkpoint.sharded", "checkpoint.sharded has no effect: " + why, hint);
 }
 
+constexpr const char* kReplicate = "parallelism.replicate";
 constexpr const char* kUnitBlocks = "parallelism.unit_blocks";
 constexpr const char* kReshard = "parallelism.reshard_after_forward";
 constexpr const char* kPrefetches[] = {"parallelism.forward_prefetch", "parallelism.backward_prefetch",
                                        "parallelism.prefetch_units"};
+
+bool has_items(const SettledTree& tree, const std::string& path) {
+  const Node* list = tree.value(path);
+  return list != nullptr && list->is_sequence() && !list->items().empty();
+}
 
 /// Not as it is by default.
 bool is_other_prefetch(SettledTree& tree, const std::string& path) {
@@ -176,7 +182,7 @@ void gathered_units(SettledTree& tree, const std::string& shard) {
     if (shard != "parameters" && is_other_prefetch(tree, path)) idle(path);
   }
   if (shard == "parameters") prefetched_units(tree);
-  const bool names = tree.given(kUnitBlocks) && !tree.value(kUnitBlocks)->items().empty();
+  const bool names = has_items(tree, kUnitBlocks);
   if (shard != "parameters" && names) idle(kUnitBlocks);
   if (shard == "parameters" && is_model && names)
     tree.error(kUnitBlocks, "unit_blocks names blocks that are units, and with unit: model all are one unit",
@@ -197,6 +203,9 @@ void parallelism(SettledTree& tree) {
       if (tree.written(path) && tree.integer(path).value_or(1) > 1)
         tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");
     }
+    if (has_items(tree, kReplicate))
+      tree.error(kReplicate, "parallelism.replicate is about what is sharded, and nothing is",
+                 "write shard: optimizer beside it, or remove it");
     if (processes > 1) no_parts(tree, "nothing is sharded", "write parallelism: {shard: optimizer}, or remove it");
     if (processes == 1) no_parts(tree, "there is one process", "remove it");
     gathered_units(tree, "");

@@ -83,7 +83,9 @@ constexpr ShardingField kFsdp[] = {
     {"sync_module_states", kNoEffect, "", kLoading},
     {"cpu_ram_efficient_loading", kNoEffect, "", kLoading},
     {"param_init_fn", kRefused, "", kPython},
-    {"ignored_modules", kRefused, "", "write training: {freeze: [...]} for what is not trained; all else is sharded"},
+    {"ignored_modules", kRead, "parallelism.replicate",
+     "names of modules, or a regular expression of them, stand for their parameters; their gradients are added up over "
+     "the processes, which FSDP leaves to the caller"},
     {"mixed_precision_policy", kRead, "precision.mode", kPolicy},
     {"mixed_precision_policy.param_dtype", kRead, "precision.mode",
      "bfloat16 is `bf16-mixed`, float16 `16-mixed`, float32 `32-true`; null leaves it to `precision`"},

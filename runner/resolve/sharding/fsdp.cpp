@@ -41,6 +41,43 @@ const char* mode_of(const Node& type) {
   return nullptr;
 }
 
+/// The parts of an expression between `|`.
+std::vector<Node> alternatives(const Node& expression) {
+  std::vector<Node> parts;
+  std::istringstream text(expression.scalar_text());
+  for (std::string part; std::getline(text, part, '|');) parts.push_back(Node::string(part, expression.location()));
+  return parts;
+}
+
+/// A pattern for the parameters of a module, given by its name or by an expression that says no more than a pattern
+/// can. Nothing for another.
+std::optional<std::string> parameters_of(const Node& module, bool is_name) {
+  static constexpr std::pair<std::string_view, std::string_view> kExpressions[] = {
+      {".*", "*"}, {".+", "*"}, {"\\.", "."}, {"\\d+", "*"}, {"[0-9]+", "*"}};
+  const std::string written = module.scalar_text();
+  std::string_view rest = core::trimmed(written);
+  if (!is_name && rest.starts_with("^")) rest.remove_prefix(1);
+  if (!is_name && rest.ends_with("$")) rest.remove_suffix(1);
+  std::string pattern;
+  while (!rest.empty()) {
+    const auto* const known = std::find_if(std::begin(kExpressions), std::end(kExpressions),
+                                           [&](const auto& one) { return !is_name && rest.starts_with(one.first); });
+    if (known != std::end(kExpressions)) {
+      pattern += known->second;
+      rest.remove_prefix(known->first.size());
+      continue;
+    }
+    if (std::string_view(is_name ? "\\[](){}+?^$|" : "\\[](){}+?^$*").find(rest.front()) != std::string_view::npos)
+      return std::nullopt;
+    pattern += rest.front();
+    rest.remove_prefix(1);
+  }
+  if (pattern.empty()) return std::nullopt;
+  // Whoever names a parameter means it.
+  const bool is_complete = pattern.ends_with("*") || pattern.ends_with(".weight") || pattern.ends_with(".bias");
+  return is_complete ? pattern : pattern + ".*";
+}
+
 class Fsdp : public SettingWords {
  public:
   using SettingWords::SettingWords;
@@ -54,6 +91,7 @@ class Fsdp : public SettingWords {
     }
     take_strategy();
     take_units();
+    take_ignored();
     for (const char* name : {"transformer_layer_cls_to_wrap", "transformer_cls_names_to_wrap"}) {
       if (const ShardingWord* word = read(name)) take_layers(*word);
     }
@@ -211,6 +249,24 @@ class Fsdp : public SettingWords {
     if (name == kNames[1] && number > 0) return place_joined(least, number);
     if (number > 0) leave(*least);
     place(*policy, "parallelism.unit", Node::string(name == kNames[0] ? "block" : "model", policy->value.location()));
+  }
+
+  /// Modules that are not sharded: names, or an expression that whole names match.
+  void take_ignored() {
+    const ShardingWord* word = read("ignored_modules");
+    if (word == nullptr || asks_nothing(word->value)) return;
+    if (!written_at("parallelism", "shard")) return leave(*word);
+    const Node& value = word->value;
+    const std::vector<Node> modules = value.is_sequence() ? value.items() : alternatives(value);
+    std::vector<Node> patterns;
+    for (const Node& module : modules) {
+      const auto pattern = parameters_of(module, value.is_sequence());
+      if (!pattern)
+        return must_be(*word, "names of modules such as lm_head, or an expression such as .*mlp|lm_head",
+                       "write parallelism: {replicate: [...]} with names of parameters, in which `*` matches any text");
+      patterns.push_back(Node::string(*pattern, module.location()));
+    }
+    place(*word, "parallelism.replicate", Node::sequence(std::move(patterns), value.location()));
   }
 
   /// Which units are gathered ahead.

@@ -33,6 +33,9 @@ bool is_same(const Node& a, const Node& b) {
   if (left && right) return *left == *right;
   if (a.is_sequence() && b.is_sequence())
     return std::equal(a.items().begin(), a.items().end(), b.items().begin(), b.items().end(), is_same);
+  // Where a list may stand, so may its only item.
+  if (a.is_sequence() && a.items().size() == 1) return is_same(a.items().front(), b);
+  if (b.is_sequence() && b.items().size() == 1) return is_same(a, b.items().front());
   return a.same_value(b);
 }
 

@@ -13,6 +13,7 @@
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
+#include "generated/section/parallelism.h"
 #include "generated/section/precision.h"
 #include "generated/section/teacher.h"
 #include "generated/section/training.h"
@@ -110,15 +111,17 @@ bool holds_gradients(const components::model::Model& model, const Node& optimize
 
 // Without this check the machine would evict its caches for minutes and then kill the process silently. Checks the
 // minimum only; `plan`, which may be meant for another machine, only warns.
-bool fits_memory(const components::model::Model& model, const std::set<std::string>& in_bf16, bool with_gradients,
-                 const BuildOptions& options, const Recipe& recipe, Diagnostics& diagnostics) {
+bool fits_memory(const components::model::Model& model, const std::set<std::string>& in_bf16,
+                 const std::set<std::string>& replicated, bool with_gradients, const BuildOptions& options,
+                 const Recipe& recipe, Diagnostics& diagnostics) {
+  const double processes = options.kept_rows ? options.kept_rows->processes : 1;
   double needed = 0;
   for (const auto& parameter : model.parameters()) {
     const double copies = with_gradients && parameter.tensor.requires_grad() ? 2 : 1;
     const double element_bytes = in_bf16.contains(parameter.name) ? 2 : 4;
-    needed += copies * static_cast<double>(parameter.tensor.numel()) * element_bytes;
+    const double bytes = copies * static_cast<double>(parameter.tensor.numel()) * element_bytes;
+    needed += replicated.contains(parameter.name) ? bytes : bytes / processes;
   }
-  if (options.kept_rows) needed /= options.kept_rows->processes;
   const auto limit = static_cast<double>(core::memory_limit());
   const auto& allowed = recipe.training->max_memory;
   if (options.for_training && allowed && needed > static_cast<double>(*allowed)) {
@@ -182,12 +185,17 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
   add_adapters(experiment, *on_meta, shapes, diagnostics);
   if (experiment.adapters.size() != recipe.adapters.size()) return;
   components::model::freeze_parameters(*on_meta, recipe.at("training"), block, diagnostics);
+  if (options.for_training && recipe.parallelism && recipe.parallelism->shard) {
+    constexpr const char* kReplicate = "parallelism.replicate";
+    experiment.replicated =
+        components::model::named_parameters(*on_meta, kReplicate, recipe.at(kReplicate), block, diagnostics);
+  }
   const bool with_gradients = options.for_training && holds_gradients(*on_meta, recipe.optimizer);
   experiment.steps_in_backward = options.for_training && !with_gradients;
   std::set<std::string> in_bf16 = bf16_weights(recipe, *on_meta);
-  if (options.check_model && !options.check_model(*on_meta)) return;
+  if (options.check_model && !options.check_model(*on_meta, experiment.replicated)) return;
   if (options.in_bf16) in_bf16.merge(options.in_bf16(*on_meta));
-  if (!fits_memory(*on_meta, in_bf16, with_gradients, options, recipe, diagnostics)) return;
+  if (!fits_memory(*on_meta, in_bf16, experiment.replicated, with_gradients, options, recipe, diagnostics)) return;
   if (options.meta) {
     experiment.model = std::move(on_meta);
   } else {
@@ -202,8 +210,10 @@ void build_model(Experiment& experiment, const BuildOptions& options, Diagnostic
     components::part::DrawnWeights of_adapters;
     Diagnostics told_before;
     if (options.kept_rows) {
-      components::part::WeightRows rows(*maker, options.kept_rows->rows),
-          rows_of_adapters(of_adapters, options.kept_rows->rows);
+      const components::part::WeightRows::Rows kept = [&](const std::string& name, const at::Tensor& whole) {
+        return experiment.replicated.contains(name) ? at::Tensor() : options.kept_rows->rows(whole);
+      };
+      components::part::WeightRows rows(*maker, kept), rows_of_adapters(of_adapters, kept);
       experiment.model = components::model::build(block, {signature, rows, block, diagnostics});
       add_adapters(experiment, *experiment.model, rows_of_adapters, told_before);
       components::NamedTensors all = rows.take();

@@ -56,8 +56,10 @@ struct BuildOptions {
   bool of_ids = false;                   ///< no data set is built: the model reads ids of any text
   bool weights_follow = false;           ///< the caller reads all parameters from a file at once: none is drawn
   MakeStrategy make_strategy = nullptr;  ///< `for_training` needs it
-  /// Is given the model on the meta device, before its weights are made. False, with an error, ends the build.
-  std::function<bool(const components::model::Model& on_meta)> check_model = nullptr;
+  /// Is given the model on the meta device, before its weights are made, and Experiment::replicated. False, with an
+  /// error, ends the build.
+  std::function<bool(const components::model::Model& on_meta, const std::set<std::string>& replicated)> check_model =
+      nullptr;
   /// Then asked for the names of weights that are made in bfloat16, whatever the precision says; no function: none.
   std::function<std::set<std::string>(const components::model::Model& on_meta)> in_bf16 = nullptr;
   std::optional<KeptRows> kept_rows = {};                      ///< nothing: parameters are whole
@@ -93,6 +95,9 @@ struct Experiment {
   std::vector<NamedDataset> eval_data;  ///< every other named set, in the recipe's order
   std::shared_ptr<components::model::Model> model;
   std::vector<std::shared_ptr<components::adapter::Adapter>> adapters;  ///< of the model, by `adapters`
+  /// Of what is trained by several processes that shard it: the parameters that each of them holds whole,
+  /// `parallelism.replicate`.
+  std::set<std::string> replicated;
   /// With `kept_rows`, until the strategy has them: by parameter what it begins as, having no memory itself.
   std::shared_ptr<const std::vector<components::NamedTensor>> rows;
   std::shared_ptr<const checkpoint::BaseWeights> base;  ///< what checkpoints name and do not hold; null: nothing

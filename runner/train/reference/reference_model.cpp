@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "components/part/linear_term.h"
@@ -46,7 +48,7 @@ std::unique_ptr<Experiment> build(const Experiment& experiment, bool on_meta, co
   options.data_of = &experiment;
   options.local_rank = experiment.local_rank;
   options.ranks = experiment.ranks;
-  options.check_model = [&](const components::model::Model& model) {
+  options.check_model = [&](const components::model::Model& model, const std::set<std::string>&) {
     weights = checkpoint::plan_init_from(*recipe->init_from, recipe->at("init_from"), recipe->root, model,
                                          recipe->output_dir, diagnostics);
     return !diagnostics.has_errors();

@@ -24,10 +24,10 @@ constexpr std::size_t kWhole = 0;  // the unit that stays whole
 struct Groups {
   std::vector<std::size_t> of_block;
   std::vector<bool> stay;              ///< by first block: in unit 0
-  std::vector<std::int64_t> elements;  ///< by first block
+  std::vector<std::int64_t> elements;  ///< by first block, of what is gathered
 };
 
-Groups groups_of(const components::model::Model& model) {
+Groups groups_of(const components::model::Model& model, const std::set<std::string>& replicated) {
   const auto& blocks = model.blocks();
   Groups groups{std::vector<std::size_t>(blocks.size()), std::vector<bool>(blocks.size()),
                 std::vector<std::int64_t>(blocks.size())};
@@ -39,7 +39,7 @@ Groups groups_of(const components::model::Model& model) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     for (const auto& parameter : blocks[i]->parameters()) {
       owner[parameter.name] = i;
-      groups.elements[groups.of_block[i]] += parameter.tensor.numel();
+      if (!replicated.contains(parameter.name)) groups.elements[groups.of_block[i]] += parameter.tensor.numel();
     }
   }
   const auto stays = [&](std::size_t block) { groups.stay[groups.of_block[block]] = true; };
@@ -91,7 +91,7 @@ std::vector<std::size_t> number_units(const Groups& groups, const UnitSizes& siz
 
 BlockUnits units_of(const components::model::Model& model, const UnitSizes& sizes) {
   const auto& blocks = model.blocks();
-  Groups groups = groups_of(model);
+  Groups groups = groups_of(model, sizes.replicated);
   keep_named(model, sizes.named, groups);
   const std::vector<std::size_t> unit_of_first = number_units(groups, sizes);
   BlockUnits units{std::vector<std::optional<std::size_t>>(blocks.size()), {0}, {blocks.size() - 1}};
@@ -116,10 +116,10 @@ UnitSizes unit_sizes(const resolve::Recipe& recipe) {
 }
 
 void check_unit_blocks(const resolve::Recipe& recipe, const components::model::Model& model,
-                       core::Diagnostics& diagnostics) {
+                       const std::set<std::string>& replicated, core::Diagnostics& diagnostics) {
   constexpr std::size_t kNamesShown = 3;
   if (unit_sizes(recipe).named.empty()) return;
-  const Groups groups = groups_of(model);
+  const Groups groups = groups_of(model, replicated);
   std::vector<std::string> all, names;  // those that may be units
   for (std::size_t i = 0; i < groups.of_block.size(); ++i) {
     all.push_back(model.blocks()[i]->name());
@@ -137,10 +137,11 @@ void check_unit_blocks(const resolve::Recipe& recipe, const components::model::M
     if (!near.empty()) hint = "did you mean \"" + near + "\"? `*` matches any text";
     if (names.empty()) hint = "remove it: no block of this model can be a unit";
     diagnostics.error(pattern.location(),
-                      found == all.end() ? "the model has no block called \"" + text + "\""
-                                         : *found +
-                                               " stays whole within a pass: it has no parameters, shares some, or "
-                                               "is the first or the last block",
+                      found == all.end()
+                          ? "the model has no block called \"" + text + "\""
+                          : *found +
+                                " stays whole within a pass: it has no parameters to gather, shares some, or "
+                                "is the first or the last block",
                       hint);
   }
 }

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct BlockUnits {
 struct UnitSizes {
   bool whole_model = false;       ///< all blocks are in unit 0
   std::int64_t min_elements = 0;  ///< of a unit's parameters: consecutive blocks are joined until they have as many
-  std::vector<std::string> named = {};  ///< patterns of blocks' names: all others are in unit 0; empty: none are
+  std::vector<std::string> named = {};    ///< patterns of blocks' names: all others are in unit 0; empty: none are
+  std::set<std::string> replicated = {};  ///< parameters that are never gathered
 };
 
 /// The first and the last block are in unit 0, and so are blocks that share parameters, and those that `named` leaves
@@ -42,7 +44,8 @@ BlockUnits units_of(const components::model::Model& model, const UnitSizes& size
 UnitSizes unit_sizes(const resolve::Recipe& recipe);
 
 /// Errors for patterns of `parallelism.unit_blocks` that name no block of the model, or only such as are in unit 0.
+/// `replicated`: parameters that are never gathered.
 void check_unit_blocks(const resolve::Recipe& recipe, const components::model::Model& model,
-                       core::Diagnostics& diagnostics);
+                       const std::set<std::string>& replicated, core::Diagnostics& diagnostics);
 
 }  // namespace runner::train

@@ -39,7 +39,7 @@ at::Tensor sum_of(const at::Tensor& received, int processes, distributed::Proces
 }  // namespace
 
 bool travels_alone(const at::Tensor& parameter, const ShardPlace& place) {
-  return !place.owner && parameter.numel() >= kAloneElementsMin &&
+  return !place.owner && !place.replicated && parameter.numel() >= kAloneElementsMin &&
          count_of(shard_sizes(parameter, place.of(place.count - 1))) > 0;
 }
 
@@ -50,10 +50,17 @@ struct RowGradients::Flight {
 
 RowGradients::RowGradients(std::vector<Parameter> parameters, const ShardPlace& place)
     : parameters_(std::move(parameters)), place_(place) {
-  const auto packed = std::stable_partition(parameters_.begin(), parameters_.end(), [&](const Parameter& parameter) {
+  const auto replicated = std::stable_partition(parameters_.begin(), parameters_.end(),
+                                                [](const Parameter& parameter) { return !parameter.replicated; });
+  const auto packed = std::stable_partition(parameters_.begin(), replicated, [&](const Parameter& parameter) {
     return travels_alone(parameter.whole, place_of(parameter, place.index));
   });
   alone_ = static_cast<std::size_t>(packed - parameters_.begin());
+  divided_ = static_cast<std::size_t>(replicated - parameters_.begin());
+  const auto small = std::stable_partition(replicated, parameters_.end(), [](const Parameter& parameter) {
+    return parameter.whole.numel() >= kAloneElementsMin;
+  });
+  wholes_ = static_cast<std::size_t>(small - parameters_.begin());
 }
 
 RowGradients::RowGradients() = default;
@@ -71,6 +78,7 @@ void RowGradients::begin(distributed::ProcessGroup& copy, WeightMemory* memory) 
   RUNNER_ASSERT(flights_.empty(), "gradients are on their way once");
   for (std::size_t i = 0; i < alone_; ++i) send(parameters_[i], copy);
   send_packed(copy);
+  send_replicated(copy);
   for (const Parameter& parameter : parameters_) parameter.whole.mutable_grad().reset();
 }
 
@@ -96,6 +104,24 @@ at::Tensor RowGradients::room_for(const Parameter& parameter) const {
                        options);
 }
 
+/// Large ones in memory of their own, so that what comes back may be kept.
+void RowGradients::send_replicated(distributed::ProcessGroup& copy) {
+  for (std::size_t first = divided_, end = 0; first < parameters_.size(); first = end) {
+    end = first < wholes_ ? first + 1 : parameters_.size();
+    std::int64_t total = 0, at = 0;
+    for (std::size_t i = first; i < end; ++i) total += parameters_[i].whole.numel();
+    Flight flight;
+    flight.out = at::zeros({total}, parameters_[first].whole.options().requires_grad(false).dtype(at::kFloat));
+    for (std::size_t i = first; i < end; ++i) {
+      const at::Tensor &whole = parameters_[i].whole, &gradient = whole.grad();
+      if (gradient.defined()) flight.out.narrow(0, at, whole.numel()).view(whole.sizes()).copy_(gradient);
+      at += whole.numel();
+    }
+    flight.pending = copy.begin_all_reduce(flight.out, "the gradients");
+    flights_.push_back(std::move(flight));
+  }
+}
+
 /// Those of the packed parameters in float32, and for each parameter whether this process has a gradient. To each
 /// process its rows, one after the other.
 void RowGradients::send_packed(distributed::ProcessGroup& copy) {
@@ -104,14 +130,14 @@ void RowGradients::send_packed(distributed::ProcessGroup& copy) {
   std::int64_t total = 0;
   for (int process = 0; process < place_.count; ++process) {
     std::int64_t& count = to[static_cast<std::size_t>(process)];
-    for (std::size_t i = alone_; i < parameters_.size(); ++i) count += elements_of(parameters_[i], process);
+    for (std::size_t i = alone_; i < divided_; ++i) count += elements_of(parameters_[i], process);
     total += count;
   }
   const auto options = parameters_.front().whole.options().requires_grad(false).dtype(at::kFloat);
   Flight flight{at::empty({total}, options), {}, {}};
   std::int64_t at = 0;
   for (int process = 0; process < place_.count; ++process) {
-    for (std::size_t i = alone_; i < parameters_.size(); ++i) {
+    for (std::size_t i = alone_; i < divided_; ++i) {
       const std::int64_t count = elements_of(parameters_[i], process);
       const at::Tensor part = flight.in.narrow(0, at, count);
       if (const at::Tensor& gradient = parameters_[i].whole.grad(); gradient.defined()) {
@@ -140,26 +166,31 @@ void RowGradients::end(distributed::ProcessGroup* others, const Receive& receive
   RUNNER_ASSERT(!flights_.empty(), "what is waited for was sent");
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> sums;
-  for (Flight& flight : flights_) {
+  for (std::size_t i = 0; i < flights_.size(); ++i) {
+    Flight& flight = flights_[i];
     flight.pending->wait();
     flight.pending.reset();  // it holds what was sent
     flight.in.reset();
-    sums.push_back(sum_of(flight.out, place_.count, others));
+    sums.push_back(sum_of(flight.out, i > alone_ ? 1 : place_.count, others));  // what is replicated is added up
     if (sums.back().is_alias_of(flight.out)) continue;
     if (memory_ != nullptr) memory_->take(flight.out);
     flight.out.reset();
   }
   const auto flags = static_cast<std::int64_t>(parameters_.size());
-  const at::Tensor told = sums.back().narrow(0, sums.back().numel() - flags, flags).cpu();
+  const at::Tensor& packed = sums[alone_];
+  const at::Tensor told = packed.narrow(0, packed.numel() - flags, flags).cpu();
   const float* used = told.const_data_ptr<float>();
   std::int64_t at = 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    if (i == wholes_) at = 0;
     const std::vector<std::int64_t> sizes = shard_sizes(parameters_[i].whole, place_of(parameters_[i], place_.index));
     at::Tensor rows;
     if (i < alone_) {
       rows = sums[i];
+    } else if (i >= divided_ && i < wholes_) {
+      rows = sums[alone_ + 1 + i - divided_];
     } else {
-      rows = sums.back().narrow(0, at, count_of(sizes));
+      rows = (i < divided_ ? packed : sums.back()).narrow(0, at, count_of(sizes));
       at += rows.numel();
     }
     receive(parameters_[i].position, rows.view(sizes), used[i] > 0);

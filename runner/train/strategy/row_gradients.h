@@ -23,7 +23,8 @@ class WeightMemory;
 bool travels_alone(const at::Tensor& parameter, const ShardPlace& place);
 
 /// The gradients of some trained parameters, of which each process gets its rows, added up over all processes: half the
-/// bytes of an all-reduce. Sums are float32 and in the order of the processes, so a run has the same bits each time.
+/// bytes of an all-reduce, which those get that are replicated. Sums are float32 and always in one order, so a run has
+/// the same bits each time, and what is replicated has them on every process.
 class RowGradients {
  public:
   /// A process's rows of a parameter's gradient over all processes, float32, and whether any had one. Those that are
@@ -35,6 +36,7 @@ class RowGradients {
     std::size_t position = 0;       ///< what Receive is called with
     c10::ScalarType type;           ///< of its gradient, and what travels of a large one
     std::optional<int> owner = {};  ///< who gets all of its rows; nothing: each process gets some
+    bool replicated = false;        ///< each gets all of them
   };
 
   RowGradients();
@@ -56,17 +58,18 @@ class RowGradients {
   struct Flight;
 
   ShardPlace place_of(const Parameter& parameter, int process) const {
-    return {process, place_.count, parameter.owner};
+    return {process, place_.count, parameter.owner, parameter.replicated};
   }
   std::int64_t elements_of(const Parameter& parameter, int process) const;
   void send(const Parameter& parameter, distributed::ProcessGroup& copy);
   void send_packed(distributed::ProcessGroup& copy);
+  void send_replicated(distributed::ProcessGroup& copy);
   at::Tensor room_for(const Parameter& parameter) const;
   void launch(Flight flight, const std::vector<std::int64_t>& to, distributed::ProcessGroup& copy);
 
-  std::vector<Parameter> parameters_;  // those that travel alone, in order, then the packed ones
-  std::size_t alone_ = 0;              // how many these are
-  std::vector<Flight> flights_;        // of each of them, then of the packed ones
+  std::vector<Parameter> parameters_;  // those that travel alone and the packed ones; of the replicated ones the same
+  std::size_t alone_ = 0, divided_ = 0, wholes_ = 0;  // where each of these ends, but for the last
+  std::vector<Flight> flights_;  // of each that travels alone, of the packed ones; of the replicated ones the same
   ShardPlace place_;
   WeightMemory* memory_ = nullptr;  // of the exchange that is on its way
 };

@@ -15,8 +15,11 @@ namespace runner::train {
 struct ShardPlace {
   int index = 0, count = 1;
   std::optional<int> owner = {};  ///< of a parameter that is not divided: the process that has all of its rows
+  bool replicated = false;        ///< or every process has all of them
 
-  ShardPlace of(int process) const { return {process, count, owner}; }
+  ShardPlace of(int process) const { return {process, count, owner, replicated}; }
+  /// Whether this process is the one that counts and saves what it has of the parameter.
+  bool counts() const { return !replicated || index == 0; }
 };
 
 /// Rows [first, first + count) of the first dimension.
@@ -27,6 +30,7 @@ struct Rows {
 /// Those of one process, as torch.chunk divides them: all have as many, rounded up, as long as there are any. A process
 /// may have none. Where there is an owner, it has all, and the others have none behind them.
 inline Rows rows_of(std::int64_t rows, const ShardPlace& place) {
+  if (place.replicated) return {0, rows};
   if (place.owner) return *place.owner == place.index ? Rows{0, rows} : Rows{rows, 0};
   const std::int64_t each = (rows + place.count - 1) / place.count;
   const std::int64_t first = std::min(rows, each * place.index);

@@ -61,7 +61,8 @@ void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
   for (std::size_t i = 0; i < backwards.size(); ++i) {
     const std::size_t bucket = assignment.parts[i].bucket, position = backwards.size() - 1 - i;
     bucket_of_[position] = bucket;
-    members[bucket].push_back({backwards[i], position, backwards[i].scalar_type(), place(position).owner});
+    const ShardPlace& own = place(position);
+    members[bucket].push_back({backwards[i], position, backwards[i].scalar_type(), own.owner, own.replicated});
   }
   buckets_.clear();
   for (auto& of_bucket : members) {
@@ -180,9 +181,17 @@ bool ShardedGradients::unscale(const GradScaler& scaler) {
   return overflows.item<float>() == 0.0F;
 }
 
+components::NamedTensors ShardedGradients::counted() const {
+  components::NamedTensors counted;
+  for (std::size_t i = 0; i < shards().size(); ++i) {
+    if (place(i).counts()) counted.push_back(shards()[i]);
+  }
+  return counted;
+}
+
 /// Of all rows, the same on every process.
 double ShardedGradients::total_norm() const {
-  const double type = options_->clip.norm_type, own = total_gradient_norm(shards(), type);
+  const double type = options_->clip.norm_type, own = total_gradient_norm(counted(), type);
   if (copy() == nullptr) return own;
   const bool largest = std::isinf(type);
   const at::Tensor total = at::full({1}, largest ? own : std::pow(own, type), at::kDouble);

@@ -65,6 +65,8 @@ class ShardedGradients : public ShardedOptimizer {
   void note_gradient(std::size_t parameter);
   void launch_next();
   void land();
+  /// This process's part of all gradients, in which each counts once.
+  components::NamedTensors counted() const;
   double total_norm() const;
 
   bool syncs_each_pass_ = true, accumulates_ = false;

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 
 #include "generated/section/launch.h"
@@ -51,7 +50,8 @@ struct ShardedOptimizer::Bucket {
   std::int64_t elements = 0;            ///< of the process with the most
 };
 
-ShardedOptimizer::ShardedOptimizer(const Experiment& experiment) : ranks_(experiment.ranks) {
+ShardedOptimizer::ShardedOptimizer(const Experiment& experiment)
+    : ranks_(experiment.ranks), replicated_(experiment.replicated) {
   const int shards = shard_count(experiment.recipe), copies = copy_count(experiment.recipe);
   place_ = {experiment.rank() % shards, shards};
   deals_ = needs_whole_tensors(experiment.recipe);
@@ -70,10 +70,18 @@ void ShardedOptimizer::attach(const std::vector<Unit>& units) {
   wholes_ = GradientStrategy::optimizer_tensors();
   places_.assign(wholes_.size(), place_);
   positions_.clear();
-  for (std::size_t i = 0; i < wholes_.size(); ++i) positions_.emplace(wholes_[i].tensor.unsafeGetTensorImpl(), i);
+  components::NamedTensors divided;
+  for (std::size_t i = 0; i < wholes_.size(); ++i) {
+    positions_.emplace(wholes_[i].tensor.unsafeGetTensorImpl(), i);
+    places_[i].replicated = is_replicated(wholes_[i].name);
+    if (!places_[i].replicated) divided.push_back(wholes_[i]);
+  }
   if (deals_) {
-    const std::vector<int> owners = deal(wholes_, place_.count);
-    for (std::size_t i = 0; i < owners.size(); ++i) places_[i].owner = owners[i];
+    const std::vector<int> owners = deal(divided, place_.count);
+    auto owner = owners.begin();
+    for (ShardPlace& place : places_) {
+      if (!place.replicated) place.owner = *owner++;
+    }
   }
   shards_ = make_shards();
 }
@@ -94,8 +102,10 @@ components::NamedTensors ShardedOptimizer::make_shards() {
 void ShardedOptimizer::make_buckets() {
   buckets_.clear();
   large_.clear();
-  std::vector<std::size_t> order(wholes_.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::vector<std::size_t> order;  // of those that others get from this process
+  for (std::size_t i = 0; i < wholes_.size(); ++i) {
+    if (!places_[i].replicated) order.push_back(i);
+  }
   const auto size = [this](std::size_t i) { return wholes_[i].tensor.numel(); };
   if (deals_) std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size(a) > size(b); });
   std::vector<std::int64_t> elements;  // of each process in the last bucket
@@ -176,6 +186,7 @@ std::vector<components::TensorRows> ShardedOptimizer::saved_rows() {
   if (!is_in_first_copy()) return rows;
   for (const components::NamedTensor& parameter : experiment_->model->parameters()) {
     const ShardPlace& place = place_of_parameter(parameter.tensor);
+    if (!place.counts()) continue;
     rows.push_back({parameter.name, shard_of(parameter.tensor.detach(), place), place_of(parameter.tensor, place)});
   }
   return rows;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,8 @@ class ShardedState;
 
 /// Several processes, each with the whole model, that divide the optimizer's state: each moves some rows of every
 /// parameter by the reduced gradients, or all of some parameters where the optimizer needs whole ones, and gets the
-/// others from the processes of its copy. Any number of processes resumes from its checkpoints.
+/// others from the processes of its copy; each moves all of those that are replicated. Any number of processes resumes
+/// from its checkpoints.
 ///
 /// Source  ZeRO stage 1, arXiv:1910.02054, section 5.1
 class ShardedOptimizer : public Ddp {
@@ -51,6 +54,8 @@ class ShardedOptimizer : public Ddp {
   const components::NamedTensors& wholes() const { return wholes_; }
   const components::NamedTensors& shards() const { return shards_; }
   const ShardPlace& place() const { return place_; }
+  /// Whether every process holds all of a parameter.
+  bool is_replicated(const std::string& parameter) const { return replicated_.contains(parameter); }
   /// That of a trained parameter, by its position in wholes().
   const ShardPlace& place(std::size_t parameter) const { return places_[parameter]; }
   /// Of any parameter of the model.
@@ -79,6 +84,7 @@ class ShardedOptimizer : public Ddp {
   std::unique_ptr<distributed::Mesh> mesh_;           // null for a single copy
   distributed::ProcessGroup* copy_ = nullptr;         // the processes that hold one copy
   ShardPlace place_;
+  std::set<std::string> replicated_;          // parameters, by name
   bool deals_ = false;                        // the optimizer needs whole tensors: each has an owner
   components::NamedTensors wholes_, shards_;  // parameters, and this process's rows of them
   std::vector<ShardPlace> places_;            // of each of them

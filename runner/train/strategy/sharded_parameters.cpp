@@ -53,6 +53,7 @@ ShardedParameters::ShardedParameters(const Experiment& experiment)
       unit_sizes_(unit_sizes(experiment.recipe)),
       frees_after_forward_(experiment.recipe.parallelism->reshard_after_forward),
       prefetch_(prefetch(*experiment.recipe.parallelism)) {
+  unit_sizes_.replicated = experiment.replicated;
   if (experiment.rows == nullptr) return;
   for (const components::NamedTensor& one : *experiment.rows) begins_as_.emplace(one.name, one.tensor);
 }
@@ -63,6 +64,9 @@ components::NamedTensors ShardedParameters::make_shards() {
   list_exchanges();
   is_held_ = rows_are_old_ = begins_as_.empty();
   begins_as_.clear();
+  for (UnitWeights& unit : units_) {
+    if (!is_held_ && unit.parameters().empty()) unit.free();  // all of it is replicated
+  }
   components::NamedTensors shards(wholes().size());
   for (const UnitWeights& unit : units_) {
     for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
@@ -71,6 +75,11 @@ components::NamedTensors ShardedParameters::make_shards() {
       at::Tensor shard = unit.shards()[i];
       shards[parameter.position] = {parameter.whole.name, shard.set_requires_grad(true)};
     }
+  }
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (!place(i).replicated) continue;
+    at::Tensor all = shard_of(wholes()[i].tensor.detach(), place(i));
+    shards[i] = {wholes()[i].name, all.set_requires_grad(true)};
   }
   return shards;
 }
@@ -129,9 +138,19 @@ void ShardedParameters::make_units() {
     positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
   }
   std::vector<std::vector<UnitWeights::Parameter>> parameters(blocks_.first_block.size());
+  std::vector<RowGradients::Parameter> replicated;
+  kept_whole_.clear();
+  trains_replicated_.assign(parameters.size(), false);
   for (std::size_t i = 0; i < blocks_.of_block.size(); ++i) {
     for (const components::NamedTensor& parameter : model_.blocks()[i]->parameters()) {
       const auto position = positions.find(parameter.tensor.unsafeGetTensorImpl());
+      if (is_replicated(parameter.name)) {
+        kept_whole_.push_back(parameter);
+        if (position == positions.end()) continue;
+        trains_replicated_[*blocks_.of_block[i]] = true;
+        replicated.push_back({parameter.tensor, position->second, parameter.tensor.scalar_type(), {}, true});
+        continue;
+      }
       const auto found = low.find(parameter.name);
       parameters[*blocks_.of_block[i]].push_back({parameter, position != positions.end() ? position->second : 0,
                                                   found != low.end() ? std::make_optional(found->second) : std::nullopt,
@@ -140,6 +159,7 @@ void ShardedParameters::make_units() {
   }
   units_.clear();
   for (auto& of_unit : parameters) units_.emplace_back(std::move(of_unit), place(), memory_);
+  replicated_gradients_ = RowGradients(std::move(replicated), place());
 }
 
 /// Within a pass, beyond the blocks of the unit.
@@ -164,8 +184,8 @@ void ShardedParameters::list_exchanges() {
   for (std::size_t unit = 0; unit < units_.size(); ++unit) places_[unit].forward = add(Exchange::Kind::kGather, unit);
   // Below the first trained parameter there is no backward pass.
   lowest_ = 1;
-  const bool all = units_.front().trains();
-  while (!all && lowest_ < units_.size() && !units_[lowest_].trains()) ++lowest_;
+  const bool all = trains(0);
+  while (!all && lowest_ < units_.size() && !trains(lowest_)) ++lowest_;
   std::size_t gathered = units_.size();  // this one and those above it, in the backward pass
   const auto gather_to = [&](std::size_t unit) {
     while (gathered > unit) {
@@ -181,6 +201,7 @@ void ShardedParameters::list_exchanges() {
     if (prefetch_.after) gather_to(ahead_of(unit));
   }
   reduce(0);
+  if (!replicated_gradients_.empty()) add(Exchange::Kind::kReduceReplicated, 0);
 }
 
 void ShardedParameters::begin(const StrategyInputs& inputs) {
@@ -228,7 +249,7 @@ void ShardedParameters::begin_exchange() {
   in_pass_ = true;
   in_backward_ = false;
   reduces_ = syncs_each_pass() || is_last_exchange();
-  reducing_.reset();
+  reducing_ = nullptr;
 }
 
 void ShardedParameters::before_unit_forward(std::size_t block) {
@@ -273,6 +294,10 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
       continue;
     }
     finish_reduce();
+    if (kind == Exchange::Kind::kReduceReplicated) {
+      if (reduces_) begin_reduce(replicated_gradients_, nullptr);
+      continue;
+    }
     // Its backward pass is over. What the weights had takes what the others send.
     units_[unit].drop_gather();
     units_[unit].free();
@@ -281,9 +306,13 @@ void ShardedParameters::reach(std::optional<std::size_t> exchange) {
       continue;
     }
     give_gradients(units_[unit]);
-    units_[unit].gradients().begin(*copy(), &memory_);
-    reducing_ = unit;
+    begin_reduce(units_[unit].gradients(), &memory_);
   }
+}
+
+void ShardedParameters::begin_reduce(RowGradients& gradients, WeightMemory* memory) {
+  gradients.begin(*copy(), memory);
+  reducing_ = &gradients;
 }
 
 /// Those of a smaller type than float32 are added up beside their parameters.
@@ -312,9 +341,8 @@ void ShardedParameters::give_gradients(const UnitWeights& unit) {
 }
 
 void ShardedParameters::finish_reduce() {
-  if (!reducing_) return;
-  units_[*reducing_].gradients().end(others(), receive());
-  reducing_.reset();
+  if (reducing_ == nullptr) return;
+  std::exchange(reducing_, nullptr)->end(others(), receive());
 }
 
 // Also of a pass that failed, and of one that this process has no samples for.
@@ -380,8 +408,13 @@ void ShardedParameters::end_forward() {
   is_forward_alone_ = false;
 }
 
-std::vector<components::TensorRows> ShardedParameters::all_rows() const {
+std::vector<components::TensorRows> ShardedParameters::all_rows(bool to_save) const {
   std::vector<components::TensorRows> rows;
+  const ShardPlace all{place().index, place().count, {}, true};
+  for (const components::NamedTensor& whole : kept_whole_) {
+    if (to_save && !all.counts()) continue;
+    rows.push_back({whole.name, shard_of(whole.tensor.detach(), all), place_of(whole.tensor, all)});
+  }
   for (const UnitWeights& unit : units_) {
     for (std::size_t i = 0; i < unit.parameters().size(); ++i) {
       const components::NamedTensor& whole = unit.parameters()[i].whole;
@@ -413,13 +446,13 @@ void ShardedParameters::close_weight(const std::string& name) {
 
 std::vector<components::TensorRows> ShardedParameters::saved_rows() {
   take_old_rows();
-  return is_in_first_copy() ? all_rows() : std::vector<components::TensorRows>();
+  return is_in_first_copy() ? all_rows(true) : std::vector<components::TensorRows>();
 }
 
 std::vector<components::TensorRows> ShardedParameters::rows_to_load() {
   free_units();
   rows_are_old_ = false;
-  return all_rows();
+  return all_rows(false);
 }
 
 // To the first process alone.
@@ -512,6 +545,12 @@ std::optional<HeldBytes> ShardedParameters::held_bytes() const {
   const std::int64_t arriving = std::max(sum_of_largest(wholes, 1), sum_of_largest(packed, most - 1));
   held.exchange = arriving + largest_sent;
   held.last = arriving + sent_bytes(units_.front());
+  std::int64_t replicated = 0;  // of their gradients, which are sent when those of the units are there
+  for (const components::NamedTensor& whole : kept_whole_) {
+    held.weights += static_cast<std::int64_t>(whole.tensor.nbytes());
+    if (whole.tensor.requires_grad()) replicated += whole.tensor.numel() * static_cast<std::int64_t>(sizeof(float));
+  }
+  held.last = std::max(held.last, replicated);
   if (keeps_gradients()) held.summed = row_bytes();
   return held;
 }

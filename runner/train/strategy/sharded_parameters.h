@@ -33,7 +33,8 @@ struct Prefetch {
 /// backward pass is over.
 ///
 /// The exchanges of a pass stand in a fixed list, and a process without samples, or whose pass failed, makes the rest
-/// of them as well. Unit 0 stays whole from the forward to the backward pass.
+/// of them as well. Unit 0 stays whole from the forward to the backward pass. What is replicated is in no unit, and its
+/// gradients are added up behind those of all units.
 ///
 /// Without `accumulation.sync_each_batch` the exchanges of gradients are those of a step's last pass. What a process
 /// adds up until then is float32.
@@ -77,13 +78,14 @@ class ShardedParameters final : public ShardedGradients {
   void set_types_of_pass(bool of_pass) override;
 
  private:
-  std::vector<components::TensorRows> all_rows() const;
+  /// This process's rows of all parameters, or those that it saves.
+  std::vector<components::TensorRows> all_rows(bool to_save) const;
   /// Of a parameter's name: its unit, and its place in that.
   std::pair<UnitWeights*, std::size_t> find(const std::string& name);
   struct Exchange {
-    enum class Kind { kGather, kReduce };
+    enum class Kind { kGather, kReduce, kReduceReplicated };
     Kind kind;
-    std::size_t unit;
+    std::size_t unit;  ///< not of what is replicated
   };
   /// Where a unit's exchanges stand in the list.
   struct Places {
@@ -103,6 +105,9 @@ class ShardedParameters final : public ShardedGradients {
   void keep_gradients(const UnitWeights& unit);
   void give_gradients(const UnitWeights& unit);
   std::int64_t sent_bytes(const UnitWeights& unit) const;
+  void begin_reduce(RowGradients& gradients, WeightMemory* memory);
+  /// Whether a unit has a backward pass of its own.
+  bool trains(std::size_t unit) const { return units_[unit].trains() || trains_replicated_[unit]; }
   void list_exchanges();
   bool stays_whole(std::size_t unit) const;
   /// The last unit whose gather begins in the backward pass before, or behind, that of this one; it may be this one.
@@ -130,7 +135,10 @@ class ShardedParameters final : public ShardedGradients {
   std::vector<Exchange> exchanges_;                                      // of a pass
   std::vector<Places> places_;                                           // by unit
   std::size_t next_ = 0;                                                 // of the exchanges
-  std::optional<std::size_t> reducing_;                                  // the unit whose gradients are on their way
+  RowGradients* reducing_ = nullptr;                                     // gradients that are on their way
+  components::NamedTensors kept_whole_;                                  // what is replicated, trained or not
+  RowGradients replicated_gradients_;                                    // of those that are trained
+  std::vector<bool> trains_replicated_;                                  // by unit: its blocks have some of these
   std::size_t lowest_ = 1;                                               // the first unit that has a backward pass
   std::int64_t steps_ = 0;
   bool in_pass_ = false, in_backward_ = false, is_forward_alone_ = false;

@@ -91,7 +91,10 @@ void ShardedState::gather() {
   std::vector<std::pair<std::string, at::Tensor>> owned;
   for (const auto& [name, tensor] : own.tensors) {
     const Whole* whole = whole_of(name);
-    if (whole != nullptr && whole->place.owner) {
+    if (whole != nullptr && whole->place.replicated) {
+      const bool is_alike = whole->has_rows_like(tensor);
+      if (is_first()) tensors_.emplace_back(name, is_alike ? tensor.reshape(whole->tensor.sizes()) : tensor);
+    } else if (whole != nullptr && whole->place.owner) {
       // A parameter without dimensions is one row of its shard.
       const bool is_alike = whole->has_rows_like(tensor);
       if (*whole->place.owner == whole->place.index)
@@ -168,7 +171,7 @@ void ShardedState::save_rows(core::StateWriter& writer) const {
   for (const auto& [name, tensor] : own.tensors) {
     const Whole* whole = whole_of(name);
     const bool is_elsewhere = whole != nullptr && whole->place.owner && *whole->place.owner != whole->place.index;
-    if (is_elsewhere) continue;
+    if (is_elsewhere || (whole != nullptr && !whole->place.counts())) continue;
     if (whole != nullptr && whole->has_rows_like(tensor)) {
       writer.rows(name, tensor, place_of(whole->tensor, whole->place));
     } else if (whole != nullptr && whole->place.owner) {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <string>
 
 #include "components/part/weight.h"
 #include "components/tensor/tensors.h"
@@ -13,13 +14,17 @@ TEST_CASE("rows that are kept have the numbers of whole parameters, which have n
   const std::array<std::int64_t, 2> shape = {6, 3};
   at::manual_seed(3);
   DrawnWeights drawn;
-  const at::Tensor first = drawn.make("first", shape, normal(0.5)), second = drawn.make("second", shape, uniform(1.0));
+  const at::Tensor first = drawn.make("first", shape, normal(0.5)), second = drawn.make("second", shape, uniform(1.0)),
+                   third = drawn.make("third", shape, normal(1.0));
 
   at::manual_seed(3);
-  const WeightRows::Rows middle = [](const at::Tensor& whole) { return whole.narrow(0, 2, 2); };
+  const WeightRows::Rows middle = [](const std::string& name, const at::Tensor& whole) {
+    return name == "third" ? at::Tensor() : whole.narrow(0, 2, 2);
+  };
   WeightRows rows(drawn, middle);
   const at::Tensor bare = rows.make("first", shape, normal(0.5));
   rows.make("second", shape, uniform(1.0));
+  CHECK(rows.make("third", shape, normal(1.0)).equal(third));
   const at::Tensor buffer = rows.make_buffer("mean", shape, constant(2.0));
 
   CHECK(bare.sizes() == first.sizes());

@@ -71,6 +71,7 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks, const std::func
   const OneThread one_thread;
   Trained trained;
   trained.micro_losses.resize(static_cast<std::size_t>(ranks));
+  trained.rank_weights.resize(static_cast<std::size_t>(ranks));
   std::string messages;
   std::mutex building;  // what builds a model, and what fails a test, is for one thread at a time
   std::mutex reading;
@@ -123,7 +124,8 @@ Trained train_on_ranks(std::vector<std::string> sets, int ranks, const std::func
       trained.norms.push_back(result->grad_norm.value_or(0.0));
     }
     experiment.strategy->hold_weights();
-    if (experiment.is_first()) trained.weights = flat_weights(experiment);
+    trained.rank_weights[static_cast<std::size_t>(experiment.rank())] = flat_weights(experiment);
+    if (experiment.is_first()) trained.weights = trained.rank_weights.front();
     const train::EvalWeights put_in(experiment);
     if (experiment.is_first()) trained.eval_weights = flat_weights(experiment);
   };

@@ -20,6 +20,7 @@ struct Trained {
   /// What the optimizer keeps of each parameter after the first step (`exp_avg.h.0.ln_1.weight`), of the rows that the
   /// ranks would save.
   std::map<std::string, std::vector<double>> first_state;
+  std::vector<std::vector<double>> rank_weights;  ///< the weights that each rank has at the end, by rank
   int shrunk = 0;  ///< how often rank 0 halved the micro-batch for want of memory
 };
 

@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "components/model/model.h"
@@ -11,16 +12,19 @@
 
 namespace runner::train {
 
-ModelState held_by_stage(const ModelState& whole, int stage, int processes) {
-  const auto part = [&](double bytes, int from_stage) { return stage >= from_stage ? bytes / processes : bytes; };
-  return {part(whole.weights, 3), part(whole.gradients, 2), part(whole.optimizer, 1)};
-}
+namespace {
 
-ModelState whole_model_state(const Experiment& experiment) {
+/// Of the parameters that `counts` is true for, by name.
+template <class Counts>
+ModelState model_state(const Experiment& experiment, const Counts& counts) {
   ModelState state;
   std::vector<std::string> frozen;
   components::NamedTensors moved;  // as the optimizer has them, which a strategy may have given rows alone
   for (const components::NamedTensor& parameter : experiment.model->parameters()) {
+    if (!counts(parameter.name)) {
+      frozen.push_back(parameter.name);  // as far as the optimizer knows
+      continue;
+    }
     const auto bytes = static_cast<double>(parameter.tensor.nbytes());
     state.weights += bytes;
     if (!parameter.tensor.requires_grad()) {
@@ -31,11 +35,30 @@ ModelState whole_model_state(const Experiment& experiment) {
     const auto options = at::TensorOptions().device(at::kMeta).dtype(at::kFloat);
     moved.push_back({parameter.name, at::empty(parameter.tensor.sizes(), options)});
   }
+  if (moved.empty()) return state;
   core::Diagnostics told;  // what there is to say was said of the experiment's own optimizer
   const core::Node& optimizer = experiment.recipe.optimizer;
   auto groups = components::optimizer::make_param_groups(optimizer, moved, told, frozen);
   state.optimizer = static_cast<double>(components::optimizer::build(optimizer, {std::move(groups)})->state_bytes());
   return state;
+}
+
+}  // namespace
+
+ModelState held_by_stage(const ModelState& whole, int stage, int processes, const ModelState& replicated) {
+  const auto part = [&](double bytes, double kept, int from_stage) {
+    return stage >= from_stage ? (bytes - kept) / processes + kept : bytes;
+  };
+  return {part(whole.weights, replicated.weights, 3), part(whole.gradients, replicated.gradients, 2),
+          part(whole.optimizer, replicated.optimizer, 1)};
+}
+
+ModelState whole_model_state(const Experiment& experiment) {
+  return model_state(experiment, [](const std::string&) { return true; });
+}
+
+ModelState replicated_model_state(const Experiment& experiment) {
+  return model_state(experiment, [&](const std::string& name) { return experiment.replicated.contains(name); });
 }
 
 }  // namespace runner::train

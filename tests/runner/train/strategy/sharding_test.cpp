@@ -88,6 +88,7 @@ void check_sharded(const Sets& sets, const std::string& shard, int ranks, double
   CHECK(distance(several.norms, one.norms) < 10 * tolerance);
   CHECK(distance(several.weights, one.weights) < tolerance);
   CHECK(distance(several.eval_weights, one.eval_weights) < tolerance);
+  for (const std::vector<double>& weights : several.rank_weights) CHECK(weights == several.weights);
   CHECK(several.losses == again.losses);
   CHECK(several.weights == again.weights);
   CHECK(several.eval_weights == again.eval_weights);
@@ -213,6 +214,43 @@ TEST_CASE("averages are kept of a process's rows, and are those of one process",
   }
   // Of tensors that have an owner.
   check_sharded({"optimizer={type: adafactor, lr: 0.01}", kEma}, "gradients", 3, 1e-5);
+}
+
+TEST_CASE("what is replicated beside what is sharded is trained as by one process", "[train][sharding]") {
+  struct Replicated {
+    const char *shard, *model, *which;
+    int ranks;
+    Sets more = {};
+  };
+  const std::string first = R"(["wte.*", "h.1.*"])", biases = R"(["*.bias"])", all = R"(["*"])";
+  const Sets mixed = {"precision.mode=bf16-mixed", kOnce}, copies = {"parallelism.dp_replicate_size=2"},
+             ema = {"weight_averaging={type: ema, decay: 0.5, start_step: 1}"},
+             dealt = {"optimizer={type: adafactor, lr: 0.01}"}, largest = {"training.norm_type=.inf"},
+             frozen = {R"(training.freeze=["h.0.*", "wpe.*"])", "activation_checkpointing.mode=full"},
+             joined = {kJoined, ema.front()};
+  const Replicated rows[] = {
+      {"optimizer", "gpt", first.c_str(), 4, copies},
+      {"optimizer", "gpt", first.c_str(), 2, dealt},
+      {"gradients", "pictures", biases.c_str(), 2, ema},
+      {"gradients", "gpt", biases.c_str(), 3, {kBuckets, kOnce}},
+      {"gradients", "gpt", first.c_str(), 2, dealt},
+      {"parameters", "gpt", first.c_str(), 3, frozen},
+      {"parameters", "gpt", biases.c_str(), 4, copies},
+      {"parameters", "gpt", all.c_str(), 2, largest},
+      {"parameters", "gpt", first.c_str(), 2, mixed},
+      {"parameters", "gpt", R"(["wte.*", "wpe.*", "ln_f.*"])", 2, joined},
+  };
+  const tests::Folder folder;
+  for (const Replicated& row : rows) {
+    CAPTURE(row.shard, row.model, row.which, row.ranks, row.more);
+    folder.write("recipe.yaml", std::string(row.model) == "pictures" ? kPictures : kText);
+    Sets sets = {"training.max_steps=3"}, sharding = {std::string("parallelism.replicate=") + row.which};
+    for (const std::string& set : row.more) {
+      const bool is_of_sharding = set.starts_with("parallelism.") || set.starts_with("accumulation.");
+      (is_of_sharding || set == kBuckets ? sharding : sets).push_back(set);
+    }
+    check_sharded(sets, row.shard, row.ranks, row.more == mixed ? 3e-3 : 1e-5, sharding);
+  }
 }
 
 TEST_CASE("whole tensors are dealt so that each process has about as many elements", "[train][sharding]") {

@@ -76,4 +76,35 @@ TEST_CASE("a gradient in bfloat16 is widened before it is added up", "[train][sh
   });
 }
 
+TEST_CASE("gradients of what is replicated are added up whole on every process", "[train][sharding]") {
+  constexpr int kRanks = 3;
+  std::mutex failing;
+  tests::run_ranks({.size = kRanks}, [&](distributed::ProcessGroup& group) {
+    // Divided and sent alone, divided and packed; replicated in the same two ways, and one that only one process uses.
+    const std::vector<at::Tensor> exact = {numbers(200, 100), numbers(7, 3), numbers(200, 90), numbers(5, 1),
+                                           numbers(4, 2)};
+    const ShardPlace place{group.rank(), kRanks};
+    std::vector<RowGradients::Parameter> parameters;
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      const at::Tensor whole = exact[i].clone().set_requires_grad(true);
+      const double factor = group.rank() + 1;
+      if (i < 4 || group.rank() == 1) whole.mutable_grad() = exact[i] * factor;
+      parameters.push_back({whole, i, at::kFloat, {}, i >= 2});
+    }
+    RowGradients gradients(parameters, place);
+    gradients.begin(group);
+    std::vector<at::Tensor> sums(exact.size());
+    gradients.end(nullptr, [&](std::size_t position, const at::Tensor& rows, bool used) {
+      if (used) sums[position] = rows.clone();
+    });
+    const std::lock_guard lock(failing);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      const at::Tensor sum = i < 4 ? exact[i] + exact[i] * 2.0 + exact[i] * 3.0 : exact[i] * 2.0;
+      REQUIRE(sums[i].defined());
+      CHECK(sums[i].allclose(i < 2 ? shard_of(sum, place) : sum));
+      CHECK_FALSE(parameters[i].whole.grad().defined());
+    }
+  });
+}
+
 }  // namespace runner::train
