@@ -21,7 +21,7 @@ struct Trained {
   /// ranks would save.
   std::map<std::string, std::vector<double>> first_state;
   std::vector<std::vector<double>> rank_weights;  ///< the weights that each rank has at the end, by rank
-  int shrunk = 0;  ///< how often rank 0 halved the micro-batch for want of memory
+  int shrunk = 0;                                 ///< how often rank 0 halved the micro-batch for want of memory
 };
 
 /// Runs its argument as each rank.
