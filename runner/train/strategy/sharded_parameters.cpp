@@ -509,7 +509,7 @@ std::int64_t ShardedParameters::sent_bytes(const UnitWeights& unit) const {
     const std::int64_t rows = count_of(shard_sizes(parameter, place().of(0)));
     bytes += travels_alone(parameter, place())
                  ? parameter.numel() * static_cast<std::int64_t>(c10::elementSize(unit.type_in_pass(i)))
-                 : 2 * place().count * (rows + 1) * number;
+                 : (rows + 1) * number * place().count * 2;
   }
   return bytes;
 }

@@ -453,9 +453,9 @@ MemoryEstimate estimate_memory(const Experiment& experiment) {
     estimate.data_sets += static_cast<double>(set.data->memory_bytes());
   }
   if (copies_checkpoints(experiment.recipe)) {
-    estimate.copies = static_cast<double>(
-        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get()) /
-        experiment.strategy->processes_that_save());
+    const std::int64_t all =
+        checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get());
+    estimate.copies = static_cast<double>(all) / experiment.strategy->processes_that_save();
   }
   estimate.program = kProgramBytes;
   return estimate;
