@@ -54,8 +54,8 @@ bool moves_derived_schedule(const std::string& resolved, const recipe::ComposeOp
   });
 }
 
-/// Whether the recorded value is the one that follows from the rest of the recipe, and is then derived again from what
-/// is asked for now.
+/// Whether the recorded value is the default that the rest of the recorded recipe gives. A resume then recomputes it
+/// from the changed recipe.
 bool follows(const std::string& resolved, const std::string& path) {
   core::Diagnostics ignored;
   const auto& registry = registry::Registry::builtin();

@@ -121,7 +121,7 @@ class Fsdp : public SettingWords {
     return hosts != nullptr && hosts->is_sequence() ? static_cast<std::int64_t>(hosts->items().size()) : 1;
   }
 
-  /// False, with an error, where it is no type of torch that a mode computes in.
+  /// Sets precision.mode from a torch dtype. Reports an error and returns false if no mode computes in that dtype.
   bool place_mode(const ShardingWord& word, const char* types) {
     const char* const mode = mode_of(word.value);
     if (mode == nullptr) {
