@@ -557,6 +557,7 @@ class ConnectedGroup final : public ProcessGroup {
 
   void connect() {
     auto options = c10d::ProcessGroupGloo::Options::create(in_ms(timeout_s_));
+    options->threads = kExchangesAtOnce;
     try {
       options->devices.push_back(device_for(info_));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(own_store("gloo"), info_.rank, info_.size, options);
@@ -581,6 +582,9 @@ class ConnectedGroup final : public ProcessGroup {
   CollectiveLog& log() const { return registry_->collective_log(); }
 
   static constexpr int kTag = 0;
+  /// Each has a thread of Gloo, which waits most of the time. The messages of one fill what the network would be idle
+  /// while the other side answers another.
+  static constexpr int kExchangesAtOnce = 8;
 
   core::RankInfo info_;  ///< rank and size are those of this group
   const double timeout_s_;
