@@ -26,7 +26,8 @@ class Adapter {
   virtual ~Adapter() = default;
   /// What it has changed, in the order of the model's layers.
   virtual const std::vector<AdaptedLayer>& layers() const = 0;
-  /// Sets what begins from the model's weights, when these and those of the adapter are in place.
+  /// Sets what begins from the model's weights, when these and those of the adapter are in place. Leaves out layers
+  /// whose tensors have no memory.
   virtual void begin() const = 0;
 };
 

@@ -137,7 +137,11 @@ at::Tensor LowRank::norm() const {
 
 void LowRank::begin() const {
   const at::NoGradGuard no_grad;
-  if (!magnitude_.defined() || magnitude_.tensor().is_meta()) return;
+  if (!magnitude_.defined()) return;
+  const auto is_there = [](const part::Weight& weight) {
+    return !weight.tensor().is_meta() && weight.tensor().storage().nbytes() > 0;
+  };
+  if (!is_there(magnitude_) || !is_there(a_) || !is_there(b_) || !is_there(options_.decomposed->weight())) return;
   if (magnitude_.tensor().ne(kNotSet).any().item<bool>()) return;
   magnitude_.tensor().copy_(norm());
 }

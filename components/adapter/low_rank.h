@@ -47,7 +47,7 @@ class LowRank final : public part::LinearTerm {
   void add_rows(const at::Tensor& y_NO, const at::Tensor& x_NI) const override;
 
   /// Of DoRA, when the layer has its weight: the magnitude becomes |V|, so that nothing changes at first, unless it has
-  /// been read from somewhere.
+  /// been read from somewhere. Nothing where one of the tensors has no memory.
   void begin() const;
 
  private:

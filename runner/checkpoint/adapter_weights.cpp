@@ -30,8 +30,8 @@ constexpr const char* kOtherModel = "it was trained for another model";
 
 class Loader {
  public:
-  Loader(const pretrained::OpenedAdapter& adapter, const components::model::Model& model)
-      : adapter_(adapter), source_(adapter.file.path()) {
+  Loader(const pretrained::OpenedAdapter& adapter, const components::model::Model& model, const WeightAccess& access)
+      : adapter_(adapter), source_(adapter.file.path()), access_(access) {
     for (const auto& parameter : model.parameters()) parameters_.emplace(parameter.name, parameter.tensor);
   }
 
@@ -47,7 +47,7 @@ class Loader {
         const std::string there = pretrained::adapter_name(layer.module, part);
         const artifact::TensorBytes* bytes = source_.find(there);
         if (bytes == nullptr) fail("lacks " + there + ", which the recipe trains");
-        copy(*bytes, parameter->second);
+        fill_opened(*parameter, [&](const at::Tensor& to) { copy(*bytes, to); });
       }
     }
   }
@@ -66,6 +66,13 @@ class Loader {
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw RunError(source_.path() + " " + what, kOtherModel, core::kExitUsage);
+  }
+
+  template <class Fill>
+  void fill_opened(const std::pair<const std::string, at::Tensor>& parameter, const Fill& fill) {
+    if (access_.open) access_.open(parameter.first);
+    fill(parameter.second);
+    if (access_.close) access_.close(parameter.first);
   }
 
   void copy(const artifact::TensorBytes& bytes, const at::Tensor& to, bool transposed = false) {
@@ -94,8 +101,9 @@ class Loader {
           if (own == parameters_.end()) return false;
           const std::int64_t last = first + bytes.shape[0];
           if (rule.from.size() > 1 && last > own->second.size(0)) return false;
-          copy(bytes, rule.from.size() > 1 ? own->second.narrow(0, first, bytes.shape[0]) : own->second,
-               rule.transposed);
+          fill_opened(*own, [&](const at::Tensor& to) {
+            copy(bytes, rule.from.size() > 1 ? to.narrow(0, first, bytes.shape[0]) : to, rule.transposed);
+          });
           return true;
         }
         first += size_of_joined(from, rule, name);
@@ -121,6 +129,7 @@ class Loader {
 
   const pretrained::OpenedAdapter& adapter_;
   TensorSource source_;
+  const WeightAccess& access_;
   std::map<std::string, at::Tensor> parameters_;
   std::map<std::string, const artifact::TensorBytes*> whole_;  // by Transformers' name
 };
@@ -128,16 +137,17 @@ class Loader {
 }  // namespace
 
 void load_adapters(const std::vector<Node>& blocks, const std::vector<std::shared_ptr<Adapter>>& adapters,
-                   const components::model::Model& model, const Node& model_block) {
+                   const components::model::Model& model, const Node& model_block, const WeightAccess& access) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < adapters.size() && i < blocks.size(); ++i) {
     const Node* path = blocks[i].find("path");
     if (path == nullptr || !path->is_string()) {
-      adapters[i]->begin();
+      const auto begin = [&adapter = *adapters[i]] { adapter.begin(); };
+      access.in_parts ? access.in_parts(begin) : begin();
       continue;
     }
     const pretrained::OpenedAdapter opened = pretrained::open_adapter(path->as_string()).value();
-    Loader loader(opened, model);
+    Loader loader(opened, model, access);
     loader.fill(*adapters[i], pretrained::adapter_of_block(blocks[i]));
     loader.fill_whole(pretrained::model_type_of(model_block));
     core::log_info(

@@ -111,7 +111,8 @@ std::optional<checkpoint::InitWeights> init_weights(const resolve::Recipe& recip
 /// Adapters that begin as a folder of PEFT has them.
 void load_adapters(const Experiment& experiment) {
   const resolve::Recipe& recipe = experiment.recipe;
-  checkpoint::load_adapters(recipe.adapters, experiment.adapters, *experiment.model, recipe.model);
+  checkpoint::load_adapters(recipe.adapters, experiment.adapters, *experiment.model, recipe.model,
+                            weight_access(experiment));
 }
 
 void record_changes(store::RunWriter& run, const Start& start) {

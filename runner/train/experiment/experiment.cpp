@@ -504,7 +504,8 @@ void set_strategy(Experiment& experiment, std::shared_ptr<GradientStrategy> stra
 checkpoint::WeightAccess weight_access(const Experiment& experiment) {
   GradientStrategy& strategy = *experiment.strategy;
   return {[&strategy](const std::string& name) { strategy.open_weight(name); },
-          [&strategy](const std::string& name) { strategy.close_weight(name); }};
+          [&strategy](const std::string& name) { strategy.close_weight(name); },
+          [&strategy](const std::function<void()>& fill) { strategy.fill_in_parts(fill); }};
 }
 
 double forward_flops(const Experiment& experiment, const components::data::Dataset& data) {

@@ -190,6 +190,9 @@ class GradientStrategy {
   /// Around writing to one parameter, where a rank otherwise holds rows of it alone.
   virtual void open_weight(const std::string& /*name*/) {}
   virtual void close_weight(const std::string& /*name*/) {}
+  /// Calls `fill` with all parameters there, or for one part of them after the other, for writing to some of them by
+  /// others of their block. A collective of all ranks.
+  virtual void fill_in_parts(const std::function<void()>& fill) { fill(); }
   /// The parameters are about to be written to.
   virtual void before_weights_loaded() {}
   /// The parameters were loaded and are complete.

@@ -35,9 +35,8 @@ struct UnitSizes {
 };
 
 /// The first and the last block are in unit 0, and so are blocks that share parameters, and those that `named` leaves
-/// out. Blocks that are recomputed
-/// together are in one unit. What is left behind the last unit of `min_elements` joins that unit, or unit 0 where there
-/// is none. Parameters may be without memory.
+/// out. Blocks that are recomputed together are in one unit. What is left behind the last unit of `min_elements` joins
+/// that unit, or unit 0 where there is none. Parameters may be without memory.
 BlockUnits units_of(const components::model::Model& model, const UnitSizes& sizes);
 
 /// What the recipe says of them; nothing of it where there is no `parallelism`.

@@ -47,12 +47,6 @@ std::optional<KeptRows> rows_to_keep(const resolve::Recipe& recipe, int rank) {
   // A GPU gets whole parameters.
   if (processes == 1 || *recipe.parallelism->shard != sections::parallelism::Shard::kParameters) return {};
   if (!device_of(recipe).is_cpu()) return {};
-  // Adapters that begin from a file or from the norm of a whole weight.
-  for (const core::Node& block : recipe.adapters) {
-    const core::Node *path = block.find("path"), *dora = block.find("use_dora");
-    if (path != nullptr && path->is_string()) return {};
-    if (dora != nullptr && dora->is_bool() && dora->as_bool()) return {};
-  }
   const ShardPlace place{rank % processes, processes};
   return KeptRows{[place](const at::Tensor& whole) { return shard_of(whole, place); }, processes};
 }

@@ -444,6 +444,17 @@ void ShardedParameters::close_weight(const std::string& name) {
   if (const auto [unit, i] = find(name); unit != nullptr) unit->close(i);
 }
 
+void ShardedParameters::fill_in_parts(const std::function<void()>& fill) {
+  if (is_held_) return fill();
+  for (UnitWeights& unit : units_) {
+    unit.begin_gather(*copy(), UnitWeights::Form::kExact);
+    unit.end_gather();
+    fill();
+    unit.take_rows();
+    unit.free();
+  }
+}
+
 std::vector<components::TensorRows> ShardedParameters::saved_rows() {
   take_old_rows();
   return is_in_first_copy() ? all_rows(true) : std::vector<components::TensorRows>();

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -66,6 +67,7 @@ class ShardedParameters final : public ShardedGradients {
   std::vector<components::TensorRows> rows_to_load() override;
   void open_weight(const std::string& name) override;
   void close_weight(const std::string& name) override;
+  void fill_in_parts(const std::function<void()>& fill) override;
   void gather_state() override;
   void sync_weights() override { hold_weights(); }
   void before_tensors_written() override { take_old_rows(); }
