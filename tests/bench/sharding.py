@@ -83,10 +83,12 @@ def beside_fsdp(a, trial):
         peers["fsdp2-float32-gradients"] = trial.peer("fsdp2", "--float32-gradients", *flags)
     table = interleave(a.rounds, METRICS, {
         "roux": trial.roux("parallelism.shard=parameters"), "roux-gradients": trial.roux("parallelism.shard=gradients"),
+        "roux-kept": trial.roux("parallelism.shard=parameters", "parallelism.reshard_after_forward=false"),
         **{name: [*before, *command] for name, command in peers.items()}}, warmup=0)
     gradients = ["fsdp2-keep", "fsdp1-grad-op"]
     parameters = [name for name in peers if name not in gradients]
-    for what, own, others in (("parameters", "roux", parameters), ("gradients", "roux-gradients", gradients)):
+    for what, own, others in (("parameters", "roux", parameters), ("parameters, kept", "roux-kept", gradients),
+                              ("gradients", "roux-gradients", gradients)):
         for metric, text in zip(METRICS, ["steps/s", *(f"peak memory of process {rank}, MB" for rank in range(WORLD))]):
             rows = relative(table[metric], [own, *others])
             rows = {"roux" if name == own else name: row for name, row in rows.items()}
