@@ -166,16 +166,36 @@ void prefetched_units(SettledTree& tree) {
   }
 }
 
+Node usual_value(const std::string& path) {
+  if (path == kReplicate || path == kUnitBlocks) return Node::sequence();
+  if (path == kReshard || path == kPrefetches[0]) return Node::boolean(true);
+  if (path == kPrefetches[1]) return Node::string("before");
+  if (path == kPrefetches[2]) return Node::integer(1);
+  return path == "parallelism.unit" ? Node::string("block") : Node::null();
+}
+
+/// A key that does nothing with this `shard`. Where the call overrides `shard` alone, as a resume may, it is left out.
+void idle_beside_shard(SettledTree& tree, const std::string& path, const std::string& why, const std::string& hint) {
+  if (tree.is_of_this_call("parallelism.shard") && !tree.is_of_this_call(path)) {
+    tree.warning(path, path + " has no effect with this parallelism.shard");
+    tree.replace_idle(path, usual_value(path), "nothing is gathered");
+  } else {
+    tree.error(path, path + why, hint);
+  }
+}
+
 /// What is gathered at a time; `shard` is empty where nothing is sharded.
 void gathered_units(SettledTree& tree, const std::string& shard) {
   const bool is_model = tree.text("parallelism.unit") == "model";
   const auto joins = tree.integer("parallelism.min_num_params");
   const auto idle = [&](const std::string& path) {
-    tree.error(path,
-               path + " is about gathered parameters, and " +
-                   (shard.empty() ? "without shard" : "with shard: " + shard) + " every process holds all of them",
-               "write shard: parameters, or remove it");
+    idle_beside_shard(tree, path,
+                      std::string(" is about gathered parameters, and ") +
+                          (shard.empty() ? "without shard" : "with shard: " + shard) +
+                          " every process holds all of them",
+                      "write shard: parameters, or remove it");
   };
+  if (shard != "parameters" && tree.given(kReshard) && !tree.is_true(kReshard)) idle(kReshard);
   if (shard != "parameters" && is_model) idle("parallelism.unit");
   if (shard != "parameters" && joins) idle("parallelism.min_num_params");
   for (const char* path : kPrefetches) {
@@ -204,8 +224,8 @@ void parallelism(SettledTree& tree) {
         tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");
     }
     if (has_items(tree, kReplicate))
-      tree.error(kReplicate, "parallelism.replicate is about what is sharded, and nothing is",
-                 "write shard: optimizer beside it, or remove it");
+      idle_beside_shard(tree, kReplicate, " is about what is sharded, and nothing is",
+                        "write shard: optimizer beside it, or remove it");
     if (processes > 1) no_parts(tree, "nothing is sharded", "write parallelism: {shard: optimizer}, or remove it");
     if (processes == 1) no_parts(tree, "there is one process", "remove it");
     gathered_units(tree, "");
@@ -234,11 +254,6 @@ void parallelism(SettledTree& tree) {
     tree.error(path, path + " cannot be combined with parallelism.shard: " + why, hint);
   };
   const char* const one_of_both = "leave one of the two out";
-  if (*shard != "parameters" && !tree.is_true(kReshard))
-    tree.error(kReshard,
-               "parallelism.reshard_after_forward is about gathered parameters, and with shard: " + *shard +
-                   " every process holds all of them",
-               "write shard: parameters, or remove it");
   gathered_units(tree, *shard);
   if (tree.given("local_sgd.local_sgd_steps"))
     refuse("local_sgd.local_sgd_steps", "each process would move other rows of other weights", one_of_both);

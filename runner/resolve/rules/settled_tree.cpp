@@ -92,6 +92,16 @@ void SettledTree::replace_auto(const std::string& path, std::int64_t number, con
   *node = std::move(settled);
 }
 
+void SettledTree::replace_idle(const std::string& path, Node value, const std::string& why) {
+  Node* node = root_.at_path(path);
+  RUNNER_ASSERT(node != nullptr, "the rule has read the value there");
+  Node settled = std::move(value);
+  settled.set_location(node->location());
+  for (const std::string& step : node->history()) settled.add_history(step);
+  settled.add_history(why);
+  *node = std::move(settled);
+}
+
 core::Location SettledTree::location_of(std::string path) const {
   while (!path.empty()) {
     const Node* node = root_.at_path(path);

@@ -53,6 +53,9 @@ class SettledTree {
   /// Sets a number for the word `auto`, with the reason in its history: `auto: one per GPU`.
   void replace_auto(const std::string& path, std::int64_t number, const std::string& why);
 
+  /// Sets a value that is not the author's in place of one that has no effect, with the reason in its history.
+  void replace_idle(const std::string& path, core::Node value, const std::string& why);
+
   /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.
   void error(const std::string& path, std::string message, std::string hint = "");
   void warning(const std::string& path, std::string message, std::string hint = "");

@@ -72,7 +72,8 @@ class DeepSpeed : public SettingWords {
     if (*number > 0 || !gathers_parameters() || gathers_model()) return leave(*word);
     const Location& at = word->value.location();
     place(*word, "parallelism.forward_prefetch", Node::boolean(false, at));
-    place(*word, "parallelism.backward_prefetch", Node::string("none", at));
+    if (!is_off("reshard_after_forward"))  // what is kept needs no gather
+      place(*word, "parallelism.backward_prefetch", Node::string("none", at));
   }
 
   /// The filter of this name; null where it asks for nothing.

@@ -173,7 +173,7 @@ class Fsdp : public SettingWords {
     for (std::size_t i = 0; i < std::size(kTypes); ++i) {
       const auto& [theirs, is_sharded] = kTypes[i];
       if (name != theirs && number != static_cast<double>(i + 1)) continue;
-      if (is_sharded && !written_at("parallelism", "shard")) return;
+      if (is_sharded && !shards()) return;
       place(*word, "checkpoint.sharded", Node::boolean(is_sharded, word->value.location()));
       return;
     }
@@ -246,7 +246,8 @@ class Fsdp : public SettingWords {
       const std::string near = core::closest(name, kNames);
       return must_be(*policy, enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
     }
-    if (name == kNames[1] && number > 0) return place_joined(least, number);
+    const bool is_joined = number > 0 || written_at("parallelism", "min_num_params").has_value();
+    if (name == kNames[1] && is_joined) return place_joined(least, number);
     if (number > 0) leave(*least);
     place(*policy, "parallelism.unit", Node::string(name == kNames[0] ? "block" : "model", policy->value.location()));
   }
@@ -255,7 +256,7 @@ class Fsdp : public SettingWords {
   void take_ignored() {
     const ShardingWord* word = read("ignored_modules");
     if (word == nullptr || asks_nothing(word->value)) return;
-    if (!written_at("parallelism", "shard")) return leave(*word);
+    if (!shards()) return leave(*word);
     const Node& value = word->value;
     const std::vector<Node> modules = value.is_sequence() ? value.items() : alternatives(value);
     std::vector<Node> patterns;
@@ -305,12 +306,6 @@ class Fsdp : public SettingWords {
     if (!gathers_parameters() || gathers_model() || is_off("reshard_after_forward")) return leave(word);
     const char* const ours = kOurs[found - kNames.begin()];
     place(word, "parallelism.backward_prefetch", Node::string(ours, word.value.location()));
-  }
-
-  /// Whether `parallelism` says `false` there.
-  bool is_off(const std::string& key) const {
-    const auto flag = written_at("parallelism", key);
-    return flag && flag->value.is_bool() && !flag->value.as_bool();
   }
 
   bool gathers_ahead() const {

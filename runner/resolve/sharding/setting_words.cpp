@@ -170,6 +170,11 @@ const ShardingWord* SettingWords::read(const std::string& name) const {
 std::optional<Node::Entry> SettingWords::written_at(const std::string& section, const std::string& key) const {
   const Node* block = section.empty() ? &recipe_ : recipe_.at_path(section);
   if (block == nullptr) return std::nullopt;
+  if (block->is_null()) {  // an override that takes the section away does so with what words would put into it
+    const std::size_t dot = section.rfind('.');
+    return dot == std::string::npos ? written_at("", section)
+                                    : written_at(section.substr(0, dot), section.substr(dot + 1));
+  }
   Node whole = *block;
   registry::expand_short_form(whole, section, registry_);
   const Node::Entry* entry = whole.find_entry(key);
@@ -242,6 +247,16 @@ bool SettingWords::gathers_model() const {
 bool SettingWords::gathers_parameters() const {
   const auto shard = written_at("parallelism", "shard");
   return shard && shard->value.is_string() && shard->value.as_string() == "parameters";
+}
+
+bool SettingWords::shards() const {
+  const auto shard = written_at("parallelism", "shard");
+  return shard && !shard->value.is_null();
+}
+
+bool SettingWords::is_off(const std::string& key) const {
+  const auto flag = written_at("parallelism", key);
+  return flag && flag->value.is_bool() && !flag->value.as_bool();
 }
 
 }  // namespace runner::resolve

@@ -44,9 +44,13 @@ class SettingWords {
   /// False after an error.
   bool place(const ShardingWord& word, const std::string& path, core::Node value);
   void place_shard(const ShardingWord& word, const char* shard);
+  /// Whether anything is sharded, and whether parameters are.
+  bool shards() const;
   bool gathers_parameters() const;
   /// Whether all of the model is gathered at once.
   bool gathers_model() const;
+  /// Whether `parallelism` says `false` there.
+  bool is_off(const std::string& key) const;
   const ShardingWord& keep(const ShardingWord& word);
   /// tell() says that the word has no effect, unless it asks for nothing.
   void leave(const ShardingWord& word);
