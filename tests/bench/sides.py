@@ -144,6 +144,18 @@ def last_line(*command):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def text_of(value, indent=0):
+    """JSON for reading and for git: what fits in a line of 120 is one."""
+    line = json.dumps(value)
+    if len(line) + indent <= 120 or not isinstance(value, (dict, list)) or not value:
+        return line
+    inner, outer = "\n" + " " * (indent + 1), "\n" + " " * indent
+    if isinstance(value, list):
+        return "[" + inner + ("," + inner).join(text_of(each, indent + 1) for each in value) + outer + "]"
+    return "{" + inner + ("," + inner).join(f"{json.dumps(key)}: {text_of(each, indent + 1)}"
+                                            for key, each in value.items()) + outer + "}"
+
+
 def keep(path, a):
     """Writes what was shown so far into a file, with where it was measured: whole, or not at all."""
     def said(*command):
@@ -161,5 +173,5 @@ def keep(path, a):
                     "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)},
         "rounds": a.rounds, "tiny": a.tiny, "missed": missed, "shown": shown}
     partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(record, indent=1) + "\n")
+    partial.write_text(text_of(record) + "\n")
     os.replace(partial, path)
