@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "components/ops/kernel_policy.h"
+#include "components/part/linear.h"
 #include "components/part/linear_term.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/precision.h"
@@ -196,6 +198,44 @@ std::vector<Type> autocast_of_blocks(const resolve::Recipe& recipe, const Model&
   std::vector<Type> types;
   for (const auto& block : model.blocks()) types.push_back(formats.at(block.get()).autocast);
   return types;
+}
+
+bool multiplies_bf16(c10::Device device) { return !device.is_cpu() || components::has_bf16_units(); }
+
+std::map<std::string, c10::ScalarType> lowered_weights(const Model& model, const std::vector<Type>& autocast,
+                                                       c10::Device device) {
+  // Those that a block takes in a smaller type: its own ones and those that it shares.
+  const auto lowered_of = [&](std::size_t block) {
+    std::map<std::string, c10::ScalarType> low;
+    const Type type = autocast[block];
+    if (type == Type::kNone || (type == Type::kBf16 && !multiplies_bf16(device))) return low;
+    const auto dtype = type == Type::kFp16 ? at::kHalf : at::kBFloat16;
+    for (const std::string& name : model.blocks()[block]->lowered_weights()) low.emplace(name, dtype);
+    for (const components::part::NamedLinear& named : model.blocks()[block]->linears()) {
+      const auto& terms = named.linear->all_terms();
+      const bool is_read =
+          std::any_of(terms.begin(), terms.end(), [](const auto& term) { return term->reads_weight(); });
+      if (!is_read) low.emplace(named.name + ".weight", dtype);
+    }
+    return low;
+  };
+  std::map<std::string, c10::ScalarType> low;
+  for (std::size_t i = 0; i < model.blocks().size(); ++i) {
+    const auto of_block = lowered_of(i);
+    for (const components::NamedTensor& parameter : model.blocks()[i]->parameters()) {
+      const auto found = of_block.find(parameter.name);
+      if (found != of_block.end() && parameter.tensor.scalar_type() == at::kFloat) low.insert(*found);
+    }
+  }
+  for (std::size_t i = 0; i < model.blocks().size(); ++i) {
+    const auto of_block = lowered_of(i);
+    for (const components::block::Tie& tie : model.blocks()[i]->ties()) {
+      const auto mine = of_block.find(tie.owner);
+      const auto owners = low.find(tie.owner);
+      if (owners != low.end() && (mine == of_block.end() || mine->second != owners->second)) low.erase(owners);
+    }
+  }
+  return low;
 }
 
 void set_matmul_precision(const Config& config) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -39,6 +43,15 @@ std::set<std::string> bf16_weights(const resolve::Recipe& recipe, const componen
 /// Under which autocast each block of the model runs. Says nothing of what is wrong with the section.
 std::vector<components::AutocastOptions::Type> autocast_of_blocks(const resolve::Recipe& recipe,
                                                                   const components::model::Model& model);
+
+/// Whether products in bfloat16 are computed in it: a CPU that is no faster with it multiplies in float32.
+bool multiplies_bf16(c10::Device device);
+
+/// Parameters that the passes only multiply in a smaller type, by name, and that type: their gradients are of it, too.
+/// `autocast`: that of each block.
+std::map<std::string, c10::ScalarType> lowered_weights(const components::model::Model& model,
+                                                       const std::vector<components::AutocastOptions::Type>& autocast,
+                                                       c10::Device device);
 
 /// `precision.matmul_precision`, for the whole process.
 void set_matmul_precision(const sections::precision::Config& config);

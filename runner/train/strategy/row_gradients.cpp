@@ -16,7 +16,7 @@ namespace runner::train {
 namespace {
 
 constexpr std::int64_t kAloneElementsMin = 1 << 14;
-constexpr std::int64_t kPieceElements = 1 << 16;  ///< that are added up at a time
+constexpr std::int64_t kPieceElements = 1 << 16;  ///< that are added up, or narrowed, at a time
 
 /// On the CPU LibTorch widens all of a smaller type before it adds it: in pieces that is a little memory.
 void add_to(const at::Tensor& part, const at::Tensor& sum) {
@@ -25,6 +25,19 @@ void add_to(const at::Tensor& part, const at::Tensor& sum) {
     const std::int64_t count = std::min(piece, sum.numel() - at);
     sum.narrow(0, at, count).add_(part.narrow(0, at, count));
   }
+}
+
+/// A gradient in a smaller type, flat. On the CPU it takes the gradient's place, in pieces: a copy would be a large
+/// tensor more at the peak of a step.
+at::Tensor narrowed(const at::Tensor& gradient, c10::ScalarType type) {
+  const at::Tensor flat = gradient.contiguous().view({-1});
+  if (type == flat.scalar_type() || !flat.is_cpu()) return flat.to(type);
+  const at::Tensor narrow = flat.view(type).narrow(0, 0, flat.numel());
+  for (std::int64_t at = 0; at < flat.numel(); at += kPieceElements) {
+    const std::int64_t count = std::min(kPieceElements, flat.numel() - at);
+    narrow.narrow(0, at, count).copy_(flat.narrow(0, at, count).to(type));
+  }
+  return narrow;
 }
 
 /// Adds up what each process sent, in their order. [processes * N] -> [N], float32
@@ -76,8 +89,10 @@ void RowGradients::begin(distributed::ProcessGroup& copy, WeightMemory* memory) 
   const at::NoGradGuard no_grad;
   memory_ = place_.count > 1 ? memory : nullptr;
   RUNNER_ASSERT(flights_.empty(), "gradients are on their way once");
+  std::vector<bool> has_gradient;
+  for (const Parameter& parameter : parameters_) has_gradient.push_back(parameter.whole.grad().defined());
   for (std::size_t i = 0; i < alone_; ++i) send(parameters_[i], copy);
-  send_packed(copy);
+  send_packed(has_gradient, copy);
   send_replicated(copy);
   for (const Parameter& parameter : parameters_) parameter.whole.mutable_grad().reset();
 }
@@ -89,8 +104,8 @@ void RowGradients::send(const Parameter& parameter, distributed::ProcessGroup& c
   const at::Tensor& gradient = parameter.whole.grad();
   const auto options = parameter.whole.options().requires_grad(false).dtype(parameter.type);
   Flight flight;
-  flight.in = gradient.defined() ? gradient.to(parameter.type).contiguous().view({-1})
-                                 : at::zeros({parameter.whole.numel()}, options);
+  flight.in = gradient.defined() ? narrowed(gradient, parameter.type) : at::zeros({parameter.whole.numel()}, options);
+  parameter.whole.mutable_grad().reset();  // what is sent may be a copy, and what comes needs room
   flight.out = room_for(parameter);
   launch(std::move(flight), to, copy);
 }
@@ -124,7 +139,7 @@ void RowGradients::send_replicated(distributed::ProcessGroup& copy) {
 
 /// Those of the packed parameters in float32, and for each parameter whether this process has a gradient. To each
 /// process its rows, one after the other.
-void RowGradients::send_packed(distributed::ProcessGroup& copy) {
+void RowGradients::send_packed(const std::vector<bool>& has_gradient, distributed::ProcessGroup& copy) {
   const auto flags = static_cast<std::int64_t>(parameters_.size());
   std::vector<std::int64_t> to(static_cast<std::size_t>(place_.count), flags);
   std::int64_t total = 0;
@@ -148,8 +163,7 @@ void RowGradients::send_packed(distributed::ProcessGroup& copy) {
       }
       at += count;
     }
-    for (const Parameter& parameter : parameters_)
-      flight.in.narrow(0, at++, 1).fill_(parameter.whole.grad().defined() ? 1.0 : 0.0);
+    for (const bool has : has_gradient) flight.in.narrow(0, at++, 1).fill_(has ? 1.0 : 0.0);
   }
   launch(std::move(flight), to, copy);
 }

@@ -34,7 +34,7 @@ class RowGradients {
   struct Parameter {
     at::Tensor whole;
     std::size_t position = 0;       ///< what Receive is called with
-    c10::ScalarType type;           ///< of its gradient, and what travels of a large one
+    c10::ScalarType type;           ///< in which a large one travels
     std::optional<int> owner = {};  ///< who gets all of its rows; nothing: each process gets some
     bool replicated = false;        ///< each gets all of them
   };
@@ -62,7 +62,7 @@ class RowGradients {
   }
   std::int64_t elements_of(const Parameter& parameter, int process) const;
   void send(const Parameter& parameter, distributed::ProcessGroup& copy);
-  void send_packed(distributed::ProcessGroup& copy);
+  void send_packed(const std::vector<bool>& has_gradient, distributed::ProcessGroup& copy);
   void send_replicated(distributed::ProcessGroup& copy);
   at::Tensor room_for(const Parameter& parameter) const;
   void launch(Flight flight, const std::vector<std::int64_t>& to, distributed::ProcessGroup& copy);

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "components/model/model.h"
@@ -18,6 +20,7 @@
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/experiment/grad_scaler.h"
 #include "runner/train/experiment/gradients.h"
+#include "runner/train/experiment/precision.h"
 #include "runner/train/experiment/stepper_options.h"
 
 namespace runner::train {
@@ -53,6 +56,12 @@ void ShardedGradients::begin(const StrategyInputs& inputs) {
 }
 
 void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
+  std::map<std::string, c10::ScalarType> low;
+  if (all_multiply_bf16() && !keeps_gradients()) {
+    const Experiment& experiment = inputs.experiment;
+    low =
+        lowered_weights(*experiment.model, autocast_of_blocks(experiment.recipe, *experiment.model), experiment.device);
+  }
   std::vector<at::Tensor> backwards;
   for (std::size_t i = wholes().size(); i > 0; --i) backwards.push_back(wholes()[i - 1].tensor);
   const distributed::BucketAssignment assignment(backwards, inputs.options.ddp.bucket_bytes);
@@ -62,7 +71,9 @@ void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
     const std::size_t bucket = assignment.parts[i].bucket, position = backwards.size() - 1 - i;
     bucket_of_[position] = bucket;
     const ShardPlace& own = place(position);
-    members[bucket].push_back({backwards[i], position, backwards[i].scalar_type(), own.owner, own.replicated});
+    const auto found = low.find(wholes()[position].name);
+    const c10::ScalarType type = found != low.end() ? found->second : backwards[i].scalar_type();
+    members[bucket].push_back({backwards[i], position, type, own.owner, own.replicated});
   }
   buckets_.clear();
   for (auto& of_bucket : members) {
@@ -72,6 +83,12 @@ void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
   for (std::size_t i = 0; i < wholes().size(); ++i) {
     torch::autograd::impl::set_post_acc_grad_hooks(wholes()[i].tensor, std::make_unique<Hook>(*this, i));
   }
+}
+
+bool ShardedGradients::all_multiply_bf16() const {
+  const at::Tensor lacking = at::full({1}, multiplies_bf16(experiment_->device) ? 0.0F : 1.0F, at::kFloat);
+  copy()->begin_all_reduce(lacking, "the type of the gradients", distributed::ReduceOp::kMax)->wait();
+  return lacking.item<float>() == 0.0F;
 }
 
 void ShardedGradients::end() {

@@ -13,6 +13,7 @@ namespace runner::train {
 /// are on their way while the pass makes the next ones. Every process makes the same exchanges, also without samples.
 ///
 /// Without `accumulation.sync_each_batch` whole gradients are added up until the last pass of a step, which sends them.
+/// Those of one pass travel in the type that it multiplied the weights in (autocast); sums of passes are float32.
 ///
 /// Source  ZeRO stage 2, arXiv:1910.02054, section 5.2
 class ShardedGradients : public ShardedOptimizer {
@@ -42,6 +43,9 @@ class ShardedGradients : public ShardedOptimizer {
   bool is_last_exchange() const { return exchanges_ + 1 >= most_; }
   /// Whether whole gradients are kept between the passes of a step.
   bool keeps_gradients() const { return !syncs_each_pass_ && accumulates_; }
+  /// Whether every process of the copy multiplies bfloat16. Machines may differ, and what travels must not. A
+  /// collective.
+  bool all_multiply_bf16() const;
   /// Of this process's rows of all gradients, in float32.
   std::int64_t row_bytes() const;
 

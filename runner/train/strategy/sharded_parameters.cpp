@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/full.h>
 #include <ATen/record_function.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 
 #include "components/model/model.h"
 #include "components/ops/kernel_policy.h"
-#include "components/part/linear.h"
 #include "generated/section/parallelism.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/machine.h"
@@ -84,46 +82,6 @@ components::NamedTensors ShardedParameters::make_shards() {
   return shards;
 }
 
-/// A CPU that multiplies bfloat16 no faster computes with float32 weights.
-bool ShardedParameters::multiplies_bf16() const { return !device_.is_cpu() || components::has_bf16_units(); }
-
-/// Weights of products under autocast that nothing else reads, by name, and the type of the products.
-std::map<std::string, c10::ScalarType> ShardedParameters::low_parameters() const {
-  using Type = components::AutocastOptions::Type;
-  // Those that a block takes in a smaller type: its own ones and those that it shares.
-  const auto lowered_of = [this](std::size_t block) {
-    std::map<std::string, c10::ScalarType> low;
-    const Type type = autocast_[block];
-    if (type == Type::kNone || (type == Type::kBf16 && !multiplies_bf16())) return low;
-    const auto dtype = type == Type::kFp16 ? at::kHalf : at::kBFloat16;
-    for (const std::string& name : model_.blocks()[block]->lowered_weights()) low.emplace(name, dtype);
-    for (const components::part::NamedLinear& named : model_.blocks()[block]->linears()) {
-      const auto& terms = named.linear->all_terms();
-      const bool is_read =
-          std::any_of(terms.begin(), terms.end(), [](const auto& term) { return term->reads_weight(); });
-      if (!is_read) low.emplace(named.name + ".weight", dtype);
-    }
-    return low;
-  };
-  std::map<std::string, c10::ScalarType> low;
-  for (std::size_t i = 0; i < model_.blocks().size(); ++i) {
-    const auto of_block = lowered_of(i);
-    for (const components::NamedTensor& parameter : model_.blocks()[i]->parameters()) {
-      const auto found = of_block.find(parameter.name);
-      if (found != of_block.end() && parameter.tensor.scalar_type() == at::kFloat) low.insert(*found);
-    }
-  }
-  for (std::size_t i = 0; i < model_.blocks().size(); ++i) {
-    const auto of_block = lowered_of(i);
-    for (const components::block::Tie& tie : model_.blocks()[i]->ties()) {
-      const auto mine = of_block.find(tie.owner);
-      const auto owners = low.find(tie.owner);
-      if (owners != low.end() && (mine == of_block.end() || mine->second != owners->second)) low.erase(owners);
-    }
-  }
-  return low;
-}
-
 at::Tensor ShardedParameters::rows_it_begins_as(const std::string& parameter) const {
   const auto found = begins_as_.find(parameter);
   return found != begins_as_.end() ? found->second : at::Tensor();
@@ -132,7 +90,7 @@ at::Tensor ShardedParameters::rows_it_begins_as(const std::string& parameter) co
 /// All that stays whole is the first unit.
 void ShardedParameters::make_units() {
   blocks_ = units_of(model_, unit_sizes_);
-  const std::map<std::string, c10::ScalarType> low = low_parameters();
+  const std::map<std::string, c10::ScalarType> low = lowered_weights(model_, autocast_, device_);
   std::map<const c10::TensorImpl*, std::size_t> positions;  // of trained parameters
   for (const auto& trained : wholes()) {
     positions.emplace(trained.tensor.unsafeGetTensorImpl(), positions.size());
@@ -207,10 +165,7 @@ void ShardedParameters::list_exchanges() {
 void ShardedParameters::begin(const StrategyInputs& inputs) {
   ShardedGradients::begin(inputs);
   components::set_keeps_low_weights(false);
-  // Machines may differ, and what travels must not.
-  const at::Tensor lacking = at::full({1}, multiplies_bf16() ? 0.0F : 1.0F, at::kFloat);
-  copy()->begin_all_reduce(lacking, "the type of the weights", distributed::ReduceOp::kMax)->wait();
-  if (lacking.item<float>() == 0.0F) return;
+  if (all_multiply_bf16()) return;
   for (UnitWeights& unit : units_) unit.keep_types();
 }
 

@@ -101,8 +101,6 @@ class ShardedParameters final : public ShardedGradients {
   void watch_gradients(const StrategyInputs&) override {}  // they are sent block by block
   at::Tensor rows_it_begins_as(const std::string& parameter) const;
   void make_units();
-  std::map<std::string, c10::ScalarType> low_parameters() const;
-  bool multiplies_bf16() const;
   std::int64_t exchanges_of(std::int64_t passes) const override { return passes; }
   void keep_gradients(const UnitWeights& unit);
   void give_gradients(const UnitWeights& unit);

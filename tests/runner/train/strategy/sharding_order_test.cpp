@@ -9,14 +9,17 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "components/block/block.h"
 #include "components/model/model.h"
 #include "components/tensor/tensors.h"
 #include "runner/train/experiment/gradient_strategy.h"
+#include "runner/train/experiment/precision.h"
 #include "runner/train/strategy/block_units.h"
 #include "tests/support/folder.h"
+#include "tests/support/sharded_recipes.h"
 #include "tests/support/torch/pretended_ranks.h"
 #include "tests/support/torch/sharded_training_torch.h"
 
@@ -213,6 +216,40 @@ TEST_CASE("each unit that is gathered ahead is more memory, and none is the leas
   CHECK(least == behind);
   CHECK(behind < one);
   CHECK(one < two);
+}
+
+TEST_CASE("gradients of one pass travel in the type of its products, sums of passes in float32", "[train][sharding]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", tests::sharded_recipes::text({.steps = 1}));
+  const c10::ScalarType low = multiplies_bf16(at::kCPU) ? at::kBFloat16 : at::kFloat;
+  struct Row {
+    const char* mode;
+    int passes;
+    bool syncs;
+    c10::ScalarType large;
+  };
+  const Row rows[] = {{"bf16-mixed", 1, false, low},
+                      {"bf16-mixed", 2, true, low},
+                      {"bf16-mixed", 2, false, at::kFloat},
+                      {"32-true", 1, false, at::kFloat}};
+  for (const Row& row : rows) {
+    CAPTURE(row.mode, row.passes, row.syncs);
+    std::set<std::pair<bool, c10::ScalarType>> types;  // of large gradients, and of what is packed
+    PretendedRanks how;
+    how.on_exchange = [&](int, const std::string& what, const std::vector<at::Tensor>& on_their_way) {
+      if (what != "all_to_all of the gradients") return;
+      for (const at::Tensor& one : on_their_way) types.emplace(one.numel() >= 1 << 14, one.scalar_type());
+    };
+    RanksEnd end;
+    train_on_ranks(
+        {"model={type: gpt, n_layer: 1, n_head: 2, n_embd: 128, vocab_size: 256}", "parallelism.shard=gradients",
+         "training.global_batch_size=null", "training.micro_batch_size=8", std::string("precision.mode=") + row.mode,
+         "training.gradient_accumulation_steps=" + std::to_string(row.passes),
+         std::string("accumulation.sync_each_batch=") + (row.syncs ? "true" : "false")},
+        how.size, {}, [&](const auto& body) { end = tests::run_pretended_ranks(how, body); });
+    CHECK(end.errors == std::vector<std::string>(2));
+    CHECK(types == std::set<std::pair<bool, c10::ScalarType>>{{true, row.large}, {false, at::kFloat}});
+  }
 }
 
 TEST_CASE("63 ranks name the one that is lost, wherever in a pass", "[train][sharding]") {

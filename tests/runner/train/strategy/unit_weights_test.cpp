@@ -76,6 +76,32 @@ TEST_CASE("a gradient in bfloat16 is widened before it is added up", "[train][sh
   });
 }
 
+TEST_CASE("a gradient in float32 that travels in bfloat16 is rounded once", "[train][sharding]") {
+  constexpr int kRanks = 3;
+  std::mutex failing;
+  tests::run_ranks({.size = kRanks}, [&](distributed::ProcessGroup& group) {
+    // More than one piece of what is rounded at a time; and one that another tensor's numbers lie behind.
+    const at::Tensor exact = numbers(700, 200), both = numbers(300, 100).clone();
+    const ShardPlace place{group.rank(), kRanks};
+    std::vector<RowGradients::Parameter> parameters;
+    for (std::size_t i = 0; i < 2; ++i) {
+      const at::Tensor whole = (i == 0 ? exact : both.narrow(0, 0, 200)).clone().set_requires_grad(true);
+      whole.mutable_grad() = i == 0 ? exact * (group.rank() + 1.0) : both.narrow(0, 0, 200);
+      parameters.push_back({whole, i, at::kBFloat16});
+    }
+    RowGradients gradients(parameters, place);
+    gradients.begin(group);
+    std::vector<at::Tensor> sums(2);
+    gradients.end(nullptr, [&](std::size_t position, const at::Tensor& rows, bool) { sums[position] = rows.clone(); });
+    const auto rounded = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); };
+    const std::lock_guard lock(failing);
+    CHECK(sums[0].equal(shard_of(rounded(exact) + rounded(exact * 2.0) + rounded(exact * 3.0), place)));
+    const at::Tensor one = rounded(numbers(300, 100).narrow(0, 0, 200));
+    CHECK(sums[1].equal(shard_of(one + one + one, place)));
+    CHECK(both.narrow(0, 200, 100).equal(numbers(300, 100).narrow(0, 200, 100)));
+  });
+}
+
 TEST_CASE("gradients of what is replicated are added up whole on every process", "[train][sharding]") {
   constexpr int kRanks = 3;
   std::mutex failing;
