@@ -151,6 +151,9 @@ two=(launch.num_processes=2 launch.num_cpu_threads_per_process=1 model.n_embd=51
 compare alone.yaml "${two[@]}"
 compare alone.yaml "${two[@]}" parallelism.shard=optimizer
 compare alone.yaml "${two[@]}" parallelism.shard=gradients checkpoint.save_steps=1
+for each in optimizer gradients; do
+  compare alone.yaml "${two[@]}" parallelism.shard=$each model.vocab_size=50000 model.n_layer=1
+done
 compare alone.yaml "${two[@]}" parallelism.shard=parameters
 compare alone.yaml "${two[@]}" parallelism.shard=parameters precision=bf16-mixed model.vocab_size=8192
 compare alone.yaml "${two[@]}" parallelism.shard=parameters precision=bf16-mixed \

@@ -24,6 +24,17 @@ namespace {
 constexpr std::int64_t kBucketBytes = 32 << 20;  ///< of weights that are gathered at a time
 constexpr std::size_t kInFlight = 2;
 
+/// Of a row; a tensor without dimensions is one.
+std::int64_t row_elements(const at::Tensor& whole) {
+  return whole.dim() == 0 || whole.size(0) == 0 ? 1 : whole.numel() / whole.size(0);
+}
+
+/// `part` of a process's rows of a parameter; it may have fewer.
+at::Tensor part_of(const at::Tensor& rows, const Rows& part) {
+  const std::int64_t first = std::min(part.first, rows.size(0));
+  return rows.narrow(0, first, std::min(part.count, rows.size(0) - first));
+}
+
 int copy_count(const resolve::Recipe& recipe) {
   return static_cast<int>(recipe.launch->num_processes) / shard_count(recipe);
 }
@@ -44,10 +55,14 @@ int shard_count(const resolve::Recipe& recipe) {
   return static_cast<int>(parallelism.dp_shard_size.value_or(processes / parallelism.dp_replicate_size.value_or(1)));
 }
 
-/// Parameters of one type that travel together.
+/// Parameters of one type that travel together, and parts of large ones.
 struct ShardedOptimizer::Bucket {
-  std::vector<std::size_t> parameters;  ///< their positions
-  std::int64_t elements = 0;            ///< of the process with the most
+  struct Part {
+    std::size_t parameter;  ///< its position
+    Rows of_each;           ///< of the rows that each process has of it
+  };
+  std::vector<Part> parts;
+  std::int64_t elements = 0;  ///< of the process with the most
 };
 
 ShardedOptimizer::ShardedOptimizer(const Experiment& experiment)
@@ -109,30 +124,39 @@ void ShardedOptimizer::make_buckets() {
   const auto size = [this](std::size_t i) { return wholes_[i].tensor.numel(); };
   if (deals_) std::stable_sort(order.begin(), order.end(), [&](auto a, auto b) { return size(a) > size(b); });
   std::vector<std::int64_t> elements;  // of each process in the last bucket
-  for (const std::size_t i : order) {
-    const at::Tensor& whole = wholes_[i].tensor;
-    const auto bytes = static_cast<std::int64_t>(whole.element_size());
-    if (deals_ && size(i) * bytes * place_.count > kBucketBytes) {
-      large_.push_back(i);
-      continue;
-    }
-    const auto add = [&] {
+  const auto append = [&](const Bucket::Part& part, std::int64_t most_elements) {
+    const at::Tensor& whole = wholes_[part.parameter].tensor;
+    const auto sum = [&] {
       std::vector<std::int64_t> sums = elements;
-      for (int process = 0; process < place_.count; ++process)
-        sums[static_cast<std::size_t>(process)] += count_of(shard_sizes(whole, places_[i].of(process)));
+      for (int process = 0; process < place_.count; ++process) {
+        const std::vector<std::int64_t> sizes = shard_sizes(whole, places_[part.parameter].of(process));
+        const std::int64_t rows = std::clamp<std::int64_t>(sizes.front() - part.of_each.first, 0, part.of_each.count);
+        sums[static_cast<std::size_t>(process)] += rows * row_elements(whole);
+      }
       return sums;
     };
     const auto most = [](const std::vector<std::int64_t>& sums) { return *std::max_element(sums.begin(), sums.end()); };
     const bool joins = !buckets_.empty() &&
-                       whole.scalar_type() == wholes_[buckets_.back().parameters.back()].tensor.scalar_type() &&
-                       most(add()) * bytes * place_.count <= kBucketBytes;
+                       whole.scalar_type() == wholes_[buckets_.back().parts.back().parameter].tensor.scalar_type() &&
+                       most(sum()) <= most_elements;
     if (!joins) {
       buckets_.emplace_back();
       elements.assign(static_cast<std::size_t>(place_.count), 0);
     }
-    elements = add();
-    buckets_.back().parameters.push_back(i);
+    elements = sum();
+    buckets_.back().parts.push_back(part);
     buckets_.back().elements = most(elements);
+  };
+  for (const std::size_t i : order) {
+    const at::Tensor& whole = wholes_[i].tensor;
+    const std::int64_t rows = shard_sizes(whole, places_[i].of(places_[i].owner.value_or(0))).front();
+    const std::int64_t most = kBucketBytes / place_.count / static_cast<std::int64_t>(whole.element_size());
+    if (deals_ && whole.numel() > most) {
+      large_.push_back(i);
+      continue;
+    }
+    const std::int64_t each = std::max<std::int64_t>(1, most / std::max<std::int64_t>(1, row_elements(whole)));
+    for (std::int64_t first = 0; first < rows; first += each) append({i, {first, std::min(each, rows - first)}}, most);
   }
 }
 
@@ -224,7 +248,7 @@ std::size_t ShardedOptimizer::flights() const { return std::min(kInFlight, bucke
 std::int64_t ShardedOptimizer::most_row_bytes() const {
   std::int64_t most = 0;
   for (const Bucket& bucket : buckets_) {
-    const at::Tensor& first = wholes_[bucket.parameters.front()].tensor;
+    const at::Tensor& first = wholes_[bucket.parts.front().parameter].tensor;
     most = std::max(most, bucket.elements * static_cast<std::int64_t>(first.element_size()));
   }
   constexpr std::int64_t kAligned = 8;  // for a bucket of any type
@@ -262,8 +286,8 @@ void ShardedOptimizer::share_rows() {
     for (int rank = 0; rank < place_.count; ++rank) {
       if (rank == place_.index) continue;
       std::int64_t at = rank * buckets_[number].elements;
-      for (const std::size_t i : buckets_[number].parameters) {
-        const at::Tensor rows = shard_of(wholes_[i].tensor, places_[i].of(rank));
+      for (const auto& [i, of_each] : buckets_[number].parts) {
+        const at::Tensor rows = part_of(shard_of(wholes_[i].tensor, places_[i].of(rank)), of_each);
         rows.copy_(flight.all.narrow(0, at, rows.numel()).view(rows.sizes()));
         at += rows.numel();
       }
@@ -273,12 +297,12 @@ void ShardedOptimizer::share_rows() {
     if (number >= kInFlight) land(number - kInFlight);
     const Bucket& bucket = buckets_[number];
     Flight& flight = in_flight[number % kInFlight];
-    const at::ScalarType type = wholes_[bucket.parameters.front()].tensor.scalar_type();
+    const at::ScalarType type = wholes_[bucket.parts.front().parameter].tensor.scalar_type();
     const at::Tensor room = flight.room.view(type), mine = room.narrow(0, 0, bucket.elements);
     flight.all = room.narrow(0, bucket.elements, bucket.elements * place_.count);
     std::int64_t at = 0;
-    for (const std::size_t i : bucket.parameters) {
-      const at::Tensor rows = shards_[i].tensor.detach();
+    for (const auto& [i, of_each] : bucket.parts) {
+      const at::Tensor rows = part_of(shards_[i].tensor.detach(), of_each);
       mine.narrow(0, at, rows.numel()).view(rows.sizes()).copy_(rows);
       at += rows.numel();
     }

@@ -126,6 +126,17 @@ double largest_pair(const std::vector<double>& buckets) {
   return most;
 }
 
+/// The same where what comes of a bucket lies beside what is sent, and a process keeps `share` of it. The last bucket
+/// goes when the passes are over.
+double largest_exchange(const std::vector<double>& buckets, double share) {
+  double most = 0;
+  for (std::size_t i = 0; i + 1 < buckets.size(); ++i) {
+    const double next = i + 2 < buckets.size() ? buckets[i + 1] : 0.0;
+    most = std::max(most, (2.0 - share) * buckets[i] + (1.0 - share) * next);
+  }
+  return most;
+}
+
 double batch_bytes(const components::BatchSpec& data, std::int64_t samples) {
   double bytes = 0;
   for (const TensorSpec& port : data.tensors) {
@@ -215,10 +226,10 @@ class Rehearsal {
     std::vector<double> sizes;
     for (const std::int64_t bytes : buckets_of(model_, options_.ddp.bucket_bytes)) sizes.push_back(in_memory(bytes));
     const bool streams = frees_gradients_ && experiment_.recipe.launch->num_processes > 1;
-    const double in_flight = held           ? static_cast<double>(held->exchange)
-                             : streams      ? largest_pair(sizes)
-                             : keeps_rows() ? std::min(whole, 2.0 * static_cast<double>(options_.ddp.bucket_bytes))
-                                            : 0.0;
+    const bool divides = !held && !streams && keeps_rows();
+    const double share = whole > 0 ? kept_rows() / whole : 1.0;
+    if (divides) dividing_ = largest_exchange(sizes, share);
+    const double in_flight = held ? static_cast<double>(held->exchange) : streams ? largest_pair(sizes) : 0.0;
     std::optional<Bytes> on_their_way(std::in_place, ledger_, Ledger::kGradients, in_flight);
     const Bytes buckets(ledger_, Ledger::kGradients, bucket_bytes_);
     const std::int64_t samples = std::min(options_.loader.micro_batch_size, experiment_.train_data->size());
@@ -232,10 +243,12 @@ class Rehearsal {
         // With its first gradient the sums of the passes before it leave the buckets.
         set_aside_ = exchanges_ && options_.ddp.sync_each_batch && micro > 0 ? bucket_bytes_ : 0.0;
         forward_backward(batch_on_meta(train_batch_, samples));
+        divided_.reset();
       }
       sums_.reset();
       on_their_way.reset();
       if (held) ledger_.note(static_cast<double>(held->last));
+      if (divides && !sizes.empty()) ledger_.note((2.0 - share) * sizes.back());
       if (held && held->summed > 0) ledger_.change(Ledger::kGradients, static_cast<double>(held->summed) - whole);
       ledger_.settle();
       if (on_gpu_) batches.reset();  // the passes have freed it
@@ -319,7 +332,7 @@ class Rehearsal {
     return experiment_.loss->sum(activations);
   }
 
-  /// Whether each process keeps its rows of the gradients alone; two buckets of whole ones are on their way.
+  /// Whether each process keeps its rows of the gradients alone; whole ones are on their way.
   bool keeps_rows() const {
     const auto trained = model_.trained_parameters();
     return std::any_of(trained.begin(), trained.end(), [this](const auto& parameter) {
@@ -328,10 +341,19 @@ class Rehearsal {
     });
   }
 
+  /// Bytes of the gradients that this process keeps.
+  double kept_rows() const {
+    double bytes = 0;
+    for (const auto& parameter : model_.trained_parameters())
+      bytes += in_memory(experiment_.strategy->held_gradient_bytes(parameter.tensor));
+    return bytes;
+  }
+
   /// A parameter has its whole gradient; where the optimizer frees it, the parameter moves and the gradient is gone.
   void note_gradient(const at::Tensor& parameter) {
     const double bytes = in_memory(static_cast<std::int64_t>(parameter.nbytes()));
     const double held = in_memory(experiment_.strategy->held_gradient_bytes(parameter));
+    if (dividing_ > 0 && !divided_) divided_.emplace(ledger_, Ledger::kGradients, dividing_);
     if (set_aside_ > 0) sums_.emplace(ledger_, Ledger::kGradients, std::exchange(set_aside_, 0.0));
     if (exchanges_) {
       if (with_gradient_.erase(parameter.unsafeGetTensorImpl()) > 0)
@@ -419,10 +441,12 @@ class Rehearsal {
   const std::shared_ptr<Rehearsal*> self_;
   double gathered_later_ = 0.0;  ///< bytes of weights that are not there within a step
   Ledger ledger_;
-  double bucket_bytes_ = 0.0;                       ///< of whole gradients that are exchanged
-  bool exchanges_ = false;                          ///< a pass copies its gradients into buckets
-  double set_aside_ = 0.0;                          ///< bytes of sums that the next gradient makes room for
-  std::optional<Bytes> sums_;                       ///< of the passes before
+  double bucket_bytes_ = 0.0;     ///< of whole gradients that are exchanged
+  bool exchanges_ = false;        ///< a pass copies its gradients into buckets
+  double set_aside_ = 0.0;        ///< bytes of sums that the next gradient makes room for
+  std::optional<Bytes> sums_;     ///< of the passes before
+  double dividing_ = 0.0;         ///< bytes of whole gradients on their way while a process keeps its rows alone
+  std::optional<Bytes> divided_;  ///< these, from the first gradient of a pass to its end
   std::set<const c10::TensorImpl*> with_gradient_;  ///< parameters
   std::string pass_;  ///< `in the backward pass of `, before a block's name; empty where it is not said
 };

@@ -191,6 +191,14 @@ TEST_CASE("optimizers that need whole tensors get them, and train as with one pr
   check_sharded({"training.micro_batch_size=6"}, "gradients", 4, 1e-5);
 }
 
+TEST_CASE("rows of a large parameter reach the others in parts", "[train][sharding]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kWide);
+  // 9 million weights, of which 32 MB at a time travel; the rows of three processes differ.
+  const Sets sets = {"model.hidden=[3001, 3001]", "optimizer={type: sgd, lr: 0.01}", "training.micro_batch_size=8"};
+  check_sharded(sets, "optimizer", 3, 1e-5);
+}
+
 TEST_CASE("averages are kept of a process's rows, and are those of one process", "[train][sharding]") {
   struct Averaged {
     const char *shard, *model, *how;
