@@ -1,13 +1,32 @@
 #include "runner/resolve/rules/rules.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "runner/core/units.h"
 
 namespace runner::resolve {
 
 using core::Node;
+
+namespace {
+
+constexpr const char* kShard = "parallelism.shard";
+constexpr const char* kShardSize = "parallelism.dp_shard_size";
+constexpr const char* kCopies = "parallelism.dp_replicate_size";
+constexpr const char* kUnit = "parallelism.unit";
+constexpr const char* kMinNumParams = "parallelism.min_num_params";
+constexpr const char* kReplicate = "parallelism.replicate";
+constexpr const char* kUnitBlocks = "parallelism.unit_blocks";
+constexpr const char* kReshard = "parallelism.reshard_after_forward";
+constexpr const char* kPrefetches[] = {"parallelism.forward_prefetch", "parallelism.backward_prefetch",
+                                       "parallelism.prefetch_units"};
+
+}  // namespace
 
 /// Ranks are processes.
 void sweep_isolation(SettledTree& tree) {
@@ -43,7 +62,7 @@ void one_process(SettledTree& tree) {
 namespace {
 
 bool keeps_rows_of_gradients(const SettledTree& tree) {
-  const std::string shard = tree.text("parallelism.shard").value_or("");
+  const std::string shard = tree.text(kShard).value_or("");
   return shard == "gradients" || shard == "parameters";
 }
 
@@ -98,40 +117,12 @@ void local_sgd(SettledTree& tree) {
 
 namespace {
 
-/// Whether the sizes of copies and shards fit the processes.
-void mesh_sizes(SettledTree& tree, std::int64_t processes) {
-  const auto copies = tree.integer("parallelism.dp_replicate_size"), shards = tree.integer("parallelism.dp_shard_size");
-  const std::string are = ", but launch.num_processes is " + std::to_string(processes);
-  if (copies && shards && *copies * *shards != processes) {
-    tree.error("parallelism.dp_shard_size",
-               "dp_replicate_size " + std::to_string(*copies) + " x dp_shard_size " + std::to_string(*shards) + " is " +
-                   std::to_string(*copies * *shards) + are,
-               "leave one of the two out: it follows from the other");
-    return;
-  }
-  for (const char* key : {"dp_replicate_size", "dp_shard_size"}) {
-    const std::string path = std::string("parallelism.") + key;
-    const auto size = tree.integer(path);
-    if (!size || processes % *size == 0) continue;
-    tree.error(path,
-               std::string(key) + " is " + std::to_string(*size) + ", which does not divide launch.num_processes " +
-                   std::to_string(processes),
-               "use a divisor of it");
-  }
-}
-
 /// `sharded: true` where process 0 saves everything.
 void no_parts(SettledTree& tree, const std::string& why, const std::string& hint) {
   const bool asked = tree.is_true("checkpoint.sharded") && tree.written("checkpoint.sharded");
-  if (!asked || tree.is_of_this_call("launch.num_processes") || tree.is_of_this_call("parallelism.shard")) return;
+  if (!asked || tree.is_of_this_call("launch.num_processes") || tree.is_of_this_call(kShard)) return;
   tree.warning("checkpoint.sharded", "checkpoint.sharded has no effect: " + why, hint);
 }
-
-constexpr const char* kReplicate = "parallelism.replicate";
-constexpr const char* kUnitBlocks = "parallelism.unit_blocks";
-constexpr const char* kReshard = "parallelism.reshard_after_forward";
-constexpr const char* kPrefetches[] = {"parallelism.forward_prefetch", "parallelism.backward_prefetch",
-                                       "parallelism.prefetch_units"};
 
 bool has_items(const SettledTree& tree, const std::string& path) {
   const Node* list = tree.value(path);
@@ -145,87 +136,117 @@ bool is_other_prefetch(SettledTree& tree, const std::string& path) {
   return tree.integer(path).value_or(1) != 1;
 }
 
-/// What is gathered ahead, where parameters are gathered.
-void prefetched_units(SettledTree& tree) {
-  const bool forward = tree.is_true("parallelism.forward_prefetch"), keeps = !tree.is_true(kReshard);
-  const std::string backward = tree.text("parallelism.backward_prefetch").value_or("");
-  if (tree.text("parallelism.unit") == "model") {
-    for (const char* path : kPrefetches) {
-      if (is_other_prefetch(tree, path))
-        tree.error(path, std::string(path) + " is about the next unit, and with unit: model there is one",
-                   "write unit: block, or remove it");
-    }
-  } else if (keeps && backward != "before") {
-    tree.error("parallelism.backward_prefetch",
-               "parallelism.backward_prefetch has nothing to gather: with reshard_after_forward: false parameters stay "
-               "until then",
-               "leave one of the two out");
-  } else if (!forward && (keeps || backward == "none") && is_other_prefetch(tree, "parallelism.prefetch_units")) {
-    tree.error("parallelism.prefetch_units", "prefetch_units is how many units are gathered ahead, and none are",
-               "remove it, or write forward_prefetch: true");
-  }
-}
-
 Node usual_value(const std::string& path) {
   if (path == kReplicate || path == kUnitBlocks) return Node::sequence();
   if (path == kReshard || path == kPrefetches[0]) return Node::boolean(true);
   if (path == kPrefetches[1]) return Node::string("before");
   if (path == kPrefetches[2]) return Node::integer(1);
-  return path == "parallelism.unit" ? Node::string("block") : Node::null();
+  return path == kUnit ? Node::string("block") : Node::null();
 }
 
-/// A key that does nothing with this `shard`. Where the call overrides `shard` alone, as a resume may, it is left out.
-void idle_beside_shard(SettledTree& tree, const std::string& path, const std::string& why, const std::string& hint) {
-  if (tree.is_of_this_call("parallelism.shard") && !tree.is_of_this_call(path)) {
-    tree.warning(path, path + " has no effect with this parallelism.shard");
-    tree.replace_idle(path, usual_value(path), "nothing is gathered");
-  } else {
-    tree.error(path, path + why, hint);
+/// A key that does nothing beside one of `others`. Where the call overrides that one and not the key, as a resume may,
+/// the key is left out.
+void idle_beside(SettledTree& tree, const std::string& path, const std::vector<std::string>& others,
+                 const std::string& error, const std::string& hint) {
+  const auto cause =
+      std::find_if(others.begin(), others.end(), [&tree](const auto& other) { return tree.is_of_this_call(other); });
+  if (cause == others.end() || tree.is_of_this_call(path)) return tree.error(path, error, hint);
+  // At the override: in a recorded run the key stands in a file that its author has not written.
+  tree.warning(*cause, path + " has no effect with this " + *cause);
+  tree.replace_idle(path, usual_value(path), "idle beside " + *cause);
+}
+
+/// Whether the sizes of copies and shards fit the processes.
+void mesh_sizes(SettledTree& tree, std::int64_t processes) {
+  auto copies = tree.integer(kCopies), shards = tree.integer(kShardSize);
+  if (copies && shards && *copies * *shards != processes) {
+    const bool keeps_shards = tree.is_of_this_call(kShardSize) && !tree.is_of_this_call(kCopies);
+    idle_beside(tree, keeps_shards ? kCopies : kShardSize, {keeps_shards ? kShardSize : kCopies},
+                "dp_replicate_size " + std::to_string(*copies) + " x dp_shard_size " + std::to_string(*shards) +
+                    " is " + std::to_string(*copies * *shards) + ", but launch.num_processes is " +
+                    std::to_string(processes),
+                "leave one of the two out: it follows from the other");
+    copies = tree.integer(kCopies);
+    shards = tree.integer(kShardSize);
+    if (copies && shards) return;
   }
+  for (const auto& [path, size] : {std::pair(kCopies, copies), std::pair(kShardSize, shards)}) {
+    if (!size || processes % *size == 0) continue;
+    tree.error(path,
+               std::string(path).substr(std::string_view("parallelism.").size()) + " is " + std::to_string(*size) +
+                   ", which does not divide launch.num_processes " + std::to_string(processes),
+               "use a divisor of it");
+  }
+}
+
+/// What is gathered ahead, where parameters are gathered.
+void prefetched_units(SettledTree& tree) {
+  const bool forward = tree.is_true(kPrefetches[0]), keeps = !tree.is_true(kReshard);
+  const bool backward = tree.text(kPrefetches[1]).value_or("") != "none";
+  if (tree.text(kUnit) == "model") {
+    for (const char* path : kPrefetches) {
+      if (is_other_prefetch(tree, path))
+        idle_beside(tree, path, {kUnit},
+                    std::string(path) + " is about the next unit, and with unit: model there is one",
+                    "write unit: block, or remove it");
+    }
+    return;
+  }
+  if (keeps && is_other_prefetch(tree, kPrefetches[1]))
+    idle_beside(tree, kPrefetches[1], {kReshard},
+                std::string(kPrefetches[1]) +
+                    " has nothing to gather: with reshard_after_forward: false parameters stay until then",
+                "leave one of the two out");
+  if (!forward && (keeps || !backward) && is_other_prefetch(tree, kPrefetches[2]))
+    idle_beside(tree, kPrefetches[2], {kPrefetches[0], keeps ? kReshard : kPrefetches[1]},
+                "prefetch_units is how many units are gathered ahead, and none are",
+                "remove it, or write forward_prefetch: true");
 }
 
 /// What is gathered at a time; `shard` is empty where nothing is sharded.
 void gathered_units(SettledTree& tree, const std::string& shard) {
-  const bool is_model = tree.text("parallelism.unit") == "model";
-  const auto joins = tree.integer("parallelism.min_num_params");
-  const auto idle = [&](const std::string& path) {
-    idle_beside_shard(tree, path,
-                      std::string(" is about gathered parameters, and ") +
-                          (shard.empty() ? "without shard" : "with shard: " + shard) +
-                          " every process holds all of them",
-                      "write shard: parameters, or remove it");
-  };
-  if (shard != "parameters" && tree.given(kReshard) && !tree.is_true(kReshard)) idle(kReshard);
-  if (shard != "parameters" && is_model) idle("parallelism.unit");
-  if (shard != "parameters" && joins) idle("parallelism.min_num_params");
-  for (const char* path : kPrefetches) {
-    if (shard != "parameters" && is_other_prefetch(tree, path)) idle(path);
+  if (shard == "parameters") {
+    prefetched_units(tree);
+    if (tree.text(kUnit) != "model") return;
+    if (has_items(tree, kUnitBlocks))
+      idle_beside(tree, kUnitBlocks, {kUnit},
+                  "unit_blocks names blocks that are units, and with unit: model all are one unit",
+                  "leave one of the two out");
+    if (tree.integer(kMinNumParams))
+      idle_beside(tree, kMinNumParams, {kUnit}, "min_num_params joins blocks, and with unit: model all are one unit",
+                  "leave one of the two out");
+    return;
   }
-  if (shard == "parameters") prefetched_units(tree);
-  const bool names = has_items(tree, kUnitBlocks);
-  if (shard != "parameters" && names) idle(kUnitBlocks);
-  if (shard == "parameters" && is_model && names)
-    tree.error(kUnitBlocks, "unit_blocks names blocks that are units, and with unit: model all are one unit",
-               "leave one of the two out");
-  if (shard == "parameters" && is_model && joins)
-    tree.error("parallelism.min_num_params", "min_num_params joins blocks, and with unit: model all are one unit",
-               "leave one of the two out");
+  const auto idle = [&](const std::string& path) {
+    idle_beside(tree, path, {kShard},
+                path + " is about gathered parameters, and " +
+                    (shard.empty() ? "without shard" : "with shard: " + shard) + " every process holds all of them",
+                "write shard: parameters, or remove it");
+  };
+  if (tree.given(kReshard) && !tree.is_true(kReshard)) idle(kReshard);
+  if (tree.text(kUnit) == "model") idle(kUnit);
+  if (tree.integer(kMinNumParams)) idle(kMinNumParams);
+  for (const char* path : kPrefetches) {
+    if (is_other_prefetch(tree, path)) idle(path);
+  }
+  if (has_items(tree, kUnitBlocks)) idle(kUnitBlocks);
 }
 
 }  // namespace
 
 void parallelism(SettledTree& tree) {
-  const auto shard = tree.text("parallelism.shard");
+  const auto shard = tree.text(kShard);
   const std::int64_t processes = tree.integer("launch.num_processes").value_or(1);
   if (!shard) {
-    if (tree.was_refused("parallelism.shard")) return;
-    for (const char* path : {"parallelism.dp_shard_size", "parallelism.dp_replicate_size"}) {
+    if (tree.was_refused(kShard)) return;
+    for (const char* path : {kShardSize, kCopies}) {
       if (tree.written(path) && tree.integer(path).value_or(1) > 1)
-        tree.error(path, std::string(path) + " is written, but nothing is sharded", "write shard: optimizer beside it");
+        idle_beside(tree, path, {kShard}, std::string(path) + " is written, but nothing is sharded",
+                    "write shard: optimizer beside it");
     }
     if (has_items(tree, kReplicate))
-      idle_beside_shard(tree, kReplicate, " is about what is sharded, and nothing is",
-                        "write shard: optimizer beside it, or remove it");
+      idle_beside(tree, kReplicate, {kShard}, std::string(kReplicate) + " is about what is sharded, and nothing is",
+                  "write shard: optimizer beside it, or remove it");
     if (processes > 1) no_parts(tree, "nothing is sharded", "write parallelism: {shard: optimizer}, or remove it");
     if (processes == 1) no_parts(tree, "there is one process", "remove it");
     gathered_units(tree, "");
@@ -233,8 +254,8 @@ void parallelism(SettledTree& tree) {
   }
   if (processes == 1) {
     // Whoever asks for one process beside the recipe, as `roux eval RUN --num-processes 1` does, knows what is sharded.
-    if (tree.written("parallelism.shard") && !tree.is_of_this_call("launch.num_processes"))
-      tree.warning("parallelism.shard", "parallelism.shard has no effect: there is one process",
+    if (tree.written(kShard) && !tree.is_of_this_call("launch.num_processes"))
+      tree.warning(kShard, "parallelism.shard has no effect: there is one process",
                    "remove it, or train with several processes");
     return;
   }
@@ -245,10 +266,9 @@ void parallelism(SettledTree& tree) {
                  "checkpoint.max_shard_size has no effect: with sharded each process writes one file",
                  "remove it, or write sharded: false");
   mesh_sizes(tree, processes);
-  const auto copies = tree.integer("parallelism.dp_replicate_size"), shards = tree.integer("parallelism.dp_shard_size");
+  const auto copies = tree.integer(kCopies), shards = tree.integer(kShardSize);
   if (shards == 1 || (!shards && copies == processes))
-    tree.warning(shards ? "parallelism.dp_shard_size" : "parallelism.dp_replicate_size",
-                 "nothing is sharded: every process holds a copy of its own",
+    tree.warning(shards ? kShardSize : kCopies, "nothing is sharded: every process holds a copy of its own",
                  "use a larger dp_shard_size, or remove parallelism.shard");
   const auto refuse = [&](const std::string& path, const std::string& why, const std::string& hint) {
     tree.error(path, path + " cannot be combined with parallelism.shard: " + why, hint);

@@ -61,7 +61,10 @@ bool SettledTree::written(const std::string& path) const {
 
 bool SettledTree::is_of_this_call(const std::string& path) const {
   const Node* node = root_.at_path(path);
-  return node != nullptr && node->location().known() && node->location().source->kind == core::Source::Kind::kFlag;
+  if (node == nullptr || !node->location().known()) return false;
+  const auto& history = node->history();
+  return node->location().source->kind == core::Source::Kind::kFlag ||
+         std::any_of(history.begin(), history.end(), [](const auto& step) { return step.starts_with("--set-file "); });
 }
 
 bool SettledTree::was_refused(const std::string& path) const {

@@ -43,7 +43,7 @@ class SettledTree {
   bool given(const std::string& path) const;
   /// The same, but not where the value is a default.
   bool written(const std::string& path) const;
-  /// Written by a flag or a variable of the environment, not in a file.
+  /// Written by a flag, a variable of the environment or a file of `--set-file`, not in the recipe.
   bool is_of_this_call(const std::string& path) const;
   bool was_refused(const std::string& path) const;
 
