@@ -70,6 +70,7 @@ bool use_run(Session& session, RecipeFlags& flags, std::string& run) {
                        "parallelism.dp_replicate_size=null"};
   const std::string output_dir = std::filesystem::path(folder).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
+  session.run_dir = folder;
   run = folder;
   return true;
 }

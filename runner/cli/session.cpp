@@ -14,6 +14,7 @@
 #include "runner/launch/rank_environment.h"
 #include "runner/recipe/interpolate.h"
 #include "runner/registry/registry.h"
+#include "runner/resolve/changes.h"
 #include "runner/resolve/load.h"
 #include "runner/sweep/spec/sweep.h"
 
@@ -122,7 +123,8 @@ std::optional<resolve::Recipe> Session::load(const std::string& path, const reci
   }
   core::Diagnostics diagnostics;
   std::optional<resolve::Recipe> recipe;
-  if (const auto open = recipe::compose_uninterpolated(path, options, diagnostics)) {
+  if (auto open = recipe::compose_uninterpolated(path, options, diagnostics)) {
+    if (!run_dir.empty()) resolve::locate_as_written(open->root, run_dir);
     if (!fetch(*open, diagnostics)) {
       show(diagnostics);
       return std::nullopt;

@@ -50,6 +50,7 @@ struct Session {
   bool verbose = false;
   std::string log_format = "text";
   std::string output_dir;         ///< `--output-dir`; "" when not given
+  std::string run_dir;            ///< the run whose recorded recipe is loaded; "" for a recipe
   bool color = false;             ///< standard error is a terminal, and NO_COLOR is unset
   bool outlives_readers = false;  ///< a closed standard output is not a failure: results are on the disk
   HubUse hub = HubUse::kCache;    ///< what load() fetches; a command that trains or reads data sets it

@@ -68,25 +68,39 @@ class Walk {
   }
 };
 
-/// Values that `written` says in the same way get their location there.
-void relocate(Node& settled, const Node& written) {
-  if (settled.is_mapping() && written.is_mapping()) {
-    settled.set_location(written.location());
-    for (Node::Entry& entry : settled.entries()) {
-      if (const Node* there = written.find(entry.key)) relocate(entry.value, *there);
+/// Values of the run's own files that `written` says in the same way get their location there.
+class Relocation {
+ public:
+  explicit Relocation(const std::string& run_dir) : below_((fs::path(run_dir) / "").string()) {}
+
+  void apply(Node& settled, const Node& written) const {
+    if (settled.is_mapping() && written.is_mapping()) {
+      move(settled, written);
+      for (Node::Entry& entry : settled.entries()) {
+        if (const Node* there = written.find(entry.key)) apply(entry.value, *there);
+      }
+    } else if (settled.is_mapping() && written.is_string()) {  // `loss: mse` is short for {type: mse}
+      if (Node* type = settled.find("type"); type != nullptr && type->same_value(written)) {
+        move(settled, written);
+        move(*type, written);
+      }
+    } else if (settled.is_sequence() && written.is_sequence() && settled.items().size() == written.items().size()) {
+      move(settled, written);
+      for (std::size_t i = 0; i < settled.items().size(); ++i) apply(settled.items()[i], written.items()[i]);
+    } else if (same(settled, written)) {
+      move(settled, written);
     }
-  } else if (settled.is_mapping() && written.is_string()) {  // `loss: mse` is short for {type: mse}
-    if (Node* type = settled.find("type"); type != nullptr && type->same_value(written)) {
-      settled.set_location(written.location());
-      type->set_location(written.location());
-    }
-  } else if (settled.is_sequence() && written.is_sequence() && settled.items().size() == written.items().size()) {
-    settled.set_location(written.location());
-    for (std::size_t i = 0; i < settled.items().size(); ++i) relocate(settled.items()[i], written.items()[i]);
-  } else if (same(settled, written)) {
-    settled.set_location(written.location());
   }
-}
+
+ private:
+  /// A flag of this call, or a file that it names, stays the place of its value.
+  void move(Node& settled, const Node& written) const {
+    const core::Location& now = settled.location();
+    if (now.known() && now.source->name.starts_with(below_)) settled.set_location(written.location());
+  }
+
+  std::string below_;  ///< begins the names of the run's files
+};
 
 std::optional<Node> read_located(const std::string& path, bool yaml) {
   const recipe::Limits limits;
@@ -138,11 +152,16 @@ core::Result<Node> read_recorded_recipe(const std::string& run_dir, const std::s
     return core::Failure{"the recorded recipe " + resolved_path + " is missing or damaged",
                          "start a new run with `roux run RECIPE --new`; its checkpoints can still be named by path"};
   }
+  locate_as_written(*settled, run_dir);
+  return std::move(*settled);
+}
+
+void locate_as_written(Node& settled, const std::string& run_dir) {
+  const Relocation relocation(run_dir);
   for (const std::string& file : written_files(run_dir)) {
     const auto written = read_located(file, !file.ends_with(".json"));
-    if (written) relocate(*settled, *written);
+    if (written) relocation.apply(settled, *written);
   }
-  return std::move(*settled);
 }
 
 }  // namespace runner::resolve

@@ -24,9 +24,12 @@ struct Change {
 /// other has as null or by its default is no difference: the one was written by a program that did not know the key.
 std::vector<Change> list_changes(const core::Node& before, const core::Node& after);
 
-/// The settled recipe `resolved_path` of the run in `run_dir`. Each value has its location in the recipe as it was
-/// written, where the run folder has that and it says the same (a later `--set` may have changed it); else its line in
-/// the resolved one. Keys have today's words.
+/// The settled recipe `resolved_path` of the run in `run_dir`, located as written. Keys have today's words.
 core::Result<core::Node> read_recorded_recipe(const std::string& run_dir, const std::string& resolved_path);
+
+/// Gives each value that is read from a settled recipe in `run_dir` its location in the recipe as it was written, where
+/// the run folder has that and it says the same (a later `--set` may have changed it); else it keeps its line in the
+/// settled one, which the author has never seen. Values from elsewhere, such as flags, keep their location.
+void locate_as_written(core::Node& settled, const std::string& run_dir);
 
 }  // namespace runner::resolve

@@ -91,6 +91,7 @@ void resume(Session& session, RunFlags& flags) {
   if (follows(flags.recipe.path, exchanges)) flags.recipe.sets_before.push_back(exchanges + "=null");
   const std::string output_dir = std::filesystem::path(summary.run_dir).parent_path().string();
   session.output_dir = output_dir.empty() ? "." : output_dir;
+  session.run_dir = summary.run_dir;
   const auto options = session.changes(flags.recipe);
   if (!options) return;
   if (moves_derived_schedule(flags.recipe.path, *options)) {

@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,24 @@ TEST_CASE("a recorded value has its place in the recipe as it was written, unles
   CHECK(place("seed") == run + "/recipe/1-lib.yaml:1:7");
   CHECK(place("steps") == run + "/resolved.json:4:10");
   CHECK(!read_recorded_recipe(run, run + "/gone.json"));
+}
+
+TEST_CASE("only a value of the run's own files gets its place in the recipe as it was written", "[registry][changes]") {
+  const tests::TempDir dir;
+  std::ofstream(dir.path() + "/recipe.yaml") << "lr: 1e-3\nseed: 3\n";
+  const auto value = [](const std::string& file) {
+    auto source = std::make_shared<core::Source>(core::Source{file, "", core::Source::Kind::kFile});
+    return Node::integer(3, {source, 9, 9, 1});
+  };
+  const auto place = [&](const std::string& file) {
+    Node recipe = Node::mapping();
+    recipe.set("seed", value(file), {});
+    locate_as_written(recipe, dir.path());
+    return recipe.at_path("seed")->location().text();
+  };
+  CHECK(place(dir.path() + "/branches/1/resolved.json") == dir.path() + "/recipe.yaml:2:7");
+  CHECK(place("over.yaml") == "over.yaml:9:9");
+  CHECK(place(dir.path() + "-2/over.yaml") == dir.path() + "-2/over.yaml:9:9");
 }
 
 }  // namespace runner::resolve
