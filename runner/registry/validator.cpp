@@ -250,7 +250,10 @@ Node Validator::section(const Node& given, const std::string& name, const std::s
     return section_as_written(given, *fragment, path);
   }
   Node mapping = given;
-  if (given.is_null()) mapping = Node::mapping(given.location());  // `training:` with nothing below it yet
+  if (given.is_null()) {  // `training:` with nothing below it yet
+    mapping = Node::mapping(given.location());
+    for (const std::string& step : given.history()) mapping.add_history(step);
+  }
   if (!given.is_null() && !given.is_mapping()) {
     if (fragment->short_form.empty() || given.is_sequence()) {
       diagnostics_.error(given.location(), path + " must be a mapping, got " + described(given),

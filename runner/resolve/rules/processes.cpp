@@ -36,19 +36,30 @@ void sweep_isolation(SettledTree& tree) {
              "use isolation: fork, or one process");
 }
 
+namespace {
+
+/// Of a key about several processes, where there is one: whether the call alone asks for that. Whoever writes
+/// `roux eval RUN --num-processes 1` knows what the recipe says of several, and a recorded run has every value.
+bool is_for_other_calls(const SettledTree& tree, const std::string& path) {
+  return tree.is_of_this_call("launch.num_processes") && !tree.is_of_this_call(path);
+}
+
+}  // namespace
+
 /// Keys for whoever looks after several processes, and for several readers.
 void one_process(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
   for (const char* path : {"loader.split_batches", "loader.dispatch_batches", "loader.count_repeated_samples",
                            "ddp.broadcast_buffers", "checkpoint.save_on_each_node"}) {
-    if (!tree.is_true(path) || !tree.written(path)) continue;
+    if (!tree.is_true(path) || !tree.written(path) || is_for_other_calls(tree, path)) continue;
     tree.warning(path, std::string(path) + " has no effect: there is one process", "leave it out");
   }
-  if (tree.integer("launch.max_restarts").value_or(0) > 0) {
+  if (tree.integer("launch.max_restarts").value_or(0) > 0 && !is_for_other_calls(tree, "launch.max_restarts")) {
     tree.warning("launch.max_restarts", "launch.max_restarts has no effect: one process has no supervisor",
                  "run the same command again to resume, or train with several processes");
   }
   const auto unused = [&](const char* path) {
+    if (is_for_other_calls(tree, path)) return;
     tree.warning(path, std::string(path) + " has no effect: one process has no supervisor",
                  "remove it, or train with several processes");
   };
@@ -79,11 +90,11 @@ void exchanged_batches(SettledTree& tree) {
 void exchanges(SettledTree& tree) {
   if (tree.integer("launch.num_processes").value_or(1) > 1) return;
   const auto unused = [&](const std::string& path) {
+    if (is_for_other_calls(tree, path)) return;
     tree.warning(path, path + " has no effect: one process exchanges no gradients", "leave it out");
   };
-  // What is sharded has a warning of its own, and a recorded run has every value: `eval` may run it in one process.
-  const bool is_called_so = tree.is_of_this_call("launch.num_processes");
-  if (tree.is_true("accumulation.sync_each_batch") && !keeps_rows_of_gradients(tree) && !is_called_so)
+  // What is sharded has a warning of its own.
+  if (tree.is_true("accumulation.sync_each_batch") && !keeps_rows_of_gradients(tree))
     unused("accumulation.sync_each_batch");
   if (tree.text("ddp.comm_hook").value_or("no") != "no") unused("ddp.comm_hook");
   if (tree.given("local_sgd.local_sgd_steps")) unused("local_sgd.local_sgd_steps");
@@ -253,15 +264,14 @@ void parallelism(SettledTree& tree) {
     return;
   }
   if (processes == 1) {
-    // Whoever asks for one process beside the recipe, as `roux eval RUN --num-processes 1` does, knows what is sharded.
-    if (tree.written(kShard) && !tree.is_of_this_call("launch.num_processes"))
+    if (tree.written(kShard) && !is_for_other_calls(tree, kShard))
       tree.warning(kShard, "parallelism.shard has no effect: there is one process",
                    "remove it, or train with several processes");
     return;
   }
-  // Weights that are exported at the end are split all the same.
+  // A recorded recipe writes the default down. Weights that are exported at the end are split all the same.
   if (tree.is_true("checkpoint.sharded") && tree.written("checkpoint.max_shard_size") &&
-      !tree.given("checkpoint.export"))
+      tree.text("checkpoint.max_shard_size") != "10GB" && !tree.given("checkpoint.export"))
     tree.warning("checkpoint.max_shard_size",
                  "checkpoint.max_shard_size has no effect: with sharded each process writes one file",
                  "remove it, or write sharded: false");

@@ -60,11 +60,17 @@ bool SettledTree::written(const std::string& path) const {
 }
 
 bool SettledTree::is_of_this_call(const std::string& path) const {
-  const Node* node = root_.at_path(path);
-  if (node == nullptr || !node->location().known()) return false;
-  const auto& history = node->history();
-  return node->location().source->kind == core::Source::Kind::kFlag ||
-         std::any_of(history.begin(), history.end(), [](const auto& step) { return step.starts_with("--set-file "); });
+  for (std::string at = path; !at.empty(); at = parent_of(at)) {
+    const Node* node = root_.at_path(at);
+    if (node == nullptr || !is_written(node->location())) continue;  // a default, of what is around it
+    const auto& history = node->history();
+    if (std::any_of(history.begin(), history.end(), [](const auto& step) { return step.starts_with("--set-file "); }))
+      return true;
+    if (node->location().source->kind != core::Source::Kind::kFlag) return false;
+    // A block that a flag made on the way to one of its keys says nothing of the others, and has no history.
+    return at == path || !history.empty();
+  }
+  return false;
 }
 
 bool SettledTree::was_refused(const std::string& path) const {

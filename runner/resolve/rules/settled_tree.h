@@ -43,7 +43,8 @@ class SettledTree {
   bool given(const std::string& path) const;
   /// The same, but not where the value is a default.
   bool written(const std::string& path) const;
-  /// Written by a flag, a variable of the environment or a file of `--set-file`, not in the recipe.
+  /// Written by a flag, a variable of the environment or a file of `--set-file`, or the default in a block that these
+  /// replace as a whole, as `--set launch=null` does.
   bool is_of_this_call(const std::string& path) const;
   bool was_refused(const std::string& path) const;
 
