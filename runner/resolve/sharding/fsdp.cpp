@@ -180,32 +180,53 @@ class Fsdp : public SettingWords {
     must_be(*word, "FULL_STATE_DICT, SHARDED_STATE_DICT or LOCAL_STATE_DICT");
   }
 
+  using Strategy = std::pair<const char*, const char*>;
+
+  /// FSDP's name and ours of a strategy, which may also be given by its number; null where the value is none.
+  static const Strategy* strategy_of(const Node& value) {
+    static constexpr Strategy kStrategies[] = {{"full_shard", "parameters"},
+                                               {"shard_grad_op", "gradients"},
+                                               {"no_shard", nullptr},
+                                               {"hybrid_shard", "parameters"},
+                                               {"hybrid_shard_zero2", "gradients"}};
+    std::string name = lower(value.scalar_text());
+    if (name.starts_with("_")) name.erase(0, 1);
+    const auto number = number_of(value);
+    for (std::size_t i = 0; i < std::size(kStrategies); ++i) {
+      if (name == kStrategies[i].first || number == static_cast<double>(i + 1)) return &kStrategies[i];
+    }
+    return nullptr;
+  }
+
   /// False where the value names no strategy.
   bool place_strategy(const ShardingWord& word) {
-    static constexpr std::pair<const char*, const char*> kStrategies[] = {{"full_shard", "parameters"},
-                                                                          {"shard_grad_op", "gradients"},
-                                                                          {"no_shard", nullptr},
-                                                                          {"hybrid_shard", "parameters"},
-                                                                          {"hybrid_shard_zero2", "gradients"}};
-    std::string name = lower(word.value.scalar_text());
-    if (name.starts_with("_")) name.erase(0, 1);
-    const auto number = number_of(word.value);
-    for (std::size_t i = 0; i < std::size(kStrategies); ++i) {
-      const auto& [theirs, shard] = kStrategies[i];
-      if (name != theirs && number != static_cast<double>(i + 1)) continue;
-      place_shard(word, shard);
-      const bool has_sizes =
-          written_at("parallelism", "dp_replicate_size") || written_at("parallelism", "dp_shard_size");
-      if (std::string_view(theirs).starts_with("hybrid") && !has_sizes && machines() > 1)
-        place(word, "parallelism.dp_replicate_size", Node::integer(machines(), word.value.location()));
-      return true;
+    const Strategy* strategy = strategy_of(word.value);
+    if (strategy == nullptr) return false;
+    place_shard(word, strategy->second);
+    const bool has_sizes = written_at("parallelism", "dp_replicate_size") || written_at("parallelism", "dp_shard_size");
+    if (std::string_view(strategy->first).starts_with("hybrid") && !has_sizes && machines() > 1)
+      place(word, "parallelism.dp_replicate_size", Node::integer(machines(), word.value.location()));
+    return true;
+  }
+
+  /// The Trainer's `fsdp` is a list of names, of which one is a strategy.
+  void check_other_names(const ShardingWord& strategy) {
+    const Strategy* first = strategy_of(strategy.value);
+    for (const ShardingWord& word : words_) {
+      if (word.field != strategy.field || word.written != strategy.written) continue;
+      const Strategy* other = strategy_of(word.value);
+      if (other == nullptr && first != nullptr) must_be_strategy(word, "auto_wrap, offload, 1 to 5, or ");
+      if (other != nullptr && first != nullptr && other != first)
+        diagnostics_.error(word.value.location(),
+                           word.written + " names two strategies, " + first->first + " and " + other->first,
+                           "keep one of the two");
     }
-    return false;
   }
 
   void take_strategy() {
     const ShardingWord *strategy = read("sharding_strategy"), *reshard = read("reshard_after_forward");
     if (strategy != nullptr && !place_strategy(*strategy)) must_be_strategy(*strategy, "1 to 5, or ");
+    if (strategy != nullptr) check_other_names(*strategy);
     if (reshard != nullptr) {
       const auto flag = flag_of(reshard->value);
       if (!flag) {
@@ -258,13 +279,18 @@ class Fsdp : public SettingWords {
     if (word == nullptr || asks_nothing(word->value)) return;
     if (!shards()) return leave(*word);
     const Node& value = word->value;
-    const std::vector<Node> modules = value.is_sequence() ? value.items() : alternatives(value);
+    const std::vector<Node> modules = value.is_sequence() ? value.items()
+                                      : value.is_string() ? alternatives(value)
+                                                          : std::vector<Node>{value};
     std::vector<Node> patterns;
     for (const Node& module : modules) {
-      const auto pattern = parameters_of(module, value.is_sequence());
-      if (!pattern)
-        return must_be(*word, "names of modules such as lm_head, or an expression such as .*mlp|lm_head",
+      const auto pattern = module.is_string() ? parameters_of(module, value.is_sequence()) : std::nullopt;
+      if (!pattern) {
+        ShardingWord wrong = *word;
+        if (value.is_sequence()) wrong.value = module;
+        return must_be(wrong, "names of modules such as lm_head, or an expression such as .*mlp|lm_head",
                        "write parallelism: {replicate: [...]} with names of parameters, in which `*` matches any text");
+      }
       patterns.push_back(Node::string(*pattern, module.location()));
     }
     place(*word, "parallelism.replicate", Node::sequence(std::move(patterns), value.location()));

@@ -81,25 +81,37 @@ void set_top(const Node::Entry& entry, std::vector<ShardingWord>& words) {
 
 }  // namespace
 
-std::vector<ShardingWord> fsdp_words(const Node::Entry& entry) {
+std::vector<ShardingWord> fsdp_words(const Node::Entry& entry, core::Diagnostics& diagnostics, core::Severity absent) {
   std::vector<ShardingWord> words;
   const auto add = [&](std::string field, const std::string& written, Node value) {
     words.push_back({std::move(field), written, entry.key_location, std::move(value)});
   };
-  const Node& value = entry.value;
-  if (is_fsdp_word(entry.key) && entry.key != "fsdp_config") {
-    add(without_prefix(entry.key), entry.key, value);
-  } else if (value.is_mapping()) {
-    for (const Node::Entry& one : value.entries()) {
+  const auto add_all = [&](const Node& block) {
+    for (const Node::Entry& one : block.entries()) {
       // A text of a file that this one extends, under the mapping of this one.
       if (one.key == "type") {
-        for (ShardingWord& word : fsdp_words({entry.key, one.key_location, one.value}))
+        for (ShardingWord& word : fsdp_words({entry.key, one.key_location, one.value}, diagnostics, absent))
           words.push_back(std::move(word));
         continue;
       }
       words.push_back({lower(without_prefix(one.key)), entry.key + "." + one.key, one.key_location, one.value});
     }
+  };
+  const Node& value = entry.value;
+  if (is_fsdp_word(entry.key) && entry.key != "fsdp_config") {
+    add(without_prefix(entry.key), entry.key, value);
+  } else if (value.is_mapping()) {
+    add_all(value);
     if (value.entries().empty() && entry.key == "fsdp") add("version", entry.key, Node::null(value.location()));
+  } else if (entry.key == "fsdp_config" && !asks_nothing(value)) {
+    if (value.is_string() && value.as_string().ends_with(".json")) {
+      if (const auto root = read_json_file(entry.key, value, absent, diagnostics)) add_all(*root);
+    } else {
+      diagnostics.error(
+          value.location(),
+          "fsdp_config must be a mapping or the path of a JSON file, got " + registry::described(value),
+          "write fsdp_config: {fsdp_sharding_strategy: FULL_SHARD}; names alone stand in fsdp: full_shard");
+    }
   } else if (value.is_bool() && value.as_bool()) {
     add("version", entry.key, Node::null(value.location()));
   } else if (!asks_nothing(value)) {
@@ -186,7 +198,7 @@ void take_sharding_words(Node& recipe, const registry::Registry& registry, core:
       if (words == nullptr) continue;
       taken.push_back(entry.key);
       if (words == &fsdp && is_without) continue;
-      const auto found = words == &fsdp ? fsdp_words(entry) : deepspeed_words(entry, diagnostics);
+      const auto found = words == &fsdp ? fsdp_words(entry, diagnostics) : deepspeed_words(entry, diagnostics);
       words->insert(words->end(), found.begin(), found.end());
     }
     for (const std::string& key : taken) block.erase(key);

@@ -19,10 +19,12 @@ struct ShardingWord {
   core::Location top_location = {};
 };
 
-/// `fsdp: {...}` or the Trainer's `full_shard auto_wrap`, as words; none for what is off.
-std::vector<ShardingWord> fsdp_words(const core::Node::Entry& entry);
-/// `deepspeed: {...}` or the path of its JSON, relative to the current folder or to that of the file that names it; a
-/// `deepspeed_config_file` within is read, too. `absent`: how a file that is not there is reported.
+/// `fsdp: {...}` or the Trainer's `full_shard auto_wrap`, as words; none for what is off. `fsdp_config` may be the path
+/// of its JSON, relative to the current folder or to that of the file that names it. `absent`: how a file that is not
+/// there is reported.
+std::vector<ShardingWord> fsdp_words(const core::Node::Entry& entry, core::Diagnostics& diagnostics,
+                                     core::Severity absent = core::Severity::kError);
+/// `deepspeed: {...}` or the path of its JSON, found likewise; a `deepspeed_config_file` within is read, too.
 std::vector<ShardingWord> deepspeed_words(const core::Node::Entry& entry, core::Diagnostics& diagnostics,
                                           core::Severity absent = core::Severity::kError);
 

@@ -385,7 +385,7 @@ class Import {
     std::vector<resolve::ShardingWord> fsdp, deepspeed;
     for (const Node::Entry& entry : config_.entries()) {
       if (resolve::is_fsdp_word(entry.key)) {
-        if (is_fsdp) append(fsdp, resolve::fsdp_words(entry));
+        if (is_fsdp) append(fsdp, resolve::fsdp_words(entry, diagnostics_));
         if (!is_fsdp) tell_idle(entry);
       } else if (resolve::is_deepspeed_word(entry.key)) {
         if (is_deepspeed) append(deepspeed, resolve::deepspeed_words(entry, diagnostics_));

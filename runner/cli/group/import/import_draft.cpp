@@ -82,7 +82,8 @@ void take_sharding(const Node& config, Node& recipe, core::Diagnostics& diagnost
     if (!asks_for_something(entry.value)) continue;
     if (entry.key == "deepspeed") deepspeed = resolve::deepspeed_words(entry, diagnostics, core::Severity::kWarning);
     if (is_without || (entry.key != "fsdp" && entry.key != "fsdp_config")) continue;
-    for (resolve::ShardingWord& word : resolve::fsdp_words(entry)) fsdp.push_back(std::move(word));
+    for (resolve::ShardingWord& word : resolve::fsdp_words(entry, diagnostics, core::Severity::kWarning))
+      fsdp.push_back(std::move(word));
   }
   for (const resolve::ShardingWord& word : deepspeed) {
     if (word.field != "scheduler" || word.value.find("type") == nullptr) continue;
