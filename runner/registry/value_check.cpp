@@ -5,6 +5,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
+#include <span>
+#include <utility>
 
 #include "runner/core/scalar.h"
 #include "runner/core/text/suggest.h"
@@ -61,7 +64,7 @@ std::string other_word(const std::string& text, const std::vector<std::string>& 
       {"min", "minimize"},     {"max", "maximize"},         {"lower", "minimize"},      {"higher", "maximize"},
       {"rope", "rotary"},      {"absolute", "learned"},     {"swish", "silu"},          {"float", "number"},
       {"numeric", "number"},   {"categorical", "category"}, {"string", "category"},     {"batches", "micro_batches"}};
-  // What FSDP and DeepSpeed call a way to shard, with `-`, `_` or nothing between its parts.
+  // What FSDP and DeepSpeed call a way to shard and what goes with it, with `-`, `_` or nothing between its parts.
   static constexpr std::pair<const char*, const char*> kShards[] = {{"1", "optimizer"},
                                                                     {"zero1", "optimizer"},
                                                                     {"stage1", "optimizer"},
@@ -85,16 +88,24 @@ std::string other_word(const std::string& text, const std::vector<std::string>& 
                                                                     {"fsdp2", "parameters"},
                                                                     {"params", "parameters"},
                                                                     {"weights", "parameters"}};
+  static constexpr std::pair<const char*, const char*> kPrefetches[] = {
+      {"backwardpre", "before"}, {"backwardpost", "after"}, {"noprefetch", "none"}};
+  static constexpr std::pair<const char*, const char*> kUnits[] = {{"transformerbasedwrap", "block"},
+                                                                   {"nowrap", "model"}};
   const auto is_name = [&names](const char* name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
-  if (is_name("optimizer") && is_name("gradients") && is_name("parameters")) {
-    std::string bare = lower(text);
-    std::erase_if(bare, [](char c) { return c == '-' || c == '_' || c == ' '; });
-    for (const auto& [word, ours] : kShards) {
-      if (bare == word) return ours;
-    }
-  }
+  std::string bare = lower(text);
+  std::erase_if(bare, [](char c) { return c == '-' || c == '_' || c == ' '; });
+  const auto among = [&bare](std::span<const std::pair<const char*, const char*>> words) -> std::string {
+    const auto found = std::find_if(words.begin(), words.end(), [&bare](const auto& one) { return bare == one.first; });
+    return found == words.end() ? "" : found->second;
+  };
+  std::string theirs;
+  if (is_name("optimizer") && is_name("gradients") && is_name("parameters")) theirs = among(kShards);
+  if (is_name("before") && is_name("after") && is_name("none")) theirs = among(kPrefetches);
+  if (is_name("block") && is_name("model")) theirs = among(kUnits);
+  if (!theirs.empty()) return theirs;
   for (const auto& [word, ours] : kMeant) {
     if (lower(text) == word && std::find(names.begin(), names.end(), ours) != names.end()) return ours;
   }
@@ -105,6 +116,17 @@ std::string other_word(const std::string& text, const std::vector<std::string>& 
 std::string meant_word(const std::string& text, const std::vector<std::string>& names) {
   const std::string other = other_word(text, names);
   return other.empty() ? core::closest(text, names) : other;
+}
+
+/// Of a word that turns something off, in place of one of the names of a key that is off unless it is written.
+std::string off_word_hint(const Node& value, const Property& property) {
+  static constexpr const char* kOff[] = {"no", "none", "off", "false", "null", "0", "no_shard"};
+  const bool is_off_by_default = property.default_value && property.default_value->is_null();
+  if (!is_off_by_default || property.enum_values.empty() || value.is_mapping() || value.is_sequence()) return "";
+  const std::string text = lower(value.scalar_text());
+  return std::any_of(std::begin(kOff), std::end(kOff), [&text](const char* off) { return text == off; })
+             ? "write null, or leave it out"
+             : "";
 }
 
 /// `max_steps: 20 epochs`: the limit of a training that counts in the unit that is there.
@@ -155,6 +177,7 @@ std::string type_hint(const Node& value, const Property& property, const std::st
   }
   const std::string other = value.is_number() ? other_word(value.scalar_text(), property.enum_values) : "";
   if (!other.empty()) return "did you mean " + quoted(other) + "?";
+  if (const std::string off = off_word_hint(value, property); !off.empty()) return off;
   const bool is_free_text = property.type == Type::kString && property.enum_values.empty();
   if (is_free_text && value.is_bool())
     return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";
@@ -255,8 +278,8 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
   const std::string& text = value.as_string();
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
-    const std::string near = meant_word(text, names);
-    const std::string hint = near.empty() ? "" : "did you mean " + quoted(near) + "?";
+    const std::string off = off_word_hint(value, property), near = off.empty() ? meant_word(text, names) : "";
+    const std::string hint = near.empty() ? off : "did you mean " + quoted(near) + "?";
     return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
   if (text.find('\0') != std::string::npos)

@@ -142,7 +142,7 @@ bool has_items(const SettledTree& tree, const std::string& path) {
 
 /// Not as it is by default.
 bool is_other_prefetch(SettledTree& tree, const std::string& path) {
-  if (path == kPrefetches[0]) return !tree.is_true(path);
+  if (path == kPrefetches[0]) return tree.value(path) != nullptr && !tree.is_true(path);
   if (path == kPrefetches[1]) return tree.text(path).value_or("before") != "before";
   return tree.integer(path).value_or(1) != 1;
 }
