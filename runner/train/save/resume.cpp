@@ -135,19 +135,23 @@ class Chooser {
       if (contract_holds(&run.value(), info)) start_.checkpoint = path;
       return;
     }
-    if (may_go_on && run.value().status != store::RunStatus::kFinished && began_at(run.value(), info)) {
+    if (may_go_on && run.value().status != store::RunStatus::kFinished && branch_begun_at(run.value(), info)) {
       const auto newest = newest_of(run.value());
       if (newest && newest->step > info.step) return go_on_from(run.value(), *newest, path);
     }
     go_on(run.value(), info);
   }
 
-  /// Whether the run's newest branch grew from this checkpoint.
-  static bool began_at(const store::RunSummary& run, const CheckpointInfo& info) {
+  /// The branch that grew from this checkpoint, if that is the run's newest one or one that it grew from.
+  static std::optional<std::int64_t> branch_begun_at(const store::RunSummary& run, const CheckpointInfo& info) {
     const auto lineage = store::read_lineage(run.run_dir);
-    return lineage && std::any_of(lineage.value().begin() + 1, lineage.value().end(), [&](const auto& segment) {
-             return segment.branch == info.manifest.fields.branch && segment.last_step == info.step;
-           });
+    if (!lineage) return std::nullopt;
+    const auto& segments = lineage.value();
+    for (std::size_t i = 1; i < segments.size(); ++i) {
+      if (segments[i].branch == info.manifest.fields.branch && segments[i].last_step == info.step)
+        return segments[i - 1].branch;
+    }
+    return std::nullopt;
   }
 
   bool went_on_in_own_run(const std::string& path) {
@@ -245,7 +249,10 @@ class Chooser {
         differences.push_back(std::move(change));
       }
     }
-    if (!may_resume(differences, request_.allow_changes, present, diagnostics_)) return false;
+    std::vector<std::string> allowed = request_.allow_changes;
+    if (run != nullptr && checkpoint)
+      add_allowed_before(*run, *checkpoint, recorded.recipe, present, differences, allowed);
+    if (!may_resume(differences, allowed, present, diagnostics_)) return false;
     start_.differences = std::move(differences);
     return true;
   }
@@ -261,6 +268,11 @@ class Chooser {
       return false;
     }
     recorded.recipe = std::move(recipe).value();
+    if (checkpoint && !named) {
+      const auto own = resolve::read_recorded_recipe(
+          run.run_dir, store::branch_file(run.run_dir, "resolved.json", checkpoint->manifest.fields.branch));
+      if (own) recorded.processes = recorded_processes(own.value());
+    }
     const std::string file = store::branch_file(run.run_dir, artifact::kProvenanceFile, branch);
     if (file.empty()) return true;  // the run was stopped before it had read its data
     auto provenance = artifact::read_provenance(file);
@@ -270,6 +282,26 @@ class Chooser {
       start_.notes.push_back("cannot tell whether the data changed: " + provenance.failure().message);
     }
     return true;
+  }
+
+  /// What was allowed when the run's newest branch, or one that it grew from, began at this checkpoint: whoever goes
+  /// back there with the run's present recipe has allowed it.
+  static void add_allowed_before(const store::RunSummary& run, const CheckpointInfo& checkpoint, const Node& recorded,
+                                 const Node& present, const std::vector<Difference>& differences,
+                                 std::vector<std::string>& allowed) {
+    const auto branch = branch_begun_at(run, checkpoint);
+    if (!branch) return;
+    const auto recipe =
+        resolve::read_recorded_recipe(run.run_dir, store::branch_file(run.run_dir, "resolved.json", *branch));
+    if (!recipe) return;
+    const auto since = resolve::list_changes(recipe.value(), present);
+    const auto has = [](const auto& all, const std::string& path, auto member) {
+      return std::any_of(all.begin(), all.end(), [&](const auto& one) { return one.*member == path; });
+    };
+    for (const resolve::Change& change : resolve::list_changes(recorded, present)) {
+      if (!has(since, change.path, &resolve::Change::path) && has(differences, change.path, &Difference::key))
+        allowed.push_back(change.path);
+    }
   }
 
   static ArithmeticEnvironment environment_of(const artifact::ManifestFields& fields) {

@@ -41,11 +41,6 @@ bool is_under(std::string_view path, std::string_view section) {
          (path.size() == section.size() || path[section.size()] == '.' || path[section.size()] == '[');
 }
 
-std::int64_t processes(const Node& recipe) {
-  const Node* number = recipe.at_path(kProcessesKey);
-  return number != nullptr && number->is_integer() ? number->as_integer() : 1;
-}
-
 std::string backend_text(const Node& recipe) {
   const Node* backend = recipe.at_path(kBackendKey);
   return backend != nullptr && backend->is_string() ? backend->as_string() : "auto";
@@ -95,7 +90,8 @@ class Judge {
     const ArithmeticEnvironment &before = *recorded_.environment, &now = present_.environment;
     // Another number of processes implies another share of the cores; that change has to be allowed itself.
     const bool shared_anew =
-        processes(recorded_.recipe) != processes(present_.recipe) && !is_set(present_.recipe, kThreadsKey);
+        recorded_.processes.value_or(recorded_processes(recorded_.recipe)) != recorded_processes(present_.recipe) &&
+        !is_set(present_.recipe, kThreadsKey);
     if (!shared_anew) {
       environment(kThreadsKey, std::to_string(before.threads), std::to_string(now.threads),
                   "the number of threads changes the summation order",
@@ -246,7 +242,7 @@ class Judge {
   }
 
   bool exchange(Difference& difference) {
-    where(processes(recorded_.recipe) > 1 || processes(present_.recipe) > 1, "", difference);
+    where(recorded_processes(recorded_.recipe) > 1 || recorded_processes(present_.recipe) > 1, "", difference);
     return true;
   }
 
@@ -332,7 +328,7 @@ class Judge {
   /// Only with three or more processes.
   bool sums_have_an_order() const {
     constexpr std::int64_t kFewest = 3;
-    return processes(recorded_.recipe) >= kFewest && processes(present_.recipe) >= kFewest;
+    return recorded_processes(recorded_.recipe) >= kFewest && recorded_processes(present_.recipe) >= kFewest;
   }
 
   /// Whether the change follows from the number of processes alone.
@@ -341,8 +337,8 @@ class Judge {
       const Node *before = recorded_.recipe.at_path(path), *now = present_.recipe.at_path(path);
       return before != nullptr && now != nullptr && before->same_value(*now);
     };
-    return processes(recorded_.recipe) != processes(present_.recipe) && same("training.micro_batch_size") &&
-           same("training.global_batch_size");
+    return recorded_processes(recorded_.recipe) != recorded_processes(present_.recipe) &&
+           same("training.micro_batch_size") && same("training.global_batch_size");
   }
 
   bool lengths_move_the_schedule() const {
@@ -450,6 +446,11 @@ bool allowed_keys_are_known(const std::vector<std::string>& allowed, const std::
   return known;
 }
 
+std::int64_t recorded_processes(const Node& recipe) {
+  const Node* number = recipe.at_path(kProcessesKey);
+  return number != nullptr && number->is_integer() ? number->as_integer() : 1;
+}
+
 std::string recorded_device(const Node& recipe) {
   const Node* device = recipe.at_path(kDeviceKey);
   const std::string text = device != nullptr && device->is_string() ? device->as_string() : "auto";
@@ -459,7 +460,7 @@ std::string recorded_device(const Node& recipe) {
 std::string recorded_backend(const Node& recipe) {
   const std::string text = backend_text(recipe);
   if (text != "auto") return text;
-  return processes(recipe) > 1 ? "gloo" : "";
+  return recorded_processes(recipe) > 1 ? "gloo" : "";
 }
 
 std::string_view to_text(Effect effect) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -41,6 +42,8 @@ struct ArithmeticEnvironment {
 /// What a checkpoint was made with. Without a checkpoint (nothing saved yet) there is no environment.
 struct Recorded {
   core::Node recipe;
+  /// Of the checkpoint, where the recipe is that of a newer branch, which has saved nothing yet.
+  std::optional<std::int64_t> processes = std::nullopt;
   std::optional<ArithmeticEnvironment> environment;
   std::optional<artifact::Provenance> provenance;
 };
@@ -59,6 +62,9 @@ std::string recorded_device(const core::Node& recipe);
 /// The backend that exchanged a run's tensors: `gloo` or `nccl`; "" for one process. `auto` of several is Gloo: it was
 /// recorded by versions that knew no other.
 std::string recorded_backend(const core::Node& recipe);
+
+/// The number of processes of a run, from its recorded recipe.
+std::int64_t recorded_processes(const core::Node& recipe);
 
 /// The keys with a rule of their own; their fragments say `"x-resume": "rule"`.
 std::vector<std::string> resume_rules();

@@ -306,6 +306,9 @@ TEST_CASE("cores that are shared out among another number of processes are part 
   auto written = two;
   written.emplace_back("launch.num_cpu_threads_per_process=1");
   CHECK(keys_of(written) == Keys{"launch.num_processes", "launch.num_cpu_threads_per_process"});
+  // A newer branch with one process, which was stopped before it had saved anything.
+  recorded.processes = 2;
+  CHECK(keys_of({}).empty());
 }
 
 TEST_CASE("a length in epochs moves a schedule that follows it, unless its steps are written", "[train][contract]") {
