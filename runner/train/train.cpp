@@ -42,7 +42,6 @@
 #include "runner/store/run_reader.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/experiment.h"
-#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/memory/memory_limits.h"
 #include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/precision.h"
@@ -283,7 +282,6 @@ int train_into(Experiment& experiment, store::RunWriter& run, std::optional<Prov
   try {
     if (needs_reference(experiment)) {
       const SignalWatch signals(request.signal);
-      experiment.strategy->hold_weights();
       prepare_reference(experiment, {.run_dir = run.run_dir(), .checkpoint = loop.checkpoint, .signals = &signals});
     }
     const LoopResult result = run_loop(experiment, run, loop, clock);

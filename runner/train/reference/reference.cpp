@@ -29,6 +29,7 @@
 #include "runner/resolve/reference_recipe.h"
 #include "runner/train/data/referenced_data.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 #include "runner/train/experiment/stepper_options.h"
 #include "runner/train/observe/evaluator.h"
 #include "runner/train/observe/signals.h"
@@ -151,6 +152,7 @@ class Preparation {
       : experiment_(experiment), options_(options) {}
 
   void prepare(const std::string& name, ReferencedData& set) {
+    hold_weights();
     ReferenceOrigin origin{checksum_of_pairs(set.pairs()), ""};
     std::optional<ReferenceFigures> figures;
     std::string problem;
@@ -169,6 +171,7 @@ class Preparation {
     if (!share(figures, set.size())) {
       const std::int64_t begin_ns = core::system_clock().monotonic_ns();
       figures = Pass(reference(), experiment_, options_.signals).compute(name, set.pairs());
+      hold_weights();
       if (experiment_.is_first()) {
         if (!options_.evaluates && !options_.run_dir.empty()) {
           origin.model = checksum_of_weights(reference());
@@ -185,6 +188,12 @@ class Preparation {
  private:
   static std::string path_in(const std::string& run_dir, const std::string& name) {
     return run_dir + "/reference/" + name + ".safetensors";
+  }
+
+  /// Whole on every process, for the checksum and for passes before the training: what was swapped for evaluation
+  /// weights is not. A run that resumes computes nothing.
+  void hold_weights() const {
+    if (experiment_.strategy != nullptr && options_.checkpoint.empty()) experiment_.strategy->hold_weights();
   }
 
   /// The experiment whose model is the reference.
