@@ -35,6 +35,7 @@
 #include "runner/train/observe/signals.h"
 #include "runner/train/reference/reference_file.h"
 #include "runner/train/reference/reference_model.h"
+#include "runner/train/step/unit_hooks.h"
 
 namespace runner::train {
 namespace {
@@ -152,8 +153,7 @@ class Preparation {
       : experiment_(experiment), options_(options) {}
 
   void prepare(const std::string& name, ReferencedData& set) {
-    hold_weights();
-    ReferenceOrigin origin{checksum_of_pairs(set.pairs()), ""};
+    const ReferenceOrigin origin{checksum_of_pairs(set.pairs()), checksum_of_model()};
     std::optional<ReferenceFigures> figures;
     std::string problem;
     if (experiment_.is_first()) {
@@ -170,11 +170,10 @@ class Preparation {
     }
     if (!share(figures, set.size())) {
       const std::int64_t begin_ns = core::system_clock().monotonic_ns();
+      share_passes();
       figures = Pass(reference(), experiment_, options_.signals).compute(name, set.pairs());
-      hold_weights();
       if (experiment_.is_first()) {
         if (!options_.evaluates && !options_.run_dir.empty()) {
-          origin.model = checksum_of_weights(reference());
           write_reference(path_in(options_.run_dir, name), origin, *figures);
         }
         const auto ns = static_cast<double>(core::system_clock().monotonic_ns() - begin_ns);
@@ -190,10 +189,20 @@ class Preparation {
     return run_dir + "/reference/" + name + ".safetensors";
   }
 
-  /// Whole on every process, for the checksum and for passes before the training: what was swapped for evaluation
-  /// weights is not. A run that resumes computes nothing.
-  void hold_weights() const {
-    if (experiment_.strategy != nullptr && options_.checkpoint.empty()) experiment_.strategy->hold_weights();
+  /// Of what a run begins with, on rank 0. A collective the first time.
+  std::string checksum_of_model() {
+    if (options_.evaluates || !options_.checkpoint.empty() || options_.run_dir.empty()) return "";
+    if (!model_) model_ = checksum_of_weights(reference());
+    return *model_;
+  }
+
+  /// Where processes divide the weights, they gather those of one block after the other; where one of them reads for
+  /// all, not all make the same passes.
+  void share_passes() {
+    GradientStrategy* strategy = experiment_.strategy.get();
+    if (&reference() != &experiment_ || strategy == nullptr || !strategy->wants_unit_hooks()) return;
+    if (!hooks_) hooks_.emplace(*experiment_.model, *strategy);
+    if (pass_options(experiment_).rank_0_reads) strategy->hold_weights();
   }
 
   /// The experiment whose model is the reference.
@@ -211,7 +220,7 @@ class Preparation {
   }
 
   /// On rank 0. Nothing: they are to be computed.
-  std::optional<ReferenceFigures> read(const std::string& name, const ReferenceOrigin& of_pairs, std::int64_t size) {
+  std::optional<ReferenceFigures> read(const std::string& name, const ReferenceOrigin& origin, std::int64_t size) {
     std::string path = path_in(options_.run_dir, name);
     bool is_there = !options_.run_dir.empty() && std::filesystem::exists(path);
     if (!is_there && !options_.checkpoint.empty()) {  // a run that begins with another's checkpoint
@@ -227,8 +236,6 @@ class Preparation {
                            "restore the file, or start a new run with --new", core::kExitUsage);
     }
     if (!is_there) return std::nullopt;
-    ReferenceOrigin origin = of_pairs;
-    if (!resumes && !options_.evaluates) origin.model = checksum_of_weights(reference());
     try {
       return read_reference(path, origin, size);
     } catch (const core::RunError& error) {
@@ -256,6 +263,8 @@ class Preparation {
   const Experiment& experiment_;
   const ReferenceOptions& options_;
   std::unique_ptr<Experiment> built_;  ///< where the reference is another model than the experiment's
+  std::optional<std::string> model_;   ///< see checksum_of_model()
+  std::optional<UnitHooks> hooks_;
 };
 
 ReferencedData* referenced(const std::shared_ptr<Dataset>& set) { return dynamic_cast<ReferencedData*>(set.get()); }

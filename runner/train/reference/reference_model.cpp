@@ -15,6 +15,7 @@
 #include "runner/checkpoint/init_from.h"
 #include "runner/resolve/reference_recipe.h"
 #include "runner/train/experiment/experiment.h"
+#include "runner/train/experiment/gradient_strategy.h"
 
 namespace runner::train {
 namespace {
@@ -82,14 +83,28 @@ std::unique_ptr<Experiment> build_reference_model(const Experiment& experiment, 
 }
 
 std::string checksum_of_weights(const Experiment& experiment) {
-  artifact::Checksum checksum;
-  for (const auto& tensors : {experiment.model->parameters(), experiment.model->buffers()}) {
-    for (const components::NamedTensor& named : tensors) {
-      if (components::part::is_of_term(named.name)) continue;
-      const at::Tensor values = named.tensor.detach().cpu().contiguous();
-      checksum.update(values.const_data_ptr(), static_cast<std::int64_t>(values.nbytes()));
+  std::vector<components::NamedTensor> tensors;
+  for (const auto& all : {experiment.model->parameters(), experiment.model->buffers()}) {
+    for (const components::NamedTensor& named : all) {
+      if (!components::part::is_of_term(named.name)) tensors.push_back(named);
     }
   }
+  std::vector<std::string> sums(tensors.size());
+  const auto read = [&] {
+    if (!experiment.is_first()) return;
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const at::Tensor values = tensors[i].tensor.detach();
+      const bool is_there = values.nbytes() == 0 || values.storage().nbytes() > 0;
+      if (!is_there || !sums[i].empty()) continue;
+      const at::Tensor flat = values.cpu().contiguous();
+      artifact::Checksum checksum;
+      checksum.update(flat.const_data_ptr(), static_cast<std::int64_t>(flat.nbytes()));
+      sums[i] = checksum.text();
+    }
+  };
+  experiment.strategy != nullptr ? experiment.strategy->fill_in_parts(read) : read();
+  artifact::Checksum checksum;
+  for (const std::string& sum : sums) checksum.update(sum.data(), static_cast<std::int64_t>(sum.size()));
   return checksum.text();
 }
 

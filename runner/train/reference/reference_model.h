@@ -19,7 +19,8 @@ bool is_own_reference(const Experiment& experiment, bool trained);
 std::unique_ptr<Experiment> build_reference_model(const Experiment& experiment, bool on_meta,
                                                   core::Diagnostics& diagnostics);
 
-/// Of all weights and buffers of a model but those of adapters. Reads them all, on the CPU.
+/// Of all weights and buffers of a model but those of adapters, on rank 0; of no use elsewhere. Reads them all, on
+/// the CPU. A collective where processes divide the weights.
 std::string checksum_of_weights(const Experiment& experiment);
 
 }  // namespace runner::train

@@ -57,7 +57,7 @@ void ShardedGradients::begin(const StrategyInputs& inputs) {
 
 void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
   std::map<std::string, c10::ScalarType> low;
-  if (all_multiply_bf16() && !keeps_gradients()) {
+  if (all_multiply_bf16(inputs.experiment.device) && !keeps_gradients()) {
     const Experiment& experiment = inputs.experiment;
     low =
         lowered_weights(*experiment.model, autocast_of_blocks(experiment.recipe, *experiment.model), experiment.device);
@@ -85,8 +85,8 @@ void ShardedGradients::watch_gradients(const StrategyInputs& inputs) {
   }
 }
 
-bool ShardedGradients::all_multiply_bf16() const {
-  const at::Tensor lacking = at::full({1}, multiplies_bf16(experiment_->device) ? 0.0F : 1.0F, at::kFloat);
+bool ShardedGradients::all_multiply_bf16(c10::Device device) const {
+  const at::Tensor lacking = at::full({1}, multiplies_bf16(device) ? 0.0F : 1.0F, at::kFloat);
   copy()->begin_all_reduce(lacking, "the type of the gradients", distributed::ReduceOp::kMax)->wait();
   return lacking.item<float>() == 0.0F;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -43,9 +45,9 @@ class ShardedGradients : public ShardedOptimizer {
   bool is_last_exchange() const { return exchanges_ + 1 >= most_; }
   /// Whether whole gradients are kept between the passes of a step.
   bool keeps_gradients() const { return !syncs_each_pass_ && accumulates_; }
-  /// Whether every process of the copy multiplies bfloat16. Machines may differ, and what travels must not. A
-  /// collective.
-  bool all_multiply_bf16() const;
+  /// Whether every process of the copy multiplies bfloat16 on its device. Machines may differ, and what travels must
+  /// not. A collective.
+  bool all_multiply_bf16(c10::Device device) const;
   /// Of this process's rows of all gradients, in float32.
   std::int64_t row_bytes() const;
 

@@ -165,7 +165,12 @@ void ShardedParameters::list_exchanges() {
 void ShardedParameters::begin(const StrategyInputs& inputs) {
   ShardedGradients::begin(inputs);
   components::set_keeps_low_weights(false);
-  if (all_multiply_bf16()) return;
+  agree_on_types();
+}
+
+/// What travels in passes.
+void ShardedParameters::agree_on_types() {
+  if (std::exchange(types_agree_, true) || all_multiply_bf16(device_)) return;
   for (UnitWeights& unit : units_) unit.keep_types();
 }
 
@@ -350,6 +355,7 @@ void ShardedParameters::hold_weights() {
 
 void ShardedParameters::begin_forward() {
   if (is_held_) return;
+  agree_on_types();  // a pass may come before begin()
   if (first_holds_) free_units();
   begin_exchange();
   is_forward_alone_ = true;

@@ -101,6 +101,7 @@ class ShardedParameters final : public ShardedGradients {
   void watch_gradients(const StrategyInputs&) override {}  // they are sent block by block
   at::Tensor rows_it_begins_as(const std::string& parameter) const;
   void make_units();
+  void agree_on_types();
   std::int64_t exchanges_of(std::int64_t passes) const override { return passes; }
   void keep_gradients(const UnitWeights& unit);
   void give_gradients(const UnitWeights& unit);
@@ -135,6 +136,7 @@ class ShardedParameters final : public ShardedGradients {
   std::vector<Exchange> exchanges_;                                      // of a pass
   std::vector<Places> places_;                                           // by unit
   std::size_t next_ = 0;                                                 // of the exchanges
+  bool types_agree_ = false;                                             // of the units, among the processes
   RowGradients* reducing_ = nullptr;                                     // gradients that are on their way
   components::NamedTensors kept_whole_;                                  // what is replicated, trained or not
   RowGradients replicated_gradients_;                                    // of those that are trained
