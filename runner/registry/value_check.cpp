@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -242,7 +243,22 @@ Node with_kind(Node node, const Node& written) {
   return node;
 }
 
+/// JSON has no infinity: `resolved.json` of a run with `.inf` has the text "inf", which is the number again here, with
+/// the same hash.
+void read_infinity(Node& value, const Property& property) {
+  if (!value.is_string() || !takes_infinity(property)) return;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double infinity : {kInfinity, -kInfinity}) {
+    Node number = Node::floating(infinity, value.location());
+    if (core::to_json(number, -1) != core::to_json(value, -1)) continue;
+    number.set_history(value.history());
+    value = std::move(number);
+    return;
+  }
+}
+
 bool check_number(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+  read_infinity(value, property);
   if (!value.is_number()) return refuse_type(value, property, path, diagnostics);
   const double number = value.as_double();
   if (std::isnan(number) || (std::isinf(number) && !takes_infinity(property)))

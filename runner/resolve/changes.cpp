@@ -1,6 +1,7 @@
 #include "runner/resolve/changes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -23,9 +24,16 @@ bool is_default(const Node& node) {
                                        [](const std::string& step) { return step.starts_with("default"); });
 }
 
+/// JSON has no infinity: a settled recipe has the text "inf" for `.inf`.
+bool is_infinity(const Node& text, const Node& number) {
+  return text.is_string() && number.is_number() && !std::isfinite(number.as_double()) &&
+         core::to_json(text, -1) == core::to_json(number, -1);
+}
+
 /// A settled recipe says 10000 where a default is a number and the written one 1e4: the same value.
 bool same(const Node& a, const Node& b) {
-  return a.same_value(b) || (a.is_number() && b.is_number() && a.as_double() == b.as_double());
+  return a.same_value(b) || (a.is_number() && b.is_number() && a.as_double() == b.as_double()) || is_infinity(a, b) ||
+         is_infinity(b, a);
 }
 
 class Walk {
@@ -132,6 +140,7 @@ std::vector<std::string> written_files(const std::string& run_dir) {
 std::string text_of(const std::optional<Node>& node) {
   if (!node) return "absent";
   if (node->is_string()) return node->as_string().empty() ? "\"\"" : node->as_string();
+  if (node->is_number() && !std::isfinite(node->as_double())) return node->scalar_text();  // JSON has no word for it
   return core::to_json(*node, -1);
 }
 

@@ -40,6 +40,8 @@ TEST_CASE("two recipes are compared leaf by leaf", "[registry][changes]") {
       {"an item", "{l: [{p: 1}, {p: 2}]}", "{l: [{p: 1}, {p: 3}]}", {"l[1].p: 2 -> 3"}},
       {"another length", "{l: [1]}", "{l: [1, 2]}", {"l: [1] -> [1, 2]"}},
       {"another kind", "{l: 1}", "{l: {x: 1}}", {R"(l: 1 -> {"x": 1})"}},
+      {"infinity, a text in JSON", "{a: inf, b: -.inf}", "{a: .inf, b: '-inf'}", {}},
+      {"another infinity", "{a: inf, b: .inf}", "{a: -.inf, b: 2.0}", {"a: inf -> -.inf", "b: .inf -> 2.0"}},
       {"empty text", "{a: ''}", "{a: b}", {R"(a: "" -> b)"}},
   };
   for (const Case& c : cases) {
