@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runner/artifact/io/output_place.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/safetensors_writer.h"
 #include "runner/artifact/shards.h"
@@ -70,6 +71,7 @@ FolderWriter::~FolderWriter() {
 }
 
 void FolderWriter::open(const Options& options) {
+  artifact::check_output_folder(options.folder).value();
   std::error_code failed;
   if (fs::exists(options.folder, failed)) {
     if (!fs::is_directory(options.folder, failed)) {
@@ -80,7 +82,7 @@ void FolderWriter::open(const Options& options) {
                      core::kExitUsage);
     }
   }
-  const fs::path whole = fs::absolute(options.folder).lexically_normal();
+  const fs::path whole = fs::weakly_canonical(fs::absolute(options.folder));  // `link/..` is where the link leads
   const fs::path target = whole.has_filename() ? whole : whole.parent_path();
   artifact::make_dirs(io_, target.parent_path().string());
   if (const std::int64_t free = artifact::free_bytes_at(target.parent_path().string());

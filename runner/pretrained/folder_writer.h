@@ -26,7 +26,7 @@ class FolderWriter {
     bool force = false;      ///< a folder that is not empty is written to: files of the same names are replaced
     std::int64_t bytes = 0;  ///< of the tensors, for the check of free space
   };
-  /// Errors  RunError: the folder exists (exit status 2), no room.
+  /// Errors  RunError: the folder exists, or is one of a run's (exit status 2), no room.
   explicit FolderWriter(const Options& options);
   ~FolderWriter();
   FolderWriter(const FolderWriter&) = delete;

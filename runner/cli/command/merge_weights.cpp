@@ -13,6 +13,7 @@
 #include "runner/artifact/base_record.h"
 #include "runner/artifact/file_check.h"
 #include "runner/artifact/io/io.h"
+#include "runner/artifact/io/output_place.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/safetensors_writer.h"
 #include "runner/artifact/tensor_set.h"
@@ -103,10 +104,12 @@ void refuse_index_beside(const fs::path& file) {
 
 Merged merge(const Request& request, const std::string& runs_dir) {
   const std::string source = find_source(request.source, runs_dir);
+  if (!request.target.ends_with(artifact::kSafetensorsEnding)) artifact::check_output_folder(request.target).value();
   artifact::verify_tensor_set(source).value();
   const auto reader = artifact::open_tensors(source).value();
   Merged merged{target_file(request.target).string()};
   const fs::path file(merged.file);
+  artifact::check_output_place(merged.file).value();
   refuse_to_overwrite(file, source, request.force);
   refuse_index_beside(file);
 
