@@ -22,6 +22,7 @@
 #include "runner/cli/complete.h"
 #include "runner/cli/flag_errors.h"
 #include "runner/cli/flags.h"
+#include "runner/cli/parser/given_places.h"
 #include "runner/cli/parser/help.h"
 #include "runner/cli/train_recipe.h"
 #include "runner/core/error.h"
@@ -110,6 +111,7 @@ int run(Session& session) {
     std::fputs(app.help().c_str(), stdout);  // of the innermost command
     return core::kExitDone;
   }
+  check_given_places(app);
   session.command();
   return session.exit_code;
 }

@@ -208,6 +208,8 @@ void read_recipe_values(const std::string& output_dir, const std::vector<std::st
 }
 
 core::Result<RunSummary> find_run(const std::string& output_dir, const std::string& text, const core::Clock& clock) {
+  // The label of a run that was never renamed is empty, too.
+  if (text.empty()) return core::Failure{"the name of a run must not be empty", "`last` is the newest run"};
   const std::vector<RunSummary> runs = list_runs(output_dir, clock, {.with_recipe = false});
   const auto first = [&](auto fits) {
     const auto at = std::find_if(runs.begin(), runs.end(), fits);
