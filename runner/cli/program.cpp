@@ -25,6 +25,7 @@
 #include "runner/cli/parser/given_places.h"
 #include "runner/cli/parser/help.h"
 #include "runner/cli/train_recipe.h"
+#include "runner/cli/training_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/resolve/recipe.h"
@@ -168,6 +169,7 @@ int run_program(Session& session, const std::function<int()>& work) {
 }  // namespace
 
 int run_program(const std::vector<std::string>& command_line) {
+  fail_writes_at_size_limit();
   Session session;
   session.command_line = command_line;
   return run_program(session, [&session] { return run(session); });

@@ -34,9 +34,12 @@ void handle(int signal, void (*handler)(int)) {
 
 }  // namespace
 
+void fail_writes_at_size_limit() { handle(SIGXFSZ, ignore); }
+
 void handle_training_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGHUP}) handle(signal, leave);
-  for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, ignore);
+  handle(SIGPIPE, ignore);
+  fail_writes_at_size_limit();
 }
 
 void leave_on_signal_with(int status) {

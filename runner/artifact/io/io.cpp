@@ -47,7 +47,7 @@ void throw_disk_error(const std::string& what, const std::string& path, int erro
   const bool full = error_number == ENOSPC || error_number == EDQUOT;
   std::string hint;
   if (full) hint = "free some space there, then run the same command again";
-  if (error_number == EFBIG) hint = "`ulimit -f` limits the size of a file: raise it, then resume with `roux resume`";
+  if (error_number == EFBIG) hint = "`ulimit -f` limits the size of a file: raise it, then run the same command again";
   if (error_number == EACCES || error_number == EPERM || error_number == EROFS) {
     hint = "check the permissions, or choose another output_dir";
   }

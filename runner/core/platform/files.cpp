@@ -57,8 +57,12 @@ std::string reason(int error) {
 
 Failure cannot(const std::string& verb, const std::string& path, int error) {
   const bool is_full = error == ENOSPC || error == EDQUOT;
+  // Whether that resumes or begins from the start depends on the command.
+  const std::string again = ", then run the same command again";
   return Failure{"cannot " + verb + " " + escape_for_terminal(path) + ": " + reason(error),
-                 is_full ? "free some space; the same command then resumes" : "",
+                 is_full          ? "free some space" + again
+                 : error == EFBIG ? "raise the limit" + again
+                                  : "",
                  is_full ? kExitResumable : kExitFailed};
 }
 

@@ -329,7 +329,7 @@ sweep: {parameters: {model.hidden: {values: [[4096], [100000, 100000], [8]]}}}
 }
 
 TEST_CASE("a trial that crashes each time fails after its retries", "[ranks][sweep]") {
-  // A file of more than 100 KB, which is the checkpoint of the wide one, ends its process by SIGXFSZ.
+  // Trial 0 is longer than any machine takes to send a signal.
   const tests::TestRun test(R"(run_name: crashing
 model: {type: mlp, hidden: [8], out_features: 1}
 data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
@@ -337,16 +337,42 @@ loss: mse
 optimizer: {type: sgd, lr: 1.0e-3}
 training: {max_steps: 2, micro_batch_size: 32}
 capture: {git: false}
-sweep: {failures: {max_retries: 1}, parameters: {model.hidden: {values: [[1000, 1000], [8]]}}}
-)");
-  tests::Process process(
-      {"bash", "-c", "ulimit -c 0 && ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml", tests::roux_program()},
-      tests::TestRun::environment(), test.path().string());
+sweep: {failures: {max_retries: 1}, parameters: {training.max_steps: {values: [1000000000, 2]}}}
+)",
+                            kMemory);
+  tests::Process process({tests::roux_program(), "sweep", "run", "recipe.yaml"}, tests::TestRun::environment(),
+                         test.path().string());
+  REQUIRE(process.wait_for("sweep runs/sweeps/"));
+  for (const char* next : {"trial 0 restarts: ended by signal 9", "trial 0 failed: ended by signal 9"}) {
+    const auto owner = tests::owner_of_trial(test, "0");
+    REQUIRE(owner.has_value());
+    kill(static_cast<pid_t>(owner->pid), SIGKILL);
+    CHECK(process.wait_for(next));
+  }
   const int status = process.wait();
   INFO(process.output());
   CHECK(status == 0);
-  CHECK(process.output().find("trial 0 restarts: ended by signal 25") != std::string::npos);
-  CHECK(process.output().find("trial 0 failed: ended by signal 25") != std::string::npos);
+  CHECK(process.output().find("2 of 2 done") != std::string::npos);
+}
+
+TEST_CASE("a trial that meets `ulimit -f` fails with that reason, once", "[ranks][sweep]") {
+  // The checkpoint of the wide one is larger.
+  const tests::TestRun test(R"(run_name: large
+model: {type: mlp, hidden: [8], out_features: 1}
+data: {train: {type: synthetic, task: regression, num_samples: 64}, val: {type: synthetic, task: regression, num_samples: 64}}
+loss: mse
+optimizer: {type: sgd, lr: 1.0e-3}
+training: {max_steps: 2, micro_batch_size: 32}
+capture: {git: false}
+sweep: {parameters: {model.hidden: {values: [[1000, 1000], [8]]}}}
+)");
+  tests::Process process({"bash", "-c", "ulimit -f 1000 && exec \"$0\" sweep run recipe.yaml", tests::roux_program()},
+                         tests::TestRun::environment(), test.path().string());
+  const int status = process.wait();
+  INFO(process.output());
+  CHECK(status == 0);
+  CHECK(process.output().find("restarts") == std::string::npos);
+  CHECK(process.output().find("trial 0 failed: cannot write runs/large-") != std::string::npos);
   CHECK(process.output().find("2 of 2 done") != std::string::npos);
 }
 
