@@ -121,8 +121,7 @@ TokenizerSource tokenizer_source(const std::optional<runner::core::Node>& block,
 /// warning when it cannot be read. Special tokens may be called otherwise, as a base model has reserved ones, and
 /// either may have more tokens: the weights say how many ids there may be. Nothing for what is no folder, or where one
 /// of the two has no tokenizer.
-void check_teacher_tokenizer(const Dataset& data, const std::string& teacher,
-                             runner::core::Diagnostics& diagnostics);
+void check_teacher_tokenizer(const Dataset& data, const std::string& teacher, runner::core::Diagnostics& diagnostics);
 
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...

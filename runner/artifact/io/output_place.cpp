@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kFilesOfCheckpoint[] = {"manifest.json", "trainer.json"};  // manifest.h is above this folder
-constexpr int kLinksMax = 40;  // as Linux allows
+constexpr int kLinksMax = 40;                                                    // as Linux allows
 
 /// Where `path` leads to. A link to what does not exist yet is followed as well: writing to it makes its target.
 fs::path followed(const std::string& path) {
