@@ -1,7 +1,7 @@
 # Sourced by .ci/run: the stages. do_NAME runs one; it sets up and builds what it needs.
 
 # Run each time. The labels are those of `tests`; each can be named by itself.
-always=(set-up build tests format clang-tidy quickstart)
+always=(set-up build tests processor format clang-tidy quickstart)
 labels=(fast torch golden cli numerics tidy)
 
 # Run when an input has changed since they passed. A path is a file, or a folder with all in it; * matches within a
@@ -44,8 +44,9 @@ inputs=(
 common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'
 
 do_set_up() { (setup_packages build test); }
-do_build() { (setup_libtorch && setup_build "${labels[@]/#/check_}" roux roux_engine); }
+do_build() { (setup_libtorch && setup_build "${labels[@]/#/check_}" check_processor roux roux_engine); }
 do_tests() { run_tests "${labels[@]}"; }
+do_processor() { tests/run processor; }
 do_format() { runner/cmake/format.sh --dry-run -Werror; }
 do_clang_tidy() { (setup_libtorch && setup_build generate) && runner/cmake/clang_tidy.sh build/dev; }
 

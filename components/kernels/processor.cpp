@@ -31,6 +31,14 @@ Processor found_here() {
   return found;
 }
 
+/// In small letters; "" for none.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  std::string text = value == nullptr ? "" : value;
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
 }  // namespace
 
 bool Processor::multiplies_bf16_faster() const {
@@ -38,22 +46,19 @@ bool Processor::multiplies_bf16_faster() const {
   return avx512_bf16 && (!intel || model == kCooperLake);
 }
 
-Processor limited(Processor found, const std::string& capability) {
+Processor limited(Processor found, const std::string& capability, const std::string& maker) {
   const bool is_default = capability == "default", is_avx2 = capability == "avx2", is_avx512 = capability == "avx512";
   if (is_default) found.avx2 = false;
   if (is_default || is_avx2) found.avx512 = false;
   if (is_default || is_avx2 || is_avx512) found.avx512_bf16 = false;
   if (is_default || is_avx2 || is_avx512 || capability == "avx512_bf16") found.amx_bf16 = false;
+  if (maker == "intel" && !found.intel) found.intel = true, found.model = 0;
+  if (maker == "amd" && found.intel) found.intel = found.amx_bf16 = false, found.model = 0;
   return found;
 }
 
 const Processor& processor() {
-  static const Processor used = [] {
-    const char* limit = std::getenv("ROUX_CPU_CAPABILITY");
-    std::string capability = limit == nullptr ? "" : limit;
-    for (char& c : capability) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return limited(found_here(), capability);
-  }();
+  static const Processor used = limited(found_here(), variable("ROUX_CPU_CAPABILITY"), variable("ROUX_CPU_MAKER"));
   return used;
 }
 

@@ -20,11 +20,11 @@ struct Processor {
   bool multiplies_bf16_faster() const;
 };
 
-/// This one, as far as the environment variable ROUX_CPU_CAPABILITY lets kernels use it: `default`, `avx2`, `avx512` or
-/// `avx512_bf16`; found once.
+/// This one, as far as environment variables let kernels use it: ROUX_CPU_CAPABILITY, `default`, `avx2`, `avx512` or
+/// `avx512_bf16`, and ROUX_CPU_MAKER, `amd` or `intel`, as if it were of that make. Found once.
 const Processor& processor();
 
-/// What is left of a processor under this value of ROUX_CPU_CAPABILITY; all of it under another one.
-Processor limited(Processor found, const std::string& capability);
+/// What is left of a processor under these values, in small letters; all of it under other ones.
+Processor limited(Processor found, const std::string& capability, const std::string& maker);
 
 }  // namespace components::kernels

@@ -252,7 +252,7 @@ struct Programs {
   if (::chdir(folder.c_str()) != 0) ::_exit(127);
   for (char** entry = environ; *entry != nullptr;) {
     const std::string name(*entry, std::strcspn(*entry, "="));
-    if (name.starts_with("ROUX_")) {
+    if (name.starts_with("ROUX_") && !name.starts_with("ROUX_CPU_")) {
       ::unsetenv(name.c_str());
     } else {
       ++entry;

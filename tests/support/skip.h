@@ -9,4 +9,7 @@ namespace tests {
 /// environment the case fails instead: there, all tests run.
 [[noreturn]] void skip(const std::string& reason);
 
+/// The same for what this processor lacks, in CI as well: its machines differ, and no package provides instructions.
+[[noreturn]] void skip_on_this_processor(const std::string& reason);
+
 }  // namespace tests

@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <netdb.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <initializer_list>
 
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
@@ -29,14 +31,20 @@ void runner::core::prepare_for_torch() {
 }
 
 runner::core::Result<void> runner::core::check_cpu_capability() {
-  const char* value = std::getenv("ROUX_CPU_CAPABILITY");
-  if (value == nullptr) return {};
-  for (const char* known : {"default", "avx2", "avx512", "avx512_bf16"}) {
-    if (lower(value) == known) return {};
+  const auto is_one_of = [](const char* value, std::initializer_list<const char*> known) {
+    return value == nullptr ||
+           std::any_of(known.begin(), known.end(), [value](const char* one) { return lower(value) == one; });
+  };
+  const char* const hint = "unset it to use all that this processor has";
+  const char* const capability = std::getenv("ROUX_CPU_CAPABILITY");
+  if (!is_one_of(capability, {"default", "avx2", "avx512", "avx512_bf16"})) {
+    return Failure{
+        "ROUX_CPU_CAPABILITY is " + quote(capability) + ", and limits kernels to default, avx2, avx512 or avx512_bf16",
+        hint};
   }
-  return Failure{
-      "ROUX_CPU_CAPABILITY is " + quote(value) + ", and limits kernels to default, avx2, avx512 or avx512_bf16",
-      "unset it to use all that this processor has"};
+  const char* const maker = std::getenv("ROUX_CPU_MAKER");
+  if (is_one_of(maker, {"amd", "intel"})) return {};
+  return Failure{"ROUX_CPU_MAKER is " + quote(maker) + ", and chooses kernels as for amd or intel", hint};
 }
 
 /// Replaces the C library's function, for the program and the libraries it loads: addresses stay numeric. c10d resolves

@@ -9,7 +9,7 @@ namespace runner::core {
 void prepare_for_torch();
 
 /// Whether ROUX_CPU_CAPABILITY, if set, has one of its values: `default`, `avx2`, `avx512`, `avx512_bf16`, in small or
-/// large letters. Which kernels that leaves: components/kernels/processor.h.
+/// large letters, and ROUX_CPU_MAKER: `amd`, `intel`. Which kernels that leaves: components/kernels/processor.h.
 Result<void> check_cpu_capability();
 
 }  // namespace runner::core

@@ -33,7 +33,7 @@ TEST_CASE("bfloat16 is multiplied faster where the model does so, not where the 
 TEST_CASE("ROUX_CPU_CAPABILITY leaves what its level has", "[kernels][processor]") {
   const Processor all = with(true, true, true, 0x8F);
   const auto levels = [&all](const char* capability) {
-    const Processor left = limited(all, capability);
+    const Processor left = limited(all, capability, "");
     return std::string(left.avx2 ? "2" : "") + (left.avx512 ? "5" : "") + (left.avx512_bf16 ? "b" : "") +
            (left.amx_bf16 ? "a" : "");
   };
@@ -42,6 +42,18 @@ TEST_CASE("ROUX_CPU_CAPABILITY leaves what its level has", "[kernels][processor]
   CHECK(levels("avx512") == "25");
   CHECK(levels("avx2") == "2");
   CHECK(levels("default").empty());
+}
+
+TEST_CASE("ROUX_CPU_MAKER makes the choice of the other maker", "[kernels][processor]") {
+  const Processor xeon = with(true, true, true, 0x8F), epyc = with(true, false, false, 0);
+  CHECK(limited(epyc, "", "intel").intel);
+  CHECK_FALSE(limited(epyc, "", "intel").multiplies_bf16_faster());
+  CHECK_FALSE(limited(xeon, "", "amd").intel);
+  CHECK_FALSE(limited(xeon, "", "amd").amx_bf16);
+  CHECK(limited(xeon, "", "amd").multiplies_bf16_faster());
+  CHECK(limited(xeon, "", "intel").model == 0x8F);
+  CHECK(limited(xeon, "avx2", "amd").avx2);
+  CHECK_FALSE(limited(xeon, "avx2", "amd").avx512);
 }
 
 }  // namespace components::kernels

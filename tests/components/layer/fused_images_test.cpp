@@ -50,8 +50,8 @@ struct NormCase {
 
 void need_winograd(bool low) {
   const auto& cpu = components::kernels::processor();
-  if (!cpu.avx512) tests::skip("this processor has no AVX-512 F, BW, DQ and VL");
-  if (low && !cpu.avx512_bf16) tests::skip("this processor has no AVX-512 BF16");
+  if (!cpu.avx512) tests::skip_on_this_processor("this processor has no AVX-512 F, BW, DQ and VL");
+  if (low && !cpu.avx512_bf16) tests::skip_on_this_processor("this processor has no AVX-512 BF16");
 }
 
 }  // namespace
