@@ -169,4 +169,21 @@ core::Result<BitwiseDifference> compare_runs(const std::string& first, const std
   return difference;
 }
 
+bool same_curves(const std::string& first, const std::string& again) {
+  const auto left = curves_of(first), right = curves_of(again);
+  if (!left || !right) return false;
+  bool compared = false;
+  for (const auto& [name, points] : left.value()) {
+    const auto other = right.value().find(name);
+    if (other == right.value().end()) continue;
+    for (const auto& [step, value] : points) {
+      const auto same = other->second.find(step);
+      if (same == other->second.end()) continue;
+      if (!same_bits(value, same->second)) return false;
+      compared = true;
+    }
+  }
+  return compared;
+}
+
 }  // namespace runner::review

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/query/filter.h"
@@ -18,12 +19,12 @@ constexpr std::size_t kKeyColumnsMax = 4;
 std::string figure(double value) { return std::isnan(value) ? "-" : terminal::number_text(value); }
 
 std::string count_text(const ReplicateGroup& group) {
-  const std::size_t open = group.unfinished.size(), without = group.runs.size() - group.values.size() - open;
-  std::string text = std::to_string(group.runs.size());
-  if (without + open > 0) text += " (";
-  if (without > 0) text += std::to_string(without) + " without a number" + (open > 0 ? ", " : "");
-  if (open > 0) text += std::to_string(open) + " not finished";
-  return without + open > 0 ? text + ")" : text;
+  const std::size_t open = group.unfinished.size(), copies = group.copies.size(), without = group.without_value();
+  std::vector<std::string> parts;
+  if (without > 0) parts.push_back(std::to_string(without) + " without a number");
+  if (open > 0) parts.push_back(std::to_string(open) + " not finished");
+  if (copies > 0) parts.push_back(core::counted(static_cast<std::int64_t>(copies), "copy", "copies"));
+  return std::to_string(group.runs.size()) + (parts.empty() ? "" : " (" + core::joined(parts) + ")");
 }
 
 /// At which steps the values were logged: values of different steps are hard to compare.
@@ -84,7 +85,7 @@ std::string verdicts_text(const Replicates& all, const RunsGroupsRequest& reques
   if (all.verdicts.empty()) {
     return all.groups.size() < 2
                ? ""
-               : "\ntoo few runs to compare: a test needs two groups of at least two runs, better five\n";
+               : "\ntoo few runs to compare: a test needs two groups of at least two runs that differ, better five\n";
   }
   std::string text = "\n";
   for (const GroupVerdict& verdict : all.verdicts) text += verdict_text(all, verdict, request.test) + "\n";
@@ -106,9 +107,10 @@ Node group_json(const Replicates& all, std::size_t at) {
   Node node = Node::mapping();
   node.set("group", Node::string(group.name));
   Node runs = Node::sequence(), values = Node::sequence(), recipe = Node::mapping();
-  Node steps = Node::sequence(), unfinished = Node::sequence();
+  Node steps = Node::sequence(), unfinished = Node::sequence(), copies = Node::sequence();
   for (const std::int64_t step : group.steps) steps.items().push_back(Node::integer(step));
   for (const RunSummary* run : group.unfinished) unfinished.items().push_back(Node::string(run->id));
+  for (const RunSummary* run : group.copies) copies.items().push_back(Node::string(run->id));
   for (const RunSummary& run : group.runs) runs.items().push_back(Node::string(run.id));
   for (const double value : group.values) values.items().push_back(Node::floating(value));
   for (const DifferingRow& row : all.differing) {
@@ -119,6 +121,7 @@ Node group_json(const Replicates& all, std::size_t at) {
   node.set("values", std::move(values));
   node.set("steps", std::move(steps));
   node.set("unfinished", std::move(unfinished));
+  node.set("copies", std::move(copies));
   node.set("n", Node::integer(group.spread.n));
   node.set("mean", number(group.spread.mean));
   node.set("deviation", number(group.spread.deviation));
@@ -140,9 +143,9 @@ std::string as_json(const Replicates& all, const RunsGroupsRequest& request) {
     one.set("a", Node::string(all.groups[verdict.a].name));
     one.set("b", Node::string(all.groups[verdict.b].name));
     one.set("difference", Node::floating(verdict.welch.difference));
-    one.set("low", Node::floating(verdict.welch.low));
-    one.set("high", Node::floating(verdict.welch.high));
-    one.set("welch_p", Node::floating(verdict.welch.p));
+    one.set("low", number(verdict.welch.low));
+    one.set("high", number(verdict.welch.high));
+    one.set("welch_p", number(verdict.welch.p));
     one.set("mann_whitney_p", Node::floating(verdict.ranks.p));
     one.set("p", Node::floating(verdict.p));
     one.set("differ", Node::boolean(verdict.differ));

@@ -29,7 +29,11 @@ struct ReplicateGroup {
   std::vector<double> values;                        ///< of the metric, of finished runs that have a finite one
   std::vector<std::int64_t> steps;                   ///< of these values
   std::vector<const store::RunSummary*> unfinished;  ///< of `runs`: what they have is not their result
+  /// Of `runs`: computed the same bits as an earlier one, and so are no further sample. Without a value of their own.
+  std::vector<const store::RunSummary*> copies;
   Spread spread;
+
+  std::size_t without_value() const { return runs.size() - values.size() - unfinished.size() - copies.size(); }
 };
 
 /// The comparison of two groups.
@@ -37,7 +41,7 @@ struct GroupVerdict {
   std::size_t a = 0, b = 0;  ///< positions of the groups
   WelchTest welch;
   RankTest ranks;
-  double p = 1;  ///< of the chosen test, with Holm's correction for several groups
+  double p = 1;  ///< of the chosen test, or of ranks without a Welch test; with Holm's correction for several groups
   bool differ = false;
 };
 

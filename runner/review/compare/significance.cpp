@@ -143,7 +143,7 @@ WelchTest welch_test(const std::vector<double>& a, const std::vector<double>& b)
   WelchTest test;
   test.difference = test.low = test.high = right.mean - left.mean;
   if (error == 0) {
-    test.p = test.difference == 0 ? 1 : 0;
+    if (test.difference != 0) test.low = test.high = test.p = std::numeric_limits<double>::quiet_NaN();
     return test;
   }
   if (!std::isfinite(error) || !std::isfinite(test.difference)) {  // beyond a double: nothing can be said

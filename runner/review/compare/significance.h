@@ -27,8 +27,8 @@ struct WelchTest {
   double degrees = 0;
   double p = 1;  ///< two-sided
 };
-/// Welch's t-test of two means, with unequal variances. At least two values each. If neither has any spread, the
-/// interval is the difference itself, and p is 0 or 1.
+/// Welch's t-test of two means, with unequal variances. At least two values each. If neither has any spread, there is
+/// nothing to measure a difference by: the interval and p are NaN, or 0 and 1 if there is no difference.
 WelchTest welch_test(const std::vector<double>& a, const std::vector<double>& b);
 
 struct RankTest {

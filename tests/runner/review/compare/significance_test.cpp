@@ -67,17 +67,18 @@ TEST_CASE("one value has no spread, and equal ones have none", "[cli][statistics
   CHECK(std::isnan(spread_of({}).mean));
   CHECK(spread_of({2, 2, 2}).half_width == 0);
   CHECK(welch_test({1, 1}, {1, 1}).p == 1);
-  CHECK(welch_test({1, 1}, {2, 2}).p == 0);
+  // Two values without a spread, as of an accuracy of four samples, say nothing about a third.
+  CHECK(std::isnan(welch_test({1, 1}, {2, 2}).p));
 }
 
 TEST_CASE("values that diverged say nothing, and spoil nothing that is said of others", "[cli][statistics]") {
-  const std::vector<double> steady = {0.5, 0.5, 0.5, 0.5}, higher = {0.6, 0.6, 0.6}, wide = {1.79e308, -1.79e308};
+  const std::vector<double> steady = {0.5, 0.5, 0.5, 0.5}, higher = {0.6, 0.6, 0.6000001}, wide = {1.79e308, -1.79e308};
   CHECK(std::isfinite(spread_of({1e200, 3e200}).deviation));
   CHECK(spread_of({1e200, 3e200}).deviation == Approx(std::sqrt(2.0) * 1e200));
   CHECK(welch_test({1e200, 3e200}, {1e200, 3e200}).p == Approx(1));
   CHECK(welch_test(steady, wide).p == 1);
   const std::vector<double> corrected = holm({welch_test(steady, higher).p, welch_test(steady, wide).p});
-  CHECK(corrected[0] == 0);
+  CHECK(corrected[0] < 1e-9);
   CHECK(corrected[1] == 1);
   // 0.1 three times adds up to 0.30000000000000004.
   CHECK(spread_of({0.1, 0.1, 0.1}).deviation == 0);
