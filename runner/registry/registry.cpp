@@ -96,29 +96,35 @@ const Fragment* Registry::find(std::string_view kind, std::string_view name) con
 
 const Fragment* Registry::common(std::string_view kind) const { return find(kSection, std::string(kind) + "_common"); }
 
-std::string Registry::suggest(std::string_view kind, std::string_view name) const {
+std::vector<std::string> Registry::suggestions(std::string_view kind, std::string_view name) const {
   const std::vector<std::string> own = names(kind);
   // `torch.optim.AdamW`, `nn.Linear`, `components/adamw`: the name is what comes last.
   const std::size_t cut = name.find_last_of("./:");
   const std::string_view last = cut == std::string_view::npos ? name : name.substr(cut + 1);
-  if (std::string near = core::closest(last, own); !near.empty()) return near;
-
-  if (aliases_json_.empty()) return "";
+  std::vector<std::string> near = core::all_closest(last, own);
+  if (!near.empty() || aliases_json_.empty()) return near;
   const core::Node aliases = read_embedded("schemas/aliases.json", aliases_json_);
   const core::Node* components = aliases.find("components");
-  if (!components) return "";
+  if (!components) return near;
   std::vector<std::string> words;
-  std::vector<std::string> targets;
+  std::map<std::string, std::string> targets;  // by word
   for (const core::Node& row : components->items()) {
     if (row.find("kind")->as_string() != kind) continue;
     const std::string& target = row.find("name")->as_string();
     if (std::find(own.begin(), own.end(), target) == own.end()) continue;
     words.push_back(row.find("word")->as_string());
-    targets.push_back(target);
+    targets.emplace(words.back(), target);
   }
-  const std::string near = core::closest(last, words);
-  const auto found = std::find(words.begin(), words.end(), near);
-  return found == words.end() ? "" : targets[static_cast<std::size_t>(found - words.begin())];
+  for (const std::string& word : core::all_closest(last, words)) {
+    const std::string& target = targets.at(word);
+    if (std::find(near.begin(), near.end(), target) == near.end()) near.push_back(target);
+  }
+  return near;
+}
+
+std::string Registry::suggest(std::string_view kind, std::string_view name) const {
+  const std::vector<std::string> near = suggestions(kind, name);
+  return near.size() == 1 ? near.front() : "";
 }
 
 bool Registry::add(const std::string& kind, const std::string& name, const std::string& file_name,

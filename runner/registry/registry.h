@@ -42,7 +42,9 @@ class Registry {
   const Fragment* common(std::string_view kind) const;
   /// schemas/aliases.json as it was given; registry/alias.h reads it.
   std::string_view aliases_json() const { return aliases_json_; }
-  /// The name a user most likely meant, "" when nothing is close; looks through other kinds' names and aliases as well.
+  /// The names a user most likely meant, one as likely as the other; looks through other programs' names, too.
+  std::vector<std::string> suggestions(std::string_view kind, std::string_view name) const;
+  /// The only one of them; "" when there are none or several.
   std::string suggest(std::string_view kind, std::string_view name) const;
 
   /// Joins a plugin's fragment. Failures (unknown kind, name taken, bad fragment) go to `diagnostics`.

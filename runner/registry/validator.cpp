@@ -359,8 +359,10 @@ Node Validator::block(const Node& given, const Block& block) {
   for (const Node::Entry& entry : written.entries()) {
     if (find_property(block.properties, entry.key) != nullptr) continue;
     // A misspelt key is one problem, not a wrong one and a missing one.
-    const std::string meant = unknown_key(entry, block);
-    std::erase_if(missing, [&](const Property* property) { return property->name == meant; });
+    const std::vector<std::string> meant = unknown_key(entry, block);
+    std::erase_if(missing, [&](const Property* property) {
+      return std::find(meant.begin(), meant.end(), property->name) != meant.end();
+    });
   }
   if (!missing.empty()) missing_keys(given, block, missing);
   return checked;

@@ -51,7 +51,8 @@ class Validator {
   void split_counts(core::Node& value, const Block& block);
   void rename_own_aliases(core::Node& value, const Block& block);
   /// Returns the key that was likely meant, "" when none is near.
-  std::string unknown_key(const core::Node::Entry& entry, const Block& block);
+  /// Returns the keys of the block that were likely meant.
+  std::vector<std::string> unknown_key(const core::Node::Entry& entry, const Block& block);
   std::string unknown_key_hint(const std::string& key, const Block& block);
   std::vector<std::string> homes_of(const std::string& key, const Block& block);
   void missing_keys(const core::Node& value, const Block& block, const std::vector<const Property*>& missing);

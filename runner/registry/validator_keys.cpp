@@ -173,22 +173,22 @@ Node Validator::unknown_name(const Node& type, const std::string& kind, const st
     diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name), word->hint);
     return refused(type.location());
   }
-  const std::string near = registry_.suggest(kind, name);
+  const std::vector<std::string> near = registry_.suggestions(kind, name);
   const bool sets_key = name.find('=') != std::string::npos && !name.starts_with('=');  // `--set optimizer=lr=0.1`
   const std::string hint = sets_key       ? "write " + joined_path(path, name) + " to set a key; " + all
                            : near.empty() ? all
-                                          : "did you mean " + quoted(near) + "? " + all;
+                                          : did_you_mean(near) + " " + all;
   diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name), hint);
   return refused(type.location());
 }
 
-std::string Validator::unknown_key(const Node::Entry& entry, const Block& block) {
+std::vector<std::string> Validator::unknown_key(const Node::Entry& entry, const Block& block) {
   const bool secret = check_plain_secrets(entry, joined_path(block.path, entry.key), diagnostics_);
   diagnostics_.error(secret ? without_text(entry.key_location) : entry.key_location,
                      block.title + " has no key " + quoted(entry.key),
                      is_cut_number(entry) ? "a comma ends the previous value: use a decimal point in numbers"
                                           : unknown_key_hint(entry.key, block));
-  return core::closest(entry.key, names_of(block.properties));
+  return core::all_closest(entry.key, names_of(block.properties));
 }
 
 /// The sections and components of the recipe that take `key`.
@@ -215,13 +215,13 @@ std::vector<std::string> Validator::homes_of(const std::string& key, const Block
 std::string Validator::unknown_key_hint(const std::string& key, const Block& block) {
   std::vector<std::string> names = names_of(block.properties);
   if (!block.kind.empty()) names.push_back("type");
-  const std::string near = core::closest(key, names);
+  const std::vector<std::string> near = core::all_closest(key, names);
   const auto same_letters = [](std::string text) {
     std::erase_if(text, [](char c) { return c == '_' || c == '-'; });
     if (text.ends_with('s')) text.pop_back();  // `beta` for `betas`
     return core::lower(text);
   };
-  if (!near.empty() && same_letters(near) == same_letters(key)) return "did you mean " + quoted(near) + "?";
+  if (!near.empty() && same_letters(near.front()) == same_letters(key)) return did_you_mean(near);
   // Only the first word of the path: `optimizer` for `optimizer.param_groups[0]`.
   const std::string section = block.path.substr(0, block.path.find_first_of(".["));
   if (const ForeignWord* word = aliases_.find_foreign(section, key)) return word->hint;
@@ -235,7 +235,7 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
     }
     if (!others.empty()) return key + " is a key of " + enumerated(others, "and", 6);
   }
-  if (!near.empty()) return "did you mean " + quoted(near) + "?";
+  if (!near.empty()) return did_you_mean(near);
   std::vector<std::string> words;
   for (const Alias& alias : aliases_.aliases) words.push_back(alias.word);
   if (const std::string word = core::closest(key, words); !word.empty()) {

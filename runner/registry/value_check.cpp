@@ -114,9 +114,9 @@ std::string other_word(const std::string& text, const std::vector<std::string>& 
 }
 
 /// Spelling alone would take `gpu` for `cpu`.
-std::string meant_word(const std::string& text, const std::vector<std::string>& names) {
+std::vector<std::string> meant_words(const std::string& text, const std::vector<std::string>& names) {
   const std::string other = other_word(text, names);
-  return other.empty() ? core::closest(text, names) : other;
+  return other.empty() ? core::all_closest(text, names) : std::vector{other};
 }
 
 /// Of a word that turns something off, in place of one of the names of a key that is off unless it is written.
@@ -294,8 +294,8 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
   const std::string& text = value.as_string();
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
-    const std::string off = off_word_hint(value, property), near = off.empty() ? meant_word(text, names) : "";
-    const std::string hint = near.empty() ? off : "did you mean " + quoted(near) + "?";
+    std::string hint = off_word_hint(value, property);
+    if (hint.empty()) hint = did_you_mean(meant_words(text, names));
     return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
   if (text.find('\0') != std::string::npos)

@@ -60,6 +60,13 @@ std::string enumerated(const std::vector<std::string>& words, std::string_view l
   return text;
 }
 
+std::string did_you_mean(const std::vector<std::string>& words) {
+  if (words.empty()) return "";
+  std::vector<std::string> shown;
+  for (const std::string& word : words) shown.push_back(quoted(word));
+  return "did you mean " + enumerated(shown, "or") + "?";
+}
+
 std::string kind_word(std::string_view kind) { return kind == "data" ? "data set" : std::string(kind); }
 
 std::string a_kind(std::string_view kind) {

@@ -141,9 +141,11 @@ void report_no_metric(const std::vector<store::RunSummary>& runs, const std::str
   std::vector<std::string> others(names.begin(), names.end());
   std::stable_partition(others.begin(), others.end(), [](const std::string& one) { return !is_machine_metric(one); });
   std::vector<std::string> sorted;
-  for (std::string near = core::closest(name, others); !near.empty() && sorted.size() < kMetricsShown;) {
-    std::erase(others, near);
-    sorted.push_back(std::exchange(near, core::closest(name, others)));
+  while (sorted.size() < kMetricsShown) {
+    const std::vector<std::string> near = core::all_closest(name, others);
+    if (near.empty()) break;
+    std::erase(others, near.front());
+    sorted.push_back(near.front());
   }
   const std::string hint = sorted.empty() ? "" : "did you mean " + core::quote(sorted.front()) + "? ";
   sorted.insert(sorted.end(), others.begin(), others.end());

@@ -43,27 +43,35 @@ bool shortens(const std::string& word, const std::string& whole) {
 
 }  // namespace
 
-std::string closest(std::string_view word, const std::vector<std::string>& candidates) {
+std::vector<std::string> all_closest(std::string_view word, const std::vector<std::string>& candidates) {
   constexpr std::size_t kWordMax = 64;  // longer words are no typos
-  if (word.empty() || word.size() > kWordMax) return "";
+  std::vector<std::string> answers;
+  if (word.empty() || word.size() > kWordMax) return answers;
+  const auto add = [&answers](const std::string& candidate) {
+    if (std::find(answers.begin(), answers.end(), candidate) == answers.end()) answers.push_back(candidate);
+  };
   const std::string wanted = folded(word);
   const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 3);
-  std::size_t best = limit + 1;
-  std::string answer;
+  std::size_t best = limit;
   for (const std::string& candidate : candidates) {
     const std::size_t d = distance(wanted, folded(candidate), limit);
     // A word of one or two letters is one typo away from every other.
-    if (d < best && d < std::max(wanted.size(), candidate.size())) {
-      best = d;
-      answer = candidate;
-    }
+    if (d > best || d >= std::max(wanted.size(), candidate.size())) continue;
+    if (d < best) answers.clear();
+    best = d;
+    add(candidate);
   }
   constexpr std::size_t kShortFormMin = 4;  // fewer letters appear in every other word
-  if (!answer.empty() || wanted.size() < kShortFormMin) return answer;
-  const auto whole = std::find_if(candidates.begin(), candidates.end(), [&wanted](const std::string& candidate) {
-    return !candidate.empty() && shortens(wanted, folded(candidate));
-  });
-  return whole == candidates.end() ? "" : *whole;
+  if (!answers.empty() || wanted.size() < kShortFormMin) return answers;
+  for (const std::string& candidate : candidates) {
+    if (!candidate.empty() && shortens(wanted, folded(candidate))) add(candidate);
+  }
+  return answers;
+}
+
+std::string closest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::vector<std::string> near = all_closest(word, candidates);
+  return near.size() == 1 ? near.front() : "";
 }
 
 }  // namespace runner::core

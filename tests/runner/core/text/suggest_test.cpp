@@ -33,3 +33,15 @@ TEST_CASE("a slip of the finger finds its word", "[core][suggest]") {
     CHECK(closest(c.word, words) == c.answer);
   }
 }
+
+TEST_CASE("where several words are as near, none is chosen", "[core][suggest]") {
+  using runner::core::all_closest;
+  using Words = std::vector<std::string>;
+  const Words optimizers = {"adafactor", "adam", "adamw", "sgd"};
+  CHECK(all_closest("adamv", optimizers) == Words{"adam", "adamw"});
+  CHECK(closest("adamv", optimizers).empty());
+  CHECK(closest("adamww", optimizers) == "adamw");
+  CHECK(all_closest("sdg", optimizers) == Words{"sgd"});
+  CHECK(all_closest("num_procs", {"num_processes", "num_pro_cases"}) == Words{"num_processes", "num_pro_cases"});
+  CHECK(closest("num_procs", {"num_processes", "num_processes"}) == "num_processes");
+}
