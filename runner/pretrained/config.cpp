@@ -198,12 +198,14 @@ class Checker {
     }
   }
 
-  /// `rope_theta` beside `rope_scaling`, as version 4 writes them, become `rope_parameters`.
+  /// `rope_theta` beside `rope_scaling`, as version 4 writes them, become `rope_parameters`. A `rope_scaling` that was
+  /// added to what version 5 wrote takes the place of its `rope_parameters`, their `rope_theta` included.
   void gather_rope() {
     const Field* field = type_->field("rope_parameters");
     if (field == nullptr) return;
     const Node *parameters = get("rope_parameters"), *scaling = get("rope_scaling"), *theta = get("rope_theta");
-    const Node* from = parameters != nullptr ? parameters : scaling;
+    const bool scales = scaling != nullptr && !scaling->entries().empty();
+    const Node* from = scales || parameters == nullptr ? scaling : parameters;
     Node rope = Node::mapping(from != nullptr ? from->location() : found_.location());
     const Node* type = from != nullptr ? from->find("rope_type") : nullptr;
     if (from != nullptr && type == nullptr) type = from->find("type");

@@ -178,6 +178,13 @@ TEST_CASE("configurations that ask for another function differ in a field", "[pr
                 llama(yarn + ", \"original_max_position_embeddings\": 32, \"mscale\": 1.0}")) ==
         "original_max_position_embeddings 64 32; mscale unset 1; ");
   CHECK(between(llama("\"vocab_size\": 9"), gpt2("\"vocab_size\": 9")) == "");
+  // What was added to a configuration of version 5 takes the place of its rope_parameters, with their rope_theta; an
+  // empty one does not. Transformers 5, convert_rope_params_to_dict().
+  const std::string both = R"(, "rope_parameters": {"rope_type": "linear", "factor": 2.0, "rope_theta": 5e5})";
+  CHECK(between(llama(yarn + "}" + both), llama(yarn + "}")) == "");
+  CHECK(between(llama(yarn + "}, \"rope_theta\": 7e5" + both), llama(yarn + ", \"rope_theta\": 7e5}")) == "");
+  CHECK(between(llama(R"("rope_scaling": {})" + both), llama(R"("vocab_size": 32000)" + both)) == "");
+  CHECK(between(llama(R"("rope_scaling": null)" + both), llama(R"("vocab_size": 32000)" + both)) == "");
 }
 
 }  // namespace
