@@ -130,7 +130,11 @@ class Choice {
             "it was trained for another model");
       return false;
     }
-    return true;
+    std::vector<std::string> modules;
+    for (const Target& target : all_) modules.push_back(target.module);
+    const auto whole = pretrained::check_holds_all(adapter.value(), modules);
+    if (!whole) error(key("path"), whole.failure().message, whole.failure().hint);
+    return whole.ok();
   }
 
   std::vector<bool> targeted() const {

@@ -1,6 +1,8 @@
 #include "runner/pretrained/adapter_file.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -8,6 +10,7 @@
 #include "runner/artifact/tensor_compare.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/core/error.h"
+#include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/adapter_layers.h"
@@ -19,10 +22,12 @@ namespace fs = std::filesystem;
 
 using artifact::TensorBytes;
 using core::Failure;
+using core::Node;
 using Part = AdapterName::Part;
 
 constexpr std::string_view kPrefix = "base_model.model.";
 constexpr std::string_view kBase = ".base_layer";
+constexpr std::size_t kLackingShown = 3;
 constexpr const char* kTorchFile = "adapter_model.bin";
 
 struct Suffix {
@@ -148,6 +153,42 @@ core::Failure first_error(const core::Diagnostics& diagnostics) {
     return {(at.empty() ? "" : at + ": ") + told.message, told.hint, core::kExitUsage};
   }
   return {"no error", "", core::kExitUsage};
+}
+
+namespace {
+
+/// The modules that were trained whole.
+core::Result<void> check_holds_saved(const OpenedAdapter& adapter) {
+  const core::Node* saved = adapter.config.find("modules_to_save");
+  for (const core::Node& name : saved->items()) {
+    Node one = Node::sequence();
+    one.items().push_back(name);
+    const auto& held = adapter.file.modules();
+    const bool is_held = std::any_of(held.begin(), held.end(),
+                                     [&one](const auto& module) { return is_saved_module(&one, module.first); });
+    if (is_held) continue;
+    return Failure{adapter.file.path() + " has no " + core::quote(name.as_string()) + ", which modules_to_save in " +
+                       kAdapterConfigFile + " names",
+                   "it was not saved whole: save it again, or take the name out there", core::kExitUsage};
+  }
+  return {};
+}
+
+}  // namespace
+
+core::Result<void> check_holds_all(const OpenedAdapter& adapter, const std::vector<std::string>& linear_modules) {
+  std::set<std::string> held;
+  for (const LowRankPair& pair : adapter.file.pairs()) held.insert(pair.module);
+  std::vector<std::string> lacking;
+  for (const std::string& module :
+       adapted_modules(adapter.config, linear_modules).value_or(std::vector<std::string>())) {
+    if (!held.contains(module)) lacking.push_back(module);
+  }
+  if (lacking.empty()) return check_holds_saved(adapter);
+  return Failure{adapter.file.path() + " has no lora_A and lora_B of " + core::joined_first(lacking, kLackingShown) +
+                     ", which " + kAdapterConfigFile + " adapts",
+                 "it was not saved whole: save it again, or change target_modules there to what it holds",
+                 core::kExitUsage};
 }
 
 core::Result<OpenedAdapter> open_adapter(const std::string& folder) {

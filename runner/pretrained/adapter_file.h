@@ -72,6 +72,10 @@ struct OpenedAdapter {
   AdapterFile file;
 };
 
+/// Whether the file holds tensors of all that its configuration adapts of a model, of whose linear layers these are
+/// PEFT's names. Failure (exit status 2) names the first layer that the file lacks: PEFT would leave it as it is.
+core::Result<void> check_holds_all(const OpenedAdapter& adapter, const std::vector<std::string>& linear_modules);
+
 /// Failure (exit status 2) as read_adapter_config() and AdapterFile::open() report, with file and line.
 core::Result<OpenedAdapter> open_adapter(const std::string& folder);
 

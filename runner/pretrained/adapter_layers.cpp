@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/language/pattern.h"
+#include "runner/core/text/text.h"
 
 namespace runner::pretrained {
 namespace {
@@ -13,6 +15,7 @@ namespace {
 using core::Node;
 
 constexpr std::string_view kWeight = ".weight";
+constexpr const char* kAllLinear = "all-linear";
 
 /// A tensor's name is layer + begin, of an adapter that is not the default one . + adapter, + end.
 struct PartName {
@@ -37,22 +40,40 @@ bool is_linear(const WeightRule& rule) {
          rule.name.find(".ln_") == std::string::npos && rule.name.find("norm") == std::string::npos;
 }
 
-std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks) {
-  std::vector<std::string> modules;
-  for (const WeightRule& rule : type.weights) {
-    if (!is_linear(rule)) continue;
-    for (const std::string& from : rule.from) {
-      for (std::int64_t block = 0; block < blocks; ++block) modules.push_back(module_of(from, block));
-    }
-  }
-  return modules;
-}
-
 /// The last `parts` parts of a name; the whole where it has no more.
 std::string ending(const std::string& name, int parts) {
   std::size_t at = name.size();
   for (int i = 0; i < parts && at != std::string::npos && at > 0; ++i) at = name.rfind('.', at - 1);
   return at == std::string::npos || at == 0 ? name : name.substr(at + 1);
+}
+
+/// Whether PEFT finds the module by a list of names, as the end of its name, or by an expression that its whole name
+/// matches. Nothing for an expression that is none here.
+std::optional<bool> is_named(const Node& choice, const std::string& module) {
+  if (choice.is_string()) {
+    if (core::lower(choice.as_string()) == kAllLinear) return true;
+    const auto pattern = core::Pattern::make("^(" + choice.as_string() + ")$");
+    if (!pattern) return std::nullopt;
+    return pattern.value().is_in(module);
+  }
+  return std::any_of(choice.items().begin(), choice.items().end(), [&module](const Node& name) {
+    return module == name.as_string() || module.ends_with("." + name.as_string());
+  });
+}
+
+/// The number in `model.layers.3.mlp`; -1 for none.
+std::int64_t block_of(const std::string& module) {
+  static const core::Pattern number = core::Pattern::make("\\.([0-9]{1,9})\\.").value();
+  const auto found = number.find(module, 0);
+  return found.empty() ? -1 : std::stol(std::string(found[1]));
+}
+
+bool is_in_blocks(const Node& blocks, const std::string& module) {
+  const std::int64_t block = block_of(module);
+  if (blocks.is_integer()) return blocks.as_integer() == block;
+  return !blocks.is_sequence() || blocks.items().empty() ||
+         std::any_of(blocks.items().begin(), blocks.items().end(),
+                     [block](const Node& number) { return number.as_integer() == block; });
 }
 
 }  // namespace
@@ -110,6 +131,28 @@ std::string module_of_layer(const ModelType& type, const std::string& layer) {
     }
   }
   return "";
+}
+
+std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks) {
+  std::vector<std::string> modules;
+  for (const WeightRule& rule : type.weights) {
+    if (!is_linear(rule)) continue;
+    for (const std::string& from : rule.from) {
+      for (std::int64_t block = 0; block < blocks; ++block) modules.push_back(module_of(from, block));
+    }
+  }
+  return modules;
+}
+
+std::optional<std::vector<std::string>> adapted_modules(const Node& config, const std::vector<std::string>& modules) {
+  std::vector<std::string> adapted;
+  for (const std::string& module : modules) {
+    const auto wanted = is_named(*config.find("target_modules"), module);
+    const auto left_out = is_named(*config.find("exclude_modules"), module);
+    if (!wanted || !left_out) return std::nullopt;
+    if (*wanted && !*left_out && is_in_blocks(*config.find("layers_to_transform"), module)) adapted.push_back(module);
+  }
+  return adapted;
 }
 
 Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules) {

@@ -38,6 +38,15 @@ std::string module_of_layer(const ModelType& type, const std::string& layer);
 /// end of the module's name.
 bool is_saved_module(const core::Node* modules_to_save, std::string_view tensor);
 
+/// PEFT's names of all linear layers in the blocks of a model.
+std::vector<std::string> linear_modules(const ModelType& type, std::int64_t blocks);
+
+/// Which of these modules of a model the checked configuration of an adapter changes, as PEFT chooses them by
+/// target_modules, exclude_modules and layers_to_transform. Nothing where it chooses by an expression of Python's that
+/// is none here.
+std::optional<std::vector<std::string>> adapted_modules(const core::Node& config,
+                                                        const std::vector<std::string>& modules);
+
 /// The shortest names by which PEFT finds these modules and no other linear layers of a model with `blocks` blocks.
 core::Node target_modules(const ModelType& type, std::int64_t blocks, const std::vector<std::string>& modules);
 

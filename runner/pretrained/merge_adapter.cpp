@@ -12,6 +12,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/pretrained/adapter_config.h"
 #include "runner/pretrained/adapter_file.h"
+#include "runner/pretrained/adapter_layers.h"
 #include "runner/pretrained/config.h"
 #include "runner/pretrained/dtype.h"
 #include "runner/pretrained/folder_writer.h"
@@ -42,14 +43,12 @@ std::string base_of(const MergeRequest& request, const Node& config) {
   return request.base;
 }
 
-const ModelType& type_of(const std::string& base) {
+Node config_of(const std::string& base) {
   core::Diagnostics diagnostics;
-  const auto config = read_config(config_of_folder(base), diagnostics);
-  if (!config) {
-    const core::Failure failure = first_error(diagnostics);
-    throw RunError(failure.message, failure.hint, core::kExitUsage);
-  }
-  return *find_model_type(config->find("model_type")->as_string());
+  auto config = read_config(config_of_folder(base), diagnostics);
+  if (config) return *std::move(config);
+  const core::Failure failure = first_error(diagnostics);
+  throw RunError(failure.message, failure.hint, core::kExitUsage);
 }
 
 /// The base's, with another type of the weights.
@@ -74,12 +73,18 @@ void check_is_plain(const std::string& folder, const OpenedAdapter& adapter) {
 Exported merge_adapter(const MergeRequest& request) {
   const OpenedAdapter adapter = open_adapter(request.adapter).value();
   const std::string base = base_of(request, adapter.config);
-  const ModelType& type = type_of(base);
+  const Node base_config = config_of(base);
+  const ModelType& type = *find_model_type(base_config.find("model_type")->as_string());
+  const std::vector<std::string> modules = linear_modules(type, blocks_of(base_config));
+  check_holds_all(adapter, modules).value();
   const std::string set = artifact::find_tensor_set(base).value();
   artifact::verify_tensor_set(set).value();
   const auto reader = artifact::open_tensors(set).value();
   std::deque<OpenedAdapter> more;
-  for (const std::string& other : request.more) more.push_back(open_adapter(other).value());
+  for (const std::string& other : request.more) {
+    more.push_back(open_adapter(other).value());
+    check_holds_all(more.back(), modules).value();
+  }
   Merge merge(type, adapter);
   if (!more.empty()) check_is_plain(request.adapter, adapter);
   for (std::size_t i = 0; i < more.size(); ++i) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
@@ -124,6 +125,56 @@ TEST_CASE("all recorded adapters are read, and written as they were", "[pretrain
     }
     CHECK(again.value().entries().size() == written.value().entries().size());
   }
+}
+
+TEST_CASE("a file that holds less than its configuration says is refused", "[pretrained][adapter]") {
+  const std::vector<std::string> model = {"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.o_proj",
+                                          "model.layers.1.self_attn.q_proj", "model.layers.1.self_attn.o_proj"};
+  const std::string q0 =
+      R"({"base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": {"dtype": "F32", "shape": [2, 4], )"
+      R"("data_offsets": [0, 32]}, "base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight": )"
+      R"({"dtype": "F32", "shape": [4, 2], "data_offsets": [32, 64]}})";
+  struct Case {
+    const char* name;
+    std::string fields, lacking;
+  };
+  const Case cases[] = {
+      {"one layer, and no more is asked for", R"("target_modules": ["q_proj"], "layers_to_transform": [0])", ""},
+      {"a number for a list", R"("target_modules": ["q_proj"], "layers_to_transform": 0)", ""},
+      {"a whole name", R"("target_modules": ["layers.0.self_attn.q_proj"])", ""},
+      {"a name that the model does not have", R"("target_modules": ["query_key_value", "0.self_attn.q_proj"])", ""},
+      {"an expression", R"("target_modules": ".*\\.0\\.self_attn\\.q_proj")", ""},
+      {"an expression that only Python has", R"("target_modules": "(?!x).*o_proj")", ""},
+      {"all but excluded ones", R"("target_modules": ["q_proj", "o_proj"], "exclude_modules": ".*(o_proj|1.*).*")", ""},
+      {"another layer", R"("target_modules": ["q_proj"])", "model.layers.1.self_attn.q_proj"},
+      {"another name", R"("target_modules": ["q_proj", "o_proj"], "layers_to_transform": [0])",
+       "model.layers.0.self_attn.o_proj"},
+      {"all linear layers", R"("target_modules": "all-linear", "layers_to_transform": [0])",
+       "model.layers.0.self_attn.o_proj"},
+      {"an expression of more", R"("target_modules": ".*[qo]_proj", "layers_to_transform": [0])",
+       "model.layers.0.self_attn.o_proj"},
+      {"all that there is", R"("target_modules": ["q_proj", "o_proj"])",
+       "model.layers.0.self_attn.o_proj, model.layers.1.self_attn.q_proj, model.layers.1.self_attn.o_proj"},
+  };
+  const TempDir dir;
+  const std::string file = dir / kAdapterFile;
+  write(file, tensors(q0, 64));
+  for (const Case& one : cases) {
+    INFO(one.name);
+    write(dir / kAdapterConfigFile, lora(R"("r": 2, )" + one.fields));
+    const auto adapter = open_adapter(dir.path());
+    REQUIRE(adapter);
+    const auto whole = check_holds_all(adapter.value(), model);
+    CHECK((whole ? "" : whole.failure().message) ==
+          (one.lacking.empty()
+               ? ""
+               : file + " has no lora_A and lora_B of " + one.lacking + ", which adapter_config.json adapts"));
+  }
+  write(dir / kAdapterConfigFile,
+        lora(R"("r": 2, "target_modules": ["0.self_attn.q_proj"], "modules_to_save": ["lm_head"])"));
+  const auto whole = check_holds_all(open_adapter(dir.path()).value(), model);
+  REQUIRE_FALSE(whole);
+  CHECK(whole.failure().message == file + " has no \"lm_head\", which modules_to_save in adapter_config.json names");
 }
 
 TEST_CASE("a damaged or hostile file of an adapter is refused with its tensor", "[pretrained][adapter]") {
