@@ -405,11 +405,11 @@ void Worker::give_up(const Trial& trial, const store::RunRecord& run, const stor
   end.state = TrialState::kPruned;
   end.run = run.run.id;
   end.step = at.step;
-  end.value = at.value;
   end.reason = "pruned at step " + std::to_string(at.step);
   for (const store::SeriesPoint& point : run.curves.at(sweep_.metric())) {
     if (point.step <= at.step) end.curve.push_back(point);
   }
+  end.value = value_of_pruned(end.curve, sweep_.objectives().front());
   end.spent = spent_by(run.run, first_step_of(trial));
   pruned_[trial.number] = {run.run.run_dir, trial.claims};
   write_down(trial, end);

@@ -114,6 +114,12 @@ std::optional<SeriesPoint> point_that_counts(const std::vector<SeriesPoint>& cur
   return best ? best : curve.back();
 }
 
+std::optional<double> value_of_pruned(const std::vector<SeriesPoint>& curve, const Metric& metric) {
+  if (curve.empty()) return std::nullopt;
+  if (!std::isfinite(curve.back().value)) return curve.back().value;
+  return point_that_counts(curve, metric)->value;
+}
+
 Outcome classify(const std::optional<store::RunRecord>& run, int status, const std::string& words,
                  const std::vector<Metric>& objectives) {
   Outcome outcome;

@@ -49,6 +49,10 @@ std::vector<store::SeriesPoint> read_curve(const std::string& run_dir, const std
 /// The point of a curve that counts; nothing when there is none.
 std::optional<store::SeriesPoint> point_that_counts(const std::vector<store::SeriesPoint>& curve, const Metric& metric);
 
+/// What counts of a trial that was pruned at the last point of its curve: the same as of a complete one, up to there.
+/// One that ended in nan or infinity has that, as such trials are avoided.
+std::optional<double> value_of_pruned(const std::vector<store::SeriesPoint>& curve, const Metric& metric);
+
 /// `status` is the exit status of the process, or inferred from the run if it was not seen. `words`: the error that it
 /// printed. `objectives`: at least one; the curve is that of the first.
 Outcome classify(const std::optional<store::RunRecord>& run, int status, const std::string& words,
