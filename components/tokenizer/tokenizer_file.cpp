@@ -8,6 +8,7 @@
 #include "components/tokenizer/added_tokens.h"
 #include "components/tokenizer/bpe.h"
 #include "runner/core/error.h"
+#include "runner/core/json_problem.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 
@@ -37,7 +38,7 @@ class Reader final : public Json::json_sax_t {
   enum class Place { kNone, kRoot, kModel, kVocab, kMerges, kMerge, kAddedTokens, kAddedToken, kSkipped, kTree };
 
   /// `root`: what the whole text is.
-  Reader(TokenizerFile& file, Place root) : file_(file), root_(root) {}
+  Reader(std::string_view text, TokenizerFile& file, Place root) : text_(text), file_(file), root_(root) {}
 
   bool null() override { return add(Node::null()); }
   bool boolean(bool value) override { return add(Node::boolean(value)); }
@@ -111,7 +112,7 @@ class Reader final : public Json::json_sax_t {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
-    return refuse("", "is not valid JSON from byte " + std::to_string(position) + " on");
+    return refuse("", runner::core::json_problem(text_, position));
   }
 
   const std::string& problem() const { return problem_; }
@@ -263,6 +264,7 @@ class Reader final : public Json::json_sax_t {
     return true;
   }
 
+  const std::string_view text_;
   TokenizerFile& file_;
   Place root_;
   std::vector<Level> levels_;
@@ -275,7 +277,7 @@ class Reader final : public Json::json_sax_t {
 
 TokenizerFile read(std::string_view text, const std::string& file, Reader::Place root) {
   TokenizerFile result;
-  Reader reader(result, root);
+  Reader reader(text, result, root);
   if (!Json::sax_parse(text.begin(), text.end(), &reader)) throw RunError(file + ": " + reader.problem());
   return result;
 }

@@ -129,6 +129,7 @@ std::int64_t safetensors_header_bytes(std::string_view start, std::int64_t file_
   if (file_bytes < kHeaderLengthBytes) {
     refuse(path, "it has " + std::to_string(file_bytes) + " bytes, its length field alone takes 8");
   }
+  if (start.starts_with("version ")) refuse(path, "it is a pointer of Git LFS; run `git lfs pull`");
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < kHeaderLengthBytes; ++i) {
     length |= static_cast<std::uint64_t>(static_cast<unsigned char>(start[i])) << (8 * i);

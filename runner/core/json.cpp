@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runner/core/json_entries.h"
+#include "runner/core/json_problem.h"
 
 namespace runner::core {
 namespace {
@@ -17,8 +18,9 @@ using Json = nlohmann::json;
 /// Builds the tree from the parser's events, so that depth and size are refused before they cost anything.
 class Builder final : public Json::json_sax_t {
  public:
-  explicit Builder(const JsonLimits& limits, std::string_view within = "", const TakeEntry* take = nullptr)
-      : limits_(limits), within_(within), take_(take) {}
+  Builder(std::string_view text, const JsonLimits& limits, std::string_view within = "",
+          const TakeEntry* take = nullptr)
+      : text_(text), limits_(limits), within_(within), take_(take) {}
 
   bool null() override { return add(Node::null()); }
   bool boolean(bool value) override { return add(Node::boolean(value)); }
@@ -49,7 +51,7 @@ class Builder final : public Json::json_sax_t {
     return true;
   }
   bool parse_error(std::size_t position, const std::string&, const Json::exception&) override {
-    return refuse("it is not valid JSON from byte " + std::to_string(position) + " on");
+    return refuse("it " + json_problem(text_, position));
   }
 
   Node take() { return std::move(root_); }
@@ -108,6 +110,7 @@ class Builder final : public Json::json_sax_t {
     return within_.empty() || (open_.front().node.is_mapping() && open_.front().key == within_);
   }
 
+  const std::string_view text_;
   const JsonLimits& limits_;
   const std::string_view within_;
   const TakeEntry* const take_;
@@ -120,14 +123,14 @@ class Builder final : public Json::json_sax_t {
 }  // namespace
 
 Result<Node> parse_json(std::string_view text, const JsonLimits& limits) {
-  Builder builder(limits);
+  Builder builder(text, limits);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return Failure{builder.problem(), ""};
   return builder.take();
 }
 
 Result<Node> parse_json_entries(std::string_view text, std::string_view within, const JsonLimits& limits,
                                 const TakeEntry& take) {
-  Builder builder(limits, within, &take);
+  Builder builder(text, limits, within, &take);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return Failure{builder.problem(), ""};
   return builder.take();
 }

@@ -17,6 +17,7 @@
 #include "components/data/language/row_packer.h"
 #include "components/data/language/skipped_records.h"
 #include "components/data/language/tokenized_set.h"
+#include "components/data/language/unread_fields.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
@@ -211,7 +212,10 @@ class Reader {
       const bool is_mine = place >= begin && place < end;
       ++place;
       auto line = options_.parse(text, vocab_size);
-      if (line && is_mine) tell_roles(line.value(), file, number);
+      if (line && is_mine) {
+        tell_roles(line.value(), file, number);
+        unread_.add(line.value().unread, files_[file].path + ":" + std::to_string(number));
+      }
       if (line) return add({.number = number, .file = file}, line.value(), is_mine, errors);
       if (options_.on_bad_record == BadRecord::kError) {
         return errors.add(number, line.failure().message, line.failure().hint);
@@ -226,6 +230,7 @@ class Reader {
     }
     if (!good || !check_length()) return {};
     skipped_.tell(end - begin, inputs_);
+    unread_.tell(inputs_);
     content_.skipped = skipped_.count();
     content_.skipped_reasons = skipped_.reasons();
     if (content_.lines.empty()) {
@@ -353,6 +358,7 @@ class Reader {
   }
 
   ToldRoles told_roles_;
+  UnreadFields unread_;
   const IdLinesOptions& options_;
   const Inputs& inputs_;
   const std::vector<TextFile>& files_;

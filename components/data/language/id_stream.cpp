@@ -18,6 +18,7 @@
 #include "components/data/language/skipped_records.h"
 #include "components/data/language/stream_mark.h"
 #include "components/data/language/tokenized_set.h"
+#include "components/data/language/unread_fields.h"
 #include "components/data/stream.h"
 #include "components/data/text_utils.h"
 #include "components/tensor/positions.h"
@@ -272,6 +273,15 @@ class IdStream final : public Stream {
     ++pass_;
   }
 
+  /// At the first record with a field: how many there are is known when all are read.
+  void tell_unread(const RecordPlace& place, const std::vector<std::string>& fields) {
+    const std::string where = recipe_->path(place) + ":" + std::to_string(place.number);
+    const std::vector<std::string> first = unread_.add(fields, where);
+    if (first.empty()) return;
+    runner::core::log_warning(recipe_->set + ": " + UnreadFields::text_of_first(first, where) + "; " +
+                              UnreadFields::hint());
+  }
+
   /// Nothing when the record is left out, and counted as such.
   std::optional<Encoded> encode(const RecordText& record) {
     auto ids = recipe_->parse(record);
@@ -282,6 +292,7 @@ class IdStream final : public Stream {
             ToldRoles::warning(recipe_->path(record.place) + ":" + std::to_string(record.place.number), role);
         runner::core::log_warning(recipe_->set + ": " + text.message + "; " + text.hint);
       }
+      if (!ids.value().unread.empty()) tell_unread(record.place, ids.value().unread);
       const std::int64_t length = ids.value().longest();
       std::optional<Encoded> encoded = recipe_->shorten(record.place, std::move(ids).value());
       if (encoded) return encoded;
@@ -306,6 +317,7 @@ class IdStream final : public Stream {
   RowPacker<Encoded> packer_;
   SkippedRecords skipped_;
   ToldRoles told_roles_;
+  UnreadFields unread_;
   std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
   std::int64_t samples_in_pass_ = 0;  // records that are used
   RecordCounts counts_;               // of all passes

@@ -114,7 +114,7 @@ std::vector<std::int32_t> IdsLine::target() const {
 
 Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
   const Result<Node> parsed = runner::core::parse_json(text);
-  if (!parsed) return Failure{"not valid JSON: " + parsed.failure().message, ""};
+  if (!parsed) return parsed.failure();
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
   IdsLine line;

@@ -21,6 +21,7 @@ struct IdsLine {
   /// Of a pair, where the rejected sequence begins behind the chosen one; both have input and labels alone. 0: no pair.
   std::size_t rejected_at = 0;
   std::vector<std::string> odd_roles;  ///< of a conversation, those that may be misspelt
+  std::vector<std::string> unread;     ///< fields of its record that mean something and are not read
 
   std::int64_t longest() const;  ///< of input and decoder; of a pair the longer sequence
   /// Leaves the first `length` positions, or the last ones; of a pair, of each of the two.

@@ -60,18 +60,24 @@ class Encoder {
   Result<IdsLine> operator()(const std::string& line, std::int64_t /*vocab_size*/) const {
     const Result<TextRecord> record = parse_text_record(line, columns_);
     if (!record) return record.failure();
-    switch (record.value().kind) {
-      case TextRecord::Kind::kText: return encoded_text(*tokenizer_, record.value().text);
-      case TextRecord::Kind::kCompletion: return completion(record.value());
-      case TextRecord::Kind::kMessages: return conversation(record.value());
-      case TextRecord::Kind::kPair:
-      case TextRecord::Kind::kMessagePair: return pair(record.value());
-    }
-    return Failure{"", ""};
+    Result<IdsLine> encoded = encode(record.value());
+    if (encoded) encoded.value().unread = record.value().unread;
+    return encoded;
   }
 
  private:
   using Spans = std::vector<std::pair<std::size_t, std::size_t>>;  ///< characters [begin, end)
+
+  Result<IdsLine> encode(const TextRecord& record) const {
+    switch (record.kind) {
+      case TextRecord::Kind::kText: return encoded_text(*tokenizer_, record.text);
+      case TextRecord::Kind::kCompletion: return completion(record);
+      case TextRecord::Kind::kMessages: return conversation(record);
+      case TextRecord::Kind::kPair:
+      case TextRecord::Kind::kMessagePair: return pair(record);
+    }
+    return Failure{"", ""};
+  }
 
   /// A token that lies in both belongs to the completion, which it is a part of the beginning of.
   Result<IdsLine> completion(const TextRecord& record) const {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "components/data/language/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 
@@ -15,6 +16,7 @@ using runner::core::Node;
 using runner::core::Result;
 using tokenizer::Message;
 
+constexpr const char* kShareGpt = "conversations";
 constexpr int kDepthMax = 64;
 constexpr std::int64_t kValuesMax = 1'000'000;
 
@@ -48,6 +50,17 @@ std::string role_of(const std::string& from) {
   return from == "gpt" ? "assistant" : from;
 }
 
+/// The field of a message with a call of a tool and nothing else; null for another message.
+const char* call_without_content(const Node& message, const char* content) {
+  const Node* text = message.find(content);
+  if (text != nullptr && !text->is_null() && !(text->is_string() && text->as_string().empty())) return nullptr;
+  for (const char* field : {"tool_calls", "function_call"}) {
+    const Node* call = message.find(field);
+    if (call != nullptr && (!call->items().empty() || !call->entries().empty())) return field;
+  }
+  return nullptr;
+}
+
 Result<std::vector<Message>> messages_of(const Node& list, const std::string& key, const char* role,
                                          const char* content) {
   if (!list.is_sequence()) return Failure{key + " is " + type_of(list) + ", not a list of messages", ""};
@@ -57,6 +70,11 @@ Result<std::vector<Message>> messages_of(const Node& list, const std::string& ke
     if (!item.is_mapping()) return Failure{place + " is " + type_of(item) + ", not a message", ""};
     const auto of_role = text_of(item, role, place + "."), of_content = text_of(item, content, place + ".");
     if (!of_role) return of_role.failure();
+    if (const char* call = call_without_content(item, content)) {
+      return Failure{place + "." + call + " is not read, and without it the message is an empty answer",
+                     "write the call into content as the model is to say it, or leave such records out: "
+                     "on_bad_record: skip"};
+    }
     if (!of_content) return of_content.failure();
     // What says that a message is not trained on would be ignored.
     for (const char* field : {"weight", "train", "training"}) {
@@ -139,15 +157,16 @@ Result<TextRecord> text_pair(const Node& object, const PairKeys& keys) {
     return record;
   }
   const std::size_t at = common_prompt(record.text, record.rejected);
-  if (at == 0) {
-    for (const char* field : {"question", "instruction", "query", "input"}) {
-      if (object.find(field) != nullptr)
-        return Failure{
-            keys.prompt + " is missing, and " + keys.chosen + " and " + keys.rejected + " begin with nothing alike",
-            std::string("name the field of the prompt: columns: {prompt: ") + field + "}"};
-    }
-  }
   record.prompt = record.text.substr(0, at);
+  // Unless both repeat it, the question would be lost, and a word that they begin with would take its place.
+  for (const char* field : {"question", "instruction", "query", "input"}) {
+    const Node* question = object.find(field);
+    if (question == nullptr || !question->is_string() || question->as_string().empty()) continue;
+    if (record.prompt.find(question->as_string()) != std::string::npos) continue;
+    return Failure{keys.prompt + " is missing, and " + keys.chosen + " and " + keys.rejected +
+                       " do not begin with the text of " + field,
+                   std::string("name the field of the prompt: columns: {prompt: ") + field + "}"};
+  }
   record.text.erase(0, at);
   record.rejected.erase(0, at);
   return record;
@@ -199,6 +218,83 @@ Result<TextRecord> pair(const Node& object, const PairKeys& keys) {
   return chosen->is_sequence() ? message_pair(object, keys) : text_pair(object, keys);
 }
 
+/// What the fields of a record are called.
+struct Names {
+  std::string text, answer, messages;
+  PairKeys pair;
+};
+
+Names names_of(const RecordColumns& columns) {
+  const auto given = [](const std::string& name, const char* usual) { return name.empty() ? usual : name; };
+  return {given(columns.text, "text"),
+          given(columns.completion, "completion"),
+          given(columns.messages, "messages"),
+          {given(columns.prompt, "prompt"), given(columns.chosen, "chosen"), given(columns.rejected, "rejected")}};
+}
+
+/// Tools that write all fields of a table write null for those that a record does not have.
+bool has(const Node& object, const std::string& key) {
+  const Node* value = object.find(key);
+  return value != nullptr && !value->is_null();
+}
+
+Result<TextRecord> whole_text(const Node& object, const std::string& key) {
+  const auto read = text_of(object, key);
+  if (!read) return read.failure();
+  return TextRecord{.text = read.value()};
+}
+
+Result<TextRecord> read_form(const Node& object, const Names& names, const RecordColumns& columns) {
+  const bool is_pair = has(object, names.pair.chosen) || has(object, names.pair.rejected);
+  // What is named is meant.
+  if (!columns.text.empty()) return whole_text(object, names.text);
+  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, names.pair);
+  if (!columns.prompt.empty() && columns.completion.empty() && !has(object, names.answer) && is_pair) {
+    return pair(object, names.pair);
+  }
+  if (!columns.prompt.empty() || !columns.completion.empty()) {
+    return completion(object, names.pair.prompt, names.answer);
+  }
+  if (!columns.messages.empty()) {
+    if (!has(object, names.messages)) return Failure{names.messages + " is missing", ""};
+    return conversation(object, names.messages, "role", "content");
+  }
+  if (has(object, names.text)) return whole_text(object, names.text);
+  if (is_pair) return pair(object, names.pair);
+  if (has(object, names.pair.prompt) || has(object, names.answer)) {
+    return completion(object, names.pair.prompt, names.answer);
+  }
+  if (has(object, "instruction")) return instruction(object);
+  if (has(object, names.messages)) return conversation(object, names.messages, "role", "content");
+  if (has(object, kShareGpt)) return conversation(object, kShareGpt, "from", "value");
+  return Failure{
+      "has none of the fields text, prompt and completion, chosen and rejected, instruction, messages, "
+      "conversations",
+      "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD} or {messages: FIELD}"};
+}
+
+/// The fields that a record of this kind is made of.
+std::vector<std::string> fields_of(const TextRecord& record, const Node& object, const Names& names) {
+  switch (record.kind) {
+    case TextRecord::Kind::kText: return {names.text};
+    case TextRecord::Kind::kCompletion:
+      if (has(object, names.answer)) return {names.pair.prompt, names.answer};
+      return {"instruction", "input", "output"};
+    case TextRecord::Kind::kMessages: return {has(object, names.messages) ? names.messages : kShareGpt};
+    case TextRecord::Kind::kPair:
+    case TextRecord::Kind::kMessagePair: break;
+  }
+  // A question that is none of the prompt was refused.
+  return {names.pair.prompt, names.pair.chosen, names.pair.rejected, "question", "instruction", "query", "input"};
+}
+
+/// Whether an answer is marked as a bad one, as in data for KTO.
+bool is_bad_answer(const TextRecord& record, const Node& object) {
+  if (record.kind != TextRecord::Kind::kCompletion && record.kind != TextRecord::Kind::kMessages) return false;
+  const Node* label = object.find("label");
+  return label != nullptr && label->is_bool() && !label->as_bool();
+}
+
 }  // namespace
 
 Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns) {
@@ -207,43 +303,32 @@ Result<TextRecord> parse_text_record(const std::string& line, const RecordColumn
                    "write one record a line: jq -c '.[]' FILE.json > FILE.jsonl"};
   }
   const Result<Node> parsed = runner::core::parse_json(line, {kDepthMax, kValuesMax});
-  if (!parsed) return Failure{"not valid JSON: " + parsed.failure().message, ""};
+  if (!parsed) return parsed.failure();
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object", ""};
-  const auto given = [](const std::string& name, const char* usual) { return name.empty() ? usual : name; };
-  // Tools that write all fields of a table write null for those that a record does not have.
-  const auto has = [&object](const std::string& key) {
-    const Node* value = object.find(key);
-    return value != nullptr && !value->is_null();
-  };
-  const std::string text = given(columns.text, "text"), prompt = given(columns.prompt, "prompt");
-  const std::string answer = given(columns.completion, "completion"), messages = given(columns.messages, "messages");
-  const auto whole = [&]() -> Result<TextRecord> {
-    const auto read = text_of(object, text);
-    if (!read) return read.failure();
-    return TextRecord{.text = read.value()};
-  };
-  const PairKeys keys{prompt, given(columns.chosen, "chosen"), given(columns.rejected, "rejected")};
-  const bool is_pair = has(keys.chosen) || has(keys.rejected);
-  // What is named is meant.
-  if (!columns.text.empty()) return whole();
-  if (!columns.chosen.empty() || !columns.rejected.empty()) return pair(object, keys);
-  if (!columns.prompt.empty() && columns.completion.empty() && !has(answer) && is_pair) return pair(object, keys);
-  if (!columns.prompt.empty() || !columns.completion.empty()) return completion(object, prompt, answer);
-  if (!columns.messages.empty()) {
-    if (!has(messages)) return Failure{messages + " is missing", ""};
-    return conversation(object, messages, "role", "content");
+  const Names names = names_of(columns);
+  Result<TextRecord> record = read_form(object, names, columns);
+  if (!record) return record;
+  if (is_bad_answer(record.value(), object)) {
+    return Failure{"label is false: a bad answer would be learnt as a good one",
+                   "leave such records out: on_bad_record: skip"};
   }
-  if (has(text)) return whole();
-  if (is_pair) return pair(object, keys);
-  if (has(prompt) || has(answer)) return completion(object, prompt, answer);
-  if (has("instruction")) return instruction(object);
-  if (has(messages)) return conversation(object, messages, "role", "content");
-  if (has("conversations")) return conversation(object, "conversations", "from", "value");
-  return Failure{
-      "has none of the fields text, prompt and completion, chosen and rejected, instruction, messages, "
-      "conversations",
-      "name its fields: columns: {text: FIELD}, {prompt: FIELD, completion: FIELD} or {messages: FIELD}"};
+  std::vector<std::string> read = fields_of(record.value(), object, names);
+  const std::vector<std::string> lists = read;
+  // A good answer is learnt as one.
+  if (const Node* label = object.find("label");
+      label != nullptr && label->is_bool() && label->as_bool() && record.value().kind != TextRecord::Kind::kText) {
+    read.emplace_back("label");
+  }
+  const bool chosen_by_form = columns.text.empty() && columns.prompt.empty() && columns.completion.empty() &&
+                              columns.messages.empty() && columns.chosen.empty() && columns.rejected.empty();
+  record.value().unread = unread_fields(object, read, chosen_by_form);
+  for (const std::string& key : lists) {
+    const Node* list = object.find(key);
+    if (list == nullptr || !list->is_sequence()) continue;
+    for (std::string& field : unread_of_messages(*list, key)) record.value().unread.push_back(std::move(field));
+  }
+  return record;
 }
 
 }  // namespace components::data

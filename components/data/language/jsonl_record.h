@@ -23,13 +23,15 @@ struct TextRecord {
   std::string rejected = {};                      ///< of a pair
   std::vector<tokenizer::Message> messages = {};  ///< the conversation, or what both of a pair begin with
   std::vector<tokenizer::Message> chosen_messages = {}, rejected_messages = {};
+  std::vector<std::string> unread = {};  ///< fields with a meaning that this leaves out, unread_fields.h
 };
 
 /// Reads a line: {text}, {prompt, chosen, rejected} or {chosen, rejected} that begin alike, {prompt, completion},
 /// {instruction, input, output} with Alpaca's prompt, {messages: [{role, content}]} or ShareGPT's {conversations:
-/// [{from, value}]}; of several the first in this order. A field that is null is not there; other fields are skipped.
-/// Failure: a message with a weight other than 1, no JSON object, none of
-/// these, or a field of another type, by name.
+/// [{from, value}]}; of several the first in this order. A field that is null is not there; those without a meaning are
+/// skipped. Failure: no JSON object, none of these, or a field of another type, by name; what would be learnt as
+/// something else than it is: a message with a weight other than 1, an answer whose `label` is false, a call of a tool
+/// without content, a pair whose question would be lost.
 runner::core::Result<TextRecord> parse_text_record(const std::string& line, const RecordColumns& columns);
 
 }  // namespace components::data

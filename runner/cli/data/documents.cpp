@@ -113,7 +113,7 @@ std::string Documents::text_of(const std::string& line) const {
     return core::RunError(files_[file_] + ":" + std::to_string(source_->number()) + ": " + what, hint);
   };
   const auto parsed = core::parse_json(line, {kDepthMax, kValuesMax});
-  if (!parsed) throw fail("not valid JSON: " + parsed.failure().message, "");
+  if (!parsed) throw fail(parsed.failure().message, "");
   if (!parsed.value().is_mapping()) throw fail("not an object", "a line is an object such as {\"text\": \"...\"}");
   const core::Node* text = parsed.value().find(column_);
   if (text == nullptr) throw fail(column_ + " is missing", "--column FIELD names the field that holds the text");

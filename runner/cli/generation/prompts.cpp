@@ -66,7 +66,7 @@ class Reader {
 
   void add_object(std::string_view line) {
     const auto parsed = core::parse_json(line);
-    if (!parsed) return error("the line is not JSON: " + parsed.failure().message, kForms);
+    if (!parsed) return error("the line is no record: " + parsed.failure().message, kForms);
     const Node& object = parsed.value();
     if (!object.is_mapping()) return error("the line is JSON, but not an object", kForms);
     const auto given = [&object](const char* name) {

@@ -233,7 +233,7 @@ TEST_CASE("bad lines of ids are named by file and line", "[data][ids]") {
   }
   folder.write("a.jsonl", "{\"input_ids\": [1, 2]\n");
   CHECK(build_data("{type: ids, path: a.jsonl}")
-            .messages.starts_with("data.yaml:1:19: error: a.jsonl:1: not valid JSON: "));
+            .messages.starts_with("data.yaml:1:19: error: a.jsonl:1: it is not valid JSON from byte "));
   folder.write("a.jsonl", "{\"input_ids\": [1]}\n{\"input_ids\": [1], \"token_type_ids\": [0]}\n");
   CHECK(build_data("{type: ids, path: a.jsonl}").messages ==
         "data.yaml:1:19: error: a.jsonl:2: token_type_ids is here, but not in the first line of data.train\n"

@@ -304,7 +304,7 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
     const char *record, *more, *message;
   };
   const Case cases[] = {
-      {"{\"text\": ", "", "not valid JSON"},
+      {"{\"text\": ", "", "a.jsonl:2: it is not valid JSON from byte 10 on"},
       {"[1]", "", "a.jsonl:2: not an object"},
       {R"({"texts": "a"})", "",
        "a.jsonl:2: has none of the fields text, prompt and completion, chosen and rejected, instruction"},
@@ -320,6 +320,15 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
        "a.jsonl:2: messages[1].weight is 0, and a part of the answers alone cannot be trained on"},
       {R"({"messages": [{"role": "assistant", "content": "b", "train": false}]})", ", chat_format: chatml",
        "a.jsonl:2: messages[0].train is false"},
+      {R"({"prompt": "a", "completion": "b", "label": false})", "", "a.jsonl:2: label is false: a bad answer"},
+      {R"({"messages": [{"role": "assistant", "content": "b"}], "label": false})", ", chat_format: chatml",
+       "a.jsonl:2: label is false: a bad answer"},
+      {R"({"messages": [{"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}]})", ", chat_format: chatml",
+       "a.jsonl:2: messages[0].tool_calls is not read, and without it the message is an empty answer"},
+      {R"({"messages": [{"role": "assistant", "content": null, "function_call": {"name": "f"}}]})",
+       ", chat_format: chatml", "a.jsonl:2: messages[0].function_call is not read"},
+      {R"({"question": "How far is it?", "chosen": "The moon is far.", "rejected": "The sun."})", "",
+       "a.jsonl:2: prompt is missing, and chosen and rejected do not begin with the text of question"},
   };
   for (const Case& c : cases) {
     INFO(c.record << c.more);
@@ -328,6 +337,48 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
     CHECK(built.data == nullptr);
     CHECK(built.messages.find(c.message) != std::string::npos);
     INFO(built.messages);
+  }
+}
+
+TEST_CASE("what a record says beside its texts is told once, with its count", "[data][jsonl]") {
+  struct Case {
+    const char *records, *more, *told;  ///< what is told; "" for nothing
+  };
+  const Case cases[] = {
+      {R"({"instruction": "a", "output": "b", "system": "Be kind.", "history": [["a", "b"]]})"
+       "\n"
+       R"({"instruction": "a", "output": "b", "system": "", "history": [], "id": 7})"
+       "\n"
+       R"({"instruction": "a", "output": "b", "system": "Be brief."})",
+       "", "history of 1 record, such as a.jsonl:1; system of 2 records, such as a.jsonl:1"},
+      {R"({"conversations": [{"from": "human", "value": "a"}, {"from": "gpt", "value": "b"}], "tools": "[{}]"})",
+       ", chat_format: chatml", "tools of 1 record, such as a.jsonl:1"},
+      {R"({"text": "a", "label": 0})", "", "label of 1 record, such as a.jsonl:1"},
+      {R"({"text": "a", "messages": [{"role": "user", "content": "a"}]})", "",
+       "messages of 1 record, such as a.jsonl:1"},
+      {R"({"question": "a", "answer": "b", "id": 1, "system": "c"})",
+       ", columns: {prompt: question, completion: answer}", "system of 1 record, such as a.jsonl:1"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b",)"
+       R"( "reasoning_content": "c", "tool_calls": [{"id": "1"}]}, {"role": "tool", "content": "d", "name": "e"}]})",
+       ", chat_format: chatml",
+       "messages[].name of 1 record, such as a.jsonl:1; messages[].reasoning_content of 1 record, such as a.jsonl:1; "
+       "messages[].tool_calls of 1 record, such as a.jsonl:1"},
+      {R"({"question": "Is it?", "chosen": "Is it? Yes.", "rejected": "Is it? No.", "system": "Be kind."})", "",
+       "system of 1 record, such as a.jsonl:1"},
+      {R"({"prompt": "a", "completion": "b", "label": true, "tools": null, "meta": {"label": 1}})", "", ""},
+      {R"({"messages": [{"role": "assistant", "content": "b", "tool_calls": [], "name": ""}], "system": ""})",
+       ", chat_format: chatml", ""},
+  };
+  for (const Case& c : cases) {
+    INFO(c.records << c.more);
+    const Folder folder(c.records);
+    const auto built = build_data(block(c.more));
+    CHECK(built.data != nullptr);
+    INFO(built.messages);
+    const bool told =
+        built.messages.find(std::string("data.train does not read ") + c.told + "\n") != std::string::npos;
+    CHECK(told == (*c.told != '\0'));
+    CHECK((built.messages.find("does not read") != std::string::npos) == told);
   }
 }
 
@@ -360,17 +411,18 @@ TEST_CASE("damaged records are named by file and line", "[data][jsonl]") {
     std::string record, message;
   };
   const Case cases[] = {
-      {R"({"text": "a)", "a.jsonl:2: not valid JSON"},
-      {std::string(10'000, '['), "a.jsonl:2: not valid JSON"},
-      {R"({"text": )" + std::string(10'000, '[') + std::string(10'000, ']') + "}", "a.jsonl:2: not valid JSON"},
-      {"{\"text\": \"\xff\"}", "a.jsonl:2: not valid JSON"},
-      {R"({"text": "\ud800"})", "a.jsonl:2: not valid JSON"},
+      {R"({"text": "a)", "a.jsonl:2: it is not valid JSON from byte 12 on"},
+      {std::string(10'000, '['), "a.jsonl:2: it is nested deeper than"},
+      {R"({"text": )" + std::string(10'000, '[') + std::string(10'000, ']') + "}",
+       "a.jsonl:2: it is nested deeper than"},
+      {"{\"text\": \"\xff\"}", "a.jsonl:2: it is not valid JSON from byte 11 on: it is not UTF-8 there"},
+      {R"({"text": "\ud800"})", "a.jsonl:2: it is not valid JSON from byte 17 on: half of a surrogate pair"},
       {R"({"text": ["a"]})", "a.jsonl:2: text is a list, not a text"},
       {R"({"messages": {"role": "user"}})", "a.jsonl:2: messages is an object, not a list of messages"},
       {R"({"messages": [3]})", "a.jsonl:2: messages[0] is a number, not a message"},
       {R"({"messages": [{"role": "user", "content": null}]})", "messages[0].content is null, not a text"},
       {R"({"prompt": "a", "completion": true})", "a.jsonl:2: completion is a boolean, not a text"},
-      {R"({"text": "a", "text": "b"})", "a.jsonl:2: not valid JSON"},
+      {R"({"text": "a", "text": "b"})", "a.jsonl:2: the key \"text\" appears twice"},
   };
   for (const Case& c : cases) {
     const Folder folder("{\"text\": \"good\"}\n" + c.record + "\n{\"text\": \"good\"}\n");

@@ -35,7 +35,21 @@ TEST_CASE("JSON that cannot be taken as it stands is refused with the reason", "
       {"[123456789012345678901234567890]", "the integer 123456789012345678901234567890 does not fit into 64 bits"},
       {"[[[[1]]]]", "it is nested deeper than 3 levels"},
       {"[1, 2, 3, 4, 5, 6, 7, 8]", "it holds more than 8 values"},
-      {"\"\xff\"", "it is not valid JSON from byte 2 on"},
+      {"\"\xff\"", "it is not valid JSON from byte 2 on: it is not UTF-8 there, perhaps Latin-1"},
+      {"[\"a\\ud83db\"]", "it is not valid JSON from byte 10 on: half of a surrogate pair, \\uD800 to \\uDFFF"},
+      {"[\"\\\\ud83d\", x]", "it is not valid JSON from byte 13 on"},
+      {"[NaN]", "it is not valid JSON from byte 2 on: NaN is no number of JSON, write null"},
+      {"[-Infinity]", "it is not valid JSON from byte 3 on: Infinity is no number of JSON, write null"},
+      {"[None]", "it is not valid JSON from byte 2 on: None is Python's word, write null"},
+      {"{'a': 1}", "it is not valid JSON from byte 2 on: texts stand in double quotes"},
+      {"[1, 2,]", "it is not valid JSON from byte 7 on: a comma stands before the end of a list or object"},
+      {"[\"a\nb\"]",
+       "it is not valid JSON from byte 4 on: a text holds no line breaks, tabs and other control characters but as "
+       "\\n, "
+       "\\t, \\u0000"},
+      {"\xFF\xFE{", "it is not valid JSON from byte 1 on: it is UTF-16 or another encoding, write UTF-8"},
+      {"version https://git-lfs.github.com/spec/v1",
+       "it is not valid JSON from byte 1 on: it is a pointer of Git LFS; run `git lfs pull`"},
   };
   for (const Case& c : cases) {
     CAPTURE(c.text);

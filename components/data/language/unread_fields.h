@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "components/data/data.h"
+#include "runner/core/node.h"
+
+namespace components::data {
+
+/// The fields of a record that would change what a training learns and are not among `read`: `system`, `tools`. One
+/// that is null or empty asks for nothing. `any_form`: also those of the other forms that a record can have.
+std::vector<std::string> unread_fields(const runner::core::Node& record, const std::vector<std::string>& read,
+                                       bool any_form);
+
+/// The same of the messages in a list, each once: `messages[].tool_calls`.
+std::vector<std::string> unread_of_messages(const runner::core::Node& list, const std::string& key);
+
+/// What the records of a set hold and roux does not read.
+class UnreadFields {
+ public:
+  /// `place`: file and line. Returns the fields that were not met before.
+  std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place);
+  /// Warns of all, once, with the number of records of each.
+  void tell(const Inputs& inputs) const;
+  /// Of fields that a stream meets for the first time: `system is not read, such as in train.jsonl:3`.
+  static std::string text_of_first(const std::vector<std::string>& fields, const std::string& place);
+  static const char* hint();
+
+ private:
+  struct Field {
+    std::int64_t records = 0;
+    std::string first;
+  };
+  std::map<std::string, Field> fields_;
+};
+
+}  // namespace components::data
