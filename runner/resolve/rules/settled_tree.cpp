@@ -130,6 +130,10 @@ void SettledTree::warning(const std::string& path, std::string message, std::str
   diagnostics_.warning(location_of(path), std::move(message), std::move(hint));
 }
 
+void SettledTree::notice(const std::string& path, std::string message, std::string hint) {
+  diagnostics_.notice(location_of(path), std::move(message), std::move(hint));
+}
+
 void SettledTree::error_at(const core::Location& location, std::string message, std::string hint) {
   diagnostics_.error(location, std::move(message), std::move(hint));
 }

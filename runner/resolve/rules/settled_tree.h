@@ -60,6 +60,7 @@ class SettledTree {
   /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.
   void error(const std::string& path, std::string message, std::string hint = "");
   void warning(const std::string& path, std::string message, std::string hint = "");
+  void notice(const std::string& path, std::string message, std::string hint = "");
   void error_at(const core::Location& location, std::string message, std::string hint = "");
 
   /// The metric of this name, or the one most likely meant: `accuracy` for `acc`. "" for none.
