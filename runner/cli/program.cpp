@@ -45,8 +45,10 @@ void add_global_flags(CLI::App& app, Session& session) {
       ->type_name("DIR");
 }
 
-/// `roux runs list --quiet` is `roux --quiet runs list`.
+/// `roux runs list --quiet` is `roux --quiet runs list`. A word behind a command is no other command: a run may be
+/// called `chat`.
 void take_global_flags_everywhere(CLI::App& app) {
+  app.require_subcommand(0, 1);
   for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     command->fallthrough();
     take_global_flags_everywhere(*command);

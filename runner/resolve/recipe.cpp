@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <utility>
 
 #include "generated/section/launch.h"
 #include "generated/section/lr_scheduler_common.h"
@@ -73,6 +74,14 @@ std::uint64_t fnv1a(const std::string& text) {
   return hash;
 }
 
+/// Of values that a recipe could have as they are.
+std::string hash_of(Node values) {
+  recipe::restore_former_keys(values);  // hashes of all versions can be compared
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
+  return text;
+}
+
 }  // namespace
 
 Recipe::Recipe() : lr_scheduler_common(sections::lr_scheduler_common::Config()) {}
@@ -113,13 +122,14 @@ Node Recipe::resolved() const {
 std::string Recipe::hash(const registry::Registry& registry) const {
   Node values = hashed_values(root, registry);
   for (Node::Entry& entry : values.entries()) make_readable(entry.value, false);
-  recipe::restore_former_keys(values);  // hashes of all versions can be compared
-  char text[17];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(fnv1a(core::to_json(values, -1))));
-  return text;
+  return hash_of(std::move(values));
 }
 
 std::string Recipe::hash() const { return hash(registry::Registry::builtin()); }
+
+std::string hash_of_recorded(const Node& resolved) {
+  return hash_of(hashed_values(resolved, registry::Registry::builtin()));
+}
 
 std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }
 

@@ -51,4 +51,7 @@ struct Recipe : sections::recipe::Config {
   std::string resolved_json() const;
 };
 
+/// Recipe::hash() of what Recipe::resolved() gave, read back as a tree but not as a recipe: with `$${` and references.
+std::string hash_of_recorded(const core::Node& resolved);
+
 }  // namespace runner::resolve

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -111,7 +112,12 @@ class Reproduction {
     engine::Engine* engine = engine_or_fail(session_);
     if (engine == nullptr) return;
     say_what_differs(*engine);
-    if (alone ? !train(*engine) : !train_with_ranks()) return;
+    const auto train_it = [&] { return alone ? train(*engine) : train_with_ranks(); };
+    if (!train_it()) return;
+    for (const store::LineageSegment& longer : lengthenings()) {
+      if (!lengthen(longer.branch)) return;
+      if (!train_it()) return;
+    }
     compare();
   }
 
@@ -142,6 +148,7 @@ class Reproduction {
 
   bool load_recipe() {
     const bool as_recorded = flags_.recipe.path.empty();
+    is_as_recorded_ = as_recorded;
     if (as_recorded) flags_.recipe.path = original_.run_dir + "/resolved.json";
     const std::string output_dir =
         session_.output_dir.empty() ? fs::path(original_.run_dir).parent_path().string() : session_.output_dir;
@@ -154,16 +161,17 @@ class Reproduction {
     }
     changes_ = options;
     // Under its own name, so that a stopped run with the original name is still found as the newest.
-    const auto set = [&options](const std::string& path, const std::string& value) {
-      options.overrides.push_back({recipe::Override::Kind::kSet, path + "=" + core::to_json(Node::string(value), -1)});
-    };
     output_dir_ = output_dir.empty() ? "." : output_dir;
-    set("output_dir", output_dir_);
-    set("run_name", again_name(original_.name));
+    set(options, "output_dir", output_dir_);
+    set(options, "run_name", again_name(original_.name));
     recipe_ = session_.load(flags_.recipe.path, options);
     if (recipe_) stay_on_device(*recipe_);
     if (recipe_ && as_recorded) look_at_recipe_file();
     return recipe_.has_value();
+  }
+
+  static void set(recipe::ComposeOptions& options, const std::string& path, const std::string& value) {
+    options.overrides.push_back({recipe::Override::Kind::kSet, path + "=" + core::to_json(Node::string(value), -1)});
   }
 
   /// `auto` is the device of the original, not this machine's best. Runs recorded with `auto` itself trained on the
@@ -206,9 +214,7 @@ class Reproduction {
 
   /// Checks that the recorded recipe has not been edited.
   void look_at_recorded_recipe() {
-    resolve::Recipe as_it_lies;
-    as_it_lies.root = recorded_;
-    const std::string hash = as_it_lies.hash();
+    const std::string hash = resolve::hash_of_recorded(recorded_);
     if (hash == original_.recipe_hash) return;
     causes_.push_back({original_.run_dir + "/resolved.json (hash of its values)", original_.recipe_hash,
                        hash + ": edited after the run"});
@@ -272,9 +278,61 @@ class Reproduction {
     return causes;
   }
 
+  /// The resumes that went on where the training had come to its end, with nothing changed but that end. They begin at
+  /// the step that the one before ends at, and are trained as they were.
+  std::vector<store::LineageSegment> lengthenings() const {
+    std::vector<store::LineageSegment> found;
+    auto segments = store::read_lineage(original_.run_dir);
+    if (!segments || !is_as_recorded_ || !changes_.overrides.empty()) return found;
+    std::reverse(segments.value().begin(), segments.value().end());
+    const auto again = store::find_run(recipe_->output_dir, again_name(original_.name), core::system_clock());
+    std::int64_t end = again ? again.value().step : 0;
+    Node before = recorded_;
+    for (std::size_t i = 1; i < segments.value().size(); ++i) {
+      const store::LineageSegment& segment = segments.value()[i];
+      const std::string path = store::branch_file(original_.run_dir, "resolved.json", segment.branch);
+      auto now = resolve::read_recorded_recipe(original_.run_dir, path);
+      if (!now) return found;
+      const auto changes = changes_that_count(before, now.value());
+      if (changes.empty()) continue;  // a resume of what was stopped
+      const bool is_longer = std::all_of(changes.begin(), changes.end(), [](const resolve::Change& change) {
+        return change.path.starts_with("training.max_") || change.path == "lr_scheduler.total_steps";
+      });
+      if (!is_longer || segments.value()[i - 1].last_step != end) return found;
+      found.push_back(segment);
+      end = segment.last_step;
+      before = std::move(now).value();
+    }
+    return found;
+  }
+
+  /// Makes the recipe of this branch the one that is trained, on from the reproduction's last checkpoint.
+  bool lengthen(std::int64_t branch) {
+    const auto again = store::find_run(output_dir_, again_name(original_.name), core::system_clock());
+    if (!again) {
+      session_.fail(again.failure().message, again.failure().hint);
+      return false;
+    }
+    resumed_ = again.value().run_dir;
+    flags_.recipe.path = store::branch_file(original_.run_dir, "resolved.json", branch);
+    recipe::ComposeOptions options = changes_;
+    set(options, "output_dir", output_dir_);
+    set(options, "run_name", again_name(original_.name));
+    recipe_ = session_.load(flags_.recipe.path, options);
+    if (!recipe_) return false;
+    stay_on_device(*recipe_);
+    std::printf("going on, as a resume of %s did\n", original_.run_dir.c_str());
+    std::fflush(stdout);
+    return true;
+  }
+
   bool train(engine::Engine& engine) {
     engine::TrainRequest request;
-    request.start_new = true;
+    request.start_new = resumed_.empty();
+    if (!resumed_.empty()) {
+      request.resume_run = resumed_;
+      request.checkpoint = "last";
+    }
     request.smoke = original_.smoke;
     request.command_line = session_.command_line;
     request.progress_bar = isatty(STDERR_FILENO) == 1;
@@ -293,7 +351,12 @@ class Reproduction {
                                         session_.log_format};
     if (session_.quiet) command.emplace_back("--quiet");
     if (session_.verbose) command.emplace_back("--verbose");
-    command.insert(command.end(), {"run", flags_.recipe.path, "--new"});
+    command.insert(command.end(), {"run", flags_.recipe.path});
+    if (resumed_.empty()) {
+      command.emplace_back("--new");
+    } else {
+      command.insert(command.end(), {"--checkpoint", "last"});
+    }
     if (original_.smoke) command.emplace_back("--smoke");
     for (const recipe::Override& change : changes_.overrides) {
       const bool is_file = change.kind == recipe::Override::Kind::kSetFile;
@@ -349,6 +412,8 @@ class Reproduction {
   Node recorded_;
   recipe::ComposeOptions changes_;  ///< of the command line
   std::string output_dir_;
+  std::string resumed_;  ///< the folder of the reproduction, where it goes on; "" for its beginning
+  bool is_as_recorded_ = false;
   std::optional<resolve::Recipe> recipe_;
   std::vector<Cause> causes_;
 };

@@ -47,8 +47,11 @@ std::vector<std::string> all_closest(std::string_view word, const std::vector<st
   constexpr std::size_t kWordMax = 64;  // longer words are no typos
   std::vector<std::string> answers;
   if (word.empty() || word.size() > kWordMax) return answers;
+  // Another spelling of one, `max_new_tokens` of `max-new-tokens`, is no other one.
   const auto add = [&answers](const std::string& candidate) {
-    if (std::find(answers.begin(), answers.end(), candidate) == answers.end()) answers.push_back(candidate);
+    const bool is_new = std::none_of(answers.begin(), answers.end(),
+                                     [&](const std::string& other) { return folded(other) == folded(candidate); });
+    if (is_new) answers.push_back(candidate);
   };
   const std::string wanted = folded(word);
   const std::size_t limit = std::max<std::size_t>(1, wanted.size() / 3);

@@ -1,6 +1,7 @@
 #include "runner/review/compare/recipe_diff.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -67,6 +68,21 @@ std::string provenance_path(const RunSummary& run) {
   return store::branch_file(run.run_dir, artifact::kProvenanceFile);
 }
 
+/// What the run's newest branch recorded. A resume reads no files of `init_from` again: the run began with those that
+/// its first branch read.
+std::optional<artifact::Provenance> provenance_of(const RunSummary& run) {
+  auto newest = artifact::read_provenance(provenance_path(run));
+  if (!newest) return std::nullopt;
+  const auto is_begun_with = [](const artifact::DataFile& file) { return file.set == artifact::kInitFromSet; };
+  auto& data = newest.value().data;
+  if (run.branch > 0 && std::none_of(data.begin(), data.end(), is_begun_with)) {
+    const auto first = artifact::read_provenance(run.run_dir + "/" + artifact::kProvenanceFile);
+    if (first)
+      std::copy_if(first.value().data.begin(), first.value().data.end(), std::back_inserter(data), is_begun_with);
+  }
+  return std::move(newest).value();
+}
+
 }  // namespace
 
 Leaves flat_params(const Node& resolved) {
@@ -88,10 +104,7 @@ std::vector<DifferingRow> differing_keys(const Runs& runs) {
 
 std::vector<DifferingRow> differing_environment(const Runs& runs) {
   std::vector<std::optional<artifact::Provenance>> capsules;
-  for (const RunSummary& run : runs) {
-    auto provenance = artifact::read_provenance(provenance_path(run));
-    capsules.push_back(provenance ? std::optional(std::move(provenance).value()) : std::nullopt);
-  }
+  for (const RunSummary& run : runs) capsules.push_back(provenance_of(run));
   const auto first =
       std::find_if(capsules.begin(), capsules.end(), [](const auto& provenance) { return provenance.has_value(); });
   Rows rows(runs.size());

@@ -15,23 +15,30 @@
 namespace runner::train {
 namespace {
 
+Progress progress_at(const EpochShape& shape, std::int64_t step) {
+  Progress at;
+  at.step = step;
+  at.samples = shape.samples_after(step);
+  at.epoch = static_cast<double>(at.samples) / static_cast<double>(shape.samples);
+  at.tokens = at.samples * shape.tokens_per_sample;
+  at.micro_batches = step * shape.accumulation_steps;
+  return at;
+}
+
+/// Whether the schedule asks for a save after this step.
+bool is_due(const Experiment& experiment, const core::Interval& interval, std::int64_t step) {
+  const Progress before = step > 1 ? progress_at(experiment.shape, step - 1) : Progress();
+  return due(interval, before, progress_at(experiment.shape, step), experiment.total_steps);
+}
+
 /// How many saves the schedule asks for.
 std::int64_t count_saves(const Experiment& experiment, const core::Interval& interval) {
   if (interval.unit == core::Interval::Unit::kSteps) {
     return static_cast<std::int64_t>(static_cast<double>(experiment.total_steps) / interval.amount);
   }
-  const EpochShape& shape = experiment.shape;
   std::int64_t saves = 0;
-  Progress before;
   for (std::int64_t step = 1; step <= experiment.total_steps; ++step) {
-    Progress now;
-    now.step = step;
-    now.samples = shape.samples_after(step);
-    now.epoch = static_cast<double>(now.samples) / static_cast<double>(shape.samples);
-    now.tokens = now.samples * shape.tokens_per_sample;
-    now.micro_batches = step * shape.accumulation_steps;
-    saves += due(interval, before, now, experiment.total_steps) ? 1 : 0;
-    before = now;
+    saves += is_due(experiment, interval, step) ? 1 : 0;
   }
   return saves;
 }
@@ -48,7 +55,11 @@ SavePlan plan_saves(const Experiment& experiment) {
   plan.checkpoint_bytes =
       checkpoint::estimate_bytes(*experiment.model, EvalWeights::saved_tensors(experiment), experiment.base.get());
   plan.written = config.save_at_end ? 1 : 0;
-  if (config.save_steps && experiment.total_steps > 0) plan.written += count_saves(experiment, *config.save_steps);
+  if (config.save_steps && experiment.total_steps > 0) {
+    plan.written += count_saves(experiment, *config.save_steps);
+    // The end of the training may be one of them.
+    if (config.save_at_end && is_due(experiment, *config.save_steps, experiment.total_steps)) --plan.written;
+  }
   plan.limited = config.save_total_limit || config.keep_bytes || config.keep_age;
   plan.kept = plan.written;
   if (config.save_total_limit) plan.kept = std::min(plan.kept, *config.save_total_limit);

@@ -43,5 +43,5 @@ TEST_CASE("where several words are as near, none is chosen", "[core][suggest]") 
   CHECK(closest("adamww", optimizers) == "adamw");
   CHECK(all_closest("sdg", optimizers) == Words{"sgd"});
   CHECK(all_closest("num_procs", {"num_processes", "num_pro_cases"}) == Words{"num_processes", "num_pro_cases"});
-  CHECK(closest("num_procs", {"num_processes", "num_processes"}) == "num_processes");
+  CHECK(closest("num_procs", {"num_processes", "num-processes"}) == "num_processes");
 }
