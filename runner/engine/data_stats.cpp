@@ -8,7 +8,6 @@
 
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/eval.h"
 #include "generated/section/launch.h"
 #include "runner/core/text/text.h"
 #include "runner/engine/data_figures.h"
@@ -141,7 +140,7 @@ train::Loader::Options loader_of(const resolve::Recipe& recipe, const std::strin
   loader.ranks = static_cast<int>(recipe.launch->num_processes);
   if (set == "train") return loader;
   train::Loader::Options in_order;  // of an evaluation
-  in_order.micro_batch_size = recipe.eval->micro_batch_size.value_or(loader.micro_batch_size);
+  in_order.micro_batch_size = train::eval_micro_batch(recipe);
   return in_order;
 }
 

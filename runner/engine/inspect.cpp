@@ -142,9 +142,9 @@ std::optional<Loaded> load(const resolve::Recipe& recipe, const EvalRequest& req
                                                   .only = request.input.empty() ? request.data : train::kNewRows});
   }
   const auto stepper = train::stepper_options(recipe);
-  const auto& eval = *recipe.eval;
-  loaded.options.micro_batch_size = eval.micro_batch_size.value_or(stepper.loader.micro_batch_size);
-  if (request.input.empty()) loaded.options.max_batches = eval.max_batches;
+  loaded.options.micro_batch_size = train::eval_micro_batch(recipe);
+  const auto& most = recipe.eval->max_batches;
+  if (most && request.input.empty()) loaded.options.max_samples = train::counted_samples(recipe, *most);
   loaded.options.autocast = stepper.autocast;
   loaded.options.num_workers = stepper.loader.num_workers;
   loaded.options.prefetch_factor = stepper.loader.prefetch_factor;
@@ -189,7 +189,7 @@ class BatchProfile {
 };
 
 SamplesRead samples_read(const Loaded& loaded, std::int64_t samples) {
-  return {samples, loaded.data->size(), loaded.options.max_batches};
+  return {samples, loaded.data->size(), loaded.experiment->recipe.eval->max_batches};
 }
 
 /// Makes records of a model's outputs.

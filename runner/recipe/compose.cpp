@@ -75,6 +75,15 @@ std::string escaped(const std::string& path) {
   return out;
 }
 
+Recording recording_of(const Node& recipe) {
+  const auto size = [&recipe](const char* path) -> std::optional<std::int64_t> {
+    const Node* value = recipe.at_path(path);
+    if (value == nullptr || !value->is_integer()) return std::nullopt;
+    return value->as_integer();
+  };
+  return {size("eval.counted_batch_size"), size("weight_averaging.bn_batch_size")};
+}
+
 class Composer {
  public:
   Composer(const ComposeOptions& options, core::Diagnostics& diagnostics)
@@ -94,7 +103,7 @@ class Composer {
     rename_keys(*root, &diagnostics_);
     // Without an extended file, its keys would be reported as missing.
     if (broken_base_) return std::nullopt;
-    return Composed{std::move(*root), std::move(sources_), without_slash(folder_of(source->name))};
+    return Composed{std::move(*root), std::move(sources_), without_slash(folder_of(source->name)), recording_};
   }
 
   std::shared_ptr<const core::Source> open(const std::string& path, const Location& named_at) {
@@ -162,7 +171,9 @@ class Composer {
     if (source != sources_.front()) replace_recipe_dir(*own, recipe_dir_in(source->name));
     // Before it is merged: the base may have the old word and the recipe the new one. A recorded recipe cannot be
     // edited.
-    rename_keys(*own, source->name.ends_with("resolved.json") ? nullptr : &diagnostics_);
+    const bool is_recorded = source->name.ends_with("resolved.json");
+    rename_keys(*own, is_recorded ? nullptr : &diagnostics_);
+    if (is_recorded && source == sources_.front()) recording_ = recording_of(*own);
     if (chain.size() > 1) {
       std::vector<std::string> steps;
       for (std::size_t i = 1; i < chain.size(); ++i) steps.push_back("extends " + chain[i].path);
@@ -269,6 +280,7 @@ class Composer {
   const ComposeOptions& options_;
   core::Diagnostics& diagnostics_;
   std::vector<std::shared_ptr<const core::Source>> sources_;
+  std::optional<Recording> recording_;
   int includes_ = 0;
   bool broken_base_ = false;
 };

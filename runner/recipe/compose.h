@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,11 +32,19 @@ struct ComposeOptions {
   Limits limits;
 };
 
+/// Sizes in the recording of a run, which a changed recipe would settle again. Nothing: of a version that took the
+/// micro-batches of one process for them.
+struct Recording {
+  std::optional<std::int64_t> counted_batch_size;  ///< of `eval`
+  std::optional<std::int64_t> bn_batch_size;       ///< of `weight_averaging`
+};
+
 /// A recipe with everything it extends merged, overrides applied and `${...}` replaced; not yet checked by schemas.
 struct Composed {
   core::Node root;                                           ///< `extends` removed; `vars` kept
   std::vector<std::shared_ptr<const core::Source>> sources;  ///< every file that took part, the recipe first
   std::string recipe_dir;                                    ///< value of `${recipe_dir}`
+  std::optional<Recording> recording = std::nullopt;  ///< of `resolved.json` of a run, as it was before overrides
 };
 
 /// Reads FILE (.yaml, .yml, .json, .jsonnet), what it extends (relative to the file that names it; cycles refused;

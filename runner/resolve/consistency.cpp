@@ -25,6 +25,8 @@ constexpr Rule kRules[] = {
     {"streamed_sets", streamed_sets},
     {"one_limit", one_limit},
     {"batch_algebra", batch_algebra},
+    {"counted_batch", counted_batch},
+    {"bn_batch", bn_batch},
     {"compat", compat},
     {"total_steps", total_steps},
     {"metric_directions", metric_directions},

@@ -56,7 +56,8 @@ Recipe settle_recipe(const std::string& path, recipe::Composed composed, const r
                        [&registry](const std::string& type) {
                          const registry::Fragment* loss = registry.find("loss", type);
                          return loss != nullptr ? loss->measures : std::vector<std::string>();
-                       }});
+                       },
+                   .recording = composed.recording});
   registry::check_settled(settled.root, registry, diagnostics);
   if (!diagnostics.has_errors()) {
     static_cast<sections::recipe::Config&>(settled) = sections::recipe::parse_config(settled.root);

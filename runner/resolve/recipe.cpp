@@ -67,6 +67,23 @@ Node settled_value(const std::string& text, const core::Location& location) {
   return value;
 }
 
+/// Removes the sizes that change no result: those of the micro-batches of one process, which versions that did not
+/// record them took, and that of batches which are not counted.
+void erase_usual_batches(Node& values, const Node& recipe) {
+  const auto integer = [&recipe](const char* path) -> std::int64_t {
+    const Node* value = recipe.at_path(path);
+    return value != nullptr && value->is_integer() ? value->as_integer() : 0;
+  };
+  const Node* splits = recipe.at_path("loader.split_batches");
+  const bool is_split = splits != nullptr && splits->is_bool() && splits->as_bool();
+  const std::int64_t parts = is_split ? std::max<std::int64_t>(1, integer("launch.num_processes")) : 1;
+  const std::int64_t trained = integer("training.micro_batch_size") / parts, own = integer("eval.micro_batch_size");
+  const bool is_usual = integer("eval.counted_batch_size") == (own > 0 ? own : trained);
+  Node *eval = values.find("eval"), *average = values.find("weight_averaging");
+  if (eval != nullptr && (is_usual || integer("eval.max_batches") == 0)) eval->erase("counted_batch_size");
+  if (average != nullptr && integer("weight_averaging.bn_batch_size") == trained) average->erase("bn_batch_size");
+}
+
 /// FNV-1a: the hash distinguishes recipes; it is not for security.
 std::uint64_t fnv1a(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -121,6 +138,7 @@ Node Recipe::resolved() const {
 
 std::string Recipe::hash(const registry::Registry& registry) const {
   Node values = hashed_values(root, registry);
+  erase_usual_batches(values, root);
   for (Node::Entry& entry : values.entries()) make_readable(entry.value, false);
   return hash_of(std::move(values));
 }

@@ -428,6 +428,8 @@ class Loop final : public Context, public core::Stateful {
     if (!wanted || stopped_early_ || !work_is_done() || updated_step_ == step()) return;
     BatchNormUpdateOptions options;
     options.loader = options_.loader;
+    options.batch_size = bn_batch(experiment_.recipe);
+    options.tell = [this](const std::string& line) { console_.line(line); };
     if (request_.smoke) options.max_batches = kSmokeBatches;
     options.autocast = options_.autocast;
     // Every rank measures on its own, and none may leave the others waiting.
@@ -445,8 +447,9 @@ class Loop final : public Context, public core::Stateful {
     if (experiment_.eval_data.empty()) return;
     options_.loader.rank_0_reads ? sync_weights() : sync_rows();
     EvalOptions options;
-    options.micro_batch_size = eval_.micro_batch_size.value_or(options_.loader.micro_batch_size);
-    options.max_batches = request_.smoke ? kSmokeBatches : eval_.max_batches;
+    options.micro_batch_size = eval_micro_batch(experiment_.recipe);
+    if (const auto most = request_.smoke ? kSmokeBatches : eval_.max_batches)
+      options.max_samples = counted_samples(experiment_.recipe, *most);
     options.autocast = options_.autocast;
     options.num_workers = options_.loader.num_workers;
     options.prefetch_factor = options_.loader.prefetch_factor;

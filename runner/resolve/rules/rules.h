@@ -64,6 +64,12 @@ void profiler_activities(SettledTree& tree);
 /// processes, some make one micro-batch less than that.
 void batch_algebra(SettledTree& tree);
 
+/// Sizes of batches that results depend on, from sizes that the recipe writes: what is computed follows the number of
+/// processes. Recorded ones stay. Of the batches that `eval.max_batches` counts,
+void counted_batch(SettledTree& tree);
+/// and of those whose running statistics `update_bn` takes.
+void bn_batch(SettledTree& tree);
+
 /// `launch.num_processes: auto` becomes a number: a process for each GPU of each machine.
 void automatic_processes(SettledTree& tree);
 

@@ -10,6 +10,7 @@
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/platform/gpu_usage.h"
+#include "runner/recipe/compose.h"
 
 namespace runner::resolve {
 
@@ -25,6 +26,8 @@ struct SettleContext {
   /// What a loss measures of every evaluated set beside itself (`x-measures`).
   std::function<std::vector<std::string>(const std::string& loss)> measures = {};
   std::function<int()> usable_gpus = [] { return core::usable_gpus(); };
+  /// Where the recipe is the recording of a run.
+  std::optional<recipe::Recording> recording = {};
 };
 
 /// A validated recipe for the rules between sections: values by path, written or default, and errors that point at what
@@ -75,6 +78,7 @@ class SettledTree {
   }
   /// The number of GPUs that a training on this machine can use.
   int usable_gpus() const { return context_.usable_gpus(); }
+  const std::optional<recipe::Recording>& recording() const { return context_.recording; }
 
   /// `micro_batch_size 8 (line 12)`, or without the line if unknown.
   std::string with_line(const std::string& path) const;

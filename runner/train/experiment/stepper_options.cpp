@@ -1,8 +1,10 @@
 #include "runner/train/experiment/stepper_options.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "generated/section/accumulation.h"
+#include "generated/section/eval.h"
 #include "generated/section/faults.h"
 #include "generated/section/launch.h"
 #include "generated/section/loader.h"
@@ -39,6 +41,25 @@ std::int64_t window_batches(const resolve::Recipe& recipe) {
   const auto& training = *recipe.training;
   if (training.global_batch_size) return *training.global_batch_size / rank_micro_batch(recipe);
   return training.gradient_accumulation_steps.value_or(1) * recipe.launch->num_processes;
+}
+
+std::int64_t eval_micro_batch(const resolve::Recipe& recipe) {
+  return recipe.eval->micro_batch_size.value_or(rank_micro_batch(recipe));
+}
+
+std::int64_t counted_batch(const resolve::Recipe& recipe) {
+  return recipe.eval->counted_batch_size.value_or(eval_micro_batch(recipe));
+}
+
+std::int64_t counted_samples(const resolve::Recipe& recipe, std::int64_t batches) {
+  std::int64_t samples = 0;
+  const bool is_too_large = __builtin_mul_overflow(batches, counted_batch(recipe), &samples);
+  return is_too_large ? std::numeric_limits<std::int64_t>::max() : samples;
+}
+
+std::int64_t bn_batch(const resolve::Recipe& recipe) {
+  const core::Node* size = recipe.root.at_path("weight_averaging.bn_batch_size");
+  return size != nullptr && size->is_integer() ? size->as_integer() : rank_micro_batch(recipe);
 }
 
 StepperOptions stepper_options(const resolve::Recipe& recipe) {

@@ -44,6 +44,18 @@ std::int64_t rank_micro_batch(const resolve::Recipe& recipe);
 /// Micro-batches of a window over all processes.
 std::int64_t window_batches(const resolve::Recipe& recipe);
 
+/// Samples of one forward pass of an evaluation, in one process.
+std::int64_t eval_micro_batch(const resolve::Recipe& recipe);
+
+/// Samples of a batch as `eval.max_batches` counts them, on any number of processes.
+std::int64_t counted_batch(const resolve::Recipe& recipe);
+
+/// Samples in so many of these batches, at most the largest number that there is.
+std::int64_t counted_samples(const resolve::Recipe& recipe, std::int64_t batches);
+
+/// Samples of a batch that running statistics are measured with, in each process.
+std::int64_t bn_batch(const resolve::Recipe& recipe);
+
 /// The options a settled recipe asks for.
 StepperOptions stepper_options(const resolve::Recipe& recipe);
 

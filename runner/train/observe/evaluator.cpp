@@ -136,12 +136,13 @@ bool predict(const Experiment& experiment, const components::data::Dataset& data
   const bool dispatches = options.rank_0_reads && experiment.ranks != nullptr;
   components::TensorMap batch;
   Loader loader(data, {.micro_batch_size = options.micro_batch_size,
+                       .num_samples = std::min(data.size(), options.max_samples.value_or(data.size())),
                        .num_workers = options.num_workers,
                        .prefetch_factor = options.prefetch_factor,
                        .rank = experiment.rank(),
                        .ranks = experiment.ranks != nullptr ? experiment.ranks->size() : 1,
                        .rank_0_reads = dispatches});
-  const std::int64_t batches = std::min(loader.batches_per_epoch(), options.max_batches.value_or(data.size()));
+  const std::int64_t batches = loader.batches_per_epoch();
   const auto judge = [&](std::int64_t first, components::TensorMap& read) {
     if (options.begin_batch) options.begin_batch();
     read = experiment.upload(read);

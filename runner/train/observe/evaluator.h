@@ -17,8 +17,8 @@ class TensorMap;
 namespace runner::train {
 
 struct EvalOptions {
-  std::int64_t micro_batch_size = 1;
-  std::optional<std::int64_t> max_batches;
+  std::int64_t micro_batch_size = 1;        ///< samples of a pass of one process, which change no result
+  std::optional<std::int64_t> max_samples;  ///< from the start of the set; nothing: all
   components::AutocastOptions autocast;
   int num_workers = 0;  ///< Loader::Options
   std::int64_t prefetch_factor = 2;

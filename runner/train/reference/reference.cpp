@@ -17,7 +17,6 @@
 #include "components/part/linear.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
-#include "generated/section/eval.h"
 #include "generated/section/teacher.h"
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/clock.h"
@@ -82,7 +81,7 @@ std::string checksum_of_pairs(const Dataset& pairs) {
 EvalOptions pass_options(const Experiment& experiment) {
   const StepperOptions stepper = stepper_options(experiment.recipe);
   EvalOptions options;
-  options.micro_batch_size = experiment.recipe.eval->micro_batch_size.value_or(stepper.loader.micro_batch_size);
+  options.micro_batch_size = eval_micro_batch(experiment.recipe);
   options.autocast = stepper.autocast;
   options.num_workers = stepper.loader.num_workers;
   options.prefetch_factor = stepper.loader.prefetch_factor;

@@ -3,10 +3,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <exception>
+#include <string>
 
+#include "components/tensor/device.h"
 #include "components/tensor/random_state.h"
 #include "components/tensor/tensors.h"
 #include "runner/train/experiment/eval_weights.h"
+#include "runner/train/experiment/out_of_memory.h"
 #include "runner/train/experiment/weight_average.h"
 
 namespace runner::train {
@@ -31,9 +35,7 @@ class Measuring {
   EvalWeights weights_;
 };
 
-}  // namespace
-
-bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOptions& options) {
+bool measure(const Experiment& experiment, const BatchNormUpdateOptions& options) {
   const at::NoGradGuard no_grad;
   const Measuring measuring(experiment);
   components::TensorMap batch;
@@ -50,6 +52,30 @@ bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOption
   }
   experiment.weight_average->copy_running_stats(experiment.model->buffers());
   return true;
+}
+
+}  // namespace
+
+bool update_batch_norm(const Experiment& experiment, const BatchNormUpdateOptions& options) {
+  BatchNormUpdateOptions with = options;
+  // A smaller set is one batch, which drop_last would leave nothing of.
+  with.loader.micro_batch_size = std::min(options.batch_size, std::max<std::int64_t>(1, experiment.train_data->size()));
+  bool complete = false;
+  const std::exception_ptr failed = out_of_memory_in([&] { complete = measure(experiment, with); });
+  try {
+    if (experiment.ranks != nullptr) share_out_of_memory(*experiment.ranks, failed);
+    if (failed != nullptr) std::rethrow_exception(failed);
+    return complete;
+  } catch (const std::exception& error) {
+    if (!is_out_of_memory(error) || options.batch_size <= options.loader.micro_batch_size) throw;
+    if (options.tell) {
+      options.tell("the running statistics of the average are of batches of " +
+                   std::to_string(options.loader.micro_batch_size) + " samples: " + std::to_string(options.batch_size) +
+                   " do not fit into memory");
+    }
+  }
+  components::empty_cache(experiment.device);
+  return measure(experiment, options);
 }
 
 }  // namespace runner::train

@@ -128,6 +128,9 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
            "training: {max_steps: 10, micro_batch_size: 4611686018427387904, gradient_accumulation_steps: 4}\n",
        "r.yaml:5:45: error: micro_batch_size 4611686018427387904 (line 5) x gradient_accumulation_steps 4 (line 5) is "
        "too large\n"},
+      // What they say of a recorded run is in written_batches_test.cpp.
+      {"counted_batch", "sizes of a recipe", kParts + kData + kBatch + "eval: {max_batches: 3}\n", ""},
+      {"bn_batch", "sizes of a recipe", kParts + kData + kBatch + "weight_averaging: {type: swa, start_step: 1}\n", ""},
       {"total_steps", "time alone does not say how many steps",
        kParts + kData + "training: {max_time: 1h, micro_batch_size: 4}\nlr_scheduler: cosine\n",
        "r.yaml:6:15: error: lr_scheduler (cosine) needs total_steps: training has max_time only, which does not "

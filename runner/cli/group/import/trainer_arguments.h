@@ -65,7 +65,7 @@ inline constexpr Argument kKnown[] = {
     {"completion_only_loss"},
     {"assistant_only_loss", kNoEffect},
     {"max_train_samples", kRefused, "remove it, and take a part of the data with `split`, such as \":10%\""},
-    {"max_eval_samples", kCopied, "eval.max_batches"},
+    {"max_eval_samples"},
     {"max_samples"},
     {"streaming"},
     {"dataset_streaming"},

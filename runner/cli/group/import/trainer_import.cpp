@@ -573,6 +573,10 @@ class Import {
     const Node* eval = strategy_of("eval_strategy");
     if (eval == nullptr) eval = strategy_of("evaluation_strategy");
     if (eval != nullptr) take_interval(eval, "eval_steps", logging_steps(), "eval.eval_steps");
+    if (const Node* most = get("max_eval_samples")) {  // one batch that counts, whatever a pass takes
+      draft_.put("eval.max_batches", Node::integer(1));
+      draft_.put("eval.counted_batch_size", *most);
+    }
     const Node* save = strategy_of("save_strategy");
     const std::string kind = save != nullptr ? lower(save->scalar_text()) : "steps";
     if (kind == "best") draft_.put("checkpoint.save_best", Node::boolean(true));

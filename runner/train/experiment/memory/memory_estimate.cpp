@@ -399,7 +399,6 @@ class Rehearsal {
   }
 
   void evaluate() {
-    const auto& config = *experiment_.recipe.eval;
     const at::NoGradGuard no_grad;
     model_.set_training(false);
     const double own = bytes_of(experiment_.strategy->optimizer_tensors());
@@ -411,8 +410,9 @@ class Rehearsal {
     const Bytes beside(ledger_, Ledger::kActivations, trained);  // while the evaluation weights are in their place
     for (const NamedDataset& set : experiment_.eval_data) {
       const components::BatchSpec data = largest_batch(experiment_, set.name, *set.data);
-      const std::int64_t micro = config.micro_batch_size.value_or(options_.loader.micro_batch_size);
-      const std::int64_t samples = std::min(micro, set.data->size());
+      const auto& most = experiment_.recipe.eval->max_batches;
+      const std::int64_t evaluated = most ? counted_samples(experiment_.recipe, *most) : set.data->size();
+      const std::int64_t samples = std::min({eval_micro_batch(experiment_.recipe), evaluated, set.data->size()});
       const Bytes held(ledger_, Ledger::kBatches, batch_bytes(data, samples));
       evaluate_batch(set.name, batch_on_meta(data, samples));
     }

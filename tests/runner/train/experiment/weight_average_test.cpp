@@ -17,6 +17,8 @@
 #include "runner/core/platform/files.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/data/loader.h"
+#include "runner/train/experiment/stepper_options.h"
+#include "runner/train/step/batch_norm_update.h"
 #include "runner/train/step/stepper.h"
 #include "tests/support/blocks.h"
 #include "tests/support/folder.h"
@@ -191,6 +193,39 @@ TEST_CASE("swa ends with running statistics of the averaged weights", "[train][w
   CHECK(trained->model->buffers()[1].tensor.equal(averaged->model->buffers()[1].tensor));
   checkpoint::load_weights(again->run_dir() + "/checkpoints/step-000012", *saved->model);
   CHECK_FALSE(at::allclose(saved->model->buffers()[1].tensor, variance, 1e-3, 1e-3));
+}
+
+TEST_CASE("swa measures batches of the size that the recipe sets, however they are divided",
+          "[train][weight_average]") {
+  const tests::Folder folder;
+  folder.write("recipe.yaml", kRecipe);
+  const auto measured = [](const std::vector<std::string>& sizes) {
+    std::vector<std::string> sets{
+        "model={type: sequential, layers: [{type: linear, out_features: 6}, "
+        "{type: batch_norm}, {type: linear, out_features: 2}]}",
+        "weight_averaging={type: swa, start_step: 4}", "data.train.num_samples=42"};
+    sets.insert(sets.end(), sizes.begin(), sizes.end());
+    const auto experiment = experiment_of_recipe(sets);
+    experiment->model->set_training(true);
+    for (std::int64_t step = 1; step <= 6; ++step) experiment->weight_average->after_step(step);
+    const StepperOptions stepper = stepper_options(experiment->recipe);
+    BatchNormUpdateOptions options;
+    options.loader = stepper.loader;
+    options.batch_size = bn_batch(experiment->recipe);
+    REQUIRE(update_batch_norm(*experiment, options));
+    experiment->weight_average->use_average(true);
+    return std::vector<at::Tensor>{experiment->model->buffers()[0].tensor.clone(),
+                                   experiment->model->buffers()[1].tensor.clone()};
+  };
+  const auto whole = measured({"training.micro_batch_size=14"});
+  const auto divided = measured({"training.micro_batch_size=7", "training.global_batch_size=14"});
+  const auto written = measured({"training.micro_batch_size=7", "weight_averaging.bn_batch_size=14"});
+  const auto smaller = measured({"training.micro_batch_size=7"});
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(divided[i].equal(whole[i]));
+    CHECK(written[i].equal(whole[i]));
+  }
+  CHECK_FALSE(at::allclose(smaller[1], whole[1], 1e-4, 1e-6));
 }
 
 TEST_CASE("a resumed average ends with the same bits", "[train][weight_average][resume]") {
