@@ -24,6 +24,7 @@ using runner::core::Failure;
 using runner::core::Result;
 using tokenizer::Encoding;
 using tokenizer::Tokenizer;
+using Ids = std::vector<std::int32_t>;
 
 constexpr std::int64_t kShuffleBuffer = 10'000;  ///< records, where the key `shuffle_buffer` is left out
 
@@ -33,12 +34,10 @@ std::size_t characters(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
-/// In whole characters.
-std::string common_beginning(const std::string& one, const std::string& other) {
-  const auto [at, there] = std::mismatch(one.begin(), one.end(), other.begin(), other.end());
-  auto end = at;
-  while (end != one.begin() && end != one.end() && (static_cast<unsigned char>(*end) & 0xC0U) == 0x80U) --end;
-  return {one.begin(), end};
+/// How many ids two lists begin with alike.
+std::size_t common_beginning(const Ids& one, const Ids& other) {
+  return static_cast<std::size_t>(std::mismatch(one.begin(), one.end(), other.begin(), other.end()).first -
+                                  one.begin());
 }
 
 /// Makes samples of records.
@@ -115,56 +114,65 @@ class Encoder {
   Result<IdsLine> pair(const TextRecord& record) const {
     if (streams_) return Failure{"a pair of chosen and rejected, but streaming is true", "remove streaming"};
     if (all_) return Failure{"a pair of chosen and rejected, but loss_on is all", "remove loss_on"};
-    if (record.kind == TextRecord::Kind::kPair) return pair_of_texts(record.prompt, record.text, record.rejected);
+    return record.kind == TextRecord::Kind::kPair ? pair_of_texts(record) : pair_of_conversations(record);
+  }
+
+  /// Both completions end with the end token, which one that is written out counts as.
+  Result<IdsLine> pair_of_texts(const TextRecord& record) const {
+    const auto eos = tokenizer_->special().eos;
+    if (!eos)
+      return Failure{"a pair of chosen and rejected, but the tokenizer has no end token",
+                     "name it as eos_token in the tokenizer_config.json beside tokenizer.json"};
+    const auto encoded = [&](const std::string& text) -> Result<Ids> {
+      auto encoding = tokenizer_->encode(text, {.add_special_tokens = tokenizer_->settings().add_special_tokens});
+      if (!encoding) return encoding.failure();
+      return std::move(encoding.value().ids);
+    };
+    const auto ended = [&](const std::string& completion) {
+      auto ids = encoded(record.prompt + completion);
+      if (ids && (ids.value().empty() || ids.value().back() != *eos)) ids.value().push_back(*eos);
+      return ids;
+    };
+    return pair_of_ids(encoded(record.prompt), ended(record.text), ended(record.rejected));
+  }
+
+  /// A conversation ends as its format ends it: nothing is put behind that.
+  Result<IdsLine> pair_of_conversations(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
     if (record.messages.back().role == "assistant") {
       return Failure{"the prompt of a pair ends with a message of the assistant",
                      "end it with the message that chosen and rejected answer"};
     }
-    const auto joined = [&record](const std::vector<tokenizer::Message>& answer) {
+    const auto encoded = [&](const std::vector<tokenizer::Message>& answer) -> Result<Ids> {
       std::vector<tokenizer::Message> all = record.messages;
       all.insert(all.end(), answer.begin(), answer.end());
-      return all;
+      const auto rendered = chat_.value().render(all, /*answer=*/answer.empty());
+      if (!rendered) return rendered.failure();
+      auto encoding = tokenizer_->encode(rendered.value().text, {.add_special_tokens = false});
+      if (!encoding) return encoding.failure();
+      return std::move(encoding.value().ids);
     };
-    const auto prompt = chat_.value().render(record.messages, true);
-    const auto chosen = chat_.value().render(joined(record.chosen_messages));
-    const auto rejected = chat_.value().render(joined(record.rejected_messages));
+    return pair_of_ids(encoded({}), encoded(record.chosen_messages), encoded(record.rejected_messages));
+  }
+
+  /// As TRL does: each sequence is encoded whole, and its completion begins where one of the two leaves the prompt.
+  static Result<IdsLine> pair_of_ids(const Result<Ids>& prompt, const Result<Ids>& chosen,
+                                     const Result<Ids>& rejected) {
     for (const auto* one : {&prompt, &chosen, &rejected}) {
       if (!*one) return one->failure();
     }
-    std::string before = common_beginning(prompt.value().text, chosen.value().text);
-    const std::string of_chosen = chosen.value().text.substr(before.size());
-    before = common_beginning(before, rejected.value().text);
-    return pair_of_texts(before, of_chosen, rejected.value().text.substr(before.size()));
-  }
-
-  /// As TRL does: prompt and completions are encoded each by itself, without special tokens, and a completion gets the
-  /// end token.
-  Result<IdsLine> pair_of_texts(const std::string& prompt, const std::string& chosen,
-                                const std::string& rejected) const {
-    const auto eos = tokenizer_->special().eos;
-    if (!eos)
-      return Failure{"a pair of chosen and rejected, but the tokenizer has no end token",
-                     "name it as eos_token in the tokenizer_config.json beside tokenizer.json"};
-    const auto before = tokenizer_->encode(prompt, {.add_special_tokens = false});
-    if (!before) return before.failure();
-    const auto sequence = [&](const std::string& completion) -> Result<IdsLine> {
-      const auto encoding = tokenizer_->encode(completion, {.add_special_tokens = false});
-      if (!encoding) return encoding.failure();
+    const std::size_t begin =
+        std::min(common_beginning(prompt.value(), chosen.value()), common_beginning(prompt.value(), rejected.value()));
+    for (const auto& [name, sequence] : {std::pair{"chosen", &chosen}, std::pair{"rejected", &rejected}}) {
+      if (sequence->value().size() == begin) return Failure{std::string(name) + " adds no token to the prompt", ""};
+    }
+    const auto line = [begin](const Ids& ids) {
       IdsLine line;
-      line.input = before.value().ids;
-      line.labels.assign(line.input.size(), static_cast<std::int32_t>(kPadTarget));
-      for (auto* list : {&line.input, &line.labels}) {
-        list->insert(list->end(), encoding.value().ids.begin(), encoding.value().ids.end());
-        list->push_back(*eos);
-      }
+      line.input = line.labels = ids;
+      std::fill_n(line.labels.begin(), begin, static_cast<std::int32_t>(kPadTarget));
       return line;
     };
-    auto of_chosen = sequence(chosen);
-    if (!of_chosen) return of_chosen.failure();
-    const auto of_rejected = sequence(rejected);
-    if (!of_rejected) return of_rejected.failure();
-    return pair_of(std::move(of_chosen).value(), of_rejected.value());
+    return pair_of(line(chosen.value()), line(rejected.value()));
   }
 
   /// Tokens outside of `spans` have no part in the loss.

@@ -57,7 +57,7 @@ TEST_CASE("a pair is a row of both sequences", "[data][jsonl][pairs]") {
   struct Case {
     const char *record, *more, *chosen, *rejected, *chosen_counted, *rejected_counted;
   };
-  // What trl.DPOTrainer 0.24 makes of the same texts: extract_prompt, apply_chat_template, tokenize_row.
+  // What trl.DPOTrainer 1.16 makes of the same texts: extract_prompt, add_eos of texts alone, tokenize_fn.
   const Case cases[] = {
       {kPair, "", "Say hi: hi<|im_end|>", "Say hi: no, never<|im_end|>", " hi<|im_end|>", " no, never<|im_end|>"},
       {R"({"chosen": "Say hi: hi", "rejected": "Say hi: no"})", "", "Say hi: hi<|im_end|>", "Say hi: no<|im_end|>",
@@ -66,14 +66,12 @@ TEST_CASE("a pair is a row of both sequences", "[data][jsonl][pairs]") {
        "Why? So.<|im_end|>", "Why? No.<|im_end|>", " So.<|im_end|>", " No.<|im_end|>"},
       {R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}],
            "rejected": [{"role": "assistant", "content": "c"}]})",
-       ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n<|im_end|>",
-       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n<|im_end|>", "b<|im_end|>\n<|im_end|>",
-       "c<|im_end|>\n<|im_end|>"},
+       ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
+       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n", "b<|im_end|>\n", "c<|im_end|>\n"},
       {R"({"chosen": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
            "rejected": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "c"}]})",
-       ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n<|im_end|>",
-       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n<|im_end|>", "b<|im_end|>\n<|im_end|>",
-       "c<|im_end|>\n<|im_end|>"},
+       ", chat_format: chatml", "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nb<|im_end|>\n",
+       "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\nc<|im_end|>\n", "b<|im_end|>\n", "c<|im_end|>\n"},
   };
   for (const Case& c : cases) {
     INFO(c.record);
