@@ -267,6 +267,21 @@ void Bpe::start(std::string_view word, Scratch& scratch) const {
   if (unknown > 0) add(unknown_, unknown);
 }
 
+std::size_t Bpe::left_out(std::string_view word, std::size_t at) const {
+  const auto byte = static_cast<unsigned char>(word[at]);
+  if (unknown_ >= 0) return 0;
+  if (config_.bytes) return byte_ids_[byte] < 0 ? 1 : 0;
+  if ((byte & 0xC0) == 0x80) return 0;  // inside a character, which was not left out
+  const CodePoint point = code_point_at(word, at);
+  std::string text = at > 0 ? config_.continuing_subword_prefix : "";
+  text += word.substr(at, point.length);
+  if (at + point.length == word.size()) text += config_.end_of_word_suffix;
+  if (id_of_char(point.value, text) >= 0) return 0;
+  const bool has_bytes =
+      std::all_of(text.begin(), text.end(), [&](char one) { return byte_ids_[static_cast<unsigned char>(one)] >= 0; });
+  return config_.byte_fallback && has_bytes ? 0 : point.length;
+}
+
 void Bpe::merge_short(Scratch& scratch, Tokens& tokens) const {
   std::array<std::uint32_t, kShort> ranks, lengths;
   std::array<std::int32_t, kShort> ids, results;

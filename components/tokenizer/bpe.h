@@ -40,6 +40,7 @@ class Bpe final : public Model {
 
   const char* type() const override { return "BPE"; }
   void tokenize(std::string_view word, Scratch& scratch, Tokens& tokens) const override;
+  std::size_t left_out(std::string_view word, std::size_t at) const override;
   const Vocabulary& vocabulary() const override { return config_.vocabulary; }
   std::int32_t unknown() const override { return unknown_; }
 

@@ -60,6 +60,8 @@ class Model {
   virtual const char* type() const = 0;
   /// Appends the tokens of a word that is not empty.
   virtual void tokenize(std::string_view word, Scratch& scratch, Tokens& tokens) const = 0;
+  /// How many bytes of `word` at `at` tokenize() leaves out because there is no token for them.
+  virtual std::size_t left_out(std::string_view word, std::size_t at) const = 0;
   virtual const Vocabulary& vocabulary() const = 0;
   /// What it writes for what it does not know; -1 for none.
   virtual std::int32_t unknown() const { return -1; }

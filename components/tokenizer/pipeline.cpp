@@ -135,7 +135,12 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
     } else {
       parts_.model->tokenize(piece.text, *scratch, tokens);
     }
-    if (options.with_offsets) add_offsets(pieces, piece, tokens, first, sources);
+    if (!options.with_offsets) continue;
+    if (options.trim_offsets) {
+      add_offsets(pieces, piece, tokens, first, sources);
+    } else {
+      add_places(pieces, piece, tokens, first, sources);
+    }
   }
 
   Encoded encoded;
@@ -145,6 +150,7 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
     const ToCharacters characters(text);
     encoded.encoding.offsets.reserve(sources.size());
     for (const Source& source : sources) encoded.encoding.offsets.push_back(characters.of(source));
+    encoded.trim_offsets = options.trim_offsets;
   }
   if (!parts_.post_processor) return std::move(encoded.encoding);
   encoded.text_of = [&](std::size_t place) -> std::string_view {
@@ -169,6 +175,31 @@ void Pipeline::add_offsets(const Pieces& pieces, const Piece& piece, const Token
     const std::size_t end = begin + tokens.lengths[i];
     sources.push_back({pieces.source_of(piece, begin).begin, pieces.source_of(piece, end - 1).end});
     begin = end;
+  }
+}
+
+void Pipeline::add_places(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
+                          std::vector<Source>& sources) const {
+  const std::size_t size = piece.text.size();
+  std::size_t at = 0;
+  const auto skip = [&] {
+    for (std::size_t gap = 1; gap > 0 && at < size && !piece.done(); at += gap) {
+      gap = parts_.model->left_out(piece.text, at);
+    }
+  };
+  for (std::size_t i = first; i < tokens.ids.size(); ++i) {
+    skip();
+    std::size_t begin = at, end = at;
+    for (std::uint32_t left = tokens.lengths[i]; left > 0 && at < size; --left, skip()) end = ++at;
+    if (begin == end) begin = std::min(begin, size - 1), end = begin + 1;
+    Source place{pieces.source_of(piece, begin).begin, pieces.source_of(piece, end - 1).end};
+    // What a normalizer adds comes from no character: it belongs to the next one, at the end to the last one.
+    if (place.begin >= place.end && place.begin < pieces.text().size()) {
+      place.end = place.begin + static_cast<std::uint32_t>(utf8_size(pieces.text()[place.begin]));
+    } else if (place.begin >= place.end) {
+      place = {place.end - 1, place.end};
+    }
+    sources.push_back(place);
   }
 }
 

@@ -48,6 +48,9 @@ class Pipeline final : public Tokenizer {
   Encoding encode_text(std::string_view text, const EncodeOptions& options) const;
   void add_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
                    std::vector<Source>& sources) const;
+  /// The same with the characters that each token is made of, also where others are left out.
+  void add_places(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
+                  std::vector<Source>& sources) const;
   /// The same of a piece with bytes that the vocabulary lacks and leaves out: the library counts what is left from the
   /// beginning of the piece, in bytes of what the vocabulary writes.
   void add_shifted_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,

@@ -29,7 +29,7 @@ class TrimOffsets final : public PostProcessor {
   TrimOffsets(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
 
   void apply(Encoded& encoded, bool) const override {
-    if (!trim_ || !encoded.with_offsets) return;
+    if (!trim_ || !encoded.trim_offsets) return;
     std::vector<Offsets>& offsets = encoded.encoding.offsets;
     for (std::size_t i = 0; i < offsets.size(); ++i) {
       const std::vector<char32_t> chars = code_points(encoded.text_of(i));

@@ -15,6 +15,7 @@ namespace components::tokenizer {
 struct Encoded {
   Encoding encoding;
   bool with_offsets = false;
+  bool trim_offsets = false;  ///< where the file asks for it
   /// The text of a token at a place of the encoding: of one of the vocabulary its own, of an added one what it covers.
   std::function<std::string_view(std::size_t)> text_of;
 };

@@ -84,7 +84,7 @@ class SentencePiece final : public Tokenizer {
       if (options.with_offsets) encoding.offsets.emplace_back();
     };
     add_special(before_);
-    encode_text(text, options.with_offsets, encoding);
+    encode_text(text, options, encoding);
     add_special(behind_);
     return encoding;
   }
@@ -269,7 +269,8 @@ class SentencePiece final : public Tokenizer {
     return result;
   }
 
-  void encode_text(std::string_view text, bool with_offsets, Encoding& encoding) const {
+  void encode_text(std::string_view text, const EncodeOptions& options, Encoding& encoding) const {
+    const bool with_offsets = options.with_offsets;
     if (text.empty()) return;
     const Normalized normalized = normalize(text);
     if (normalized.text.empty()) return;
@@ -289,7 +290,13 @@ class SentencePiece final : public Tokenizer {
     }
     const auto add = [&](std::int32_t id, std::uint32_t begin, std::uint32_t end) {
       encoding.ids.push_back(id);
-      if (with_offsets) encoding.offsets.push_back({characters[begin], characters[end]});
+      if (!with_offsets) return;
+      Offsets place{characters[begin], characters[end]};
+      if (!options.trim_offsets && place.begin == place.end) {  // a blank that was added belongs to its neighbour
+        place.begin -= place.begin == characters.back() ? 1 : 0;
+        place.end = place.begin + 1;
+      }
+      encoding.offsets.push_back(place);
     };
     bool after_unknown = false;
     merge(normalized.text, [&](std::int32_t id, std::uint32_t begin, std::uint32_t size) {
@@ -299,7 +306,7 @@ class SentencePiece final : public Tokenizer {
         // The last byte has the place of the character, those before it none.
         for (std::uint32_t i = 0; i < size; ++i) {
           const auto byte = static_cast<unsigned char>(normalized.text[begin + i]);
-          add(bytes_[byte], from, i + 1 == size ? to : from);
+          add(bytes_[byte], from, i + 1 == size || !options.trim_offsets ? to : from);
         }
       } else if (is_unknown && after_unknown) {
         if (with_offsets) encoding.offsets.back().end = characters[to];

@@ -30,6 +30,10 @@ struct Encoding {
 struct EncodeOptions {
   bool add_special_tokens = true;  ///< those that the model expects around a text
   bool with_offsets = false;
+  /// Offsets as the `tokenizers` library has them: without blanks at the ends of a token where the file asks for it,
+  /// and of the bytes of one character for one of them alone. False: the characters that a token is made of, one at
+  /// least.
+  bool trim_offsets = true;
 };
 
 enum class Side { kLeft, kRight };

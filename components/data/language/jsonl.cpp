@@ -78,11 +78,15 @@ class Encoder {
     return Failure{"", ""};
   }
 
+  /// With the place of each token.
+  Result<Encoding> encoded(const std::string& text, bool add_special_tokens) const {
+    return tokenizer_->encode(text,
+                              {.add_special_tokens = add_special_tokens, .with_offsets = true, .trim_offsets = false});
+  }
+
   /// A token that lies in both belongs to the completion, which it is a part of the beginning of.
   Result<IdsLine> completion(const TextRecord& record) const {
-    auto encoding =
-        tokenizer_->encode(record.prompt + record.text,
-                           {.add_special_tokens = tokenizer_->settings().add_special_tokens, .with_offsets = true});
+    auto encoding = encoded(record.prompt + record.text, tokenizer_->settings().add_special_tokens);
     if (!encoding) return encoding.failure();
     const std::size_t begin = characters(record.prompt);
     IdsLine line = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
@@ -96,7 +100,7 @@ class Encoder {
     const auto rendered = chat_.value().render(record.messages);
     if (!rendered) return rendered.failure();
     const std::string& text = rendered.value().text;
-    auto encoding = tokenizer_->encode(text, {.add_special_tokens = false, .with_offsets = true});
+    auto encoding = encoded(text, false);
     if (!encoding) return encoding.failure();
     Spans answers;
     std::size_t at = 0, counted = 0;  // bytes, and the characters in them
@@ -175,16 +179,16 @@ class Encoder {
     return pair_of(line(chosen.value()), line(rejected.value()));
   }
 
-  /// Tokens outside of `spans` have no part in the loss.
+  /// Tokens outside of `spans` have no part in the loss, nor have those that the tokenizer added.
   IdsLine labelled(const Encoding& encoding, const Spans& spans) const {
     IdsLine line;
     line.input = encoding.ids;
     if (all_) return line;
-    std::size_t span = 0;
     for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
       const auto& [begin, finish] = encoding.offsets[i];
-      while (span < spans.size() && spans[span].second <= begin && begin < finish) ++span;
-      const bool inside = begin < finish && span < spans.size() && finish > spans[span].first;
+      const auto span =
+          std::partition_point(spans.begin(), spans.end(), [at = begin](const auto& one) { return one.second <= at; });
+      const bool inside = begin < finish && span != spans.end() && finish > span->first;
       line.labels.push_back(inside ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
     }
     return line;

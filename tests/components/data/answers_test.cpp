@@ -1,0 +1,90 @@
+// Which tokens of a record the loss counts, and the special tokens around it, of tokenizers that differ.
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/tensor/preferences.h"
+#include "components/tensor/tensor_spec.h"
+#include "components/tokenizer/tokenizer.h"
+#include "runner/core/json.h"
+#include "runner/core/platform/files.h"
+#include "tests/components/data/building.h"
+#include "tests/support/folder.h"
+#include "tests/support/paths.h"
+
+using components::kInput;
+using components::kRejectedAt;
+using components::kTarget;
+using tests::fetched;
+using tests::good_data;
+using Values = std::vector<double>;
+
+namespace {
+
+constexpr double kPad = components::kPadTarget;
+constexpr std::int64_t kBytesMax = 1 << 20;
+
+std::string file(const std::string& name) {
+  return runner::core::read_file(tests::source_dir() + "/tests/components/tokenizer/files/" + name, kBytesMax).value();
+}
+
+std::string block(const std::string& tokenizer, const std::string& more = "", const std::string& type = "jsonl") {
+  return "{type: " + type + ", path: a.txt, tokenizer: {type: file, path: " + tokenizer + "}" + more + "}";
+}
+
+std::string text_of(const components::data::Dataset& data, const Values& ids, bool counted) {
+  std::vector<std::int64_t> kept;
+  for (const double id : ids) {
+    if (!counted || id != kPad) kept.push_back(static_cast<std::int64_t>(id));
+  }
+  return data.decode(kept);
+}
+
+std::string whole(const components::data::Dataset& data) { return text_of(data, fetched(data, {0}, kInput), false); }
+std::string counted(const components::data::Dataset& data) { return text_of(data, fetched(data, {0}, kTarget), true); }
+
+}  // namespace
+
+TEST_CASE("blanks and line ends of an answer are learnt, those around it are not", "[data][jsonl][answers]") {
+  // gpt2.json: ByteLevel with trim_offsets; mixed.json: RobertaProcessing with trim_offsets.
+  const std::string roberta =
+      R"("post_processor":{"type":"RobertaProcessing","sep":["<|endoftext|>",0],"cls":["<|endoftext|>",0],)"
+      R"("trim_offsets":true,"add_prefix_space":true})";
+  std::string framed = file("gpt2.json");
+  const auto begin = framed.find("\"post_processor\":"), end = framed.find('}', begin);
+  framed.replace(begin, end + 1 - begin, roberta);
+  const std::string record = R"({"prompt": "Write f:\n\n \n", "completion": "def f():\n    return 1\n\n"})";
+  const std::string chat =
+      R"({"messages": [{"role": "user", "content": " a \n"}, {"role": "assistant", "content": "b \n\n  c\n\n"},)"
+      R"( {"role": "user", "content": "d"}, {"role": "assistant", "content": " \n"}]})";
+  const std::string format =
+      R"(, chat_format: {before_user: "Q: ", after_user: "\n", before_assistant: "A:", assistant_end: "{eos}", )"
+      R"(after_assistant: " \n"})";
+  for (const std::string& tokenizer : {file("gpt2.json"), framed, file("smollm2.json"), file("llama3.json")}) {
+    const std::string eos = tokenizer.find("<|endoftext|>") != std::string::npos ? "<|endoftext|>" : "<|eot_id|>";
+    INFO(eos);
+    const tests::Folder folder;
+    folder.write("tokenizer.json", tokenizer);
+    folder.write("tokenizer_config.json", R"({"eos_token": ")" + eos + "\"}");
+    folder.write("a.txt", record + "\n");
+    CHECK(counted(*good_data(block("tokenizer.json"))) == "def f():\n    return 1\n\n" + eos);
+    folder.write("a.txt", chat + "\n");
+    CHECK(counted(*good_data(block("tokenizer.json", format))) == "b \n\n  c\n\n" + eos + " \n" + eos);
+    CHECK(fetched(*good_data(block("tokenizer.json", format)), {0}, kInput) ==
+          fetched(*good_data(block("tokenizer.json", format + ", loss_on: all")), {0}, kInput));
+  }
+}
+
+TEST_CASE("each byte of a character of an answer is learnt", "[data][jsonl][answers]") {
+  const tests::Folder folder;
+  folder.write("tokenizer.model", file("llama2.model"));
+  folder.write("a.txt", R"({"prompt": "a ", "completion": "\ud83e\udd99"})"
+                        "\n");
+  const Values target = fetched(*good_data(block("tokenizer.model")), {0}, kTarget);
+  // Four bytes, which the vocabulary has in place of the character, and the end token.
+  CHECK(std::count_if(target.begin(), target.end(), [](double id) { return id != kPad; }) >= 5);
+}
