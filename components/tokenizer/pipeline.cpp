@@ -146,6 +146,7 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
   Encoded encoded;
   encoded.encoding.ids = std::move(tokens.ids);
   encoded.with_offsets = options.with_offsets;
+  encoded.only_missing = options.only_missing;
   if (options.with_offsets) {
     const ToCharacters characters(text);
     encoded.encoding.offsets.reserve(sources.size());

@@ -58,17 +58,29 @@ class Template final : public PostProcessor {
     bool text = false;
     std::vector<std::int32_t> ids = {};  // of what is not the text
   };
-  explicit Template(std::vector<Item> items) : items_(std::move(items)) {}
+  explicit Template(const std::vector<Item>& items) {
+    for (const Item& item : items) {
+      if (items_.empty() || item.text || items_.back().text) {
+        items_.push_back(item);
+      } else {
+        items_.back().ids.insert(items_.back().ids.end(), item.ids.begin(), item.ids.end());
+      }
+    }
+  }
 
   void apply(Encoded& encoded, bool add_special_tokens) const override {
     Encoding result;
     const Encoding& text = encoded.encoding;
-    for (const Item& item : items_) {
+    for (std::size_t i = 0; i < items_.size(); ++i) {
+      const Item& item = items_[i];
       if (item.text) {
         result.ids.insert(result.ids.end(), text.ids.begin(), text.ids.end());
         result.offsets.insert(result.offsets.end(), text.offsets.begin(), text.offsets.end());
       } else if (add_special_tokens) {
-        result.ids.insert(result.ids.end(), item.ids.begin(), item.ids.end());
+        std::span<const std::int32_t> ids = item.ids;
+        if (encoded.only_missing && i == 0) ids = ids.first(ids.size() - written_before(ids, text.ids));
+        if (encoded.only_missing && i + 1 == items_.size()) ids = ids.subspan(written_behind(ids, text.ids));
+        result.ids.insert(result.ids.end(), ids.begin(), ids.end());
         if (encoded.with_offsets) result.offsets.resize(result.ids.size());
       }
     }
@@ -76,7 +88,7 @@ class Template final : public PostProcessor {
   }
 
  private:
-  std::vector<Item> items_;
+  std::vector<Item> items_;  // between two of them that are not the text stands the text
 };
 
 Template::Item special_of(const Fields& fields, std::string_view key) {
@@ -118,6 +130,18 @@ std::unique_ptr<PostProcessor> make_template(const Fields& fields) {
 }
 
 }  // namespace
+
+std::size_t written_before(std::span<const std::int32_t> before, std::span<const std::int32_t> text) {
+  std::size_t count = std::min(before.size(), text.size());
+  while (!std::equal(before.end() - static_cast<std::ptrdiff_t>(count), before.end(), text.begin())) --count;
+  return count;
+}
+
+std::size_t written_behind(std::span<const std::int32_t> behind, std::span<const std::int32_t> text) {
+  std::size_t count = std::min(behind.size(), text.size());
+  while (!std::equal(text.end() - static_cast<std::ptrdiff_t>(count), text.end(), behind.begin())) --count;
+  return count;
+}
 
 std::unique_ptr<PostProcessor> make_frame(std::vector<std::int32_t> before, std::vector<std::int32_t> behind) {
   std::vector<Template::Item> items;

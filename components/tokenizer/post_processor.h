@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +19,7 @@ struct Encoded {
   Encoding encoding;
   bool with_offsets = false;
   bool trim_offsets = false;  ///< where the file asks for it
+  bool only_missing = false;  ///< adds no special tokens that the text begins or ends with
   /// The text of a token at a place of the encoding: of one of the vocabulary its own, of an added one what it covers.
   std::function<std::string_view(std::size_t)> text_of;
 };
@@ -28,6 +32,11 @@ class PostProcessor {
 
 /// Sequence, ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing; throws RunError for others.
 std::unique_ptr<PostProcessor> make_post_processor(const Fields& fields);
+
+/// How many of the last ids of `before` the text begins with.
+std::size_t written_before(std::span<const std::int32_t> before, std::span<const std::int32_t> text);
+/// How many of the first ids of `behind` the text ends with.
+std::size_t written_behind(std::span<const std::int32_t> behind, std::span<const std::int32_t> text);
 
 /// Puts ids before and behind.
 std::unique_ptr<PostProcessor> make_frame(std::vector<std::int32_t> before, std::vector<std::int32_t> behind);

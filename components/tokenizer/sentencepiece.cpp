@@ -78,14 +78,8 @@ class SentencePiece final : public Tokenizer {
       return runner::core::Failure{"the text is not UTF-8 at byte " + std::to_string(wrong)};
     }
     Encoding encoding;
-    const auto add_special = [&](const std::optional<std::int32_t>& id) {
-      if (!id || !options.add_special_tokens) return;
-      encoding.ids.push_back(*id);
-      if (options.with_offsets) encoding.offsets.emplace_back();
-    };
-    add_special(before_);
     encode_text(text, options, encoding);
-    add_special(behind_);
+    if (options.add_special_tokens) add_special(options, encoding);
     return encoding;
   }
 
@@ -267,6 +261,20 @@ class SentencePiece final : public Tokenizer {
     if (adds && model_.blank_behind) result.add(blank, at);
     result.from.push_back(static_cast<std::uint32_t>(at));
     return result;
+  }
+
+  void add_special(const EncodeOptions& options, Encoding& encoding) const {
+    auto& [ids, offsets] = encoding;
+    const bool begins = !ids.empty() && options.only_missing && ids.front() == before_;
+    const bool ends = !ids.empty() && options.only_missing && ids.back() == behind_;
+    if (before_ && !begins) {
+      ids.insert(ids.begin(), *before_);
+      if (options.with_offsets) offsets.insert(offsets.begin(), Offsets{});
+    }
+    if (behind_ && !ends) {
+      ids.push_back(*behind_);
+      if (options.with_offsets) offsets.emplace_back();
+    }
   }
 
   void encode_text(std::string_view text, const EncodeOptions& options, Encoding& encoding) const {

@@ -29,6 +29,7 @@ struct Encoding {
 
 struct EncodeOptions {
   bool add_special_tokens = true;  ///< those that the model expects around a text
+  bool only_missing = false;       ///< of those, not what the text itself begins or ends with
   bool with_offsets = false;
   /// Offsets as the `tokenizers` library has them: without blanks at the ends of a token where the file asks for it,
   /// and of the bytes of one character for one of them alone. False: the characters that a token is made of, one at
@@ -114,6 +115,8 @@ class Tokenizer {
   /// both.
   std::optional<std::int32_t> fill_id() const { return special_.pad ? special_.pad : special_.eos; }
   const Settings& settings() const { return settings_; }
+  /// For a text that is no conversation: what the model expects around it, once, unless the recipe wants none.
+  EncodeOptions for_text() const { return {.add_special_tokens = settings_.add_special_tokens, .only_missing = true}; }
   /// Before anyone else has it.
   void choose(const Choices& choices);
   const Description& description() const { return description_; }

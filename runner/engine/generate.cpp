@@ -57,8 +57,9 @@ struct Writing {
       const std::vector<std::int64_t> ids = set->encode(text);
       return Ids(ids.begin(), ids.end());
     }
-    auto encoding =
-        tokenizer->encode(text, {.add_special_tokens = add_special_tokens && tokenizer->settings().add_special_tokens});
+    components::tokenizer::EncodeOptions with = tokenizer->for_text();
+    if (!add_special_tokens) with.add_special_tokens = false;
+    auto encoding = tokenizer->encode(text, with);
     if (!encoding) return encoding.failure();
     return std::move(encoding.value().ids);
   }

@@ -7,7 +7,7 @@ namespace components::data {
 using runner::core::Failure;
 
 runner::core::Result<IdsLine> encoded_text(const tokenizer::Tokenizer& tokenizer, const std::string& text) {
-  auto encoding = tokenizer.encode(text, {.add_special_tokens = tokenizer.settings().add_special_tokens});
+  auto encoding = tokenizer.encode(text, tokenizer.for_text());
   if (!encoding) return encoding.failure();
   IdsLine line;
   line.input = std::move(encoding.value().ids);
@@ -16,11 +16,11 @@ runner::core::Result<IdsLine> encoded_text(const tokenizer::Tokenizer& tokenizer
   return line;
 }
 
-void add_end(const tokenizer::Tokenizer& tokenizer, IdsLine& line) {
+void add_end(const tokenizer::Tokenizer& tokenizer, IdsLine& line, bool always) {
   const auto eos = tokenizer.special().eos;
   if (!eos || !tokenizer.settings().add_special_tokens) return;
   const bool labelled = !line.labels.empty();
-  if (line.input.empty() || line.input.back() != *eos) {
+  if (always || line.input.empty() || line.input.back() != *eos) {
     line.input.push_back(*eos);
     if (labelled) line.labels.push_back(*eos);
   } else if (labelled) {

@@ -79,18 +79,22 @@ class Encoder {
   }
 
   /// With the place of each token.
-  Result<Encoding> encoded(const std::string& text, bool add_special_tokens) const {
-    return tokenizer_->encode(text,
-                              {.add_special_tokens = add_special_tokens, .with_offsets = true, .trim_offsets = false});
+  Result<Encoding> encoded(const std::string& text, tokenizer::EncodeOptions options) const {
+    options.with_offsets = true;
+    options.trim_offsets = false;
+    return tokenizer_->encode(text, options);
   }
 
   /// A token that lies in both belongs to the completion, which it is a part of the beginning of.
   Result<IdsLine> completion(const TextRecord& record) const {
-    auto encoding = encoded(record.prompt + record.text, tokenizer_->settings().add_special_tokens);
+    auto encoding = encoded(record.prompt + record.text, tokenizer_->for_text());
     if (!encoding) return encoding.failure();
     const std::size_t begin = characters(record.prompt);
     IdsLine line = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
-    add_end(*tokenizer_, line);
+    // Of an empty completion what stands at the end is the prompt's, unless the tokenizer has added it.
+    const auto& offsets = encoding.value().offsets;
+    const bool of_prompt = record.text.empty() && !offsets.empty() && offsets.back() != tokenizer::Offsets{};
+    add_end(*tokenizer_, line, of_prompt);
     if (line.input.empty()) return Failure{"prompt and completion are empty", ""};
     return line;
   }
@@ -100,7 +104,7 @@ class Encoder {
     const auto rendered = chat_.value().render(record.messages);
     if (!rendered) return rendered.failure();
     const std::string& text = rendered.value().text;
-    auto encoding = encoded(text, false);
+    auto encoding = encoded(text, {.add_special_tokens = false});
     if (!encoding) return encoding.failure();
     Spans answers;
     std::size_t at = 0, counted = 0;  // bytes, and the characters in them
@@ -128,7 +132,7 @@ class Encoder {
       return Failure{"a pair of chosen and rejected, but the tokenizer has no end token",
                      "name it as eos_token in the tokenizer_config.json beside tokenizer.json"};
     const auto encoded = [&](const std::string& text) -> Result<Ids> {
-      auto encoding = tokenizer_->encode(text, {.add_special_tokens = tokenizer_->settings().add_special_tokens});
+      auto encoding = tokenizer_->encode(text, tokenizer_->for_text());
       if (!encoding) return encoding.failure();
       return std::move(encoding.value().ids);
     };

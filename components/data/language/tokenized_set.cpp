@@ -25,7 +25,7 @@ std::string TokenizedSet::decode(std::span<const std::int64_t> ids) const {
 
 std::vector<std::int64_t> TokenizedSet::encode(const std::string& text) const {
   if (tokenizer_ == nullptr) return {};
-  const auto encoded = tokenizer_->encode(text);
+  const auto encoded = tokenizer_->encode(text, tokenizer_->for_text());
   if (!encoded) throw runner::core::RunError(encoded.failure().message, encoded.failure().hint);
   return {encoded.value().ids.begin(), encoded.value().ids.end()};
 }

@@ -184,7 +184,8 @@ class Tokenizing {
     if (!encodings) name_bad_text(encodings.failure());
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       auto& ids = encodings.value()[i].ids;
-      if (request_.append_eos) ids.push_back(*tokenizer_.special().eos);
+      const auto eos = tokenizer_.special().eos;
+      if (request_.append_eos && (ids.empty() || ids.back() != eos)) ids.push_back(*eos);
       file_.append(ids);
       ++state_.counts.documents;
       state_.counts.tokens += static_cast<std::int64_t>(ids.size());

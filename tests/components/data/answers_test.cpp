@@ -88,3 +88,58 @@ TEST_CASE("each byte of a character of an answer is learnt", "[data][jsonl][answ
   // Four bytes, which the vocabulary has in place of the character, and the end token.
   CHECK(std::count_if(target.begin(), target.end(), [](double id) { return id != kPad; }) >= 5);
 }
+
+TEST_CASE("a start or end token that a record has itself is not doubled", "[data][jsonl][text_lines][answers]") {
+  const tests::Folder folder;
+  folder.write("tokenizer.json", file("llama2.json"));  // adds <s>
+  folder.write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  struct Case {
+    const char *type, *record, *whole, *counted;
+  };
+  const Case cases[] = {
+      {"jsonl", R"({"text": "<s>[INST] hi [/INST] yes</s>"})", "<s> [INST] hi [/INST] yes</s>",
+       "[INST] hi [/INST] yes</s>"},
+      {"jsonl", R"({"text": "hi"})", "<s> hi</s>", "hi</s>"},
+      {"jsonl", R"({"text": "<s><s>hi"})", "<s><s> hi</s>", "<s> hi</s>"},
+      {"jsonl", R"({"prompt": "<s>[INST] hi [/INST]", "completion": " yes</s>"})", "<s> [INST] hi [/INST] yes</s>",
+       "yes</s>"},
+      {"jsonl", R"({"prompt": "hi", "completion": " yes"})", "<s> hi yes</s>", "yes</s>"},
+      {"jsonl", R"({"prompt": "hi</s>", "completion": ""})", "<s> hi</s></s>", "</s>"},
+      {"text_lines", "<s>hi</s>", "<s> hi</s>", "hi</s>"},
+      {"text_lines", "hi", "<s> hi</s>", "hi</s>"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.record);
+    folder.write("a.txt", std::string(c.record) + "\n");
+    const bool lines = std::string(c.type) == "text_lines";
+    const auto data = good_data(block("tokenizer.json", lines ? ", max_seq_len: 64" : "", c.type));
+    CHECK(whole(*data) == c.whole);
+    CHECK(counted(*data) == c.counted);
+  }
+}
+
+TEST_CASE("a pair has its special tokens once", "[data][jsonl][pairs][answers]") {
+  const tests::Folder folder;
+  folder.write("tokenizer.json", file("llama2.json"));
+  folder.write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  struct Case {
+    const char *record, *chosen, *rejected;
+  };
+  // As trl.DPOTrainer 1.16 makes them, but for a start token that the prompt has, which TRL doubles.
+  const Case cases[] = {
+      {R"({"prompt": "hi", "chosen": " yes", "rejected": " no</s>"})", "<s> hi yes</s>", "<s> hi no</s>"},
+      {R"({"prompt": "<s>hi", "chosen": " yes</s>", "rejected": " no"})", "<s> hi yes</s>", "<s> hi no</s>"},
+      {R"({"prompt": [{"role": "user", "content": "a"}], "chosen": [{"role": "assistant", "content": "b"}], )"
+       R"("rejected": [{"role": "assistant", "content": "c"}]})",
+       "<s> [INST] a [/INST] b </s>", "<s> [INST] a [/INST] c </s>"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.record);
+    folder.write("a.txt", std::string(c.record) + "\n");
+    const auto data = good_data(block("tokenizer.json", ", chat_format: llama2"));
+    const Values input = fetched(*data, {0}, kInput);
+    const auto middle = static_cast<std::ptrdiff_t>(fetched(*data, {0}, kRejectedAt)[0]);
+    CHECK(text_of(*data, {input.begin(), input.begin() + middle}, false) == c.chosen);
+    CHECK(text_of(*data, {input.begin() + middle, input.end()}, false) == c.rejected);
+  }
+}

@@ -76,3 +76,39 @@ TEST_CASE("a token whose neighbours have none lies where it is written", "[token
   CHECK(encoding.ids == Ids{2, 1});
   CHECK(encoding.offsets == std::vector<Offsets>{{2, 5}, {6, 7}});
 }
+
+TEST_CASE("special tokens that a text has itself are not added again", "[tokenizer][special]") {
+  struct Case {
+    const char *name, *text;
+    std::size_t added;  ///< tokens beside those of the text
+  };
+  static constexpr Case cases[] = {
+      // TemplateProcessing: <s> before the text.
+      {"llama2.json", "a", 1},
+      {"llama2.json", "<s>a", 0},
+      {"llama2.json", "<s><s>a", 0},  // both are the text's own
+      {"llama2.json", "<s>", 0},
+      {"llama2.json", "", 1},
+      {"llama2.json", " <s>a", 1},  // something stands before it
+      {"llama2.json", "< s>a", 1},
+      // ByteLevel, then TemplateProcessing.
+      {"llama3.json", "<|begin_of_text|>a", 0},
+      {"llama3.json", "<|eot_id|>a", 1},
+      // RobertaProcessing: <s> before the text, </s> behind it.
+      {"mixed.json", "a", 2},
+      {"mixed.json", "<s>a", 1},
+      {"mixed.json", "a</s>", 1},
+      {"mixed.json", "<s>a</s>", 0},
+      {"mixed.json", "</s>a<s>", 2},
+      // None is added: what the text has is left as it is.
+      {"smollm2.json", "<|im_start|><|im_start|>a", 0},
+  };
+  for (const Case& c : cases) {
+    INFO(c.name << ": " << c.text);
+    const auto tokenizer = read_tokenizer(folder() + "files/" + c.name).value();
+    const Ids alone = tokenizer->encode(c.text, {.add_special_tokens = false}).value().ids;
+    const Encoding encoding = tokenizer->encode(c.text, tokenizer->for_text()).value();
+    CHECK(encoding.ids.size() == alone.size() + c.added);
+    CHECK(std::search(encoding.ids.begin(), encoding.ids.end(), alone.begin(), alone.end()) != encoding.ids.end());
+  }
+}
