@@ -206,6 +206,7 @@ core::Result<std::string> conversation(const Prompt& prompt, const std::string& 
     if (!system.empty()) messages.push_back({"system", system});
     messages.push_back({"user", prompt.text});
   }
+  if (messages.back().role == "assistant") return format.render_unfinished(messages);
   auto rendered = format.render(messages, /*answer=*/true);
   if (!rendered) return rendered.failure();
   return std::move(rendered.value().text);

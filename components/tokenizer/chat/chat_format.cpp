@@ -127,6 +127,24 @@ Result<Conversation> ChatFormat::render(const std::vector<Message>& messages, bo
   return Writer(*this, messages).write(answer);
 }
 
+Result<std::string> ChatFormat::render_unfinished(const std::vector<Message>& messages) const {
+  if (messages.empty() || messages.back().role != kAssistant) {
+    return Failure{"the last message is not the assistant's, so there is no answer to continue", ""};
+  }
+  auto rendered = render(messages);
+  if (!rendered) return rendered.failure();
+  std::string text = std::move(rendered.value().text);
+  text.resize(rendered.value().answers.back().first);
+  text += assistant_start;
+  const std::string& content = messages.back().content;
+  if (!strip) return text + content;
+  text += without_leading_space(content);
+  // Transformers writes a mark and a blank behind the content, and keeps white space where it finds both again: also in
+  // a format that strips, if it writes a blank of its own there.
+  if ((assistant_end + after_assistant).starts_with(' ')) return text;
+  return std::string(without_trailing_space(text));
+}
+
 std::string ChatFormat::end_of_turn() const { return std::string(without_white_space(assistant_end)); }
 
 Result<ChatFormat> ChatFormat::with_tokens_of(const Tokenizer& tokenizer) const {

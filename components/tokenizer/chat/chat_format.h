@@ -55,6 +55,10 @@ struct ChatFormat {
   /// `answer`: with the prompt for an answer at the end. Failure: no message, or what the format refuses: a role, or
   /// an order of roles.
   runner::core::Result<Conversation> render(const std::vector<Message>& messages, bool answer = false) const;
+  /// A conversation whose last message, the assistant's, is the beginning of the answer that is to be generated: its
+  /// text up to there. Failure: as render(), or the last message is another's.
+  /// Source  `continue_final_message` of Transformers' apply_chat_template
+  runner::core::Result<std::string> render_unfinished(const std::vector<Message>& messages) const;
   /// What stands before an answer that is to be generated; "" where the user's turn ends with it.
   const std::string& answer_prompt() const { return before_assistant; }
   /// The token that ends an answer, for generation to stop at.

@@ -25,9 +25,17 @@ std::size_t space(Matches matches) {
 }  // namespace
 
 std::string_view without_white_space(std::string_view text) {
+  return without_trailing_space(without_leading_space(text));
+}
+
+std::string_view without_leading_space(std::string_view text) {
   const auto begins = [&](std::string_view white) { return text.starts_with(white); };
-  const auto ends = [&](std::string_view white) { return text.ends_with(white); };
   while (const std::size_t bytes = space(begins)) text.remove_prefix(bytes);
+  return text;
+}
+
+std::string_view without_trailing_space(std::string_view text) {
+  const auto ends = [&](std::string_view white) { return text.ends_with(white); };
   while (const std::size_t bytes = space(ends)) text.remove_suffix(bytes);
   return text;
 }
