@@ -117,12 +117,6 @@ using TokenizerSource = std::function<std::shared_ptr<const tokenizer::Tokenizer
 TokenizerSource tokenizer_source(const std::optional<runner::core::Node>& block,
                                  runner::core::Diagnostics& diagnostics);
 
-/// Error when the tokenizer in the folder `teacher` gives other tokens than that of `data` the ids that both have; a
-/// warning when it cannot be read. Special tokens may be called otherwise, as a base model has reserved ones, and
-/// either may have more tokens: the weights say how many ids there may be. Nothing for what is no folder, or where one
-/// of the two has no tokenizer.
-void check_teacher_tokenizer(const Dataset& data, const std::string& teacher, runner::core::Diagnostics& diagnostics);
-
 struct Inputs {
   std::string name;                 ///< `train`, `val`, ...
   const runner::core::Node& block;  ///< for locations in messages

@@ -13,6 +13,7 @@
 #include "runner/core/log.h"
 #include "runner/core/text/text.h"
 #include "runner/resolve/recipe.h"
+#include "runner/resolve/rules/rules.h"
 
 namespace runner::engine {
 
@@ -30,6 +31,8 @@ bool names_foreign_weights(const std::string& checkpoint) {
 
 bool load_foreign(const std::string& path, const resolve::Recipe& recipe, const train::Experiment& experiment,
                   core::Diagnostics& diagnostics) {
+  resolve::check_tokenizers(recipe.root, path, diagnostics);
+  if (diagnostics.has_errors()) return false;
   const components::model::Model& model = *experiment.model;
   sections::init_from::Config config;
   config.path = path;

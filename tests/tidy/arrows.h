@@ -18,7 +18,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"pretrained", {"core", "recipe", "artifact"}},
       {"net", {"core"}},
       {"hub", {"core", "net"}},
-      {"resolve", {"core", "recipe", "registry", "pretrained", "hub"}},
+      {"resolve", {"core", "recipe", "registry", "pretrained", "hub", "tokenizer"}},
       {"store", {"core", "recipe"}},
       {"artifact", {"core"}},
       {"query", {"core", "recipe", "store"}},

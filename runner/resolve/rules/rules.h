@@ -33,6 +33,13 @@ void init_from_source(SettledTree& tree);
 void init_from_rename(SettledTree& tree);
 void adapters(SettledTree& tree);
 
+/// A recipe whose tokenizers give other tokens the ids that rows of its weights have is refused: those of `init_from`
+/// and of adapters, where a tokenizer lies beside them. Rows that the recipe draws are not compared, and a recipe that
+/// was recorded is not: its training has taken the weights.
+void weight_tokenizers(SettledTree& tree);
+/// The same of other weights, a folder or a file.
+void check_tokenizers(const core::Node& recipe, const std::string& weights, core::Diagnostics& diagnostics);
+
 // The metrics that are measured, and what names one of them.
 void metric_directions(SettledTree& tree);
 void sweep_metric(SettledTree& tree);

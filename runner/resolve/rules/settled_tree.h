@@ -37,6 +37,9 @@ class SettledTree {
   SettledTree(core::Node& root, core::Diagnostics& diagnostics, SettleContext context)
       : root_(root), diagnostics_(diagnostics), context_(std::move(context)) {}
 
+  const core::Node& root() const { return root_; }
+  core::Diagnostics& diagnostics() { return diagnostics_; }
+
   /// Null when absent, null or refused by validation.
   const core::Node* value(const std::string& path) const;
   std::optional<std::int64_t> integer(const std::string& path) const;

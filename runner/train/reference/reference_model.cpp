@@ -43,11 +43,6 @@ void pass_on(const core::Diagnostics& found, const resolve::Recipe& recipe, core
 std::unique_ptr<Experiment> build(const Experiment& experiment, bool on_meta, core::Diagnostics& diagnostics) {
   const auto recipe = resolve::reference_recipe(experiment.recipe, diagnostics);
   if (!recipe) return nullptr;
-  if (experiment.recipe.teacher) {
-    components::data::check_teacher_tokenizer(*experiment.train_data, experiment.recipe.teacher->init_from,
-                                              diagnostics);
-    if (diagnostics.has_errors()) return nullptr;
-  }
   std::optional<checkpoint::InitWeights> weights;
   BuildOptions options;
   options.meta = on_meta;

@@ -9,6 +9,7 @@
 #include "runner/registry/registry.h"
 #include "runner/registry/validate.h"
 #include "runner/resolve/recipe.h"
+#include "tests/support/paths.h"
 
 namespace runner::resolve {
 namespace {
@@ -42,6 +43,9 @@ const std::string kData =
 const std::string kStream =
     "tokenizer: {type: file, path: t.json}\n"
     "data: {train: {type: jsonl, path: a.jsonl, streaming: true}}\n";
+const std::string kGpt2 = tests::source_dir() + "/tests/components/tokenizer/files/gpt2.json";
+const std::string kOtherTokenizer = "tokenizer: {type: file, path: " + kGpt2 + "}\n";
+const std::string kWeights = tests::source_dir() + "/recipes/examples/data";  // weights would lie there, too
 const std::string kBatch = "training: {max_steps: 10, micro_batch_size: 4}\n";
 
 TEST_CASE("what is sharded exchanges gradients after each micro-batch unless the recipe says otherwise",
@@ -204,6 +208,15 @@ TEST_CASE("each rule between sections reports what it found", "[recipe][consiste
        "  hint: leave it out: true changes nothing at first\n"},
       {"adapters", "names, all layers of some blocks",
        kParts + kData + kBatch + "adapters: [{type: lora, target_modules: all-linear, layers_to_transform: 0}]\n", ""},
+      {"weight_tokenizers", "of another model",
+       kParts + kData + kBatch + kOtherTokenizer + "init_from: " + kWeights + "\n",
+       "r.yaml:6:31: error: the tokenizer is not that of the weights in " + kWeights + ": id 1 is \"!\" in " + kGpt2 +
+           " and \"<|im_start|>\" in theirs\n" +
+           "  hint: name weights that were trained with this tokenizer, or write tokenizer: {type: file, path: " +
+           kWeights + "}\n"},
+      {"weight_tokenizers", "whose rows are drawn",
+       kParts + kData + kBatch + kOtherTokenizer + "init_from: {path: " + kWeights + ", exclude: 'wte.*'}\n", ""},
+      {"weight_tokenizers", "of weights without one", kParts + kData + kBatch + kOtherTokenizer + "init_from: a\n", ""},
       {"precision_keys", "a scale that nothing needs",
        kParts + kData + kBatch + "precision: {mode: bf16-mixed, scaler: {init_scale: 8}}\n",
        "r.yaml:6:52: warning: precision.scaler.init_scale has no effect: only 16-mixed scales the loss, but the mode "
