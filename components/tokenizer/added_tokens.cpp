@@ -70,7 +70,8 @@ bool TokenFinder::find_here(std::string_view text, std::size_t at, Match& match)
   return true;
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer) : tokens_(std::move(tokens)) {
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, bool split_special)
+    : tokens_(std::move(tokens)), split_special_(split_special) {
   by_id_.resize(tokens_.size());
   std::iota(by_id_.begin(), by_id_.end(), std::size_t{0});
   by_content_ = by_id_;
@@ -144,7 +145,7 @@ void AddedTokens::cut(const Piece& piece, const TokenFinder& finder, std::vector
     at = match.end;
     std::size_t begin = match.begin, end = match.end;
     const AddedToken& token = tokens_[match.token];
-    if (begin < done) continue;
+    if (begin < done || (split_special_ && token.special)) continue;
     if (token.single_word) {
       if (begin > 0 && is(text, before(text, begin), kWord)) continue;
       if (end < text.size() && is(text, end, kWord)) continue;

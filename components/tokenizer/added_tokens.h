@@ -48,7 +48,8 @@ class AddedTokens {
   static constexpr std::size_t kBytesMax = 1'000;  // of one
 
   /// Of two with the same text the first one counts. `normalizer` may be null.
-  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer);
+  /// `split_special`: special ones are text.
+  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, bool split_special = false);
 
   /// Cuts out those that are looked for in the text as it is, then normalizes the rest and cuts out the others.
   void extract(Pieces& pieces, const Normalizer* normalizer) const;
@@ -67,6 +68,7 @@ class AddedTokens {
   std::vector<std::string> texts_;               // text_of() of each
   std::vector<std::size_t> by_id_, by_content_;  // sorted
   TokenFinder in_text_, in_normalized_;
+  bool split_special_;
 };
 
 }  // namespace components::tokenizer

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "components/tokenizer/vocabulary.h"
+#include "components/tokenizer/text/vocabulary.h"
 
 namespace components::tokenizer {
 

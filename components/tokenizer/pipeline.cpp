@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 #include <utility>
 
 #include "components/tokenizer/bpe.h"
@@ -74,6 +75,44 @@ void check_added(const std::vector<AddedToken>& added, const Vocabulary& vocabul
   }
 }
 
+/// Adds the tokens of a folder as Transformers does: one that is there gets their flags, another one the id that it has
+/// in the vocabulary, or the next one that is free. A token that the folder only names as its start, end or the like is
+/// found in texts, but gets no id that the model does not know.
+void add_tokens(const FolderSettings& settings, const Vocabulary& vocabulary, std::vector<AddedToken>& added) {
+  std::unordered_map<std::string, std::size_t> places;
+  auto next = static_cast<std::int32_t>(vocabulary.size());
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    places.emplace(added[i].content, i);
+    next = std::max(next, added[i].id + 1);
+  }
+  const auto add = [&](AddedToken token) {
+    const bool fits = token.content.size() <= AddedTokens::kBytesMax && added.size() < AddedTokens::kTokensMax;
+    if (token.content.empty() || !fits) return;
+    if (const auto found = places.find(token.content); found != places.end()) {
+      token.id = added[found->second].id;
+      added[found->second] = std::move(token);
+      return;
+    }
+    const auto known = vocabulary.id_of(token.content);
+    token.id = known ? *known : next;
+    next = std::max(next, token.id + 1);
+    places.emplace(token.content, added.size());
+    added.push_back(std::move(token));
+  };
+  for (const AddedToken& token : settings.added) add(token);
+  const auto add_special = [&](const std::string& text) {
+    if (places.contains(text)) return;
+    AddedToken token{0, text};
+    token.special = true;
+    token.normalized = false;
+    add(std::move(token));
+  };
+  for (const std::string& text : settings.named) {
+    if (vocabulary.id_of(text)) add_special(text);
+  }
+  for (const std::string& text : settings.extra) add_special(text);
+}
+
 /// `Split, ByteLevel`: the types of a part, those of a sequence in order.
 std::string types_of(const Node& node, const char* list) {
   const Node* parts = node.find(list);
@@ -87,7 +126,8 @@ std::string types_of(const Node& node, const char* list) {
 }  // namespace
 
 Pipeline::Pipeline(Parts parts, const FolderSettings& settings, Description description)
-    : parts_(std::move(parts)), added_(std::move(parts_.added), parts_.normalizer.get()) {
+    : parts_(std::move(parts)),
+      added_(std::move(parts_.added), parts_.normalizer.get(), settings.split_special_tokens) {
   const Vocabulary& vocabulary = parts_.model->vocabulary();
   check_added(added_.all(), vocabulary, description.path);
   vocab_size_ = static_cast<std::int64_t>(vocabulary.size());
@@ -270,7 +310,7 @@ std::shared_ptr<Tokenizer> make_pipeline(TokenizerFile file, const FolderSetting
   const Fields root(file.rest, path, "");
   if (!root.has("model")) throw root.error("model", "is missing");
   const Fields model = root.object("model");
-  const std::string type = model.text("type", file.merges.empty() ? "" : "BPE");
+  const std::string type = model.text("type", file.has_merges ? "BPE" : "");
   if (type != "BPE") {
     if (type.empty()) throw model.error("type", "is missing");
     throw model.error("type", "is " + runner::core::quote(type) + ", a model that roux does not know", "it knows BPE");
@@ -302,6 +342,7 @@ std::shared_ptr<Tokenizer> make_pipeline(TokenizerFile file, const FolderSetting
   part("pre_tokenizer", "pretokenizers",
        [&](const Fields& fields) { parts.pre_tokenizers = make_pre_tokenizer(fields, takes_bytes); });
   config.bytes = parts.pre_tokenizers.bytes;
+  add_tokens(settings, config.vocabulary, file.added);
   parts.model = std::make_unique<Bpe>(std::move(config), path);
   description.model = parts.model->type();
   part("post_processor", "processors",
@@ -323,16 +364,7 @@ std::shared_ptr<Tokenizer> make_byte_level_pipeline(Vocabulary vocabulary,
   config.merges = std::move(merges);
   config.bytes = true;
   Parts parts;
-  // The tokens that the folder names are found in texts, as Transformers finds them.
-  for (const auto* token : {&settings.bos, &settings.eos, &settings.pad, &settings.unk}) {
-    if (!token->text) continue;
-    const auto id = config.vocabulary.id_of(*token->text);
-    const auto same = [&](const AddedToken& added) { return added.content == *token->text; };
-    if (!id || std::any_of(parts.added.begin(), parts.added.end(), same)) continue;
-    AddedToken added{*id, *token->text};
-    added.special = true;
-    parts.added.push_back(std::move(added));
-  }
+  add_tokens(settings, config.vocabulary, parts.added);
   parts.pre_tokenizers = make_pre_tokenizer(fields, true);
   parts.decoder = make_decoder(fields);
   parts.model = std::make_unique<Bpe>(std::move(config), description.path);

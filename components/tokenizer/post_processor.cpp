@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "components/tokenizer/text/unicode.h"
-#include "components/tokenizer/vocabulary.h"
+#include "components/tokenizer/text/vocabulary.h"
 #include "runner/core/text/utf8.h"
 
 namespace components::tokenizer {

@@ -13,7 +13,7 @@
 #include "components/tokenizer/pipeline.h"
 #include "components/tokenizer/pool.h"
 #include "components/tokenizer/text/unicode.h"
-#include "components/tokenizer/vocabulary.h"
+#include "components/tokenizer/text/vocabulary.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 

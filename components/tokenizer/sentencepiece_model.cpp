@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "components/tokenizer/vocabulary.h"
+#include "components/tokenizer/text/vocabulary.h"
 #include "runner/core/error.h"
 #include "runner/core/text/utf8.h"
 

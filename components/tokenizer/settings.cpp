@@ -1,6 +1,10 @@
 #include "components/tokenizer/settings.h"
 
+#include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "components/tokenizer/fields.h"
 #include "components/tokenizer/tokenizer_file.h"
@@ -76,6 +80,81 @@ void read_config(const Fields& fields, Settings& settings) {
   if (most != nullptr && most->is_integer() && most->as_integer() > 0) settings.model_max_length = most->as_integer();
 }
 
+std::string content_of(const Node& token) {
+  if (token.is_string()) return token.as_string();
+  const Node* content = token.is_mapping() ? token.find("content") : nullptr;
+  return content != nullptr && content->is_string() ? content->as_string() : "";
+}
+
+/// `{"151646": {"content": "<tool>", "lstrip": false, ...}}`, by id.
+void read_decoder(const Fields& fields, FolderSettings& into) {
+  std::map<std::int64_t, AddedToken> by_id;
+  for (const Node::Entry& entry : fields.node().entries()) {
+    std::int64_t id = 0;
+    const char* const end = entry.key.data() + entry.key.size();
+    if (std::from_chars(entry.key.data(), end, id).ptr != end) throw fields.error(entry.key, "is not an id");
+    const Fields token = fields.object(entry.key);
+    AddedToken added{0, token.text("content")};
+    added.special = token.flag("special", false);
+    added.single_word = token.flag("single_word", false);
+    added.lstrip = token.flag("lstrip", false);
+    added.rstrip = token.flag("rstrip", false);
+    added.normalized = token.flag("normalized", !added.special);
+    by_id.emplace(id, std::move(added));
+  }
+  for (auto& [id, token] : by_id) into.added.push_back(std::move(token));
+}
+
+constexpr const char* kExtra = "extra_special_tokens";
+constexpr const char* kEarlierExtra = "additional_special_tokens";  // its name before version 5
+
+/// The texts of special tokens: `bos_token`, ..., and those of the lists.
+void read_named(const Fields& fields, FolderSettings& into) {
+  for (const Node::Entry& entry : fields.node().entries()) {
+    if (entry.key.ends_with("_token")) into.named.push_back(content_of(entry.value));
+  }
+  for (const char* key : {kExtra, kEarlierExtra}) {
+    const Node* list = fields.find(key);
+    std::vector<std::string> texts;
+    if (list != nullptr && list->is_sequence()) {
+      for (const Node& token : list->items()) texts.push_back(content_of(token));
+    } else if (list != nullptr && list->is_mapping()) {
+      for (const Node::Entry& entry : list->entries()) texts.push_back(content_of(entry.value));
+    }
+    into.extra.insert(into.extra.end(), texts.begin(), texts.end());
+    if (!texts.empty()) return;  // the new name of the two counts
+  }
+}
+
+/// Which texts Transformers takes for special ones where it reads added_tokens.json: those of a list that are texts,
+/// and not those of a list of special_tokens_map.json by its earlier name.
+void read_specials(const Fields& fields, bool of_map, std::vector<std::string>& specials) {
+  for (const Node::Entry& entry : fields.node().entries()) {
+    if (entry.key.ends_with("_token")) specials.push_back(content_of(entry.value));
+  }
+  const Node* list = fields.find(kExtra);
+  if (list == nullptr && !of_map) list = fields.find(kEarlierExtra);
+  if (list != nullptr && list->is_mapping()) {
+    for (const Node::Entry& entry : list->entries()) specials.push_back(content_of(entry.value));
+  }
+  if (list == nullptr || !list->is_sequence()) return;
+  for (const Node& token : list->items()) {
+    if (token.is_string()) specials.push_back(token.as_string());
+  }
+}
+
+/// `{"<tool>": 151646}` of earlier versions, by id.
+void read_added(const Fields& fields, const std::vector<std::string>& specials, FolderSettings& into) {
+  std::map<std::int64_t, AddedToken> by_id;
+  for (const Node::Entry& entry : fields.node().entries()) {
+    AddedToken added{0, entry.key};
+    added.special = std::find(specials.begin(), specials.end(), entry.key) != specials.end();
+    added.normalized = !added.special;
+    by_id.emplace(fields.integer(entry.key, 0, Vocabulary::kIdsMax - 1), std::move(added));
+  }
+  for (auto& [id, token] : by_id) into.added.push_back(std::move(token));
+}
+
 }  // namespace
 
 FolderSettings read_settings(const std::string& folder) {
@@ -84,11 +163,23 @@ FolderSettings read_settings(const std::string& folder) {
     const std::string path = (fs::path(folder) / name).string();
     if (const auto node = read_json(path)) read(Fields(*node, path, ""));
   };
+  bool has_decoder = false;
+  std::vector<std::string> specials;
   with("tokenizer_config.json", [&](const Fields& fields) {
+    has_decoder = fields.has("added_tokens_decoder");
+    if (has_decoder) read_decoder(fields.object("added_tokens_decoder"), result);
+    read_named(fields, result);
+    read_specials(fields, false, specials);
+    result.split_special_tokens = fields.flag("split_special_tokens", false);
     read_texts(fields, result);
     read_config(fields, result.settings);
   });
-  with("special_tokens_map.json", [&](const Fields& fields) { read_texts(fields, result); });
+  with("special_tokens_map.json", [&](const Fields& fields) {
+    if (!has_decoder) read_named(fields, result);
+    read_specials(fields, true, specials);
+    read_texts(fields, result);
+  });
+  if (!has_decoder) with("added_tokens.json", [&](const Fields& fields) { read_added(fields, specials, result); });
   with("generation_config.json", [&](const Fields& fields) { read_ids(fields, result); });
   with("config.json", [&](const Fields& fields) { read_ids(fields, result); });
   return result;

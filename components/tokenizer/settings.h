@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "components/tokenizer/tokenizer.h"
 
@@ -16,10 +17,16 @@ struct FolderSettings {
     std::optional<std::int64_t> id;
   };
   Token bos, eos, pad, unk;
+  /// Tokens that are added to those of the vocabulary's file, in order; their ids follow from that, as in Transformers.
+  std::vector<AddedToken> added;
+  std::vector<std::string> extra;     ///< special ones that follow these
+  std::vector<std::string> named;     ///< those with a meaning: the ones that the vocabulary has are found in texts
+  bool split_special_tokens = false;  ///< special tokens in a text are text
 };
 
-/// Reads tokenizer_config.json, special_tokens_map.json, generation_config.json and config.json of a folder; the first
-/// that names a token counts. None of them has to be there. Throws RunError that names file and field.
+/// Reads tokenizer_config.json, special_tokens_map.json, added_tokens.json, generation_config.json and config.json of a
+/// folder; the first that names a token counts. Of added tokens the second and third count where the first has no
+/// added_tokens_decoder. None of them has to be there. Throws RunError that names file and field.
 FolderSettings read_settings(const std::string& folder);
 
 }  // namespace components::tokenizer

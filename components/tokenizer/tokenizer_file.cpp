@@ -77,7 +77,10 @@ class Reader final : public Json::json_sax_t {
   }
   bool start_array(std::size_t) override {
     if (place() == Place::kRoot && key() == "added_tokens") return open(Place::kAddedTokens);
-    if (place() == Place::kModel && key() == "merges") return open(Place::kMerges);
+    if (place() == Place::kModel && key() == "merges") {
+      file_.has_merges = true;
+      return open(Place::kMerges);
+    }
     if (place() == Place::kModel && key() == "vocab") return open(Place::kSkipped);  // of another model than BPE
     if (place() == Place::kMerges) {
       parts_ = 0;

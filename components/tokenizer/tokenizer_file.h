@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "components/tokenizer/text/vocabulary.h"
 #include "components/tokenizer/tokenizer.h"
-#include "components/tokenizer/vocabulary.h"
 #include "runner/core/node.h"
 
 namespace components::tokenizer {
@@ -16,6 +16,7 @@ namespace components::tokenizer {
 struct TokenizerFile {
   runner::core::Node rest;  ///< without model.vocab, model.merges and added_tokens
   Vocabulary vocabulary;    ///< model.vocab, when that is an object
+  bool has_merges = false;  ///< model.merges is a list, of BPE then
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<AddedToken> added;
 };

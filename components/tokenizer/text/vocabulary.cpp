@@ -1,4 +1,4 @@
-#include "components/tokenizer/vocabulary.h"
+#include "components/tokenizer/text/vocabulary.h"
 
 #include <algorithm>
 #include <cstring>
