@@ -10,7 +10,8 @@ bool fused_kernels();
 void set_fused_kernels(bool allowed);
 
 /// Whether this processor multiplies bfloat16 faster than float32: kernels::Processor::multiplies_bf16_faster(). Others
-/// take longer to round and to widen the numbers than they save.
+/// take longer to round and to widen the numbers than they save; with ROUX_CPU_BF16=1 they do all the same, and round
+/// as those that are faster.
 bool has_bf16_units();
 /// For tests: pretend that it has them, or not; nothing: the real answer.
 void pretend_bf16_units(std::optional<bool> has);

@@ -31,7 +31,7 @@ constexpr int kCapsuleVersion = 1;
 constexpr std::int64_t kCapsuleBytesMax = std::int64_t{1} << 30;
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 
-constexpr std::array<const char*, 13> kVariables = {"OMP_NUM_THREADS",
+constexpr std::array<const char*, 14> kVariables = {"OMP_NUM_THREADS",
                                                     "MKL_NUM_THREADS",
                                                     "OMP_DYNAMIC",
                                                     "MKL_DYNAMIC",
@@ -40,6 +40,7 @@ constexpr std::array<const char*, 13> kVariables = {"OMP_NUM_THREADS",
                                                     "ATEN_CPU_CAPABILITY",
                                                     "ROUX_CPU_CAPABILITY",
                                                     "ROUX_CPU_MAKER",
+                                                    "ROUX_CPU_BF16",
                                                     "ONEDNN_MAX_CPU_ISA",
                                                     "DNNL_MAX_CPU_ISA",
                                                     "ONEDNN_DEFAULT_FPMATH_MODE",

@@ -43,8 +43,13 @@ runner::core::Result<void> runner::core::check_cpu_capability() {
         hint};
   }
   const char* const maker = std::getenv("ROUX_CPU_MAKER");
-  if (is_one_of(maker, {"amd", "intel"})) return {};
-  return Failure{"ROUX_CPU_MAKER is " + quote(maker) + ", and chooses kernels as for amd or intel", hint};
+  if (!is_one_of(maker, {"amd", "intel"})) {
+    return Failure{"ROUX_CPU_MAKER is " + quote(maker) + ", and chooses kernels as for amd or intel", hint};
+  }
+  const char* const bf16 = std::getenv("ROUX_CPU_BF16");
+  if (is_one_of(bf16, {"0", "1"})) return {};
+  return Failure{"ROUX_CPU_BF16 is " + quote(bf16) + ", and is 1 to round products to bfloat16 where that is slower",
+                 hint};
 }
 
 /// Replaces the C library's function, for the program and the libraries it loads: addresses stay numeric. c10d resolves
