@@ -27,8 +27,8 @@ bool is_document_file(const std::string& path) {
   return path.ends_with(".txt") || path.ends_with(".jsonl") || path.ends_with(".jsonl.gz");
 }
 
-Documents::Documents(const std::vector<std::string>& files, std::string column)
-    : files_(files), column_(std::move(column)) {}
+Documents::Documents(const std::vector<std::string>& files, std::string column, bool skips)
+    : files_(files), column_(std::move(column)), skips_(skips) {}
 
 std::optional<Document> Documents::next() {
   while (file_ < files_.size()) {
@@ -82,12 +82,17 @@ void Documents::close() {
 std::optional<Document> Documents::next_line() {
   while (const auto line = source_->next()) {
     Document document{"", file_, source_->number()};
-    const bool blank = line->find_first_not_of(" \t\r") == std::string_view::npos;
-    if (!blank) document.text = text_of(std::string(*line));
+    bool is_record = line->find_first_not_of(" \t\r") != std::string_view::npos;
+    if (is_record) {
+      auto text = text_of(std::string(*line));
+      is_record = text.ok();
+      if (is_record) document.text = std::move(text).value();
+      if (!is_record) skip_or_throw(text.failure());
+    }
     checksum_->update(line->data(), static_cast<std::int64_t>(line->size()));
     checksum_->update("\n", 1);
     line_ = source_->number();
-    if (!blank) return document;
+    if (is_record) return document;
   }
   if (source_->problem().empty()) return std::nullopt;
   const std::int64_t at = source_->problem_line();
@@ -108,16 +113,24 @@ Document Documents::whole_file() {
   return document;
 }
 
-std::string Documents::text_of(const std::string& line) const {
-  const auto fail = [this](const std::string& what, const std::string& hint) {
-    return core::RunError(files_[file_] + ":" + std::to_string(source_->number()) + ": " + what, hint);
-  };
+void Documents::skip_or_throw(const core::Failure& failure) {
+  const std::string what = files_[file_] + ":" + std::to_string(source_->number()) + ": " + failure.message;
+  if (!skips_) {
+    throw core::RunError(what, failure.hint.empty() ? "--on-bad-record skip leaves such lines out" : failure.hint);
+  }
+  if (skipped_.lines++ == 0) skipped_.first = what;
+}
+
+core::Result<std::string> Documents::text_of(const std::string& line) const {
   const auto parsed = core::parse_json(line, {kDepthMax, kValuesMax});
-  if (!parsed) throw fail(parsed.failure().message, "");
-  if (!parsed.value().is_mapping()) throw fail("not an object", "a line is an object such as {\"text\": \"...\"}");
+  if (!parsed) return parsed.failure();
+  if (!parsed.value().is_mapping()) {
+    return core::Failure{"not an object", "a line is an object such as {\"text\": \"...\"}"};
+  }
+  const char* const hint = "--column FIELD names the field that holds the text";
   const core::Node* text = parsed.value().find(column_);
-  if (text == nullptr) throw fail(column_ + " is missing", "--column FIELD names the field that holds the text");
-  if (!text->is_string()) throw fail(column_ + " is not a text", "--column FIELD names the field that holds the text");
+  if (text == nullptr) return core::Failure{column_ + " is missing", hint};
+  if (!text->is_string()) return core::Failure{column_ + " is not a text", hint};
   return text->as_string();
 }
 

@@ -9,6 +9,7 @@
 
 #include "runner/artifact/io/checksum.h"
 #include "runner/core/platform/line_source.h"
+#include "runner/core/result.h"
 
 namespace runner::cli {
 
@@ -31,7 +32,7 @@ std::optional<FileState> state_of(const std::string& path);
 bool is_document_file(const std::string& path);
 
 /// Reads the texts of files one after the other: a `.txt` is one text, a `.jsonl` or `.jsonl.gz` one for each line that
-/// is not blank, by the field `column`. RunError names file and line of what is no record.
+/// is not blank, by the field `column`. RunError names file and line of what is no record, unless such are skipped.
 class Documents {
  public:
   /// What was read: all of the files before `file`, and of that one this many lines.
@@ -41,11 +42,18 @@ class Documents {
     std::string checksum;  ///< of those lines; "" at the beginning of a file
   };
 
-  Documents(const std::vector<std::string>& files, std::string column);
+  /// Lines that are no record, and the first of them with its reason.
+  struct Skipped {
+    std::int64_t lines = 0;
+    std::string first;
+  };
+
+  Documents(const std::vector<std::string>& files, std::string column, bool skips = false);
 
   /// Nothing at the end of the last file. After a RunError place() is in front of what is wrong.
   std::optional<Document> next();
   Place place() const;
+  const Skipped& skipped() const { return skipped_; }
   /// Goes to a place that an earlier call had. RunError when the lines before it are others now.
   void seek(const Place& place);
   /// Of the files that were opened since the beginning, or were set so.
@@ -57,10 +65,13 @@ class Documents {
   void close();
   std::optional<Document> next_line();
   Document whole_file();
-  std::string text_of(const std::string& line) const;
+  void skip_or_throw(const core::Failure& failure);
+  core::Result<std::string> text_of(const std::string& line) const;
 
   const std::vector<std::string>& files_;
   std::string column_;
+  bool skips_;
+  Skipped skipped_;
   std::size_t file_ = 0;
   std::int64_t line_ = 0;
   std::unique_ptr<core::LineSource> source_;  // null: the file is not open

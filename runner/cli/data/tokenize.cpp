@@ -50,7 +50,7 @@ class Tokenizing {
       : request_(request),
         tokenizer_(tokenizer),
         settings_(settings_of(request, tokenizer)),
-        documents_(request.inputs, request.column),
+        documents_(request.inputs, request.column, request.skip_bad_records),
         file_(request.output + ".part", request.layout) {}
 
   TokenizeResult run(const std::function<void(const TokenizeCounts&, double)>& progress) {
@@ -76,7 +76,7 @@ class Tokenizing {
       throw;
     }
     finish();
-    return {state_.counts, resumed_, files(), false, seconds()};
+    return {state_.counts, resumed_, files(), false, seconds(), documents_.skipped()};
   }
 
  private:

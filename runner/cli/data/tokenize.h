@@ -23,6 +23,7 @@ struct TokenizeRequest {
   std::string column = "text";
   std::size_t threads = 1;
   std::optional<std::int64_t> shard_tokens;  ///< a file ends with the document that reaches this
+  bool skip_bad_records = false;             ///< leaves out lines that are no record
   bool force = false;
   std::size_t batch_documents = 4096;              ///< texts that a thread gets at a time
   std::chrono::milliseconds between_saves{2'000};  ///< of the progress
@@ -37,6 +38,7 @@ struct TokenizeResult {
   std::vector<std::string> files;  ///< that were written
   bool was_complete = false;       ///< nothing was left to do
   double seconds = 0;
+  Documents::Skipped skipped = {};  ///< in this call
 };
 
 /// Writes the ids of texts to token files. They are the same bytes whatever the number of threads. Until a file is

@@ -128,6 +128,11 @@ void run(TokenizeFlags& flags, Session& session) {
     return;
   }
   if (result.resumed.documents > 0) std::printf("resumed behind %s\n", counts_text(result.resumed).c_str());
+  if (result.skipped.lines > 0) {
+    std::printf("skipped %s, such as %s\n",
+                core::counted_large(result.skipped.lines, "line that is no record", "lines that are no record").c_str(),
+                core::escape_for_terminal(result.skipped.first).c_str());
+  }
   const double made = static_cast<double>(result.all.tokens - result.resumed.tokens);
   const std::string what = result.files.size() == 1 ? result.files.front()
                                                     : std::to_string(result.files.size()) + " files, " +
@@ -154,6 +159,8 @@ void add_data_tokenize(Command group, Session& session) {
   command.add_flag("--append-eos", request.append_eos, "Write the end token behind each text");
   command.add_option("--column", request.column, "Field of a line of JSON that holds the text; text by default")
       .type_name("FIELD");
+  add_choice<bool>(command, "--on-bad-record", "What to do with a line that is no record", request.skip_bad_records,
+                   {{"error", false}, {"skip", true}});
   command.add_option("--threads", flags->threads, "Number of threads; one for each core by default")
       .type_name("N")
       .in_range(1, kThreadsMax);
