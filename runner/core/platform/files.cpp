@@ -134,7 +134,7 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   // In a container every restart may have the same process id: a killed process may have left a file of this name.
   const auto open_beside = [&] {
     beside = path + std::string(kBeside) + std::to_string(::getpid()) + "-" + std::to_string(counter++);
-    return ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   };
   const auto fail = [&](int error) {
     ::unlink(beside.c_str());

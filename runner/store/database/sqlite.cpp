@@ -1,5 +1,6 @@
 #include "runner/store/database/sqlite.h"
 
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -40,6 +41,13 @@ sqlite3* open(const std::string& name, int flags, int& code) {
   sqlite3* database = nullptr;
   code = sqlite3_open_v2(name.c_str(), &database, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
   return database;
+}
+
+/// With the rights that the user's umask leaves: SQLite itself gives none to the group, and its other files of a
+/// database those of this one. One that is there is not opened: closing it would give up the locks of this process.
+void create_by_umask(const std::string& path) {
+  const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (made >= 0) ::close(made);
 }
 
 int touch_schema(sqlite3* database) {
@@ -172,6 +180,7 @@ Database::Database(const std::string& path, Mode mode) : path_(path) {
   if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
   if (mode == Mode::kRead) flags = SQLITE_OPEN_READONLY;
   int code = SQLITE_OK;
+  if (mode == Mode::kCreate) create_by_umask(path);
   database_ = open(path, flags, code);
   if (code == SQLITE_OK) {
     sqlite3_busy_timeout(database_, mode == Mode::kRead ? kReaderPatienceMs : kWriterPatienceMs);
