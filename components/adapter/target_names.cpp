@@ -122,6 +122,9 @@ void TargetNames::tell_unused(const Node& name) const {
 }
 
 std::string TargetNames::hint(const std::string& text) const {
+  if (value_.is_sequence() && text.find_first_of("*+?[](){}|\\^$") != std::string::npos) {
+    return "a list holds names; an expression is one text: " + std::string(key_) + ": '" + text + "'";
+  }
   std::vector<std::string> names, whole;
   const auto add = [&names](const std::string& name) {
     if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);

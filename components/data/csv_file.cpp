@@ -182,13 +182,17 @@ RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core:
     : diagnostics_(diagnostics), location_(std::move(location)), path_(std::move(path)) {}
 
 RecordErrors::~RecordErrors() {
-  const std::int64_t more = count_ - kShownMax;
-  if (more <= 0) return;
-  diagnostics_.error(location_, path_ + ": " + counted_large(more, "more record is", "more records are") + " wrong");
+  if (others_ == 0) return;
+  diagnostics_.error(location_, path_ + ": " + counted_large(others_, "more record is", "more records are") + " wrong");
 }
 
 void RecordErrors::add(std::int64_t line, const std::string& message, const std::string& hint) {
-  if (++count_ > kShownMax) return;
+  const bool is_new = std::find(told_.begin(), told_.end(), message) == told_.end();
+  if (!is_new || told_.size() == kShownMax) {
+    ++others_;
+    return;
+  }
+  told_.push_back(message);
   diagnostics_.error(location_, path_ + ":" + (line > 0 ? std::to_string(line) + ":" : "") + " " + message, hint);
 }
 

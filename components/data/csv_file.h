@@ -9,8 +9,9 @@
 
 namespace components::data {
 
-/// Collects the errors in the records of one file and reports them at the location of its path in the recipe. Only the
-/// first kShownMax are shown, then the number of further ones, as a file may have one in every row.
+/// Collects the errors in the records of one file and reports them at the location of its path in the recipe. Each
+/// message is shown once, and of different ones the first kShownMax; then the number of further records, as a file may
+/// have one in every row.
 class RecordErrors {
  public:
   RecordErrors(runner::core::Diagnostics& diagnostics, runner::core::Location location, std::string path);
@@ -20,15 +21,16 @@ class RecordErrors {
 
   /// `path:line: message`; line 0 stands for the file as a whole.
   void add(std::int64_t line, const std::string& message, const std::string& hint = "");
-  bool any() const { return count_ > 0; }
+  bool any() const { return !told_.empty(); }
 
-  static constexpr std::int64_t kShownMax = 5;
+  static constexpr std::size_t kShownMax = 5;
 
  private:
   runner::core::Diagnostics& diagnostics_;
   runner::core::Location location_;
   std::string path_;
-  std::int64_t count_ = 0;
+  std::vector<std::string> told_;  ///< messages
+  std::int64_t others_ = 0;
 };
 
 struct CsvRow {

@@ -122,13 +122,10 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
     const std::string folder = fixed.parent_path().empty() ? "." : fixed.parent_path().string();
     std::error_code error;
     const bool exists = fs::is_directory(folder, error);
+    const std::string where = where_paths_begin(pattern);
     inputs.diagnostics.error(location, "no file matches \"" + pattern + "\"",
-                             exists
-                                 ? "`*` does not cross folders, `**` does; a path is relative to the current folder, "
-                                   "${recipe_dir} is the folder of the recipe"
-                                 : "no such folder \"" + folder +
-                                       "\"; a path is relative to the current folder, "
-                                       "${recipe_dir} is the folder of the recipe");
+                             (exists ? "`*` does not cross folders, `**` does" : "no such folder \"" + folder + "\"") +
+                                 (where.empty() ? "" : "; " + where));
     return;
   }
   const fs::path base = is_glob ? base_of(pattern) : absolute(pattern).parent_path();

@@ -60,24 +60,29 @@ double entropy_of(std::span<const std::int64_t> counts) {
   return entropy;
 }
 
+std::string where_paths_begin(const std::string& path) {
+  std::error_code failed;
+  if (std::filesystem::path(path).is_absolute()) return "";
+  return "a path is relative to the current folder, " + std::filesystem::current_path(failed).string() +
+         "; ${recipe_dir} is the folder of the recipe";
+}
+
 std::string missing_file_hint(const std::string& path) {
   namespace fs = std::filesystem;
   const fs::path wanted(path);
   const fs::path folder = wanted.has_parent_path() ? wanted.parent_path() : fs::path(".");
   std::error_code error;
+  const std::string from = where_paths_begin(path);
   if (fs::is_directory(folder, error)) {
     std::vector<std::string> names;
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       names.push_back(it->path().filename().string());
     }
     const std::string near = runner::core::closest(wanted.filename().string(), names);
-    if (!near.empty()) return "did you mean \"" + (wanted.parent_path() / near).string() + "\"?";
-  } else {
-    return "no such folder \"" + folder.string() +
-           "\"; a path is relative to the current folder, ${recipe_dir} "
-           "is the folder of the recipe";
+    if (near.empty()) return from;
+    return "did you mean \"" + (wanted.parent_path() / near).string() + "\"?" + (from.empty() ? "" : " " + from);
   }
-  return "a path is relative to the current folder, ${recipe_dir} is the folder of the recipe";
+  return "no such folder \"" + folder.string() + "\"" + (from.empty() ? "" : "; " + from);
 }
 
 std::uint64_t stable_hash(std::string_view text) {

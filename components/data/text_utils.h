@@ -28,7 +28,10 @@ double rounded(double value);
 /// Entropy in nats of these counts; 0 for no counts.
 double entropy_of(std::span<const std::int64_t> counts);
 
-/// The hint for a missing file: a similar name in the same folder, or what paths are relative to.
+/// What a relative path is relative to, with the current folder; "" for an absolute one.
+std::string where_paths_begin(const std::string& path);
+
+/// The hint for a missing file: a similar name in the same folder, and what paths are relative to.
 std::string missing_file_hint(const std::string& path);
 
 /// A 64-bit hash of text that is the same on every machine (FNV-1a, finished by splitmix64).

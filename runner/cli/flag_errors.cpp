@@ -103,6 +103,12 @@ std::string setting_for(const std::string& flag, const std::vector<std::string>&
   return plain ? "--set " + path + "=" + value : "--set " + path + "=VALUE";
 }
 
+bool takes_checkpoint(const CLI::App& command) {
+  const auto named = command.get_options(
+      [](const CLI::Option* option) { return option->get_positional() && option->get_name() == "CHECKPOINT"; });
+  return !named.empty();
+}
+
 /// Reports words that no command accepts.
 void refuse_extras(CLI::App& app, Session& session) {
   CLI::App* command = chosen_command(app);
@@ -119,6 +125,11 @@ void refuse_extras(CLI::App& app, Session& session) {
     // `--output_dir` is the flag, `--lr` is not `--log`.
     std::string dashed = flag;
     std::replace(dashed.begin(), dashed.end(), '_', '-');
+    // Of the commands that read one checkpoint: it is named behind its run.
+    if (flag == "--checkpoint" && takes_checkpoint(*command)) {
+      return session.fail(full_name(command) + " has no flag " + flag,
+                          "name it behind the run: RUN:best, RUN:step-000500");
+    }
     const bool is_key = !set.empty() && near != dashed;
     return session.fail(full_name(command) + " has no flag " + flag, is_key         ? "write " + set
                                                                      : near.empty() ? help

@@ -5,6 +5,8 @@
 
 #include "runner/artifact/manifest.h"
 #include "runner/core/clock.h"
+#include "runner/core/text/utf8.h"
+#include "runner/hub/name.h"
 #include "runner/recipe/document.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/load.h"
@@ -47,6 +49,10 @@ bool use_run(Session& session, RecipeFlags& flags, std::string& run) {
   if (!found.ok()) {
     if (const std::string instead = run_and_checkpoint(session, word); !instead.empty()) {
       session.fail(word + " is a checkpoint, and a run or a recipe is named here", "write " + instead);
+      return false;
+    }
+    if (const std::string on_hub = hub::meant_name(word); !on_hub.empty()) {
+      session.fail("no run is called " + core::quote(word), "a model of the Hugging Face Hub is named " + on_hub);
       return false;
     }
     const std::string& hint = found.failure().hint;

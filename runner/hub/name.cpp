@@ -1,8 +1,11 @@
 #include "runner/hub/name.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstddef>
+#include <filesystem>
+#include <system_error>
 
 #include "runner/core/text/utf8.h"
 
@@ -67,6 +70,19 @@ std::string Name::text(const std::string& at_revision) const {
 }
 
 bool is_name(std::string_view text) { return text.starts_with(kScheme); }
+
+std::string meant_name(const std::string& text) {
+  namespace fs = std::filesystem;
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos || text.find_first_of("/:", slash + 1) != std::string::npos) return "";
+  std::string name = std::string(kScheme) + text;
+  if (!parse_name(name)) return "";
+  constexpr std::array<std::string_view, 6> kFiles = {".yaml", ".yml", ".json", ".jsonnet", ".jsonl", ".safetensors"};
+  const bool is_file =
+      std::any_of(kFiles.begin(), kFiles.end(), [&text](std::string_view ending) { return text.ends_with(ending); });
+  std::error_code failed;
+  return is_file || fs::exists(text.substr(0, slash), failed) ? "" : name;
+}
 
 bool is_commit(std::string_view revision) {
   return revision.size() == 40 && revision.find_first_not_of("0123456789abcdef") == std::string_view::npos;

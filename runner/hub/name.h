@@ -24,6 +24,10 @@ struct Name {
 /// Whether a value of a recipe or of the command line begins with `hf://`.
 bool is_name(std::string_view text);
 
+/// `hf://OWNER/NAME` for a text `OWNER/NAME` of which nothing is on the disk: as other programs name a repository of
+/// the Hub. "" for another text.
+std::string meant_name(const std::string& text);
+
 /// The Failure says what is wrong with it and how a name is written.
 core::Result<Name> parse_name(const std::string& text);
 

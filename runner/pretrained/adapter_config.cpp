@@ -155,7 +155,7 @@ class Checker {
       if (field->use == Field::Use::kDefault) check_default(*field, entry.value);
       return;
     }
-    if (is_metadata(entry.key)) return;
+    if (is_metadata(entry.key) || entry.value.is_null()) return;  // null asks for nothing
     std::vector<std::string> names;
     for (const Field& known : kFields) names.emplace_back(known.name);
     const std::string near = core::closest(entry.key, names);

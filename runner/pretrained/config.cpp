@@ -126,7 +126,7 @@ class Checker {
       const bool says_nothing =
           std::any_of(type_->metadata.begin(), type_->metadata.end(),
                       [&](const std::string& pattern) { return core::matches_wildcard(pattern, name); });
-      if (says_nothing) return;
+      if (says_nothing || value.is_null()) return;  // null asks for nothing
       std::vector<std::string> names;
       for (const Field& known : type_->fields) names.push_back(known.name);
       const std::string near = core::closest(name, names);

@@ -19,7 +19,7 @@ std::string quoted(std::string_view text);
 std::string enumerated(const std::vector<std::string>& words, std::string_view last = "and",
                        std::size_t shown_max = 12);
 
-/// `did you mean "adam" or "adamw"?`; "" for no words. Several are as likely, so that nobody may choose for the user.
+/// `did you mean "adam" or "adamw"?`; "" for no words. Several are as likely, so that the choice is the user's.
 std::string did_you_mean(const std::vector<std::string>& words);
 
 /// What one component of the kind is called in a sentence: `optimizer`, `data set`.

@@ -177,7 +177,9 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
           "`roux fetch` with this recipe downloads it; or write the model");
       return;
     }
+    leave_open(recipe);
     const bool there = fs::is_directory(source->as_string(), failed);
+    const std::string on_hub = hub::meant_name(source->as_string());
     const bool adapter = !pretrained::adapter_config_of_folder(source->as_string()).empty();
     diagnostics.error(source->location(),
                       "init_from gives the model if it is a folder with " + std::string(pretrained::kConfigFile) +
@@ -187,7 +189,9 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
                                    : " is not there"),
                       adapter ? "name the base model there, and the adapter by adapters: [{type: lora, path: " +
                                     source->as_string() + "}]"
-                              : "correct the path, or write the model");
+                      : on_hub.empty() ? "correct the path, or write the model"
+                                       : "a model of the Hugging Face Hub is named " + on_hub);
+    return;
   }
   if (model == nullptr) return;
   const Node* const config = model->find("config");

@@ -84,6 +84,13 @@ void erase_usual_batches(Node& values, const Node& recipe) {
   if (average != nullptr && integer("weight_averaging.bn_batch_size") == trained) average->erase("bn_batch_size");
 }
 
+/// What two recipes with the same results have in common.
+Node counting_values(const Node& recipe, const registry::Registry& registry) {
+  Node values = hashed_values(recipe, registry);
+  erase_usual_batches(values, recipe);
+  return values;
+}
+
 /// FNV-1a: the hash distinguishes recipes; it is not for security.
 std::uint64_t fnv1a(const std::string& text) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -137,8 +144,7 @@ Node Recipe::resolved() const {
 }
 
 std::string Recipe::hash(const registry::Registry& registry) const {
-  Node values = hashed_values(root, registry);
-  erase_usual_batches(values, root);
+  Node values = counting_values(root, registry);
   for (Node::Entry& entry : values.entries()) make_readable(entry.value, false);
   return hash_of(std::move(values));
 }
@@ -146,7 +152,7 @@ std::string Recipe::hash(const registry::Registry& registry) const {
 std::string Recipe::hash() const { return hash(registry::Registry::builtin()); }
 
 std::string hash_of_recorded(const Node& resolved) {
-  return hash_of(hashed_values(resolved, registry::Registry::builtin()));
+  return hash_of(counting_values(resolved, registry::Registry::builtin()));
 }
 
 std::string Recipe::resolved_json() const { return core::to_json(resolved(), 2); }

@@ -230,6 +230,7 @@ class Reader {
     }
     if (!good || !check_length()) return {};
     skipped_.tell(end - begin, inputs_);
+    tell_too_long();
     unread_.tell(inputs_);
     content_.skipped = skipped_.count();
     content_.skipped_reasons = skipped_.reasons();
@@ -281,8 +282,14 @@ class Reader {
     content_.add(line, ids);
     line = content_.lines.back();
     const std::span<const std::int32_t> target(content_.target(line), static_cast<std::size_t>(line.outputs));
-    if (std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; })) return;
-    if (without_target_++ == 0) first_without_ = line;
+    const auto has_target = [](std::span<const std::int32_t> of) {
+      return std::any_of(of.begin(), of.end(), [](std::int32_t id) { return id != kPadTarget; });
+    };
+    const auto rejected_at = static_cast<std::size_t>(line.rejected_at);  // 0: no pair
+    const bool learns = rejected_at == 0
+                            ? has_target(target)
+                            : has_target(target.first(rejected_at)) && has_target(target.subspan(rejected_at));
+    if (!learns && without_target_++ == 0) first_without_ = line;
   }
 
   void tell_roles(const IdsLine& line, std::size_t file, std::int64_t number) {
@@ -298,6 +305,7 @@ class Reader {
     const auto lines = static_cast<std::int64_t>(content_.lines.size());
     const bool many =
         without_target_ > 0 && static_cast<double>(without_target_) >= kManyWithout * static_cast<double>(lines);
+    if (content_.has_pairs && without_target_ > 0) return warn_of_prompts(lines);
     if (options_.tokenizer == nullptr || !many) return;
     inputs_.diagnostics.warning(
         split_or_path(),
@@ -306,6 +314,16 @@ class Reader {
             ":" + std::to_string(first_without_.number),
         "check that answers have the role assistant and are not cut away; `roux data show` shows what is learnt, and "
         "loss_on: all takes everything");
+  }
+
+  /// A pair of which nothing is left but its prompt has the same loss whatever is learnt.
+  void warn_of_prompts(std::int64_t lines) {
+    inputs_.diagnostics.warning(split_or_path(),
+                                "data." + inputs_.name + ": of " + with_commas(without_target_) + " of " +
+                                    counted_large(lines, "pair", "pairs") +
+                                    " the prompt fills max_seq_len, and an answer is cut away, such as " +
+                                    files_[first_without_.file].path + ":" + std::to_string(first_without_.number),
+                                "raise max_seq_len, or use too_long: drop");
   }
 
   /// Each line has the lists that the first one has, as all of a batch need them.
@@ -344,6 +362,17 @@ class Reader {
     ids.cut(*options_.max_seq_len, !options_.cut_left);
     ++content_.cut;
     return true;
+  }
+
+  /// What is left out is in no figure of the training. What is cut the set's description says.
+  void tell_too_long() {
+    if (options_.too_long != LongLine::kDrop || too_long_ == 0) return;
+    inputs_.diagnostics.notice(
+        location_of(inputs_.block, "too_long"),
+        "data." + inputs_.name + ": " + with_commas(too_long_) + " of " +
+            counted_large(too_long_ + static_cast<std::int64_t>(content_.lines.size()), "line", "lines") +
+            (too_long_ == 1 ? " is" : " are") + " longer than max_seq_len " + std::to_string(*options_.max_seq_len) +
+            " and left out, the longest has " + with_commas(longest_) + " " + options_.units);
   }
 
   bool check_length() {

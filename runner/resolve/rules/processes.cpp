@@ -243,7 +243,7 @@ void gathered_units(SettledTree& tree, const std::string& shard) {
   if (has_items(tree, kUnitBlocks)) idle(kUnitBlocks);
 }
 
-/// Losses in 16 bits are other ones than without sharding: nobody should look for the reason elsewhere. The shares are
+/// Losses in 16 bits are other ones than without sharding: the reason is not to be looked for elsewhere. The shares are
 /// those of SmolLM2 135M, two processes, after 8 steps.
 void tell_rounding(SettledTree& tree, const std::string& shard) {
   const std::string mode = tree.text("precision.mode").value_or("");

@@ -1,8 +1,6 @@
 #include "runner/review/checkpoint/bitwise_compare.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstdio>
 #include <map>
 #include <optional>
@@ -11,36 +9,16 @@
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/tensor_compare.h"
 #include "runner/core/text/text.h"
-#include "runner/store/database/wall_clock.h"
+#include "runner/review/recorded_curves.h"
 #include "runner/store/run_reader.h"
-#include "runner/store/system_metrics.h"
 
 namespace runner::review {
 namespace {
 
 std::string exact(double value) { return core::short_number(value, 17); }
 
-bool same_bits(double a, double b) {
-  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (std::isnan(a) && std::isnan(b));
-}
-
 /// What was found, with the step that it belongs to.
 using Found = std::vector<std::pair<std::int64_t, std::string>>;
-
-using Curves = std::map<std::string, std::map<std::int64_t, double>>;
-
-core::Result<Curves> curves_of(const std::string& run_dir) {
-  const auto details = store::read_details(run_dir);
-  if (!details) return details.failure();
-  Curves curves;
-  for (const store::SeriesSummary& series : details.value().series) {
-    if (store::is_wall_clock(series.name) || series.context == store::kSystemContext) continue;
-    const auto points = store::read_series(run_dir, series.name, series.context);
-    if (!points) return points.failure();
-    for (const store::SeriesPoint& point : points.value()) curves[series.key()][point.step] = point.value;
-  }
-  return curves;
-}
 
 std::optional<std::pair<std::int64_t, std::string>> first_difference(const std::string& name,
                                                                      const std::map<std::int64_t, double>& first,
@@ -63,8 +41,8 @@ std::optional<std::pair<std::int64_t, std::string>> first_difference(const std::
   return std::nullopt;
 }
 
-void compare_curves(const Curves& first, const Curves& again, std::int64_t last_step, BitwiseDifference& difference,
-                    Found& found) {
+void compare_curves(const RecordedCurves& first, const RecordedCurves& again, std::int64_t last_step,
+                    BitwiseDifference& difference, Found& found) {
   static const std::map<std::int64_t, double> kNothing;
   const auto compare = [&](const std::string& name, const auto& a, const auto& b) {
     if (auto one = first_difference(name, a, b, last_step, difference.points)) found.push_back(std::move(*one));
@@ -131,7 +109,7 @@ core::Result<void> compare_checkpoint(std::int64_t step, const std::string& firs
   return {};
 }
 
-std::int64_t last_point(const Curves& curves) {
+std::int64_t last_point(const RecordedCurves& curves) {
   std::int64_t last = 0;
   for (const auto& [name, points] : curves) {
     if (!points.empty()) last = std::max(last, points.rbegin()->first);
@@ -167,23 +145,6 @@ core::Result<BitwiseDifference> compare_runs(const std::string& first, const std
   std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [step, text] : found) difference.found.push_back(std::move(text));
   return difference;
-}
-
-bool same_curves(const std::string& first, const std::string& again) {
-  const auto left = curves_of(first), right = curves_of(again);
-  if (!left || !right) return false;
-  bool compared = false;
-  for (const auto& [name, points] : left.value()) {
-    const auto other = right.value().find(name);
-    if (other == right.value().end()) continue;
-    for (const auto& [step, value] : points) {
-      const auto same = other->second.find(step);
-      if (same == other->second.end()) continue;
-      if (!same_bits(value, same->second)) return false;
-      compared = true;
-    }
-  }
-  return compared;
 }
 
 }  // namespace runner::review

@@ -27,8 +27,4 @@ struct CompareOptions {
 core::Result<BitwiseDifference> compare_runs(const std::string& first, const std::string& again,
                                              const CompareOptions& options = {});
 
-/// Whether what both runs recorded of their metrics is the same to the last bit: at all steps that both have, at least
-/// one. Omits metrics of time. False when one of them cannot be read.
-bool same_curves(const std::string& first, const std::string& again);
-
 }  // namespace runner::review

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "runner/core/text/text.h"
-#include "runner/review/checkpoint/bitwise_compare.h"
 #include "runner/review/compare/groups.h"
+#include "runner/review/recorded_curves.h"
 
 namespace runner::review {
 namespace {

@@ -84,6 +84,10 @@ bool SpaceReader::is_free(const std::string& path, const core::Location& locatio
     error(location, "a recipe has no key \"" + top + "\"", near.empty() ? "" : "did you mean \"" + near + "\"?");
     return false;
   }
+  if (const std::string item = item_of_list(steps.value()); !item.empty()) {
+    error(location, path + " names an item of a list by a key", "write " + item);
+    return false;
+  }
   if (top == "vars" && steps.value().size() > 1 && !is_variable(steps.value()[1], location)) return false;
   for (const SpacePart& part : parts_) {
     for (const std::string& other : part.paths) {
@@ -93,6 +97,27 @@ bool SpaceReader::is_free(const std::string& path, const core::Location& locatio
     }
   }
   return true;
+}
+
+/// `adapters[0].r` for `adapters.0.r`; "" where no key stands for an item of one of the recipe's lists.
+std::string SpaceReader::item_of_list(std::vector<core::PathStep> steps) const {
+  bool found = false;
+  const Node* at = &recipe_.root;
+  for (core::PathStep& step : steps) {
+    const bool is_number = !step.is_index() && !step.key.empty() && step.key.size() < 10 &&
+                           std::all_of(step.key.begin(), step.key.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (at->is_sequence() && is_number) {
+      step = {"", std::stol(step.key)};
+      found = true;
+    }
+    const bool is_there = at->is_sequence() && step.index < static_cast<std::int64_t>(at->items().size());
+    const Node* next = !step.is_index() ? at->find(step.key)
+                       : is_there       ? &at->items()[static_cast<std::size_t>(step.index)]
+                                        : nullptr;
+    if (next == nullptr) break;
+    at = next;
+  }
+  return found ? core::path_text(steps) : "";
 }
 
 /// Nothing could refer to another one.

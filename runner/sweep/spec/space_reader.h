@@ -27,6 +27,7 @@ class SpaceReader {
   void paired();
   void parameter(const core::Node::Entry& entry);
   bool is_free(const std::string& path, const core::Location& location);
+  std::string item_of_list(std::vector<core::PathStep> steps) const;
   bool is_variable(const core::PathStep& step, const core::Location& location);
   bool takes_integers(const std::string& path) const;
   void values(const core::Node& list, SpacePart& part);

@@ -50,7 +50,7 @@ std::int64_t eval_micro_batch(const resolve::Recipe& recipe);
 /// Samples of a batch as `eval.max_batches` counts them, on any number of processes.
 std::int64_t counted_batch(const resolve::Recipe& recipe);
 
-/// Samples in so many of these batches, at most the largest number that there is.
+/// Samples in this number of these batches, at most the largest number that there is.
 std::int64_t counted_samples(const resolve::Recipe& recipe, std::int64_t batches);
 
 /// Samples of a batch that running statistics are measured with, in each process.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <filesystem>
 
 #include "tests/components/data/building.h"
 #include "tests/support/folder.h"
@@ -210,14 +211,19 @@ TEST_CASE("what is wrong with a table names the file and the line", "[data][csv_
       {"one class", "x,y\n1,a\n2,a\n", "",
        at + "t.csv: target \"y\" is \"a\" in every row\n  hint: classification needs at least two classes\n"},
       {"the same mistake many times", "x,y\n1\n2\n3\n4\n5\n6\n7\n", "",
+       at +
+           "t.csv:2: the row has 1 field, the header has 2: column \"y\" has no value\n"
+           "  hint: leave an empty field between two delimiters\n" +
+           at + "t.csv: 6 more records are wrong\n"},
+      {"many mistakes", "x,y\na,1\nb,1\nc,1\nd,1\ne,1\nf,2\nf,2\ng,2\n", ", types: {x: number}",
        [&] {
          std::string text;
-         for (int line = 2; line <= 6; ++line) {
-           text += at + "t.csv:" + std::to_string(line) +
-                   ": the row has 1 field, the header has 2: column \"y\" has no value\n"
-                   "  hint: leave an empty field between two delimiters\n";
+         for (int i = 0; i < 5; ++i) {
+           text += at + "t.csv:" + std::to_string(i + 2) + ": column \"x\" must be a number, got \"" +
+                   std::string(1, static_cast<char>('a' + i)) +
+                   "\"\n  hint: fix the file, or set types: {x: category}\n";
          }
-         return text + at + "t.csv: 2 more records are wrong\n";
+         return text + at + "t.csv: 3 more records are wrong\n";
        }()},
   };
   for (const Case& c : cases) {
@@ -258,7 +264,9 @@ TEST_CASE("a missing column or file is reported with those that exist", "[data][
        "data.yaml:1:43: error: semi.csv has no column \"price\"\n"
        "  hint: its header is one column, \"rooms;area;price\": set delimiter: \";\"\n"},
       {"a misspelt file", "{type: csv_table, path: home.csv, target: price}",
-       "data.yaml:1:25: error: home.csv: file not found\n  hint: did you mean \"homes.csv\"?\n"},
+       "data.yaml:1:25: error: home.csv: file not found\n  hint: did you mean \"homes.csv\"? a path is relative to the "
+       "current folder, " +
+           std::filesystem::current_path().string() + "; ${recipe_dir} is the folder of the recipe\n"},
       {"regression of a category", "{type: csv_table, path: kind.csv, target: kind, task: regression}",
        "data.yaml:1:55: error: task is regression, but target \"kind\" is a category column\n"
        "  hint: set task: classification, or name a number column\n"},

@@ -224,7 +224,10 @@ TEST_CASE("errors in token files are reported at their location", "[data][tokens
        "data.yaml:1:70: error: split \":90%\" of 1 file has no whole file\n"
        "  hint: use a larger fraction, or split_by: tokens\n"},
       {"no such file", "{type: tokens, vocab_size: 10, max_seq_len: 4, path: tin.bin}",
-       "data.yaml:1:54: error: no such file \"tin.bin\"\n  hint: did you mean \"ten.bin\"?\n"},
+       "data.yaml:1:54: error: no such file \"tin.bin\"\n  hint: did you mean \"ten.bin\"? a path is relative to the "
+       "current "
+       "folder, " +
+           std::filesystem::current_path().string() + "; ${recipe_dir} is the folder of the recipe\n"},
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) {

@@ -52,7 +52,9 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepImpor
   const std::size_t variants = review::measured(history).size();
   if (variants < kVariantsMin) {
     diagnostics.error(
-        {}, "importance needs two completed variants, but " + history.name + " has " + std::to_string(variants));
+        {}, "importance needs two completed variants, but " + history.name + " has " + std::to_string(variants),
+        "pruned ones are not compared: train more, with a larger n_trials and `roux sweep run RECIPE`, or without a "
+        "pruner");
     return std::nullopt;
   }
   const std::vector<review::Importance> list = review::importance_of(history, request.seed);

@@ -51,7 +51,8 @@ void encode_texts(EncodeRequest request, Session& session) {
   const auto tokenizer = tokenizer_or_fail(request.path, session);
   if (!tokenizer) return;
   if (request.texts.empty()) request.texts.push_back(standard_input());
-  const components::tokenizer::EncodeOptions options{!request.bare, request.tokens};
+  const components::tokenizer::EncodeOptions options{.add_special_tokens = !request.bare,
+                                                     .with_offsets = request.tokens};
   for (const std::string& text : request.texts) {
     const auto encoding = tokenizer->encode(text, options);
     if (!encoding) return session.fail(encoding.failure().message, encoding.failure().hint);
