@@ -10,7 +10,7 @@ conditional=(ranks readback examples fuzz threads cuda wheel)
 inputs=(
   # What writes files, starts processes and lets them exchange; tests/programs include the last three.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
-           runner/core/platform runner/cli/proof tests/ranks tests/support tests/programs
+           components runner/core/platform runner/cli/proof tests/ranks tests/support tests/programs
            runner/engine runner/core/node.h trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
   [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint runner/sweep runner/terminal
               runner/train/observe schemas/tracker schemas/recipe.schema.json tests/verify tests/fixtures
@@ -24,7 +24,7 @@ inputs=(
   [fuzz]='runner/core runner/recipe runner/registry runner/resolve runner/pretrained runner/artifact runner/hub
           runner/net tests/parity/adapters/*/adapter_config.json
           components/tokenizer tests/components/tokenizer/files components/model/names schemas tests/fuzz recipes
-          tests/golden/bad tests/cli/*.cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
+          tests/golden/bad tests/cli tests/runner/artifact/foreign/files tests/parity/models/*/*.json'
   # What tests_threads links, without the generated tables, which start no thread.
   [threads]='runner/core runner/recipe runner/registry runner/resolve runner/store runner/artifact runner/launch
              runner/net runner/hub

@@ -126,7 +126,7 @@ void watched_case(Shared& shared, const std::string& text, std::size_t kind) {
 std::vector<std::string> corpus() {
   std::vector<std::string> texts;
   for (const char* pattern :
-       {"recipes/**/*.{yaml,jsonnet,json}", "tests/golden/bad/**/*.{yaml,jsonnet,json}", "tests/cli/*.cli"}) {
+       {"recipes/**/*.{yaml,jsonnet,json}", "tests/golden/bad/**/*.{yaml,jsonnet,json}", "tests/cli/**/*.cli"}) {
     for (const std::string& path : runner::core::glob(std::string(ROUX_SOURCE_DIR) + "/" + pattern)) {
       auto text = runner::core::read_file(path, kTextMax / 4);
       if (text && !text.value().empty()) texts.push_back(std::move(text).value());

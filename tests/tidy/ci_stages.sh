@@ -9,9 +9,10 @@ unset CI ROUX_DEPS ROUX_PRESET CXX
 export GIT_CONFIG_GLOBAL=/dev/null XDG_CACHE_HOME=$work/cache LC_ALL=C
 export work PATH=$work/bin:$PATH
 
-# The inputs that the real table names are there, and an ordinary component is none of them.
+# The inputs that the real table names are there, and an ordinary component is none but of what trains.
 bash "$source_tree/.ci/run" --inputs >"$work/inputs"
 while read -r stage path _; do
+  [ "$stage" != ranks: ] || continue
   case components/optimizer/adamw.cpp in
     $path | $path/*) echo "tests/tidy/ci_stages.sh: error: each optimizer is an input of ${stage%:}: $path"; exit 1 ;;
   esac
