@@ -265,7 +265,7 @@ void write_summary_json(const std::string& path, const store::RunWriter& run, co
   node.set("run_dir", Node::string(run.run_dir()));
   node.set("run_id", Node::string(run.run_id()));
   node.set("reason", Node::string(result.reason));
-  core::write_file_atomic(path, core::to_json(node, -1) + "\n").value();
+  core::write_output(path, core::to_json(node, -1) + "\n").value();
 }
 
 int finish(store::RunWriter& run, const LoopResult& result) {

@@ -85,7 +85,7 @@ bool fix(const RecipeFlags& flags, Session& session) {
   if (!text) return true;  // the check says why
   const auto fixed = resolve::correct_recipe(path, text.value(), *options, registry::Registry::builtin());
   if (fixed.made.empty()) return true;
-  core::write_file_atomic(path, fixed.text).value();
+  core::write_output(path, fixed.text).value();
   for (const resolve::Correction& correction : fixed.made) {
     std::printf("%s: %s is now %s\n", core::escape_for_terminal(correction.at.text()).c_str(),
                 core::escape_for_terminal(correction.wrong).c_str(),

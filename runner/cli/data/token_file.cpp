@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 
 #include "runner/core/error.h"
@@ -18,21 +17,18 @@ namespace {
 
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
 
-void sync_folder(const std::string& path) {
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  const int folder = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  fsync(folder);
-  close(folder);
-}
-
 }  // namespace
 
 OutputLock::OutputLock(const std::string& output) : path_(output + ".lock") {
-  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  descriptor_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
   if (descriptor_ < 0) {
     throw core::RunError("cannot write " + output + ": " + std::strerror(errno),
                          "check that its folder exists, is writable and has space", core::kExitUsage);
+  }
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size > 0) {
+    close(descriptor_);
+    throw core::RunError(path_ + " is not a file of roux", "move it away, or name another output", core::kExitUsage);
   }
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0) return;
   close(descriptor_);
@@ -59,34 +55,50 @@ std::string numpy_header(std::int64_t tokens, const TokenLayout& layout) {
   return header + '\n';
 }
 
-TokenFile::TokenFile(std::string part_path, TokenLayout layout) : part_path_(std::move(part_path)), layout_(layout) {}
+TokenFile::TokenFile(TokenLayout layout) : layout_(layout) {}
 
 TokenFile::~TokenFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
 void TokenFile::fail(const char* what) const {
-  throw core::RunError("cannot " + std::string(what) + " " + part_path_ + ": " + std::strerror(errno),
-                       "check that its folder exists, is writable and has space");
+  throw core::RunError("cannot " + std::string(what) + " " + path_ + ": " + std::strerror(errno),
+                       errno == EEXIST ? "move it away, or name another output"
+                                       : "check that its folder exists, is writable and has space");
 }
 
-void TokenFile::open(std::int64_t tokens) {
-  descriptor_ = ::open(part_path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+void TokenFile::create(const std::string& path) {
+  path_ = path;
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("write");
+  tokens_ = 0;
+  begin();
+}
+
+void TokenFile::resume(const std::string& path, std::int64_t tokens) {
+  path_ = path;
+  descriptor_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor_ < 0 && errno == ENOENT) {
+    throw core::RunError(path_ + " is not there any more", "add --force to tokenize everything again");
+  }
   if (descriptor_ < 0) fail("write");
   const std::int64_t kept = tokens == 0 ? 0 : layout_.header_bytes() + tokens * layout_.token_bytes;
   struct stat status {};
   if (fstat(descriptor_, &status) != 0) fail("read");
   if (status.st_size < kept) {
-    throw core::RunError(part_path_ + " is shorter than it was", "add --force to tokenize everything again");
+    throw core::RunError(path_ + " is shorter than it was", "add --force to tokenize everything again");
   }
   if (ftruncate(descriptor_, kept) != 0) fail("write");
   if (lseek(descriptor_, 0, SEEK_END) < 0) fail("write");
   tokens_ = tokens;
+  if (tokens == 0) begin();
+}
+
+void TokenFile::begin() {
   buffer_.reserve(kBuffer);
-  if (tokens == 0 && layout_.numpy) {
-    const std::string header = numpy_header(0, layout_);
-    write_all(header.data(), header.size());
-  }
+  if (!layout_.numpy) return;
+  const std::string header = numpy_header(0, layout_);
+  write_all(header.data(), header.size());
 }
 
 void TokenFile::append(std::span<const std::int32_t> ids) {
@@ -120,15 +132,13 @@ void TokenFile::sync() {
   if (fsync(descriptor_) != 0) fail("write");
 }
 
-void TokenFile::publish(const std::string& path) {
+void TokenFile::finish() {
   flush();
   if (layout_.numpy) {
     const std::string header = numpy_header(tokens_, layout_);
     if (pwrite(descriptor_, header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) fail("write");
   }
   sync();
-  if (std::rename(part_path_.c_str(), path.c_str()) != 0) fail("rename");
-  sync_folder(path);
   close(std::exchange(descriptor_, -1));
   tokens_ = 0;
 }
@@ -136,7 +146,7 @@ void TokenFile::publish(const std::string& path) {
 void TokenFile::discard() {
   buffer_.clear();
   close(std::exchange(descriptor_, -1));
-  std::remove(part_path_.c_str());
+  std::remove(path_.c_str());
 }
 
 }  // namespace runner::cli

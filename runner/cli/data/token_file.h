@@ -17,8 +17,8 @@ struct TokenLayout {
   const char* dtype() const { return token_bytes == 2 ? "uint16" : "uint32"; }
 };
 
-/// Keeps other processes from writing the same output, by a file OUTPUT.lock. RunError when one does, or the file
-/// cannot be made. A killed process leaves the file behind, but not the lock.
+/// Keeps other processes from writing the same output, by an empty file OUTPUT.lock. RunError when one does, or the
+/// file cannot be made or is another program's. A killed process leaves the file behind, but not the lock.
 class OutputLock {
  public:
   explicit OutputLock(const std::string& output);
@@ -31,33 +31,37 @@ class OutputLock {
   int descriptor_ = -1;
 };
 
-/// A file of ids that is written under another name until it is whole.
+/// Files of ids, one after the other.
 class TokenFile {
  public:
   /// Nothing is opened yet.
-  TokenFile(std::string part_path, TokenLayout layout);
+  explicit TokenFile(TokenLayout layout);
   ~TokenFile();
   TokenFile(const TokenFile&) = delete;
   TokenFile& operator=(const TokenFile&) = delete;
 
+  /// Makes a file. RunError when it cannot be written or something is there.
+  void create(const std::string& path);
   /// Keeps the first `tokens` that an earlier call has left. RunError when the file cannot be written or has fewer.
-  void open(std::int64_t tokens);
+  void resume(const std::string& path, std::int64_t tokens);
+  bool is_open() const { return descriptor_ >= 0; }
   void append(std::span<const std::int32_t> ids);
   std::int64_t tokens() const { return tokens_; }
   /// Makes sure that all of it is on the disk.
   void sync();
-  /// Completes the file and gives it its name, under which it appears whole.
-  void publish(const std::string& path);
+  /// Completes and closes the file.
+  void finish();
   /// Removes an open file.
   void discard();
 
  private:
+  void begin();
   void flush();
   void write_all(const char* data, std::size_t size);
   void write_header();
   [[noreturn]] void fail(const char* what) const;
 
-  std::string part_path_;
+  std::string path_;
   TokenLayout layout_;
   int descriptor_ = -1;
   std::int64_t tokens_ = 0;

@@ -41,10 +41,11 @@ struct TokenizeResult {
   Documents::Skipped skipped = {};  ///< in this call
 };
 
-/// Writes the ids of texts to token files. They are the same bytes whatever the number of threads. Until a file is
-/// whole it is OUTPUT.part, and OUTPUT.progress says how far it is: the same request resumes there. OUTPUT.json
-/// describes the result. RunError when there is another output or part, or what the files do not allow.
-/// `progress`: called after each batch with the counts, and seconds of this call; may throw to interrupt.
+/// Writes the ids of texts to token files. They are the same bytes whatever the number of threads. Until all is whole
+/// they are OUTPUT.part, or OUTPUT.part-00000 and so on, and OUTPUT.progress says how far they are: the same request
+/// resumes there. OUTPUT.json describes the result. With `force` an output that is there stays until then. RunError
+/// when there is another output or part, a file of another program, or what the files do not allow. `progress`: called
+/// after each batch with the counts, and seconds of this call; may throw to interrupt.
 TokenizeResult tokenize(const TokenizeRequest& request, const components::tokenizer::Tokenizer& tokenizer,
                         const std::function<void(const TokenizeCounts&, double)>& progress);
 

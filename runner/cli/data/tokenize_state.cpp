@@ -39,6 +39,11 @@ class Members {
     if (value == nullptr || !value->is_string()) damaged(key);
     return value->as_string();
   }
+  /// That may lack: false.
+  bool flag(const char* key) const {
+    const Node* value = node_.find(key);
+    return value != nullptr && value->kind() == Node::Kind::kBool && value->as_bool();
+  }
   const Node& sequence(const char* key) const {
     const Node* value = node_.find(key);
     if (value == nullptr || !value->is_sequence()) damaged(key);
@@ -85,6 +90,8 @@ Node to_node(const TokenizeState& state, const Node& settings) {
   node.set("bytes", Node::integer(state.counts.bytes));
   node.set("shards", list(state.shards, [](std::int64_t tokens) { return Node::integer(tokens); }));
   node.set("tokens_in_part", Node::integer(state.tokens_in_part));
+  if (state.is_whole) node.set("whole", Node::boolean(true));
+  if (state.replaces) node.set("replaces", Node::boolean(true));
   node.set("file", Node::integer(static_cast<std::int64_t>(state.place.file)));
   node.set("line", Node::integer(state.place.line));
   node.set("checksum", Node::string(state.place.checksum));
@@ -105,6 +112,8 @@ TokenizeState read_state(const Node& node, const std::string& file) {
     state.shards.push_back(shard.is_integer() ? shard.as_integer() : 0);
   }
   state.tokens_in_part = members.integer("tokens_in_part");
+  state.is_whole = members.flag("whole");
+  state.replaces = members.flag("replaces");
   state.place = {static_cast<std::size_t>(members.integer("file")), members.integer("line"), members.text("checksum")};
   for (const Node& input : members.sequence("input_states").items()) {
     const Members of_input(input, file);

@@ -15,6 +15,8 @@ struct TokenizeState {
   TokenizeCounts counts;
   std::vector<std::int64_t> shards;  ///< tokens of each that is complete
   std::int64_t tokens_in_part = 0;
+  bool is_whole = false;  ///< nothing is left but to give the files their names
+  bool replaces = false;  ///< what has their names is replaced: --force was given
 };
 
 /// What the result depends on beside the contents of the inputs. RunError when the tokenizer's file cannot be read.

@@ -36,7 +36,7 @@ std::optional<std::string> path_of_new(Session& session, bool force) {
 bool write_config(Session& session, const std::string& path, const std::string& text) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   for (const auto& result :
-       {folder.empty() ? core::Result<void>() : core::make_folders(folder), core::write_file_atomic(path, text)}) {
+       {folder.empty() ? core::Result<void>() : core::make_folders(folder), core::write_output(path, text)}) {
     if (result) continue;
     session.fail(result.failure().message, result.failure().hint, core::kExitFailed);
     return false;

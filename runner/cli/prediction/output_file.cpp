@@ -13,36 +13,32 @@ namespace runner::cli {
 
 namespace fs = std::filesystem;
 
-OutputFile::OutputFile(const std::string& path)
-    : path_(path), written_path_(path), owned_(nullptr, std::fclose), file_(stdout) {
+OutputFile::OutputFile(const std::string& path) : path_(path), owned_(nullptr, std::fclose), file_(stdout) {
   if (path.empty()) {
     tell_on_signal("the output is not complete");
     return;
   }
   std::error_code ignored;
-  const fs::file_status status = fs::symlink_status(path, ignored);
-  if (fs::is_directory(fs::status(path, ignored))) {
+  const bool is_new = !fs::exists(path, ignored);
+  if (fs::is_directory(path, ignored)) {
     throw core::RunError("cannot write " + path + ": it is a folder", "name a file in it", core::kExitUsage);
   }
-  if (fs::exists(path, ignored) && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
-  // A link keeps its target, which may not exist yet, and a pipe or device is written as it is.
-  const bool is_new = !fs::exists(status);
-  if (is_new || fs::is_regular_file(status)) {
-    written_path_ += ".part-" + std::to_string(getpid());
-    draft_.emplace(written_path_);
+  const core::OutputTarget target = core::output_target(path).value();
+  if (!is_new && target.descriptor < 0 && access(path.c_str(), W_OK) != 0) fail(std::strerror(errno));
+  if (target.is_in_place) {
+    tell_on_signal(path + " is not complete");
+    owned_.reset(fdopen(core::open_in_place(target).value(), "w"));
+  } else {
+    draft_.emplace(artifact::system_io(), path);
+    guard_.emplace(draft_->path());
+    tell_on_signal(path + (is_new ? " was not written" : " is as it was before"));
+    owned_.reset(std::fopen(draft_->path().c_str(), "w"));
   }
-  tell_on_signal(path + (!draft_ ? " is not complete" : is_new ? " was not written" : " is as it was before"));
-  owned_.reset(std::fopen(written_path_.c_str(), "w"));
   if (owned_ == nullptr) fail(std::strerror(errno));
   file_ = owned_.get();
 }
 
-OutputFile::~OutputFile() {
-  if (file_ == nullptr || written_path_ == path_) return;
-  owned_.reset();
-  std::error_code ignored;
-  fs::remove(written_path_, ignored);
-}
+OutputFile::~OutputFile() = default;
 
 void OutputFile::fail(const std::string& why) const {
   throw core::RunError("cannot write " + (path_.empty() ? "to standard output" : path_) + ": " + why,
@@ -62,12 +58,9 @@ void OutputFile::finish() {
   if (owned_ == nullptr) return;
   std::FILE* closing = owned_.release();
   file_ = nullptr;
-  bool good = std::fclose(closing) == 0;
-  if (good && written_path_ != path_) good = std::rename(written_path_.c_str(), path_.c_str()) == 0;
-  if (good) return tell_on_signal(path_ + " is complete");
-  const std::string why = std::strerror(errno);
-  if (written_path_ != path_) std::remove(written_path_.c_str());
-  fail(why);
+  if (std::fclose(closing) != 0) fail(std::strerror(errno));
+  if (draft_) draft_->publish();
+  tell_on_signal(path_ + " is complete");
 }
 
 }  // namespace runner::cli

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "runner/artifact/io/output_draft.h"
 #include "runner/cli/prediction/work_signals.h"
 
 namespace runner::cli {
@@ -28,8 +29,9 @@ class OutputFile {
  private:
   [[noreturn]] void fail(const std::string& why) const;
 
-  std::string path_, written_path_;  ///< `written_path_`: what is renamed to `path_`; the same for a device
-  std::optional<DraftGuard> draft_;  ///< of `written_path_`, if it is another one
+  std::string path_;
+  std::optional<artifact::OutputDraft> draft_;  ///< of a regular file
+  std::optional<DraftGuard> guard_;             ///< of the draft
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> owned_;
   std::FILE* file_ = nullptr;
 };

@@ -1,13 +1,10 @@
 #include "runner/cli/prediction/returned_tensors.h"
 
-#include <unistd.h>
-
 #include <cstdio>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "runner/artifact/io/io.h"
+#include "runner/artifact/io/output_draft.h"
 #include "runner/artifact/safetensors_writer.h"
 #include "runner/cli/prediction/work_signals.h"
 #include "runner/core/error.h"
@@ -87,16 +84,10 @@ void ReturnedTensors::write_tensors() const {
     all.push_back({tensor.name, whole ? "I64" : "F32", tensor.shape, data, static_cast<std::int64_t>(bytes)});
   }
   artifact::Io& io = artifact::system_io();
-  const std::string draft = path_ + ".part-" + std::to_string(::getpid());
-  const DraftGuard guard(draft);
-  try {
-    artifact::write_safetensors(io, draft, std::move(all), {}, {});
-    io.rename(draft, path_);
-  } catch (...) {
-    std::error_code failed;
-    std::filesystem::remove(draft, failed);
-    throw;
-  }
+  artifact::OutputDraft draft(io, path_);
+  const DraftGuard guard(draft.path());
+  artifact::write_safetensors(io, draft.path(), std::move(all), {}, {});
+  draft.publish();
 }
 
 void ReturnedTensors::finish() {

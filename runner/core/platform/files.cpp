@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -20,6 +21,7 @@ namespace runner::core {
 namespace {
 
 constexpr std::int64_t kBytesOfUnknownSize = 4095;  // a page, which is what a file under /proc gives at once
+constexpr int kLinksMax = 40;                       // as Linux allows
 constexpr std::string_view kBeside = ".tmp-";       // then the process and a number: where a file is written first
 
 class Descriptor {
@@ -75,6 +77,21 @@ int write_all(int file, const std::string& content) {
     written += static_cast<std::size_t>(got);
   }
   return 0;
+}
+
+bool is_same_file(const struct stat& one, const struct stat& other) {
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/// The open file of this process that /dev/stdout, /dev/fd/N and the like name; -1 for any other path.
+int descriptor_named(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::filesystem::path folder = std::filesystem::canonical(path.parent_path(), failed);
+  if (failed || folder != "/proc/" + std::to_string(::getpid()) + "/fd") return -1;
+  const std::string name = path.filename().string();
+  int number = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  return error == std::errc() && end == name.data() + name.size() ? number : -1;
 }
 
 std::string folder_of(const std::string& path) {
@@ -145,7 +162,14 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   Descriptor file(opened);
   if (!file.ok()) return cannot("write", path, errno == ENOENT ? ENOTDIR : errno);
   struct stat earlier {};
-  if (::stat(path.c_str(), &earlier) == 0 && ::fchmod(file.get(), earlier.st_mode & 07777) != 0) return fail(errno);
+  if (::stat(path.c_str(), &earlier) == 0) {
+    if (S_ISDIR(earlier.st_mode)) return fail(EISDIR);
+    if (!S_ISREG(earlier.st_mode)) {
+      ::unlink(beside.c_str());
+      return Failure{"cannot write " + escape_for_terminal(path) + ": it is not a regular file", ""};
+    }
+    if (::fchmod(file.get(), earlier.st_mode & 07777) != 0) return fail(errno);
+  }
   if (const int error = write_all(file.get(), content); error != 0) return fail(error);
   if (::fsync(file.get()) != 0) return fail(errno);
   if (!file.close()) return fail(errno);
@@ -157,23 +181,54 @@ Result<void> write_file_atomic(const std::string& path, const std::string& conte
   return {};
 }
 
-Result<void> write_output(const std::string& path, const std::string& content) {
+Result<OutputTarget> output_target(const std::string& path) {
+  namespace fs = std::filesystem;
+  OutputTarget target{path};
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return write_file_atomic(path, content);
+  for (int links = 0;; ++links) {
+    if (links > kLinksMax) return cannot("write", path, ELOOP);
+    target.descriptor = descriptor_named(target.path);
+    if (target.descriptor >= 0) {
+      target.is_in_place = true;
+      return target;
+    }
+    if (::lstat(target.path.c_str(), &info) != 0) {
+      if (errno != ENOENT) return cannot("write", path, errno);
+      return target;  // it, or what the links lead to, is made
+    }
+    if (!S_ISLNK(info.st_mode)) break;
+    std::error_code failed;
+    const fs::path next = fs::read_symlink(target.path, failed);
+    if (failed) return cannot("write", path, failed.value());
+    target.path = (fs::path(target.path).parent_path() / next).string();
+  }
   if (S_ISDIR(info.st_mode)) return cannot("write", path, EISDIR);
+  target.is_in_place = !S_ISREG(info.st_mode);
   // A redirected file continues at its position: `>>` keeps its content.
   struct stat standard {};
-  if (::fstat(STDOUT_FILENO, &standard) == 0 && standard.st_dev == info.st_dev && standard.st_ino == info.st_ino) {
-    if (const int error = write_all(STDOUT_FILENO, content); error != 0) return cannot("write", path, error);
-    return {};
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fstat(descriptor, &standard) != 0 || !is_same_file(standard, info)) continue;
+    target.is_in_place = true;
+    target.descriptor = descriptor;
+    break;
   }
-  if (S_ISREG(info.st_mode)) {
-    std::error_code error;
-    const std::filesystem::path target = std::filesystem::canonical(path, error);
-    return error ? cannot("write", path, error.value()) : write_file_atomic(target.string(), content);
-  }
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.ok()) return cannot("write", path, errno);
+  return target;
+}
+
+Result<int> open_in_place(const OutputTarget& target) {
+  const int file = target.descriptor >= 0 ? ::fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0)
+                                          : ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY);
+  if (file < 0) return cannot("write", target.path, errno);
+  return file;
+}
+
+Result<void> write_output(const std::string& path, const std::string& content) {
+  const Result<OutputTarget> target = output_target(path);
+  if (!target) return target.failure();
+  if (!target.value().is_in_place) return write_file_atomic(target.value().path, content);
+  const Result<int> opened = open_in_place(target.value());
+  if (!opened) return opened.failure();
+  Descriptor file(opened.value());
   if (const int error = write_all(file.get(), content); error != 0) return cannot("write", path, error);
   if (!file.close()) return cannot("write", path, errno);
   return {};

@@ -13,13 +13,24 @@ namespace runner::core {
 Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 
 /// Writes to a temporary file, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a
-/// part. A full disk is a Failure with the exit status for "resumable".
+/// part. A link is replaced; what is no regular file, or leads to none, is a Failure and stays. A full disk is a
+/// Failure with the exit status for "resumable".
 Result<void> write_file_atomic(const std::string& path, const std::string& content);
 /// Whether a file of this name was left by a killed write_file_atomic().
 bool is_temporary_file(std::string_view name);
 
-/// The same for a file named by a user. Follows symbolic links, and writes in place to anything other than a regular
-/// file, such as /dev/stdout or a pipe.
+/// Where a file that a user names is written. Links are followed, to a file that does not exist yet, too.
+struct OutputTarget {
+  std::string path;          ///< what may be renamed to, unless it is written in place
+  bool is_in_place = false;  ///< a device, a pipe, a socket or an open file: nothing may take its name
+  int descriptor = -1;       ///< of an open file of this process, such as /dev/stdout names; -1: none
+};
+/// Failure names the path: a folder, links in a circle, not readable.
+Result<OutputTarget> output_target(const std::string& path);
+/// Opens what is written in place. Failure names the path; the caller closes.
+Result<int> open_in_place(const OutputTarget& target);
+
+/// write_file_atomic() for a file named by a user, or in place where output_target() says so.
 Result<void> write_output(const std::string& path, const std::string& content);
 
 /// Creates a folder and its missing parents; does nothing if it exists. The Failure names the path.

@@ -185,7 +185,7 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
                             (given_up ? " at step " + std::to_string(trial.step) : "") + " in trial " +
                             std::to_string(trial.number) + " of sweep " + open->study->info().name + ": " +
                             variant.text + "\n" + resume_comment(*open, trial, *recipe, flags.file);
-  core::write_file_atomic(flags.file, words + recipe_text(*recipe, flags.file)).value();
+  core::write_output(flags.file, words + recipe_text(*recipe, flags.file)).value();
   if (session.quiet) return;
   std::printf("wrote %s\n", core::escape_for_terminal(flags.file).c_str());
   if (variant.parent < 0) std::printf("  train it  roux run %s\n", flags.file.c_str());

@@ -74,7 +74,7 @@ std::optional<std::string> answer(const sweep::OpenSweep& open, const SweepRepor
   add_trials(open, context.clock, *document);
   document->heading(2, "Recipe");
   document->verbatim(open.study->info().recipe_path, core::to_yaml(open.sweep.base().resolved()));
-  if (const auto written = core::write_file_atomic(request.output, document->text()); !written) {
+  if (const auto written = core::write_output(request.output, document->text()); !written) {
     diagnostics.error({}, written.failure().message, written.failure().hint);
     return std::nullopt;
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -61,6 +62,41 @@ TEST_CASE("write_output() follows links and writes to devices in place", "[core]
   std::filesystem::create_symlink("/dev/full", dir / "full");
   CHECK(write_output(dir / "full", "x").failure().message == "cannot write " + (dir / "full") + ": the disk is full");
   CHECK(write_output(dir.path(), "x").failure().message == "cannot write " + dir.path() + ": it is a folder");
+}
+
+TEST_CASE("a file that a link leads to is made, and no name of something else is taken", "[core][files]") {
+  const tests::TempDir dir;
+  std::filesystem::create_directory(dir / "far");
+  std::filesystem::create_symlink("far/second", dir / "first");
+  std::filesystem::create_symlink("new.txt", dir / "far/second");
+  CHECK(write_output(dir / "first", "one").ok());
+  CHECK(read_file(dir / "far/new.txt", 100).value() == "one");
+  CHECK(std::filesystem::is_symlink(dir / "first"));
+  CHECK(std::filesystem::is_symlink(dir / "far/second"));
+  std::filesystem::create_symlink("round", dir / "round");
+  CHECK(write_output(dir / "round", "x").failure().message ==
+        "cannot write " + (dir / "round") + ": too many levels of symbolic links");
+
+  REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
+  CHECK(write_file_atomic(dir / "fifo", "x").failure().message ==
+        "cannot write " + (dir / "fifo") + ": it is not a regular file");
+  CHECK(std::filesystem::is_fifo(dir / "fifo"));
+  // A device of this folder's own, where the machine lets one be made and opened.
+  if (::mknod((dir / "null").c_str(), S_IFCHR | 0600, makedev(1, 3)) == 0) {
+    CHECK_FALSE(write_file_atomic(dir / "null", "x").ok());
+    (void)write_output(dir / "null", "x");  // refused on a file system without devices
+    CHECK(std::filesystem::is_character_file(dir / "null"));
+  }
+}
+
+TEST_CASE("an open file is written where it stands", "[core][files]") {
+  const tests::TempDir dir;
+  const int file = ::open((dir / "a.txt").c_str(), O_WRONLY | O_CREAT, 0600);
+  REQUIRE(::write(file, "one ", 4) == 4);
+  CHECK(write_output("/dev/fd/" + std::to_string(file), "two").ok());
+  CHECK(write_output("/proc/self/fd/" + std::to_string(file), " three").ok());
+  ::close(file);
+  CHECK(read_file(dir / "a.txt", 100).value() == "one two three");
 }
 
 TEST_CASE("patterns find files", "[core][files]") {
