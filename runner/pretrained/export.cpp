@@ -238,7 +238,7 @@ class Writer {
       adapters.push_back(adapter_of(*block));
       count(adapters.back().tensors);
     }
-    FolderWriter folder({request_.folder, request_.force, done_.bytes});
+    FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     for (const Adapter& adapter : adapters) {
       folder.write_tensors(in_folder_of(*adapter.block, kAdapterFile), adapter.tensors);
       folder.write_text(in_folder_of(*adapter.block, kAdapterConfigFile), adapter_config_text(adapter_config(adapter)));
@@ -250,11 +250,15 @@ class Writer {
   void write_model() {
     const std::vector<WrittenTensor> written = model_tensors();
     count(written);
-    FolderWriter folder({request_.folder, request_.force, done_.bytes});
+    FolderWriter folder({request_.folder, request_.force, done_.bytes, sources()});
     folder.write_model(written, request_.shard_bytes_max);
     folder.write_text(kConfigFile, config_text(config_, *type_, written.front().bytes.dtype));
     copy_from_source(folder);
     done_.files = folder.finish();
+  }
+
+  std::vector<std::string> sources() const {
+    return {request_.tensors, request_.adapter, done_.source, request_.base ? request_.base->source : ""};
   }
 
   void check_request() const {

@@ -15,7 +15,7 @@ struct ExportRequest {
   core::Node resolved = {};  ///< recipe of the run they are from
   std::string folder;        ///< to write
   std::int64_t shard_bytes_max = 0;
-  bool force = false;        ///< write into a folder that exists: files of the same names are replaced
+  bool force = false;        ///< replace a folder that roux wrote
   bool merge = false;        ///< of a run with adapters: the model with them, not the adapters alone
   std::string adapter = {};  ///< folder of PEFT to merge into the model; "": none
   /// Of adapters without their model. With `merge` its source has to be there.

@@ -64,7 +64,7 @@ void add_export(Command app, Session& session) {
       .type_name("DIR")
       .allow_extra_args(false);
   command.add_option("--max-shard-size", flags->shard_size, "Split the weights into files of this size (5GB)");
-  command.add_flag("--force", flags->force, "Replace files in a folder that is not empty");
+  command.add_flag("--force", flags->force, "Replace a folder that roux wrote, as a whole");
   command.footer(
       "\nWrites config.json, the weights under Transformers' names, generation_config.json, and the tokenizer's\n"
       "files of the folder that the run began from. gpt becomes gpt2; llama becomes llama, mistral or qwen2.\n"

@@ -50,7 +50,7 @@ void add_merge_adapter(Command app, Session& session) {
                   .type_name("TYPE"),
               {"float32", "bfloat16", "float16"});
   command.add_option("--max-shard-size", flags->shard_size, "Split the weights into files of this size (5GB)");
-  command.add_flag("--force", flags->force, "Replace files in a folder that is not empty");
+  command.add_flag("--force", flags->force, "Replace a folder that roux wrote, as a whole");
   command.footer(
       "\nThe sums are computed in float32. A base that is found by base_model_name_or_path is looked for from the\n"
       "current folder, then from the adapter's. The tokenizer is the adapter's if it has one, else the base's.\n"

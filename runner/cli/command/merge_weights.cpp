@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -13,15 +11,19 @@
 #include "runner/artifact/base_record.h"
 #include "runner/artifact/file_check.h"
 #include "runner/artifact/io/io.h"
+#include "runner/artifact/io/output_draft.h"
 #include "runner/artifact/io/output_place.h"
 #include "runner/artifact/probe.h"
 #include "runner/artifact/safetensors_writer.h"
 #include "runner/artifact/tensor_set.h"
 #include "runner/cli/commands.h"
 #include "runner/core/error.h"
+#include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/pretrained/folder_mark.h"
+#include "runner/pretrained/folder_writer.h"
 #include "runner/review/checkpoint/checkpoints.h"
 
 namespace runner::cli {
@@ -77,7 +79,6 @@ void refuse_to_overwrite(const fs::path& file, const std::string& source, bool f
       throw RunError(file.string() + " is part of CHECKPOINT", "choose another OUTPUT", core::kExitUsage);
     }
   }
-  if (fs::is_directory(file, error)) throw RunError(file.string() + " is a folder", "", core::kExitUsage);
   if (!force) throw RunError(file.string() + " exists", "choose another OUTPUT, or add --force", core::kExitUsage);
 }
 
@@ -102,40 +103,61 @@ void refuse_index_beside(const fs::path& file) {
                  "choose another OUTPUT, or remove the index", core::kExitUsage);
 }
 
+/// A folder that roux wrote is one thing: a file of another model in it would be read with the rest.
+void refuse_in_marked_folder(const std::string& folder) {
+  if (!pretrained::read_mark(folder)) return;
+  throw RunError(folder + " is a folder that roux wrote as a whole", "name a file elsewhere, or the folder itself",
+                 core::kExitUsage);
+}
+
+void write_file(const std::string& path, const artifact::SafetensorsReader& reader, const std::string& source,
+                const Request& request, std::int64_t bytes) {
+  artifact::check_output_place(path).value();
+  const core::OutputTarget target = core::output_target(path).value();
+  const fs::path file(target.path);
+  std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
+  if (target.is_in_place) {
+    folder = fs::temp_directory_path().string();  // where OutputDraft writes it
+  } else {
+    refuse_to_overwrite(file, source, request.force);
+    refuse_index_beside(file);
+    refuse_in_marked_folder(folder);
+  }
+  artifact::Io& io = artifact::system_io();
+  artifact::make_dirs(io, folder);
+  if (const std::int64_t free = artifact::free_bytes_at(folder); free < bytes + kSpareBytes) {
+    throw RunError("the merged file needs " + core::format_bytes(bytes) + ", but " + folder + " has " +
+                   core::format_bytes(free) + " free");
+  }
+  artifact::OutputDraft draft(io, path);
+  const artifact::FileEntry entry =
+      artifact::write_safetensors(io, draft.path(), reader.tensors(), first_of_each(reader.metadata()), {});
+  artifact::verify_file(draft.path(), entry).value();
+  draft.publish();
+}
+
+void write_folder(const artifact::SafetensorsReader& reader, const std::string& source, const Request& request,
+                  std::int64_t bytes) {
+  std::vector<pretrained::WrittenTensor> tensors;
+  for (const artifact::TensorBytes& tensor : reader.tensors()) tensors.push_back({tensor});
+  pretrained::FolderWriter folder({request.target, request.force, bytes, {source}});
+  folder.write_tensors(artifact::kModelFile, tensors, first_of_each(reader.metadata()));
+  folder.finish();
+}
+
 Merged merge(const Request& request, const std::string& runs_dir) {
   const std::string source = find_source(request.source, runs_dir);
-  if (!request.target.ends_with(artifact::kSafetensorsEnding)) artifact::check_output_folder(request.target).value();
+  const bool is_file = request.target.ends_with(artifact::kSafetensorsEnding);
   artifact::verify_tensor_set(source).value();
   const auto reader = artifact::open_tensors(source).value();
   Merged merged{target_file(request.target).string()};
-  const fs::path file(merged.file);
-  artifact::check_output_place(merged.file).value();
-  refuse_to_overwrite(file, source, request.force);
-  refuse_index_beside(file);
-
   merged.shards = artifact::files_of_set(source).value().size() - (source.ends_with(artifact::kIndexEnding) ? 1 : 0);
   merged.tensors = reader->tensors().size();
   for (const artifact::TensorBytes& tensor : reader->tensors()) merged.bytes += tensor.bytes;
-  artifact::Io& io = artifact::system_io();
-  const std::string folder = file.has_parent_path() ? file.parent_path().string() : ".";
-  artifact::make_dirs(io, folder);
-  if (const std::int64_t free = artifact::free_bytes_at(folder); free < merged.bytes + kSpareBytes) {
-    throw RunError("the merged file needs " + core::format_bytes(merged.bytes) + ", but " + folder + " has " +
-                   core::format_bytes(free) + " free");
-  }
-  // Written beside it and renamed, so that no reader sees half of it.
-  const std::string draft =
-      (fs::path(folder) / ("." + file.filename().string() + "." + std::to_string(::getpid()))).string();
-  try {
-    const artifact::FileEntry entry =
-        artifact::write_safetensors(io, draft, reader->tensors(), first_of_each(reader->metadata()), {});
-    artifact::verify_file(draft, entry).value();
-    io.rename(draft, merged.file);
-    io.sync_dir(folder);
-  } catch (...) {
-    std::error_code error;
-    fs::remove(draft, error);
-    throw;
+  if (is_file) {
+    write_file(merged.file, *reader, source, request, merged.bytes);
+  } else {
+    write_folder(*reader, source, request, merged.bytes);
   }
   return merged;
 }
@@ -175,7 +197,7 @@ void add_merge_weights(Command app, Session& session) {
       .required();
   command.add_option("OUTPUT", request->target, "File that ends in .safetensors, or folder for model.safetensors")
       .required();
-  command.add_flag("--force", request->force, "Overwrite OUTPUT");
+  command.add_flag("--force", request->force, "Replace the file OUTPUT, or a folder that roux wrote");
   command.footer(
       "\nTensors keep their names, types and bits. A checkpoint is verified against its manifest first.\n"
       "\nExamples:\n"
