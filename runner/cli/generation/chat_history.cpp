@@ -62,7 +62,10 @@ std::vector<std::string> messages_of(std::string_view text) {
   return messages;
 }
 
-void replace(const std::string& path, const std::vector<std::string>& messages) {
+void replace(const std::string& named, const std::vector<std::string>& messages) {
+  const auto target = core::output_target(named);  // a link stays
+  if (!target || target.value().is_in_place) return;
+  const std::string& path = target.value().path;
   const std::string part = path + ".part-" + std::to_string(getpid());
   std::string text;
   for (const std::string& message : messages) text += core::json_quote(message) + "\n";

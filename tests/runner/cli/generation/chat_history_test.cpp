@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <catch2/catch.hpp>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -42,6 +43,7 @@ TEST_CASE("what was typed is there in the next call, for its user alone", "[cli]
 TEST_CASE("a long history is shortened, and what is damaged in it is left out", "[cli][chat]") {
   const tests::TempDir dir;
   const std::string path = dir / "chat_history";
+  std::filesystem::create_symlink("elsewhere", path);
   {
     std::ofstream file(path);
     file << "\"cut sho\n[1]\n\n";
@@ -53,6 +55,7 @@ TEST_CASE("a long history is shortened, and what is damaged in it is left out", 
   CHECK(messages.back() == "2000");
   CHECK(ChatHistory(path).load() == messages);
   CHECK(text_of(path).starts_with("\"1001\"\n"));
+  CHECK(std::filesystem::is_symlink(path));
 }
 
 TEST_CASE("a history that cannot be kept is told, and nothing else happens", "[cli][chat]") {
