@@ -14,6 +14,7 @@
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/pretrained/folder_writer.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/recipe.h"
 #include "runner/review/checkpoint/checkpoints.h"
@@ -22,6 +23,12 @@
 namespace runner::cli {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kExportFolder = "/export";
+
+}  // namespace
 
 pretrained::Exported export_checkpoint(const ExportCheckpoint& request) {
   std::vector<std::string> skipped;
@@ -82,9 +89,16 @@ std::optional<std::int64_t> shard_bytes(Session& session, const std::string& tex
   return std::nullopt;
 }
 
+void warn_of_export_folder(const std::string& run_dir) {
+  const auto checked = pretrained::check_replaceable(run_dir + kExportFolder);
+  if (checked) return;
+  core::log_warning("checkpoint.export will be refused at the end: " + checked.failure().message +
+                    "; move them away until then");
+}
+
 void export_trained(const resolve::Recipe& recipe, const std::string& run_dir) {
   const auto& config = *recipe.checkpoint;
-  const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + "/export";
+  const std::string name = run_dir + (config.save_best ? ":best" : ":last"), folder = run_dir + kExportFolder;
   try {
     // What an earlier process of this run wrote is replaced.
     const bool merge = *config.export_ == sections::checkpoint::Export::kMerged;

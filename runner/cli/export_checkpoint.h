@@ -34,6 +34,9 @@ void print_exported(const pretrained::Exported& done, const std::string& folder)
 /// The value of --max-shard-size; nothing, with an error, when it is no size.
 std::optional<std::int64_t> shard_bytes(Session& session, const std::string& text);
 
+/// Warns when that folder of a run that begins holds what export_trained() may not replace.
+void warn_of_export_folder(const std::string& run_dir);
+
 /// `checkpoint.export`: writes the folder `export` of a run that is trained, and logs it. The run may not have ended.
 /// Errors  RunError, with the command that tries again in its hint.
 void export_trained(const resolve::Recipe& recipe, const std::string& run_dir);

@@ -112,8 +112,9 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     request.code = code->state();
   }
   Tracking tracking(session, recipe);
-  request.on_opened = [&tracking](const std::string& run_dir) {
+  request.on_opened = [&tracking, &recipe](const std::string& run_dir) {
     launch::report_run(run_dir);
+    if (recipe.checkpoint->export_) warn_of_export_folder(run_dir);
     tracking.begin(run_dir);
   };
   if (recipe.checkpoint->export_) {

@@ -99,6 +99,22 @@ std::string named(std::vector<std::string> names) {
   return core::joined_first(names, kNamesShown);
 }
 
+/// The mark of a folder that may be replaced; nothing for one that is empty or not there. RunError for any other.
+std::optional<FolderMark> replaceable(const std::string& folder, const std::string& target, bool by_content) {
+  std::error_code failed;
+  if (!fs::exists(target, failed) || fs::is_empty(target, failed)) return std::nullopt;
+  std::optional<FolderMark> mark = read_mark(target);
+  if (!mark || mark->is_draft) {
+    const std::vector<std::string> names = core::list_folder(target).value();
+    throw RunError(folder + " holds files, and no mark of roux says that it wrote them: " + named(names),
+                   "choose another DIR, or remove the folder yourself", core::kExitUsage);
+  }
+  const std::vector<std::string> foreign = foreign_to(*mark, target, by_content);
+  if (foreign.empty()) return mark;
+  throw RunError(folder + " holds files that are not as roux wrote them: " + named(foreign),
+                 "choose another DIR, or move them away", core::kExitUsage);
+}
+
 }  // namespace
 
 /// Holds the lock of a mark's file until the end of the process, however that comes.
@@ -179,21 +195,8 @@ void FolderWriter::check_place(const Options& options) const {
 
 /// A folder of others is named before --force is offered.
 void FolderWriter::check_content(const Options& options) {
-  std::error_code failed;
-  if (!fs::exists(target_, failed) || fs::is_empty(target_, failed)) return;
-  replaced_ = read_mark(target_);
-  const bool is_marked = replaced_ && !replaced_->is_draft;
-  if (!is_marked) {
-    const std::vector<std::string> names = core::list_folder(target_).value();
-    throw RunError(options.folder + " holds files, and no mark of roux says that it wrote them: " + named(names),
-                   "choose another DIR, or remove the folder yourself", core::kExitUsage);
-  }
-  const std::vector<std::string> foreign = foreign_to(*replaced_, target_, options.force);
-  if (!foreign.empty()) {
-    throw RunError(options.folder + " holds files that are not as roux wrote them: " + named(foreign),
-                   "choose another DIR, or move them away", core::kExitUsage);
-  }
-  if (options.force) return;
+  replaced_ = replaceable(options.folder, target_, /*by_content=*/options.force);
+  if (!replaced_ || options.force) return;
   throw RunError(options.folder + " exists and is not empty", "choose another DIR, or add --force", core::kExitUsage);
 }
 
@@ -355,6 +358,10 @@ void FolderWriter::replace() {
     return core::log_warning("what was in " + target_ + " is in " + old + ": " + error.what());
   }
   if (fs::exists(old, failed)) core::log_warning("files that came to " + target_ + " meanwhile are in " + old);
+}
+
+core::Result<void> check_replaceable(const std::string& folder) {
+  return artifact::attempt([&] { (void)replaceable(folder, folder, /*by_content=*/false); });
 }
 
 bool has_tokenizer(const std::string& folder) {

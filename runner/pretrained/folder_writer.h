@@ -11,6 +11,7 @@
 
 #include "runner/artifact/checkpoint_dir.h"
 #include "runner/artifact/io/io.h"
+#include "runner/core/result.h"
 #include "runner/pretrained/folder_mark.h"
 
 namespace runner::pretrained {
@@ -74,6 +75,9 @@ class FolderWriter {
   std::optional<FolderMark> replaced_;  ///< of what is there
   std::unique_ptr<Lock> lock_;          ///< while it lives the draft is no leftover
 };
+
+/// Failure as FolderWriter would refuse to replace the folder, by the names in it alone: before the work begins.
+core::Result<void> check_replaceable(const std::string& folder);
 
 /// Whether a folder of Transformers or PEFT has a tokenizer of a kind that roux reads.
 bool has_tokenizer(const std::string& folder);

@@ -100,7 +100,7 @@ Exported merge_adapter(const MergeRequest& request) {
   done.base = base;
   done.tensors = static_cast<std::int64_t>(merged.size());
   for (const WrittenTensor& tensor : merged) done.bytes += tensor.bytes.bytes;
-  std::vector<std::string> sources = {request.adapter, base};
+  std::vector<std::string> sources = {request.adapter, base, set};  // `set` may be a link to elsewhere
   sources.insert(sources.end(), request.more.begin(), request.more.end());
   FolderWriter folder({request.folder, request.force, done.bytes, std::move(sources)});
   folder.write_model(merged, request.shard_bytes_max);
