@@ -298,9 +298,9 @@ Outcome run_script(const Block& block, const fs::path& folder, const Programs& p
       if (got > 0 && text.size() < kOutputBytesMax) text.append(buffer, static_cast<std::size_t>(got));
       continue;
     }
+    if (ended && ready == 0) break;  // it may have written between the last poll and its end
     if (!ended && ::waitpid(child, &status, WNOHANG) == child) ended = true;
     if (ended) ::kill(-child, SIGKILL);  // background jobs that hold the pipe
-    if (ended && ready == 0) break;
     if (std::chrono::steady_clock::now() > deadline) {
       outcome.timed_out = true;
       break;
