@@ -193,6 +193,7 @@ void supervise_ranks(Session& session, const resolve::Recipe& recipe, const laun
   plan.machines.remote_command = [&](const std::string& host, int rank) {
     return remote_command(session, plan, host, rank);
   };
+  plan.end_timeout_s = launch.timeout;
   plan.log_dir = launch.log_dir.value_or("");
   plan.tee = static_cast<int>(launch.tee);
   plan.role = launch.role;

@@ -159,7 +159,7 @@ int run_program(Session& session, const std::function<int()>& work) {
   core::flush_log();
   // A full disk or a closed pipe is noticed only here; of more than a buffer by the flag of the stream.
   const bool cannot_flush = std::fflush(stdout) != 0;
-  const bool is_lost = cannot_flush ? !(session.outlives_readers && errno == EPIPE)
+  const bool is_lost = cannot_flush ? !(session.outlives_readers && (errno == EPIPE || errno == EAGAIN))
                                     : !session.outlives_readers && std::ferror(stdout) != 0;
   if (is_lost && status == core::kExitDone) {
     session.fail("cannot write to standard output", "", core::kExitFailed);

@@ -1,5 +1,7 @@
 #include "runner/cli/session.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -9,6 +11,7 @@
 #include "runner/cli/launch_flags.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
+#include "runner/core/reader_output.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/web_file.h"
 #include "runner/launch/rank_environment.h"
@@ -47,7 +50,7 @@ void Session::print_error(const std::string& text) const {
   if (host && host->errors != nullptr) {
     *host->errors += text;
   } else {
-    std::fwrite(text.data(), 1, text.size(), stderr);
+    core::write_to_reader(STDERR_FILENO, text);
   }
 }
 

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <string_view>
 
+#include "runner/core/end_signals.h"
 #include "runner/core/error.h"
+#include "runner/core/reader_output.h"
 
 namespace runner::cli {
 namespace {
@@ -17,28 +19,28 @@ std::atomic<int> exit_status{core::kExitResumable};  // a handler can access not
 std::atomic<bool> is_over{false};
 
 void leave(int) {
-  if (!is_over) static_cast<void>(!::write(STDERR_FILENO, kStopped.data(), kStopped.size()));
+  core::note_asked_to_end(true);
+  if (!is_over) core::write_to_reader(STDERR_FILENO, kStopped);
   _exit(exit_status);
 }
 
 void ignore(int) {}
 
-/// A signal that is ignored stays ignored: SIGHUP under `nohup`.
-void handle(int signal, void (*handler)(int)) {
-  struct sigaction action = {}, before = {};
-  action.sa_handler = handler;
+void fail_calls_instead_of(int signal) {
+  if (core::is_ignored(signal)) return;
+  struct sigaction action = {};
+  action.sa_handler = ignore;
   action.sa_flags = SA_RESTART;
-  sigaction(signal, &action, &before);
-  if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
+  sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
 
-void fail_writes_at_size_limit() { handle(SIGXFSZ, ignore); }
+void fail_writes_at_size_limit() { fail_calls_instead_of(SIGXFSZ); }
 
 void handle_training_signals() {
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGHUP}) handle(signal, leave);
-  handle(SIGPIPE, ignore);
+  core::handle_end_signals(leave, {.flags = SA_RESTART});
+  fail_calls_instead_of(SIGPIPE);
   fail_writes_at_size_limit();
 }
 

@@ -7,8 +7,8 @@ namespace runner::cli {
 void fail_writes_at_size_limit();
 
 /// Installs signal handlers for the rest of a process that trains; programs that it starts do not inherit them. Until
-/// the training handles signals itself (train::SignalWatch, launch::Signals), a signal to stop ends the process
-/// with 75. SIGPIPE does nothing, so that the call that writes fails instead; nor does SIGXFSZ.
+/// the training handles signals itself (train::SignalWatch, launch::Signals), each of core::end_signals() ends the
+/// process with 75. SIGPIPE does nothing, so that the call that writes fails instead; nor does SIGXFSZ.
 void handle_training_signals();
 
 /// From here on, a signal to stop ends the process with `status`, as the training is over.

@@ -5,7 +5,7 @@
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runner/core/deferred_log.h"
+#include "runner/core/reader_output.h"
 #include "runner/core/text/utf8.h"
 
 namespace runner::core {
@@ -48,6 +49,17 @@ class LevelPrefix final : public spdlog::custom_flag_formatter {
   bool color_;
 };
 
+/// Standard error.
+class Terminal final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    write_to_reader(STDERR_FILENO, {line.data(), line.size()});  // a line that is lost does not end what is at work
+  }
+  void flush_() override {}
+};
+
 /// The file of defer_log_file().
 class HeldFile final : public spdlog::sinks::base_sink<std::mutex> {
  public:
@@ -77,7 +89,7 @@ class HeldFile final : public spdlog::sinks::base_sink<std::mutex> {
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
 constexpr const char* kFilePattern = "%Y-%m-%dT%H:%M:%S.%eZ %l %v";
 
-using Sink = std::shared_ptr<spdlog::sinks::stderr_sink_mt>;
+using Sink = std::shared_ptr<Terminal>;
 
 /// Format and level of the lines on standard error.
 void settle(const Sink& terminal, const LogOptions& options) {
@@ -160,7 +172,7 @@ class Log {
   }
 
  private:
-  Log() : terminal_(std::make_shared<spdlog::sinks::stderr_sink_mt>()) { rebuild(); }
+  Log() : terminal_(std::make_shared<Terminal>()) { rebuild(); }
 
   void rebuild() {
     settle(terminal_, options_);
@@ -197,7 +209,7 @@ void flush_log() { Log::instance().voice()->logger.flush(); }
 
 ThreadLog::ThreadLog() {
   const LogOptions options = log_options();
-  const Sink terminal = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  const Sink terminal = std::make_shared<Terminal>();
   settle(terminal, options);
   own_voice = std::make_shared<Voice>(options, std::vector<spdlog::sink_ptr>{terminal}, level_of(options.level));
 }

@@ -14,7 +14,7 @@ namespace {
 using core::Node;
 
 constexpr const char *kRank = "rank", *kWho = "who", *kStatus = "status", *kSignal = "signal", *kHandedOn = "handed_on",
-                     *kGivenUp = "given_up", *kWords = "words", *kText = "text";
+                     *kGivenUp = "given_up", *kOverdue = "overdue", *kWords = "words", *kText = "text";
 
 constexpr int kExitAtOnce = 128 + SIGINT;  // after a second SIGINT, without saving
 
@@ -27,9 +27,9 @@ bool RankEnd::interrupted_twice() const {
   return killed_after_failure || (signal == 0 && status == kExitAtOnce);
 }
 
-bool RankEnd::failed() const {
-  return !killed_after_failure && status != core::kExitDone && status != core::kExitResumable;
-}
+bool RankEnd::is_regular() const { return status == core::kExitDone || status == core::kExitResumable; }
+
+bool RankEnd::failed() const { return !killed_after_failure && !is_regular(); }
 
 std::string RankEnd::message() const {
   if (!text.empty()) return text;
@@ -49,6 +49,7 @@ Node to_node(const RankEnd& end) {
   node.set(kSignal, Node::integer(end.signal));
   node.set(kHandedOn, Node::integer(end.forwarded_signal));
   node.set(kGivenUp, Node::boolean(end.killed_after_failure));
+  node.set(kOverdue, Node::boolean(end.overdue));
   node.set(kWords, Node::string(end.words));
   node.set(kText, Node::string(end.text));
   return node;
@@ -62,6 +63,7 @@ RankEnd rank_end_of(const Node& node) {
   end.signal = integer(node, kSignal);
   end.forwarded_signal = integer(node, kHandedOn);
   end.killed_after_failure = node.find(kGivenUp)->as_bool();
+  end.overdue = node.find(kOverdue)->as_bool();
   end.words = node.find(kWords)->as_string();
   end.text = node.find(kText)->as_string();
   return end;

@@ -18,10 +18,12 @@ struct RankEnd {
   int signal = 0;                     ///< that ended it
   int forwarded_signal = 0;           ///< signal that its supervisor received and forwarded to it
   bool killed_after_failure = false;  ///< its supervisor killed it after others failed
+  bool overdue = false;               ///< its supervisor killed it because it did not end although others were done
   std::string words;                  ///< its last output: RankProcess::exit_message()
   std::string text = {};              ///< the whole message, if it is not made of status and words
 
-  bool failed() const;  ///< by itself: not done, not resumable, not killed because of others
+  bool is_regular() const;  ///< done, or stopped and resumable
+  bool failed() const;      ///< by itself: not done, not resumable, not killed because of others
   bool ended_by_forwarded_signal() const { return forwarded_signal != 0 && status == 128 + forwarded_signal; }
   bool interrupted_twice() const;  ///< by a second SIGINT
   std::string message() const;     ///< how it ended, for the user

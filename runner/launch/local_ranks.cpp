@@ -14,6 +14,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/text/text.h"
+#include "runner/core/units.h"
 #include "runner/launch/cpu_affinity.h"
 #include "runner/launch/rank_environment.h"
 
@@ -49,12 +50,16 @@ class LocalRanks::Report {
 };
 
 LocalRanks::LocalRanks(const LaunchPlan& plan, const RankAssignment& assignment, const Rendezvous& rendezvous)
-    : assignment_(assignment), grace_ns_(plan.grace_ms * 1'000'000), report_(std::make_unique<Report>()) {
+    : assignment_(assignment),
+      grace_ns_(plan.grace_ms * 1'000'000),
+      end_timeout_s_(plan.end_timeout_s),
+      report_(std::make_unique<Report>()) {
   if (!plan.log_dir.empty()) core::make_folders(plan.log_dir).value();
   for (int local_rank = 0; local_rank < assignment.local_size; ++local_rank) {
     ranks_.push_back(start(plan, assignment, rendezvous, local_rank));
   }
   told_.assign(ranks_.size(), false);
+  overdue_.assign(ranks_.size(), "");
 }
 
 LocalRanks::~LocalRanks() = default;
@@ -102,9 +107,10 @@ void LocalRanks::add_to(std::vector<pollfd>& waiting) const {
   }
 }
 
-RankEnd LocalRanks::end_of(const RankProcess& process, int rank) const {
+RankEnd LocalRanks::end_of(std::size_t i) const {
+  const RankProcess& process = *ranks_[i];
   RankEnd end;
-  end.rank = rank;
+  end.rank = assignment_.first_rank + static_cast<int>(i);
   end.who = process.name() + " (process " + std::to_string(process.pid()) +
             (assignment_.machines > 1 ? " on " + core::host_name() : "") + ")";
   end.status = process.status();
@@ -112,6 +118,8 @@ RankEnd LocalRanks::end_of(const RankProcess& process, int rank) const {
   end.forwarded_signal = forwarded_signal_;
   end.killed_after_failure = gave_up_;
   end.words = process.exit_message();
+  end.overdue = !overdue_[i].empty();
+  if (end.overdue) end.text = end.who + " " + overdue_[i];
   return end;
 }
 
@@ -121,9 +129,12 @@ std::vector<RankEnd> LocalRanks::take_ended() {
     ranks_[i]->read_output();
     if (told_[i] || !ranks_[i]->has_ended()) continue;
     told_[i] = true;
-    ends.push_back(end_of(*ranks_[i], assignment_.first_rank + static_cast<int>(i)));
+    ends.push_back(end_of(i));
+    if (ends.back().is_regular()) expect_end();
   }
-  if (deadline_ns_ != 0 && !gave_up_ && core::system_clock().monotonic_ns() >= deadline_ns_) {
+  const std::int64_t now_ns = core::system_clock().monotonic_ns();
+  if (end_deadline_ns_ != 0 && now_ns >= end_deadline_ns_) kill_overdue();
+  if (deadline_ns_ != 0 && !gave_up_ && now_ns >= deadline_ns_) {
     gave_up_ = true;
     for (const auto& rank : ranks_) rank->send(SIGKILL);
   }
@@ -143,9 +154,31 @@ void LocalRanks::begin_grace() {
   if (deadline_ns_ == 0) deadline_ns_ = core::system_clock().monotonic_ns() + grace_ns_;
 }
 
+void LocalRanks::expect_end() {
+  if (end_deadline_ns_ != 0) return;
+  end_deadline_ns_ = core::system_clock().monotonic_ns() + static_cast<std::int64_t>(end_timeout_s_ * 1e9);
+}
+
+void LocalRanks::kill_overdue() {
+  end_deadline_ns_ = 0;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (told_[i] || !overdue_[i].empty()) continue;
+    const bool is_stopped = ranks_[i]->is_stopped(), writes_results = assignment_.first_rank + i == 0;
+    if (writes_results && !is_stopped) {
+      expect_end();
+      continue;
+    }
+    overdue_[i] = "did not end within " + core::format_duration(end_timeout_s_) + " (launch.timeout) of the others" +
+                  (is_stopped ? ": it is stopped, as by SIGSTOP" : "");
+    ranks_[i]->send(SIGKILL);
+  }
+}
+
 int LocalRanks::timeout_ms() const {
-  if (deadline_ns_ == 0 || gave_up_) return -1;
-  const std::int64_t left_ns = deadline_ns_ - core::system_clock().monotonic_ns();
+  const std::int64_t grace_end_ns = gave_up_ ? 0 : deadline_ns_;
+  if (grace_end_ns == 0 && end_deadline_ns_ == 0) return -1;
+  const bool is_grace_next = end_deadline_ns_ == 0 || (grace_end_ns != 0 && grace_end_ns < end_deadline_ns_);
+  const std::int64_t left_ns = (is_grace_next ? grace_end_ns : end_deadline_ns_) - core::system_clock().monotonic_ns();
   return left_ns <= 0 ? 0 : static_cast<int>(left_ns / 1'000'000 + 1);
 }
 

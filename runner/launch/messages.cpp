@@ -93,4 +93,8 @@ Node stop_message() { return message_of("stop", Node::mapping()); }
 
 bool is_stop(const Node& message) { return message.find("stop") != nullptr; }
 
+Node end_expected_message() { return message_of("end_expected", Node::mapping()); }
+
+bool is_end_expected(const Node& message) { return message.find("end_expected") != nullptr; }
+
 }  // namespace runner::launch

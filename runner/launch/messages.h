@@ -30,6 +30,7 @@ core::Node message(const Start& start);
 core::Node message(const RankEnd& end);    ///< to the leader
 core::Node message(const LaunchEnd& end);  ///< from the leader: the launch has ended
 core::Node stop_message();                 ///< from the leader: a rank has failed
+core::Node end_expected_message();         ///< from the leader: a rank is done
 
 /// Nothing for another type of message.
 std::optional<Hello> hello_of(const core::Node& message);
@@ -37,5 +38,6 @@ std::optional<Start> start_of(const core::Node& message);
 std::optional<RankEnd> rank_end_in(const core::Node& message);
 std::optional<LaunchEnd> end_of(const core::Node& message);
 bool is_stop(const core::Node& message);
+bool is_end_expected(const core::Node& message);
 
 }  // namespace runner::launch

@@ -234,6 +234,10 @@ bool NodeAgents::over() const {
                      [](const auto& entry) { return entry.second.ended >= entry.second.assignment.local_size; });
 }
 
+void NodeAgents::expect_end() {
+  for (auto& [rank, machine] : machines_) machine.link.send(end_expected_message());
+}
+
 void NodeAgents::stop() {
   for (auto& [rank, machine] : machines_) machine.link.send(stop_message());
   deadline_ns_ = core::system_clock().monotonic_ns() + (plan_.grace_ms + plan_.answer_ms) * 1'000'000;

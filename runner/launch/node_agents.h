@@ -35,6 +35,7 @@ class NodeAgents {
   void add_to(std::vector<pollfd>& waiting) const;
   std::vector<RankEnd> take_ended();  ///< ends of ranks and losses of machines since the last call
   bool over() const;                  ///< take_ended() has reported all ends
+  void expect_end();                  ///< tells them: LocalRanks::expect_end()
   /// After a failure: asks for the end of their ranks. A machine that does not report it within seconds is lost.
   void stop();
   int timeout_ms() const;  ///< until that limit; -1 without one

@@ -11,11 +11,13 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <optional>
 #include <string_view>
 #include <utility>
 
 #include "runner/core/error.h"
+#include "runner/core/reader_output.h"
 #include "runner/launch/exit_message.h"
 
 namespace runner::launch {
@@ -48,7 +50,7 @@ void write_all(int descriptor, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(descriptor, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // a closed terminal or a full disk does not end training
+    if (written <= 0) return;  // a full disk does not end training
     done += static_cast<std::size_t>(written);
   }
 }
@@ -172,6 +174,14 @@ bool RankProcess::has_ended() {
   return true;
 }
 
+bool RankProcess::is_stopped() const {
+  std::ifstream file("/proc/" + std::to_string(pid_) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const std::size_t name_end = text.rfind(") ");  // the name may hold anything
+  return name_end != std::string::npos && text.substr(name_end + 2, 2) == "T ";
+}
+
 void RankProcess::read_output() {
   read(output_);
   read(error_);
@@ -200,7 +210,7 @@ void RankProcess::take(const std::string& line, const Stream& stream) {
   lines_.push_back(line);
   if (lines_.size() > kLinesKept) lines_.pop_front();
   if (log_ >= 0) write_all(log_, line + "\n");
-  if (stream.passed_on_to >= 0) write_all(stream.passed_on_to, prefix_ + line + "\n");
+  if (stream.passed_on_to >= 0) core::write_to_reader(stream.passed_on_to, prefix_ + line + "\n");
 }
 
 std::string RankProcess::exit_message() const { return launch::exit_message(lines_); }

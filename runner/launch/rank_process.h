@@ -42,6 +42,7 @@ class RankProcess {
   void send(int signal) const;
   /// Whether it has ended.
   bool has_ended();
+  bool is_stopped() const;  ///< by SIGSTOP or the like
   int signal() const { return signal_; }
   /// The exit status, or 128 + the signal that ended it. Call after it has ended.
   int status() const { return signal_ != 0 ? 128 + signal_ : status_; }

@@ -7,19 +7,17 @@
 #include <cstring>
 #include <string>
 
+#include "runner/core/end_signals.h"
 #include "runner/core/error.h"
+#include "runner/core/reader_output.h"
 
 namespace runner::launch {
-namespace {
-
-constexpr int kForwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM};
-
-}  // namespace
-
 Signals::Signals() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : kForwarded) sigaddset(&set, signal);
+  for (const int signal : core::end_signals()) {
+    if (signal == SIGINT || !core::is_ignored(signal)) sigaddset(&set, signal);
+  }
   sigaddset(&set, SIGCHLD);  // wakes poll()
   sigprocmask(SIG_BLOCK, &set, &before_);
   descriptor_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -34,7 +32,10 @@ Signals::~Signals() {
 std::optional<int> Signals::next() const {
   signalfd_siginfo info;
   while (read(descriptor_, &info, sizeof info) == sizeof info) {
-    if (static_cast<int>(info.ssi_signo) != SIGCHLD) return static_cast<int>(info.ssi_signo);
+    if (static_cast<int>(info.ssi_signo) == SIGCHLD) continue;
+    core::note_asked_to_end(true);
+    core::never_wait_for_reader();
+    return static_cast<int>(info.ssi_signo);
   }
   return std::nullopt;
 }

@@ -6,7 +6,8 @@
 
 namespace runner::launch {
 
-/// Blocks our signals and makes them readable from a descriptor; the destructor restores the signal mask.
+/// Blocks core::end_signals(), but for those that are ignored, and makes them readable from a descriptor; the
+/// destructor restores the signal mask.
 class Signals {
  public:
   Signals();  ///< RunError when the system has no descriptor left

@@ -110,8 +110,15 @@ class WorkerGroup {
 
  private:
   void take_ended() {
-    for (RankEnd& end : ranks_.take_ended()) verdict_.add(std::move(end));
-    for (RankEnd& end : agents_.take_ended()) verdict_.add(std::move(end));
+    std::vector<RankEnd> ends = ranks_.take_ended();
+    for (RankEnd& end : agents_.take_ended()) ends.push_back(std::move(end));
+    for (RankEnd& end : ends) {
+      if (end.is_regular() && !std::exchange(expects_end_, true)) {
+        ranks_.expect_end();
+        agents_.expect_end();
+      }
+      verdict_.add(std::move(end));
+    }
     if (!store_end_ && !(ranks_.over() && agents_.over())) store_end_ = store_.take_ended();
     if (stopping_ || !(verdict_.has_failure() || store_end_)) return;
     stopping_ = true;
@@ -132,7 +139,7 @@ class WorkerGroup {
   LocalRanks ranks_;
   FailureAttribution verdict_;
   std::optional<RankEnd> store_end_;
-  bool stopping_ = false;
+  bool stopping_ = false, expects_end_ = false;
 };
 
 /// The status of a launch that a signal has ended.
@@ -157,8 +164,10 @@ LaunchEnd lead(const LaunchPlan& plan, const Signals& signals, NodeAgents& agent
       agents.end({status, "", ""});
       return {status, "", ""};
     }
-    // A wrong recipe or a bug fails again, and a user who stopped the run does not want a restart.
-    const bool lasting = status == core::kExitUsage || status == core::kExitInternalError || verdict.was_asked_to_end();
+    // A wrong recipe or a bug fails again, and a user who stopped the run does not want a restart; nor does a run that
+    // some rank has finished.
+    const bool lasting = status == core::kExitUsage || status == core::kExitInternalError ||
+                         verdict.was_asked_to_end() || culprit->overdue;
     if (lasting || restarts >= plan.max_restarts) {
       const std::string hint =
           restarts > 0 ? "all restarts are used up (launch.max_restarts: " + std::to_string(plan.max_restarts) + ")"
@@ -214,6 +223,7 @@ void follow_life(const LaunchPlan& plan, const Start& start, const Signals& sign
     for (const RankEnd& ended : ranks.take_ended()) link.send(message(ended));
     for (const core::Node& message : link.receive()) {
       if (is_stop(message)) ranks.begin_grace();
+      if (is_end_expected(message)) ranks.expect_end();
       if (!end) end = end_of(message);
     }
     if (ranks.over() || end) return;

@@ -44,6 +44,7 @@ struct LaunchPlan {
   std::function<std::vector<std::string>(int descriptor, int port)> store_command;
   std::function<void(const std::string& line)> say;  ///< logs a line
   std::int64_t grace_ms = 1'500;                     ///< grace period of the others after a failure: all end within 2 s
+  double end_timeout_s = 1800;                       ///< for the other ranks to end once one is done
   std::int64_t answer_ms = 5'000;                    ///< then for other machines to report how their ranks ended
   MachinesPlan machines;
   std::string log_dir;           ///< folder of rank-K.log with the output of each rank; "" for none
@@ -62,8 +63,10 @@ struct LaunchEnd {
 /// Starts the ranks of this machine, and on the leader the rendezvous store, and supervises them until all have ended.
 /// Each signal is forwarded to each rank once. When a rank fails, the others on all machines have a grace period to
 /// end, and are then killed; the first failure is reported. After a failure the leader restarts all ranks, as often as
-/// the plan allows. A lost machine counts as failed, and a machine that loses the leader ends. No process that was
-/// started outlives this one. RunError when one cannot be started.
+/// the plan allows. When some rank is done and another one does not end within `end_timeout_s`, that one is killed and
+/// reported; rank 0, which may have more to write, only if it is stopped (SIGSTOP). A lost machine counts as failed,
+/// and a machine that loses the leader ends. No process that was started outlives this one. RunError when one cannot be
+/// started.
 LaunchEnd supervise(const LaunchPlan& plan);
 
 }  // namespace runner::launch

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -56,9 +55,7 @@ std::vector<RankLog> logs_in(const std::string& folder) {
   for (const std::string& name : names.value_or({})) {
     int rank = 0, read = 0;
     std::sscanf(name.c_str(), "rank-%9d.log%n", &rank, &read);
-    // A pipe of that name would be read forever.
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(folder + "/" + name, ignored)) continue;
+    if (!core::check_is_file(folder + "/" + name)) continue;
     if (read > 0 && name == "rank-" + std::to_string(rank) + ".log") logs.emplace_back(rank, folder + "/" + name);
   }
   std::sort(logs.begin(), logs.end(), [](const RankLog& a, const RankLog& b) { return a.rank() < b.rank(); });

@@ -159,6 +159,10 @@ std::unique_ptr<Source> open_log(const RunSummary& run, std::int64_t rank, core:
   const std::string folder = run.run_dir + "/logs";
   const std::string name = "rank-" + std::to_string(rank) + ".log";
   const auto there = core::list_folder(folder);
+  if (const auto fits = core::check_is_file(folder + "/" + name); !fits) {
+    diagnostics.error({}, fits.failure().message, fits.failure().hint);
+    return nullptr;
+  }
   if (there && std::find(there.value().begin(), there.value().end(), name) != there.value().end()) {
     return std::make_unique<Log>(folder + "/" + name);
   }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "runner/core/json.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::store {
 namespace {
@@ -61,7 +62,9 @@ ConsoleRow console_row(const std::string& line) {
 
 std::vector<ConsoleRow> read_console(const std::string& run_dir, std::int64_t& from) {
   std::vector<ConsoleRow> rows;
-  std::ifstream file(run_dir + "/logs/rank-0.log", std::ios::binary);
+  const std::string path = run_dir + "/logs/rank-0.log";
+  if (!core::check_is_file(path)) return rows;
+  std::ifstream file(path, std::ios::binary);
   if (!file.seekg(from)) return rows;
   std::string text(kBytesMax, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));

@@ -153,6 +153,7 @@ Lease::~Lease() {
 }
 
 core::Result<std::unique_ptr<Lease>> Lease::acquire(const std::string& run_dir, const core::Clock& clock) {
+  if (auto fits = core::check_is_file(path_of(run_dir)); !fits) return fits.failure();
   Descriptor file(open(path_of(run_dir).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
   if (file.get() < 0) return cannot_write(run_dir, errno);
   const Lock lock = take_lock(file.get());
@@ -198,6 +199,7 @@ void Lease::release() {
 }
 
 std::optional<LeaseOwner> live_owner(const std::string& run_dir, const core::Clock& clock) {
+  if (!core::check_is_file(path_of(run_dir))) return std::nullopt;
   const Descriptor file(open(path_of(run_dir).c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return std::nullopt;
   const Lock lock = read_lock(file.get());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runner/artifact/io/io.h"
+#include "runner/core/platform/files.h"
 
 namespace runner::artifact {
 
@@ -51,6 +52,7 @@ std::string checksum_of(std::string_view bytes) {
 
 core::Result<std::string> checksum_of_file(const std::string& path) {
   return attempt([&] {
+    core::check_is_file(path).value();
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rbe"), std::fclose);
     if (file == nullptr) throw_disk_error("cannot read", path, errno);
     Checksum checksum;

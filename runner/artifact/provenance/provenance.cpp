@@ -74,6 +74,9 @@ core::Failure cannot_read(const std::string& path) { return {"cannot read " + pa
 core::Result<DataFile> look_at(int descriptor, const std::string& set, const std::string& path) {
   struct stat status = {};
   if (descriptor < 0 || fstat(descriptor, &status) != 0) return cannot_read(path);
+  if (!S_ISDIR(status.st_mode)) {
+    if (auto fits = core::check_is_file(path); !fits) return fits.failure();
+  }
   return DataFile{set, path, status.st_size, status.st_mtim.tv_sec * 1'000'000'000 + status.st_mtim.tv_nsec, ""};
 }
 
@@ -217,12 +220,12 @@ std::map<std::string, std::string> chosen_environment(const std::vector<std::str
 }
 
 core::Result<DataFile> stat_data_file(const std::string& set, const std::string& path) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   return look_at(file.fd, set, path);
 }
 
 core::Result<DataFile> read_data_file(const std::string& set, const std::string& path, const std::atomic<bool>* stop) {
-  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   auto found = look_at(file.fd, set, path);
   if (!found) return found;
   Checksum checksum;

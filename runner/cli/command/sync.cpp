@@ -14,6 +14,7 @@
 #include "runner/cli/commands.h"
 #include "runner/cli/tracking.h"
 #include "runner/core/clock.h"
+#include "runner/core/end_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/log.h"
 #include "runner/core/units.h"
@@ -43,7 +44,7 @@ class UntilSignalled final : public trackers::Waiter {
   UntilSignalled() : shared_(std::make_shared<Shared>()) {
     sigset_t signals;
     sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&signals, signal);
+    for (const int signal : core::end_signals()) sigaddset(&signals, signal);
     sigprocmask(SIG_BLOCK, &signals, nullptr);
     std::signal(SIGPIPE, SIG_IGN);  // the reader of our output may be gone
     std::thread([signals, shared = shared_] { listen(signals, *shared); }).detach();

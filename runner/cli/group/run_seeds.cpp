@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runner/core/clock.h"
+#include "runner/core/end_signals.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/text/text.h"
@@ -67,8 +68,6 @@ std::vector<std::string> words_without_seeds(const Session& session) {
   return words;
 }
 
-constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM};
-
 /// The exit status of a program that shares this one's terminal.
 int status_of(const std::vector<std::string>& words) {
   std::vector<char*> arguments;
@@ -79,7 +78,6 @@ int status_of(const std::vector<std::string>& words) {
   const pid_t child = fork();
   if (child < 0) throw core::RunError("cannot start a process for a run", "free some memory or processes");
   if (child == 0) {
-    for (const int signal : kPassedOn) std::signal(signal, SIG_DFL);
     execv(arguments[0], arguments.data());
     _exit(127);
   }
@@ -134,7 +132,7 @@ void run_seeds(Session& session, const RunFlags& flags) {
     one.is_done = !flags.start_new && !flags.smoke && has_finished(*recipe, runs);
     repetitions.push_back(std::move(one));
   }
-  for (const int signal : kPassedOn) std::signal(signal, pass_on);
+  core::handle_end_signals(pass_on, {.flags = SA_RESTART});
   std::vector<std::string> compare = {core::own_program(), "runs", "groups"};
   for (const Repetition& one : repetitions) {
     compare.push_back(one.name);

@@ -1,7 +1,6 @@
 #include "runner/cli/prediction/work_signals.h"
 
 #include <limits.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "runner/core/end_signals.h"
+#include "runner/core/reader_output.h"
 #include "runner/core/text/utf8.h"
 #include "runner/launch/rank_environment.h"
 
@@ -43,20 +44,18 @@ class SharedText {
 SharedText draft, what_is_there_now;
 std::atomic<bool> is_silent{true};
 
-const char* name_of(int signal) { return signal == SIGINT ? "SIGINT" : signal == SIGHUP ? "SIGHUP" : "SIGTERM"; }
-
-void print(const char* text, std::size_t size) { static_cast<void>(!::write(STDERR_FILENO, text, size)); }
-void print(const char* text) { print(text, std::strlen(text)); }
+void print(std::string_view text) { core::write_to_reader(STDERR_FILENO, text); }
 
 }  // namespace
 
 void end_work(int signal) {
+  core::note_asked_to_end(true);
   if (!draft.empty()) unlink(draft.c_str());
   if (!is_silent) {
     print("interrupted by ");
-    print(name_of(signal));
+    print(core::end_signal_name(signal));
     print(": ");
-    print(what_is_there_now.c_str(), what_is_there_now.size());
+    print({what_is_there_now.c_str(), what_is_there_now.size()});
     print("\n");
   }
   _exit(128 + signal);
@@ -65,12 +64,7 @@ void end_work(int signal) {
 void end_work_on_signals(const std::string& what_is_there) {
   tell_on_signal(what_is_there);
   is_silent = launch::is_above_rank_0();
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction action = {}, before = {};
-    action.sa_handler = end_work;
-    sigaction(signal, &action, &before);
-    if (before.sa_handler == SIG_IGN) sigaction(signal, &before, nullptr);
-  }
+  core::handle_end_signals(end_work);
 }
 
 void tell_on_signal(const std::string& what_is_there) {

@@ -4,9 +4,9 @@
 
 namespace runner::cli {
 
-/// From here on SIGINT, SIGTERM and SIGHUP end this process with status 128 + the signal, as they would anyway, but
-/// remove the file of a DraftGuard first, and say what is there on standard error: `interrupted by SIGTERM: ...`. Of
-/// several processes the first one says so. A signal that is ignored stays ignored.
+/// From here on each of core::end_signals() ends this process with status 128 + the signal, but removes the file of a
+/// DraftGuard first, and says what is there on standard error: `interrupted by SIGTERM: ...`. Of several processes the
+/// first one says so. A signal that is ignored stays ignored.
 void end_work_on_signals(const std::string& what_is_there);
 
 /// From here on this is what is there.

@@ -94,6 +94,10 @@ int descriptor_named(const std::filesystem::path& path) {
   return error == std::errc() && end == name.data() + name.size() ? number : -1;
 }
 
+Failure not_a_file(const std::string& path) {
+  return Failure{"cannot read " + escape_for_terminal(path) + ": it is not a regular file", ""};
+}
+
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -110,8 +114,7 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return cannot("read", path, errno);
   if (S_ISDIR(info.st_mode)) return cannot("read", path, EISDIR);
-  if (!S_ISREG(info.st_mode))
-    return Failure{"cannot read " + escape_for_terminal(path) + ": it is not a regular file", ""};
+  if (!S_ISREG(info.st_mode)) return not_a_file(path);
   const auto too_large = [&](std::int64_t size) {
     return Failure{"cannot read " + escape_for_terminal(path) + ": it holds " + format_bytes(size) + ", the limit is " +
                        format_bytes(bytes_max),
@@ -134,6 +137,12 @@ Result<std::string> read_file(const std::string& path, std::int64_t bytes_max) {
   }
   content.resize(filled);
   return content;
+}
+
+Result<void> check_is_file(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) return {};
+  return S_ISDIR(info.st_mode) ? cannot("read", path, EISDIR) : not_a_file(path);
 }
 
 bool is_temporary_file(std::string_view name) {

@@ -12,6 +12,10 @@ namespace runner::core {
 /// Whole content of a regular file. Failure names the path: missing, unreadable, a directory, larger than `bytes_max`.
 Result<std::string> read_file(const std::string& path, std::int64_t bytes_max);
 
+/// For what opens a file by other means: Failure, naming the path, where something else lies there than a regular file,
+/// such as a FIFO, whose opening would wait for a writer. That nothing is there is left to the opening.
+Result<void> check_is_file(const std::string& path);
+
 /// Writes to a temporary file, fsyncs, renames, fsyncs the folder: readers see the old or the new content, never a
 /// part. A link is replaced; what is no regular file, or leads to none, is a Failure and stays. A full disk is a
 /// Failure with the exit status for "resumable".

@@ -2,14 +2,18 @@
 
 #include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <utility>
+
+#include "runner/core/platform/files.h"
 
 namespace runner::store {
 namespace {
@@ -18,6 +22,8 @@ namespace {
 constexpr int kWriterPatienceMs = 250;
 // A reader has no retry. A writer that ends its journal on a busy machine may need a while.
 constexpr int kReaderPatienceMs = 2000;
+
+constexpr std::array<const char*, 3> kBeside = {"", "-wal", "-journal"};  // what SQLite writes
 
 std::string uri_of(const std::string& path, std::string_view query) {
   static constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-";
@@ -54,15 +60,40 @@ int touch_schema(sqlite3* database) {
   return sqlite3_exec(database, "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr);
 }
 
+/// Whether `ulimit -f` is why the file, or one that SQLite keeps beside it, did not take what was written: the system's
+/// reason does not reach the caller. A write at the limit fills the file up to it first.
+bool meets_size_limit(const std::string& path, int extended_code) {
+  constexpr std::uint64_t kSharedMemoryBytes = 32 << 10;  // the least that the file beside a WAL has
+  if (extended_code == SqliteError::kSizeLimit) return true;
+  const int primary = extended_code & 0xff;
+  rlimit limit = {};
+  if ((primary != SQLITE_IOERR && primary != SQLITE_FULL) || getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
+  if (limit.rlim_cur == RLIM_INFINITY) return false;
+  if (extended_code == SQLITE_IOERR_SHMSIZE && limit.rlim_cur < kSharedMemoryBytes) return true;
+  return std::any_of(kBeside.begin(), kBeside.end(), [&](const char* ending) {
+    std::error_code absent;
+    const auto bytes = std::filesystem::file_size(path + ending, absent);
+    return !absent && bytes >= limit.rlim_cur;
+  });
+}
+
 bool is_full_code(int extended_code) { return (extended_code & 0xff) == SQLITE_FULL; }
 
 }  // namespace
 
 SqliteError::SqliteError(const std::string& path, int extended_code, const std::string& text)
-    : core::RunError(path + ": " + text,
-                     is_full_code(extended_code) ? "free some space; the same command then resumes" : "",
-                     is_full_code(extended_code) ? core::kExitResumable : core::kExitFailed),
-      code_(extended_code) {}
+    : SqliteError(Told{}, path, meets_size_limit(path, extended_code) ? kSizeLimit : extended_code, text) {}
+
+SqliteError::SqliteError(Told, const std::string& path, int code, const std::string& text)
+    : core::RunError(path + ": " + (code == kSizeLimit ? "`ulimit -f` allows no file of this size" : text),
+                     code == kSizeLimit   ? "raise the limit; the same command then resumes"
+                     : is_full_code(code) ? "free some space; the same command then resumes"
+                                          : "",
+                     is_full_code(code) ? core::kExitResumable : core::kExitFailed),
+      code_(code) {}
+
+SqliteError::SqliteError(const core::Failure& unfit)
+    : core::RunError(unfit.message, unfit.hint, unfit.exit_code), code_(SQLITE_CANTOPEN) {}
 
 bool SqliteError::is_transient() const {
   switch (code_ & 0xff) {
@@ -176,6 +207,7 @@ void Statement::check(int code) const {
 }
 
 Database::Database(const std::string& path, Mode mode) : path_(path) {
+  if (const auto file = core::check_is_file(path); !file) throw SqliteError(file.failure());
   int flags = SQLITE_OPEN_READWRITE;
   if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
   if (mode == Mode::kRead) flags = SQLITE_OPEN_READONLY;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "runner/core/error.h"
+#include "runner/core/result.h"
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -18,6 +19,10 @@ namespace runner::store {
 class SqliteError : public core::RunError {
  public:
   SqliteError(const std::string& path, int extended_code, const std::string& text);
+  /// What lies at the path is no file.
+  explicit SqliteError(const core::Failure& unfit);
+  /// A code beside those of SQLite: `ulimit -f` allows no larger file. Waiting for the disk does not help.
+  static constexpr int kSizeLimit = -1;
 
   /// The disk is full, or the file is locked by another process: retry with the same data.
   bool is_transient() const;
@@ -28,6 +33,8 @@ class SqliteError : public core::RunError {
   bool is_corrupt() const;
 
  private:
+  struct Told {};
+  SqliteError(Told, const std::string& path, int code, const std::string& text);
   int code_;
 };
 

@@ -16,7 +16,10 @@ namespace {
 [[noreturn]] void refuse(const std::string& path, const std::string& beside) {
   const int error = errno;
   unlink(beside.c_str());
-  throw SqliteError(path, error == ENOSPC || error == EDQUOT ? SQLITE_FULL : SQLITE_IOERR_WRITE, std::strerror(error));
+  const int code = error == ENOSPC || error == EDQUOT ? SQLITE_FULL
+                   : error == EFBIG                   ? SqliteError::kSizeLimit
+                                                      : SQLITE_IOERR_WRITE;
+  throw SqliteError(path, code, std::strerror(error));
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runner/core/platform/files.h"
+
 namespace runner::store {
 namespace {
 
@@ -25,6 +27,7 @@ core::Failure held(int descriptor) {
 
 core::Result<std::unique_ptr<TrackerLock>> TrackerLock::take(const std::string& run_dir, const std::string& tracker) {
   const std::string path = run_dir + "/.sync-" + tracker + ".lock";
+  if (auto fits = core::check_is_file(path); !fits) return fits.failure();
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) return core::Failure{"cannot write " + path + ": " + std::strerror(errno), ""};
   std::unique_ptr<TrackerLock> lock(new TrackerLock(descriptor));

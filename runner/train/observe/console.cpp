@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "runner/core/log.h"
+#include "runner/core/reader_output.h"
 #include "runner/core/units.h"
 
 namespace runner::train {
@@ -16,6 +17,7 @@ namespace {
 constexpr std::int64_t kBarInterval_ns = 100'000'000;
 constexpr std::int64_t kLineInterval_ns = 5'000'000'000;
 constexpr int kBarWidth = 24;
+const std::string kClearLine = "\r\x1b[2K";
 
 int terminal_columns() {
   winsize size = {};
@@ -55,8 +57,7 @@ void Console::update(std::int64_t step, double share_done, double eta_seconds, c
   text = bar_text(share_done) + percent + text;
   const auto columns = static_cast<std::size_t>(terminal_columns());
   if (text.size() >= columns) text.resize(columns - 1);
-  std::fprintf(stderr, "\r\x1b[2K%s", text.c_str());
-  std::fflush(stderr);
+  core::write_to_reader(STDERR_FILENO, kClearLine + text);
   drawn_ = true;
 }
 
@@ -67,8 +68,7 @@ void Console::line(const std::string& text) {
 
 void Console::clear() {
   if (!drawn_) return;
-  std::fputs("\r\x1b[2K", stderr);
-  std::fflush(stderr);
+  core::write_to_reader(STDERR_FILENO, kClearLine);
   drawn_ = false;
 }
 

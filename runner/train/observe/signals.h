@@ -4,9 +4,9 @@
 
 namespace runner::train {
 
-/// SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM and SIGHUP (unless it is ignored, as under `nohup`) ask the loop
-/// to finish its step, save and exit with 75; a SIGINT after one of them exits at once with 130. The destructor
-/// restores the previous handlers; of several watches at a time, that of the first.
+/// Each of core::end_signals() that is not ignored asks the loop to finish its step, save and exit with 75; SIGINT does
+/// so even where it is ignored, and after another of them exits at once with 130. The destructor restores the previous
+/// handlers; of several watches at a time, that of the first.
 class SignalWatch {
  public:
   /// `other`: source of signals for this training only, in addition to the process's; may be null.

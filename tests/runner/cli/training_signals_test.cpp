@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -10,32 +9,32 @@
 #include <cstdlib>
 #include <functional>
 
+#include "runner/core/end_signals.h"
+#include "tests/support/process/forked.h"
+
 namespace runner::cli {
 namespace {
 
-/// How a process ends that does this with the handlers in place: its exit status, or 128 + the signal that ended it.
+/// How a process ends that does this with the handlers in place.
 int end_of(const std::function<int()>& work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
+  return tests::end_of_fork([&work] {
     ::close(STDERR_FILENO);  // what the handler says is for a person
     handle_training_signals();
-    ::_exit(work());
-  }
-  int status = 0;
-  REQUIRE(::waitpid(child, &status, 0) == child);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    return work();
+  });
 }
 
 }  // namespace
 
 TEST_CASE("a signal that asks for the end leaves as resumable until the training is over", "[cli][signals]") {
-  const int signal = GENERATE(SIGINT, SIGTERM, SIGUSR1, SIGHUP);
-  CAPTURE(signal);
-  CHECK(end_of([signal] { return ::raise(signal); }) == 75);
-  CHECK(end_of([signal] {
-          leave_on_signal_with(1);
-          return ::raise(signal);
-        }) == 1);
+  for (const int signal : core::end_signals()) {
+    CAPTURE(core::end_signal_name(signal));
+    CHECK(end_of([signal] { return ::raise(signal); }) == 75);
+    CHECK(end_of([signal] {
+            leave_on_signal_with(1);
+            return ::raise(signal);
+          }) == 1);
+  }
 }
 
 TEST_CASE("what was to be ignored stays ignored", "[cli][signals]") {

@@ -203,6 +203,66 @@ TEST_CASE("a store that is lost ends ranks that still need it, and no others", "
   }
 }
 
+TEST_CASE("a rank that does not end although the others are done is killed and named", "[launch][supervisor]") {
+  struct Case {
+    const char* name;
+    int rank;
+    const char* stops;  // `True` or `False`: hangs
+    int status;         // of the other one
+    const char* message;
+  };
+  const Case cases[] = {
+      {"stopped", 1, "True", 0,
+       "rank 1 (process N) did not end within 1 ms (launch.timeout) of the others: it is stopped, as by SIGSTOP"},
+      {"rank 0 stopped", 0, "True", 0,
+       "rank 0 (process N) did not end within 1 ms (launch.timeout) of the others: it is stopped, as by SIGSTOP"},
+      {"hanging", 1, "False", 0, "rank 1 (process N) did not end within 1 ms (launch.timeout) of the others"},
+      {"stopped after a signal", 1, "True", 75,
+       "rank 1 (process N) did not end within 1 ms (launch.timeout) of the others: it is stopped, as by SIGSTOP"},
+  };
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const tests::TempDir dir;
+      const std::string fifo = dir.path() + "/process";
+      REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+      Launch launch("stops = " + std::string(c.stops) + "\nif rank == " + std::to_string(c.rank) + ":\n  with open('" +
+                    fifo +
+                    "', 'w') as file: file.write(str(os.getpid()))\n"
+                    "  if stops: os.kill(os.getpid(), signal.SIGSTOP)\n"
+                    "  wait()\n"
+                    "other = open('" +
+                    fifo +
+                    "').read()\n"
+                    "while stops and ') T' not in open(f'/proc/{other}/stat').read(): pass\n"
+                    "sys.exit(" +
+                    std::to_string(c.status) + ")\n");
+      launch.plan.end_timeout_s = 1e-3;
+      launch.plan.max_restarts = 3;
+      const LaunchEnd end = launch.end();
+      CHECK(end.status == 1);
+      CHECK(without_pid(end.message) == c.message);
+      CHECK(launch.said.size() == 1);  // no restart
+    }
+  }
+}
+
+TEST_CASE("rank 0 may write its results for longer than the others last", "[launch][supervisor]") {
+  const tests::TempDir dir;
+  const std::string fifo = dir.path() + "/ended";
+  REQUIRE(mkfifo(fifo.c_str(), 0600) == 0);
+  // Rank 0 ends when nothing holds the other end of the FIFO any more, and some of its own time later.
+  Launch launch("fifo = '" + fifo +
+                "'\n"
+                "if rank == 1: open(fifo, 'w')\n"
+                "else:\n"
+                "  open(fifo).read()\n"
+                "  for i in range(300000): pass\n");
+  launch.plan.end_timeout_s = 1e-6;
+  const LaunchEnd end = launch.end();
+  CHECK(end.status == 0);
+  CHECK(end.message.empty());
+}
+
 TEST_CASE("a machine that fails, hangs or has another build is reported", "[launch][supervisor][machines]") {
   using runner::launch::AgentConnection;
   Launch launch("sys.exit(76)");

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
@@ -11,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
@@ -19,6 +21,8 @@
 #include "runner/store/database/text.h"
 #include "runner/store/in_memory_run.h"
 #include "tests/runner/store/fixture.h"
+#include "tests/support/disk/full_sqlite_disk.h"
+#include "tests/support/process/forked.h"
 
 namespace {
 
@@ -295,19 +299,16 @@ TEST_CASE("a full disk is waited for and nothing is lost", "[store][crash]") {
   const FixedClock clock;
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
+    tests::FullSqliteDisk disk;
     auto writer = create(new_run(output), clock);
     writer->flush_durable();
-    const rlimit small{64 << 10, RLIM_INFINITY}, large{RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_FSIZE, &small);
+    disk.fill();
     for (std::int64_t step = 1; step <= 20'000; ++step) log(*writer, "loss", step, 1.0);
-    const std::string waits = writer->run_dir() + "/recipe.yaml";
-    std::ofstream(output.path + "/large") << std::string(128 << 10, 'x');  // fails: the limit is at work
-    const bool limited = std::filesystem::file_size(output.path + "/large") < (128 << 10);
-    setrlimit(RLIMIT_FSIZE, &large);
+    while (disk.refused() == 0) std::this_thread::yield();
+    disk.make_room();
     const bool all = writer->flush_durable() == 20'000;
     writer->finish(RunStatus::kFinished, "");
-    _exit(limited && all ? 0 : 1);
+    _exit(all ? 0 : 1);
   }
   int status = -1;
   waitpid(child, &status, 0);
@@ -336,11 +337,10 @@ TEST_CASE("the full-disk timeout ends writing and keeps accepted data", "[store]
   const FixedClock clock;
   const pid_t child = fork();
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
+    tests::FullSqliteDisk disk;
     auto writer = create(new_run(output), clock);
     writer->flush_durable();
-    const rlimit small{64 << 10, RLIM_INFINITY}, large{RLIM_INFINITY, RLIM_INFINITY};
-    setrlimit(RLIMIT_FSIZE, &small);
+    disk.fill();
     writer->set_disk_timeout({0});
     bool refused = false;
     std::int64_t step = 0;
@@ -352,7 +352,7 @@ TEST_CASE("the full-disk timeout ends writing and keeps accepted data", "[store]
         refused = error.exit_code() == runner::core::kExitResumable;
       }
     }
-    setrlimit(RLIMIT_FSIZE, &large);
+    disk.make_room();
     const bool complete = writer->finish(RunStatus::kStopped, "");
     const std::string run_dir = writer->run_dir();
     writer.reset();
@@ -361,6 +361,36 @@ TEST_CASE("the full-disk timeout ends writing and keeps accepted data", "[store]
   int status = -1;
   waitpid(child, &status, 0);
   CHECK(status == 0);
+}
+
+TEST_CASE("a record that meets `ulimit -f` is an error and not a full disk", "[store][crash]") {
+  const OutputDir output;
+  const FixedClock clock;
+  CHECK(tests::end_of_fork([&] {
+          signal(SIGXFSZ, SIG_IGN);
+          auto writer = create(new_run(output), clock);
+          writer->flush_durable();
+          const rlimit small{64 << 10, RLIM_INFINITY};
+          setrlimit(RLIMIT_FSIZE, &small);
+          try {
+            for (std::int64_t step = 1; step < 100'000'000; ++step) log(*writer, "loss", step, 1.0);
+          } catch (const runner::core::RunError& error) {
+            const bool told = error.what() == writer->run_dir() + "/run.db: `ulimit -f` allows no file of this size" &&
+                              error.hint() == "raise the limit; the same command then resumes";
+            return told && error.exit_code() == runner::core::kExitFailed ? 0 : 1;
+          }
+          return 2;
+        }) == 0);
+}
+
+TEST_CASE("a FIFO in the place of a file of a run is refused, not waited for", "[store]") {
+  const OutputDir output;
+  for (const auto mode : {Database::Mode::kRead, Database::Mode::kWrite, Database::Mode::kCreate}) {
+    const std::string path = output.path + "/annotations.db";
+    if (mode == Database::Mode::kRead) REQUIRE(mkfifo(path.c_str(), 0600) == 0);
+    CHECK_THROWS_WITH(Database(path, mode), "cannot read " + path + ": it is not a regular file");
+  }
+  CHECK_THROWS_WITH(Database(output.path, Database::Mode::kRead), "cannot read " + output.path + ": it is a folder");
 }
 
 TEST_CASE("a run that is moved, removed or damaged while it is written notices", "[store][crash][22]") {

@@ -26,6 +26,9 @@ TEST_CASE("what is written is read back, and what cannot be read is named", "[co
   CHECK(read_file("/dev/zero", 4).failure().message == "cannot read /dev/zero: it is not a regular file");
   REQUIRE(::mkfifo((dir / "fifo").c_str(), 0600) == 0);
   CHECK(read_file(dir / "fifo", 4).failure().message == "cannot read " + (dir / "fifo") + ": it is not a regular file");
+  CHECK(check_is_file(dir / "fifo").failure().message == read_file(dir / "fifo", 4).failure().message);
+  CHECK(check_is_file(dir.path()).failure().message == read_file(dir.path(), 4).failure().message);
+  CHECK((check_is_file(path).ok() && check_is_file(dir / "none").ok()));
   CHECK_FALSE(write_file_atomic(dir / "none/b.txt", "x").ok());
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) == 2);  // nothing is left beside the target
 }

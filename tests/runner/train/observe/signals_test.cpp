@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "runner/core/end_signals.h"
+
 namespace runner::train {
 namespace {
 
@@ -51,6 +53,13 @@ TEST_CASE("SIGINT after another signal leaves at once, whichever that was", "[tr
   };
   for (const Case& c : cases) {
     DYNAMIC_SECTION(c.name) { CHECK(end_after(c.signals) == c.end); }
+  }
+}
+
+TEST_CASE("each signal that asks for the end is answered by the loop", "[train][signals]") {
+  for (const int signal : core::end_signals()) {
+    CAPTURE(core::end_signal_name(signal));
+    CHECK(end_after({signal}) == kStayed);
   }
 }
 
