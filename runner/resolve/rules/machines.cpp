@@ -24,6 +24,7 @@ constexpr const char* kProcesses = "launch.num_processes";
 constexpr const char* kRank = "launch.machine_rank";
 constexpr const char* kAddress = "launch.main_process_ip";
 constexpr const char* kHosts = "launch.hosts";
+constexpr std::size_t kNameBytesMax = 253;  // of DNS
 constexpr const char* kGpuIds = "launch.gpu_ids";
 
 /// Null where validation refused it.
@@ -86,11 +87,14 @@ void one_machine(SettledTree& tree) {
 void address_of_machine(SettledTree& tree, const char* path, const std::string& address) {
   // `USER@` is for ssh.
   const bool is_host = std::string_view(path) == kHosts;
-  const std::string name = address.substr(is_host ? address.find('@') + 1 : 0);
+  const std::size_t at = is_host ? address.find('@') : std::string::npos;
+  const std::string name = at == std::string::npos ? address : address.substr(at + 1);
   const bool is_plain = std::all_of(address.begin(), address.end(), [is_host](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '_' || c == '-' || c == ':' || (is_host && c == '@');
   });
-  if (name.empty() || name[0] == '-' || address[0] == '-' || !is_plain) {
+  const bool has_empty_part = name.empty() || name[0] == '.' || name.find("..") != std::string::npos || at == 0;
+  if (has_empty_part || name[0] == '-' || address[0] == '-' || !is_plain || name.find('@') != std::string::npos ||
+      name.size() > kNameBytesMax) {
     tree.error(path, core::quote(address) + " is not a host" + (is_host ? ", or is an option to ssh" : ""),
                std::string("use a name or an IPv4 address, ") + (is_host ? "as for `ssh NAME`" : "such as 10.0.0.1"));
     return;
