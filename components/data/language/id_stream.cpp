@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <list>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -90,6 +91,26 @@ struct Recipe {
   runner::core::Result<IdsLine> parse(const RecordText& record) const {
     return options.parse(record.text, *options.vocab_size);
   }
+
+  /// What a record holds that is not used as its author may think, once of a kind: how many there are is known when all
+  /// are read. Called by all that encode.
+  void tell(const RecordPlace& place, const IdsLine& ids) const {
+    if (ids.odd_roles.empty() && ids.unread.empty()) return;
+    const std::string where = path(place) + ":" + std::to_string(place.number);
+    const std::lock_guard lock(telling);
+    for (const std::string& role : ids.odd_roles) {
+      if (!told_roles.add(role)) continue;
+      const auto text = ToldRoles::warning(where, role);
+      runner::core::log_warning(set + ": " + text.message + "; " + text.hint);
+    }
+    const std::vector<std::string> first = unread.add(ids.unread, where);
+    if (first.empty()) return;
+    runner::core::log_warning(set + ": " + UnreadFields::text_of_first(first, where) + "; " + UnreadFields::hint());
+  }
+
+  mutable std::mutex telling;
+  mutable ToldRoles told_roles;  // guarded by telling
+  mutable UnreadFields unread;   // guarded by telling
 };
 
 /// A row, encoded already or when it is used.
@@ -130,6 +151,7 @@ class RowSample final : public Stream::Sample {
     if (!record_) return encoded_;
     auto ids = recipe_->parse(*record_);
     if (!ids) recipe_->fail(record_->place, ids.failure());
+    recipe_->tell(record_->place, ids.value());
     return {recipe_->shorten(record_->place, std::move(ids).value()).value()};
   }
 
@@ -273,26 +295,11 @@ class IdStream final : public Stream {
     ++pass_;
   }
 
-  /// At the first record with a field: how many there are is known when all are read.
-  void tell_unread(const RecordPlace& place, const std::vector<std::string>& fields) {
-    const std::string where = recipe_->path(place) + ":" + std::to_string(place.number);
-    const std::vector<std::string> first = unread_.add(fields, where);
-    if (first.empty()) return;
-    runner::core::log_warning(recipe_->set + ": " + UnreadFields::text_of_first(first, where) + "; " +
-                              UnreadFields::hint());
-  }
-
   /// Nothing when the record is left out, and counted as such.
   std::optional<Encoded> encode(const RecordText& record) {
     auto ids = recipe_->parse(record);
     if (ids) {
-      for (const std::string& role : ids.value().odd_roles) {
-        if (!told_roles_.add(role)) continue;
-        const auto text =
-            ToldRoles::warning(recipe_->path(record.place) + ":" + std::to_string(record.place.number), role);
-        runner::core::log_warning(recipe_->set + ": " + text.message + "; " + text.hint);
-      }
-      if (!ids.value().unread.empty()) tell_unread(record.place, ids.value().unread);
+      recipe_->tell(record.place, ids.value());
       const std::int64_t length = ids.value().longest();
       std::optional<Encoded> encoded = recipe_->shorten(record.place, std::move(ids).value());
       if (encoded) return encoded;
@@ -316,8 +323,6 @@ class IdStream final : public Stream {
   std::deque<std::vector<Encoded>> ready_;  // rows that were made and not yet returned
   RowPacker<Encoded> packer_;
   SkippedRecords skipped_;
-  ToldRoles told_roles_;
-  UnreadFields unread_;
   std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
   std::int64_t samples_in_pass_ = 0;  // records that are used
   RecordCounts counts_;               // of all passes
@@ -402,6 +407,7 @@ class FirstRecords {
     }
     if (counts_.records == 0) return true;
     warn();
+    recipe_.unread.tell(inputs_, "of the first " + counted_large(counts_.records, "line", "lines") + " ");
     set_buffer_bytes();
     return true;
   }
@@ -434,6 +440,7 @@ class FirstRecords {
         return errors.add(number, ids.failure().message, ids.failure().hint);
       return leave_out(counts_.skipped, ids.failure().message);
     }
+    recipe_.unread.add(ids.value().unread, path + ":" + std::to_string(number));
     const std::int64_t length = ids.value().longest();
     if (options.too_long == LongLine::kDrop && length > *options.max_seq_len) {
       return leave_out(counts_.dropped, recipe_.longer(length));

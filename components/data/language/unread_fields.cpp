@@ -68,14 +68,15 @@ std::vector<std::string> UnreadFields::add(const std::vector<std::string>& field
   return first;
 }
 
-void UnreadFields::tell(const Inputs& inputs) const {
+void UnreadFields::tell(const Inputs& inputs, const std::string& of) const {
   if (fields_.empty()) return;
   std::vector<std::string> texts;
   for (const auto& [name, field] : fields_) {
     texts.push_back(name + " of " + counted_large(field.records, "record", "records") + ", such as " + field.first);
   }
   inputs.diagnostics.warning(location_of(inputs.block, "path"),
-                             "data." + inputs.name + " does not read " + runner::core::joined(texts, "; "), hint());
+                             "data." + inputs.name + ": " + of + "not read are " + runner::core::joined(texts, "; "),
+                             hint());
 }
 
 std::string UnreadFields::text_of_first(const std::vector<std::string>& fields, const std::string& place) {

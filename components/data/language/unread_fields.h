@@ -23,8 +23,8 @@ class UnreadFields {
  public:
   /// `place`: file and line. Returns the fields that were not met before.
   std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place);
-  /// Warns of all, once, with the number of records of each.
-  void tell(const Inputs& inputs) const;
+  /// Warns of all, once, with the number of records of each. `of`: of which records, "" for all.
+  void tell(const Inputs& inputs, const std::string& of = "") const;
   /// Of fields that a stream meets for the first time: `system is not read, such as in train.jsonl:3`.
   static std::string text_of_first(const std::vector<std::string>& fields, const std::string& place);
   static const char* hint();

@@ -248,11 +248,13 @@ void gathered_units(SettledTree& tree, const std::string& shard) {
 void tell_rounding(SettledTree& tree, const std::string& shard) {
   const std::string mode = tree.text("precision.mode").value_or("");
   if (shard == "optimizer" || (mode != "bf16-mixed" && mode != "16-mixed")) return;
-  const bool gathers = shard == "parameters";
+  const bool gathers = shard == "parameters", is_half = mode == "16-mixed";
+  const std::string share = is_half   ? ""
+                            : gathers ? ", by 0.5 % where it was measured"
+                                      : ", by 0.1 % where it was measured";
   tree.notice(kShard,
               std::string(gathers ? "weights and gradients" : "gradients") + " travel in " +
-                  (mode == "16-mixed" ? "float16" : "bfloat16") + ", which moves losses: by " +
-                  (gathers ? "0.5 %" : "0.1 %") + " where it was measured",
+                  (is_half ? "float16" : "bfloat16") + ", which moves losses" + share,
               "mode: 32-true gives those of one process to rounding");
 }
 

@@ -376,10 +376,16 @@ TEST_CASE("what a record says beside its texts is told once, with its count", "[
     CHECK(built.data != nullptr);
     INFO(built.messages);
     const bool told =
-        built.messages.find(std::string("data.train does not read ") + c.told + "\n") != std::string::npos;
+        built.messages.find(std::string("data.train: not read are ") + c.told + "\n") != std::string::npos;
     CHECK(told == (*c.told != '\0'));
-    CHECK((built.messages.find("does not read") != std::string::npos) == told);
+    CHECK((built.messages.find("not read") != std::string::npos) == told);
   }
+  // A stream tells what its first records hold.
+  const Folder folder(cases[0].records);
+  const auto streamed = build_data(block(", streaming: true, max_seq_len: 512"));
+  INFO(streamed.messages);
+  CHECK(streamed.messages.find(std::string("data.train: of the first 3 lines not read are ") + cases[0].told + "\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("a role that may be misspelt is told once, with its line", "[data][jsonl]") {

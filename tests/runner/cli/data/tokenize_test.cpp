@@ -174,7 +174,7 @@ TEST_CASE("--force keeps an output until the new one is whole, and replaces all 
   CHECK(text_of(old.files.back()) == before);
   request.inputs = {"c.txt"};
   CHECK_THROWS_AS(tokenize(request, *tokenizer, interrupt_at(1)), std::domain_error);
-  request.force = false;  // goes on with what --force began
+  request.force = false;  // continues what --force began
   const auto done = tokenize(request, *tokenizer, no_progress);
   CHECK(done.all.documents == 1);
   REQUIRE(done.files.size() == 1);
