@@ -3,12 +3,15 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <mutex>
+
 #include "runner/core/end_signals.h"
 #include "runner/core/reader_output.h"
 
 namespace runner::train {
 namespace {
 
+std::mutex watching;  // several trainings of a process may begin at once
 int watches = 0;
 std::atomic<int> pending{0};  // a signal handler can use nothing else
 core::SignalActions previous;
@@ -23,6 +26,7 @@ void on_signal(int signal) {
 }  // namespace
 
 SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
+  const std::lock_guard lock(watching);
   if (watches++ > 0) return;
   pending = 0;
   core::note_asked_to_end(false);
@@ -30,6 +34,7 @@ SignalWatch::SignalWatch(const std::atomic<int>* other) : other_(other) {
 }
 
 SignalWatch::~SignalWatch() {
+  const std::lock_guard lock(watching);
   if (--watches > 0) return;
   previous.restore();
 }
