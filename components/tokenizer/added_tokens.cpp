@@ -70,7 +70,8 @@ bool TokenFinder::find_here(std::string_view text, std::size_t at, Match& match)
   return true;
 }
 
-AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, bool split_special)
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, bool split_special,
+                         const std::string& file)
     : tokens_(std::move(tokens)), split_special_(split_special) {
   by_id_.resize(tokens_.size());
   std::iota(by_id_.begin(), by_id_.end(), std::size_t{0});
@@ -79,8 +80,13 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
                    [&](std::size_t a, std::size_t b) { return tokens_[a].id < tokens_[b].id; });
   std::stable_sort(by_content_.begin(), by_content_.end(),
                    [&](std::size_t a, std::size_t b) { return tokens_[a].content < tokens_[b].content; });
-  for (const AddedToken& token : tokens_) texts_.push_back(token.content);
-  for (const bool special : {true, false}) {  // of two with the same text a special one counts
+  std::size_t bytes = 0;
+  for (const AddedToken& token : tokens_) {
+    texts_.push_back(token.content);
+    bytes += token.content.size();
+  }
+  Growth growth(file + ": added_tokens: the normalizer", bytes);  // of all together, as all are kept
+  for (const bool special : {true, false}) {                      // of two with the same text a special one counts
     for (std::size_t i = 0; i < tokens_.size(); ++i) {
       const AddedToken& token = tokens_[i];
       if (token.special != special) continue;
@@ -88,7 +94,7 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Normalizer* norma
         (token.normalized ? in_normalized_ : in_text_).add(token.content, i);
         continue;
       }
-      Pieces pieces(token.content, false);
+      Pieces pieces(token.content, false, growth);
       for (Piece& piece : pieces.list) {
         normalizer->apply(pieces, piece);
         texts_[i] = std::string(piece.text);

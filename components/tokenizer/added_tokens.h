@@ -48,8 +48,9 @@ class AddedTokens {
   static constexpr std::size_t kBytesMax = 1'000;  // of one
 
   /// Of two with the same text the first one counts. `normalizer` may be null.
-  /// `split_special`: special ones are text.
-  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, bool split_special = false);
+  /// `split_special`: special ones are text. RunError that names `file` when the normalizer makes too much of them.
+  AddedTokens(std::vector<AddedToken> tokens, const Normalizer* normalizer, bool split_special,
+              const std::string& file);
 
   /// Cuts out those that are looked for in the text as it is, then normalizes the rest and cuts out the others.
   void extract(Pieces& pieces, const Normalizer* normalizer) const;

@@ -19,8 +19,8 @@ constexpr const char* kReplacementCharacter = "\xEF\xBF\xBD";
 class InOrder final : public Decoder {
  public:
   explicit InOrder(std::vector<std::unique_ptr<Decoder>> parts) : parts_(std::move(parts)) {}
-  void apply(Texts& tokens) const override {
-    for (const auto& part : parts_) part->apply(tokens);
+  void apply(Texts& tokens, Growth& growth) const override {
+    for (const auto& part : parts_) part->apply(tokens, growth);
   }
 
  private:
@@ -29,7 +29,7 @@ class InOrder final : public Decoder {
 
 class ByteLevel final : public Decoder {
  public:
-  void apply(Texts& tokens) const override {
+  void apply(Texts& tokens, Growth&) const override {
     std::string bytes;
     for (const std::string& token : tokens) bytes += bytes_of_token(token).value_or(token);
     tokens = {with_replacements(bytes)};
@@ -39,8 +39,8 @@ class ByteLevel final : public Decoder {
 class Replace final : public Decoder {
  public:
   explicit Replace(const Fields& fields) : replacement_(fields) {}
-  void apply(Texts& tokens) const override {
-    for (std::string& token : tokens) token = replacement_.apply(token);
+  void apply(Texts& tokens, Growth& growth) const override {
+    for (std::string& token : tokens) token = replacement_.apply(token, growth);
   }
 
  private:
@@ -49,7 +49,7 @@ class Replace final : public Decoder {
 
 class ByteFallback final : public Decoder {
  public:
-  void apply(Texts& tokens) const override {
+  void apply(Texts& tokens, Growth&) const override {
     Texts result;
     std::string bytes;
     const auto end_bytes = [&] {
@@ -76,7 +76,7 @@ class ByteFallback final : public Decoder {
 
 class Fuse final : public Decoder {
  public:
-  void apply(Texts& tokens) const override {
+  void apply(Texts& tokens, Growth&) const override {
     std::string all;
     for (const std::string& token : tokens) all += token;
     tokens = {std::move(all)};
@@ -90,7 +90,7 @@ class Strip final : public Decoder {
         stop_(static_cast<std::size_t>(fields.integer("stop", 0, 1'000'000))) {
     append_utf8(content_, fields.character("content"));
   }
-  void apply(Texts& tokens) const override {
+  void apply(Texts& tokens, Growth&) const override {
     for (std::string& token : tokens) {
       std::string_view left = token;
       for (std::size_t i = 0; i < start_ && left.starts_with(content_); ++i) left.remove_prefix(content_.size());
@@ -111,10 +111,10 @@ class Metaspace final : public Decoder {
     const bool prefix = fields.flag("add_prefix_space", true);
     drops_first_ = fields.text("prepend_scheme", prefix ? "always" : "never") != "never";
   }
-  void apply(Texts& tokens) const override {
+  void apply(Texts& tokens, Growth& growth) const override {
     const Replacement with_space(make_literal(replacement_), " "), with_nothing(make_literal(replacement_), "");
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = (i == 0 && drops_first_ ? with_nothing : with_space).apply(tokens[i]);
+      tokens[i] = (i == 0 && drops_first_ ? with_nothing : with_space).apply(tokens[i], growth);
     }
   }
 
@@ -126,9 +126,9 @@ class Metaspace final : public Decoder {
 class Suffix final : public Decoder {
  public:
   explicit Suffix(const std::string& suffix) : between_(make_literal(suffix), " "), last_(make_literal(suffix), "") {}
-  void apply(Texts& tokens) const override {
+  void apply(Texts& tokens, Growth& growth) const override {
     for (std::size_t i = 0; i < tokens.size(); ++i) {
-      tokens[i] = (i + 1 == tokens.size() ? last_ : between_).apply(tokens[i]);
+      tokens[i] = (i + 1 == tokens.size() ? last_ : between_).apply(tokens[i], growth);
     }
   }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/growth.h"
 
 namespace components::tokenizer {
 
@@ -12,7 +13,8 @@ namespace components::tokenizer {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  virtual void apply(std::vector<std::string>& tokens) const = 0;
+  /// RunError when that makes too much of them.
+  virtual void apply(std::vector<std::string>& tokens, Growth& growth) const = 0;
 };
 
 /// Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip, Metaspace, BPEDecoder; throws RunError for others.

@@ -90,6 +90,7 @@ class Strip final : public Normalizer {
     }
     std::vector<Source> sources;
     for (std::size_t i = begin_byte; pieces.track() && i < end_byte; ++i) sources.push_back(pieces.source_of(piece, i));
+    pieces.growth().add(end_byte - begin_byte);
     pieces.set(piece, std::string(piece.text.substr(begin_byte, end_byte - begin_byte)), std::move(sources));
   }
 

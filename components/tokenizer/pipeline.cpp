@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "components/tokenizer/bpe.h"
+#include "components/tokenizer/model/bpe.h"
 #include "components/tokenizer/text/byte_chars.h"
 #include "components/tokenizer/text/unicode.h"
 #include "runner/core/text/text.h"
@@ -127,7 +127,7 @@ std::string types_of(const Node& node, const char* list) {
 
 Pipeline::Pipeline(Parts parts, const FolderSettings& settings, Description description)
     : parts_(std::move(parts)),
-      added_(std::move(parts_.added), parts_.normalizer.get(), settings.split_special_tokens) {
+      added_(std::move(parts_.added), parts_.normalizer.get(), settings.split_special_tokens, description.path) {
   const Vocabulary& vocabulary = parts_.model->vocabulary();
   check_added(added_.all(), vocabulary, description.path);
   vocab_size_ = static_cast<std::int64_t>(vocabulary.size());
@@ -157,8 +157,10 @@ runner::core::Result<Encoding> Pipeline::encode(std::string_view text, const Enc
 }
 
 Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& options) const {
-  Pieces pieces(text, options.with_offsets || parts_.pre_tokenizers.needs_tracking);
+  Growth normalizing("the normalizer", text.size()), splitting("the pre-tokenizer", text.size());
+  Pieces pieces(text, options.with_offsets || parts_.pre_tokenizers.needs_tracking, normalizing);
   added_.extract(pieces, parts_.normalizer.get());
+  pieces.enter(splitting);
   if (parts_.pre_tokenizers.first) parts_.pre_tokenizers.first->apply(pieces);
 
   Pool<Scratch>::Lease scratch(scratch_);
@@ -200,7 +202,8 @@ Encoding Pipeline::encode_text(std::string_view text, const EncodeOptions& optio
     if (at != added_texts.end() && at->first == place) return at->second;
     return parts_.model->vocabulary().token_of(encoded.encoding.ids[place]).value_or("");
   };
-  parts_.post_processor->apply(encoded, options.add_special_tokens);
+  Growth framing("the post-processor", encoded.encoding.ids.size(), "tokens");
+  parts_.post_processor->apply(encoded, options.add_special_tokens, framing);
   return std::move(encoded.encoding);
 }
 
@@ -259,9 +262,14 @@ void Pipeline::add_shifted_offsets(const Pieces& pieces, const Piece& piece, con
   }
 }
 
-std::string Pipeline::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+runner::core::Result<std::string> Pipeline::decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
+  return runner::core::attempt([&] { return decode_ids(ids, skip_special_tokens); });
+}
+
+std::string Pipeline::decode_ids(std::span<const std::int32_t> ids, bool skip_special_tokens) const {
   std::vector<std::string> texts;
   texts.reserve(ids.size());
+  std::size_t bytes = 0;
   for (const std::int32_t id : ids) {
     auto token = token_of(id);
     if (!token) continue;
@@ -269,10 +277,15 @@ std::string Pipeline::decode(std::span<const std::int32_t> ids, bool skip_specia
       const AddedToken* added = added_.find(*token);
       if (added != nullptr && added->special) continue;
     }
+    bytes += token->size();
+    if (bytes > kTextMax) {
+      throw RunError("the tokens have " + std::to_string(bytes) + " bytes, more than " + std::to_string(kTextMax));
+    }
     texts.push_back(*std::move(token));
   }
   if (!parts_.decoder) return runner::core::joined(texts, " ");
-  parts_.decoder->apply(texts);
+  Growth decoding("the decoder", bytes);
+  parts_.decoder->apply(texts, decoding);
   std::string text;
   for (const std::string& part : texts) text += part;
   return text;

@@ -8,7 +8,7 @@
 
 #include "components/tokenizer/added_tokens.h"
 #include "components/tokenizer/decoder.h"
-#include "components/tokenizer/model.h"
+#include "components/tokenizer/model/model.h"
 #include "components/tokenizer/normalizer.h"
 #include "components/tokenizer/pool.h"
 #include "components/tokenizer/post_processor.h"
@@ -36,7 +36,7 @@ class Pipeline final : public Tokenizer {
   Pipeline(Parts parts, const FolderSettings& settings, Description description);
 
   runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options) const override;
-  std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const override;
+  runner::core::Result<std::string> decode(std::span<const std::int32_t> ids, bool skip_special_tokens) const override;
   std::int64_t vocab_size() const override { return vocab_size_; }
   std::int32_t id_limit() const override { return id_limit_; }
   std::optional<std::string> token_of(std::int32_t id) const override;
@@ -46,6 +46,7 @@ class Pipeline final : public Tokenizer {
 
  private:
   Encoding encode_text(std::string_view text, const EncodeOptions& options) const;
+  std::string decode_ids(std::span<const std::int32_t> ids, bool skip_special_tokens) const;
   void add_offsets(const Pieces& pieces, const Piece& piece, const Tokens& tokens, std::size_t first,
                    std::vector<Source>& sources) const;
   /// The same with the characters that each token is made of, also where others are left out.

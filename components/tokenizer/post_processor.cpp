@@ -15,8 +15,8 @@ constexpr char32_t kSpaceChar = 0x120;  // what stands for the byte of a space
 class InOrder final : public PostProcessor {
  public:
   explicit InOrder(std::vector<std::unique_ptr<PostProcessor>> parts) : parts_(std::move(parts)) {}
-  void apply(Encoded& encoded, bool add_special_tokens) const override {
-    for (const auto& part : parts_) part->apply(encoded, add_special_tokens);
+  void apply(Encoded& encoded, bool add_special_tokens, Growth& growth) const override {
+    for (const auto& part : parts_) part->apply(encoded, add_special_tokens, growth);
   }
 
  private:
@@ -28,7 +28,7 @@ class TrimOffsets final : public PostProcessor {
  public:
   TrimOffsets(bool trim, bool add_prefix_space) : trim_(trim), add_prefix_space_(add_prefix_space) {}
 
-  void apply(Encoded& encoded, bool) const override {
+  void apply(Encoded& encoded, bool, Growth&) const override {
     if (!trim_ || !encoded.trim_offsets) return;
     std::vector<Offsets>& offsets = encoded.encoding.offsets;
     for (std::size_t i = 0; i < offsets.size(); ++i) {
@@ -68,9 +68,12 @@ class Template final : public PostProcessor {
     }
   }
 
-  void apply(Encoded& encoded, bool add_special_tokens) const override {
+  void apply(Encoded& encoded, bool add_special_tokens, Growth& growth) const override {
     Encoding result;
     const Encoding& text = encoded.encoding;
+    std::size_t size = 0;
+    for (const Item& item : items_) size += item.text ? text.ids.size() : add_special_tokens ? item.ids.size() : 0;
+    growth.add(size);
     for (std::size_t i = 0; i < items_.size(); ++i) {
       const Item& item = items_[i];
       if (item.text) {

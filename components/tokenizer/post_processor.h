@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "components/tokenizer/fields.h"
+#include "components/tokenizer/text/growth.h"
 #include "components/tokenizer/tokenizer.h"
 
 namespace components::tokenizer {
@@ -27,7 +28,8 @@ struct Encoded {
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
-  virtual void apply(Encoded& encoded, bool add_special_tokens) const = 0;
+  /// RunError when that makes too many tokens of a text.
+  virtual void apply(Encoded& encoded, bool add_special_tokens, Growth& growth) const = 0;
 };
 
 /// Sequence, ByteLevel, TemplateProcessing, BertProcessing, RobertaProcessing; throws RunError for others.

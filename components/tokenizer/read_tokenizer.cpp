@@ -87,7 +87,9 @@ runner::core::Result<std::vector<Encoding>> Tokenizer::encode_batch(std::span<co
     runner::core::in_parallel((texts.size() + kTogether - 1) / kTogether, threads, [&](std::size_t part) {
       for (std::size_t i = part * kTogether; i < std::min(texts.size(), (part + 1) * kTogether); ++i) {
         auto encoding = encode(texts[i], options);
-        if (!encoding) throw RunError("text " + std::to_string(i) + ": " + encoding.failure().message);
+        if (!encoding) {
+          throw RunError("text " + std::to_string(i) + ": " + encoding.failure().message, encoding.failure().hint);
+        }
         encodings[i] = std::move(encoding).value();
       }
     });

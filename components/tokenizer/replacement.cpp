@@ -17,6 +17,7 @@ void Replacement::apply(Pieces& pieces, Piece& piece) const {
   std::vector<Range> matches;
   pattern_->find(piece.text, matches);
   if (matches.empty()) return;
+  pieces.growth().add(size_after(piece.text.size(), matches));
   std::string text;
   std::vector<Source> sources;
   const auto keep = [&](std::size_t begin, std::size_t end) {
@@ -39,9 +40,16 @@ void Replacement::apply(Pieces& pieces, Piece& piece) const {
   pieces.set(piece, std::move(text), std::move(sources));
 }
 
-std::string Replacement::apply(const std::string& text) const {
+std::size_t Replacement::size_after(std::size_t size, const std::vector<Range>& matches) const {
+  for (const Range& match : matches) size -= match.end - match.begin;
+  return size + matches.size() * content_.size();
+}
+
+std::string Replacement::apply(const std::string& text, Growth& growth) const {
   std::vector<Range> matches;
   pattern_->find(text, matches);
+  if (matches.empty()) return text;
+  growth.add(size_after(text.size(), matches));
   std::string result;
   std::size_t at = 0;
   for (const Range& match : matches) {

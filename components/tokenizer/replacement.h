@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "components/tokenizer/fields.h"
 #include "components/tokenizer/text/pattern.h"
@@ -19,10 +22,13 @@ class Replacement {
   Replacement(std::unique_ptr<Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
+  /// Both throw RunError when that makes too much of the text.
   void apply(Pieces& pieces, Piece& piece) const;
-  std::string apply(const std::string& text) const;
+  std::string apply(const std::string& text, Growth& growth) const;
 
  private:
+  std::size_t size_after(std::size_t size, const std::vector<Range>& matches) const;
+
   std::unique_ptr<Pattern> pattern_;
   std::string content_;
 };

@@ -12,6 +12,7 @@
 #include "components/tokenizer/decoder.h"
 #include "components/tokenizer/pipeline.h"
 #include "components/tokenizer/pool.h"
+#include "components/tokenizer/text/growth.h"
 #include "components/tokenizer/text/unicode.h"
 #include "components/tokenizer/text/vocabulary.h"
 #include "runner/core/error.h"
@@ -77,55 +78,16 @@ class SentencePiece final : public Tokenizer {
     if (const auto wrong = runner::core::find_invalid_utf8(text); wrong != std::string_view::npos) {
       return runner::core::Failure{"the text is not UTF-8 at byte " + std::to_string(wrong)};
     }
-    Encoding encoding;
-    encode_text(text, options, encoding);
-    if (options.add_special_tokens) add_special(options, encoding);
-    return encoding;
+    return runner::core::attempt([&] {
+      Encoding encoding;
+      encode_text(text, options, encoding);
+      if (options.add_special_tokens) add_special(options, encoding);
+      return encoding;
+    });
   }
 
-  std::string decode(std::span<const std::int32_t> ids, bool) const override {
-    std::string text, bytes;
-    bool at_start = true, dropped_blank = false;
-    const auto end_bytes = [&] {
-      // A character at a time; each byte that is none becomes U+FFFD.
-      for (std::size_t at = 0; at < bytes.size();) {
-        const std::size_t length = runner::core::utf8_length(bytes, at);
-        text += length > 0 ? std::string_view(bytes).substr(at, length) : kReplacement;
-        at += std::max<std::size_t>(length, 1);
-      }
-      bytes.clear();
-    };
-    for (const std::int32_t id : ids) {
-      if (id < 0 || id >= id_limit()) continue;
-      const SentencePieceModel::Piece& piece = model_.pieces[static_cast<std::size_t>(id)];
-      if (piece.kind == Kind::kByte) {
-        bytes += static_cast<char>(byte_of_name(piece.text));
-        continue;
-      }
-      end_bytes();
-      if (dropped_blank || !text.empty()) at_start = false;
-      dropped_blank = false;
-      if (piece.kind == Kind::kControl) continue;
-      if (piece.kind == Kind::kUnknown) {
-        text += model_.unk_surface;
-        continue;
-      }
-      std::string_view left = piece.text;
-      if (at_start && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) && left.starts_with(kBlank)) {
-        left.remove_prefix(kBlank.size());
-        dropped_blank = !model_.remove_extra_whitespaces;
-      }
-      for (std::size_t at = 0; at < left.size();) {
-        if (left.substr(at).starts_with(kBlank)) {
-          text += ' ';
-          at += kBlank.size();
-        } else {
-          text += left[at++];
-        }
-      }
-    }
-    end_bytes();
-    return text;
+  runner::core::Result<std::string> decode(std::span<const std::int32_t> ids, bool) const override {
+    return runner::core::attempt([&] { return decode_ids(ids); });
   }
 
   std::int64_t vocab_size() const override { return static_cast<std::int64_t>(model_.pieces.size()); }
@@ -213,6 +175,59 @@ class SentencePiece final : public Tokenizer {
     }
   }
 
+  std::string decode_ids(std::span<const std::int32_t> ids) const {
+    std::string text, bytes;
+    bool at_start = true, dropped_blank = false;
+    const auto end_bytes = [&] {
+      // A character at a time; each byte that is none becomes U+FFFD.
+      for (std::size_t at = 0; at < bytes.size();) {
+        const std::size_t length = runner::core::utf8_length(bytes, at);
+        text += length > 0 ? std::string_view(bytes).substr(at, length) : kReplacement;
+        at += std::max<std::size_t>(length, 1);
+      }
+      bytes.clear();
+    };
+    const auto is_token = [&](std::int32_t id) { return id >= 0 && id < id_limit(); };
+    std::size_t size = 0;
+    for (const std::int32_t id : ids) {
+      if (is_token(id)) size += model_.pieces[static_cast<std::size_t>(id)].text.size();
+    }
+    const Growth growth("the decoder", size);
+    for (const std::int32_t id : ids) {
+      growth.check(text.size());
+      if (!is_token(id)) continue;
+      const SentencePieceModel::Piece& piece = model_.pieces[static_cast<std::size_t>(id)];
+      if (piece.kind == Kind::kByte) {
+        bytes += static_cast<char>(byte_of_name(piece.text));
+        continue;
+      }
+      end_bytes();
+      if (dropped_blank || !text.empty()) at_start = false;
+      dropped_blank = false;
+      if (piece.kind == Kind::kControl) continue;
+      if (piece.kind == Kind::kUnknown) {
+        text += model_.unk_surface;
+        continue;
+      }
+      std::string_view left = piece.text;
+      if (at_start && (model_.add_dummy_prefix || model_.remove_extra_whitespaces) && left.starts_with(kBlank)) {
+        left.remove_prefix(kBlank.size());
+        dropped_blank = !model_.remove_extra_whitespaces;
+      }
+      for (std::size_t at = 0; at < left.size();) {
+        if (left.substr(at).starts_with(kBlank)) {
+          text += ' ';
+          at += kBlank.size();
+        } else {
+          text += left[at++];
+        }
+      }
+    }
+    end_bytes();
+    growth.check(text.size());
+    return text;
+  }
+
   /// What stands for the beginning of `text`, and how many bytes of it.
   std::pair<std::string_view, std::size_t> normalized_start(std::string_view text) const {
     TokenFinder::Match match;
@@ -235,6 +250,7 @@ class SentencePiece final : public Tokenizer {
     }
     if (at == text.size()) return result;
     result.text.reserve(text.size() + text.size() / 4);
+    const Growth growth("the normalizer", text.size());
     const bool adds = model_.add_dummy_prefix;
     if (adds && !model_.blank_behind) result.add(blank, at);
     for (bool after_space = tidy; at < text.size();) {
@@ -249,6 +265,7 @@ class SentencePiece final : public Tokenizer {
           i = space + 1;
         }
         after_space = tidy && left.ends_with(' ');
+        growth.check(result.text.size());
       }
       at += size;
     }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "components/tokenizer/text/growth.h"
 #include "runner/core/diagnostics.h"
 #include "runner/core/node.h"
 #include "runner/core/result.h"
@@ -89,8 +90,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  /// Failure: the text is not UTF-8 (the message says at which byte), longer than kTextMax, or a pattern takes too long
-  /// on it.
+  /// Failure: the text is not UTF-8 (the message says at which byte), longer than kTextMax, a pattern takes too long on
+  /// it, or a stage makes too much of it (text/growth.h).
   virtual runner::core::Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const = 0;
 
   /// The same of several texts, on up to `threads` threads. The message of a failure names the text by its index.
@@ -98,7 +99,9 @@ class Tokenizer {
                                                            const EncodeOptions& options, std::size_t threads) const;
 
   /// Ids that no token has are left out, as the libraries leave them out. `skip_special_tokens`: so are special ones.
-  virtual std::string decode(std::span<const std::int32_t> ids, bool skip_special_tokens = false) const = 0;
+  /// Failure: the decoder makes too much of them, or a pattern takes too long.
+  virtual runner::core::Result<std::string> decode(std::span<const std::int32_t> ids,
+                                                   bool skip_special_tokens = false) const = 0;
 
   /// Tokens, added ones included.
   virtual std::int64_t vocab_size() const = 0;
@@ -121,7 +124,7 @@ class Tokenizer {
   void choose(const Choices& choices);
   const Description& description() const { return description_; }
 
-  static constexpr std::size_t kTextMax = 0x7FFFFFFF;  ///< bytes
+  static constexpr std::size_t kTextMax = Growth::kMax;  ///< bytes
 
  protected:
   SpecialTokens special_;

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "components/tokenizer/added_tokens.h"
-#include "components/tokenizer/bpe.h"
+#include "components/tokenizer/model/bpe.h"
 #include "runner/core/error.h"
 #include "runner/core/json_problem.h"
 #include "runner/core/text/text.h"

@@ -62,7 +62,7 @@ class Words {
 
  private:
   std::string decode(std::span<const std::int32_t> ids) const {
-    if (tokenizer_ != nullptr) return tokenizer_->decode(ids);
+    if (tokenizer_ != nullptr) return tokenizer_->decode(ids).value();
     return data_.decode(std::vector<std::int64_t>(ids.begin(), ids.end()));
   }
 

@@ -65,7 +65,7 @@ struct Writing {
   }
 
   std::string decode(std::span<const std::int32_t> ids) const {
-    if (tokenizer != nullptr) return tokenizer->decode(ids, /*skip_special_tokens=*/true);
+    if (tokenizer != nullptr) return tokenizer->decode(ids, /*skip_special_tokens=*/true).value();
     return set->decode(std::vector<std::int64_t>(ids.begin(), ids.end()));
   }
 };

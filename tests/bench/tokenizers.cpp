@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
       put(out, offsets.begin);
       put(out, offsets.end);
     }
-    const std::string decoded = tokenizer.value()->decode(encoding.ids, true);
+    const std::string decoded = tokenizer.value()->decode(encoding.ids, true).value();
     put(out, static_cast<std::uint32_t>(decoded.size()));
     out += decoded;
   }

@@ -88,8 +88,8 @@ void use(const Tokenizer& tokenizer) {
       if (id < 0) std::abort();
     }
     ids.insert(ids.end(), {-1, 0, 1, 255, 1 << 30});
-    const std::string decoded = tokenizer.decode(ids, true);
-    if (runner::core::find_invalid_utf8(decoded) != std::string_view::npos) std::abort();
+    const auto decoded = tokenizer.decode(ids, true);
+    if (decoded && runner::core::find_invalid_utf8(decoded.value()) != std::string_view::npos) std::abort();
   }
 }
 

@@ -125,7 +125,7 @@ class TokenText final : public Dataset {
   }
 
   std::string decode(std::span<const std::int64_t> ids) const override {
-    return encoded_->tokenizer->decode(Ids(ids.begin(), ids.end()));
+    return encoded_->tokenizer->decode(Ids(ids.begin(), ids.end())).value();
   }
 
   std::vector<std::int64_t> encode(const std::string& text) const override {

@@ -20,7 +20,7 @@ std::vector<std::string> TokenizedSet::files() const {
 
 std::string TokenizedSet::decode(std::span<const std::int64_t> ids) const {
   if (tokenizer_ == nullptr) return "";
-  return tokenizer_->decode(std::vector<std::int32_t>(ids.begin(), ids.end()));
+  return tokenizer_->decode(std::vector<std::int32_t>(ids.begin(), ids.end())).value();
 }
 
 std::vector<std::int64_t> TokenizedSet::encode(const std::string& text) const {

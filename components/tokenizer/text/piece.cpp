@@ -64,6 +64,7 @@ void Pieces::rewrite(Piece& piece, std::size_t end, const std::vector<NewChar>& 
   if (track_) {
     for (std::size_t i = end; i < size; ++i) sources.push_back(source_of(piece, i));
   }
+  growth_->add(text.size());
   set(piece, std::move(text), std::move(sources));
 }
 

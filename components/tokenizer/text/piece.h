@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "components/tokenizer/text/growth.h"
+
 namespace components::tokenizer {
 
 /// Bytes [begin, end) of the text that is encoded.
@@ -34,8 +36,9 @@ struct NewChar {
 /// The pieces of one text, and the memory of those that normalizers made.
 class Pieces {
  public:
-  /// `track`: keep where bytes come from. Without it `begin` alone is right, up to what is added.
-  Pieces(std::string_view text, bool track) : text_(text), track_(track) {
+  /// `track`: keep where bytes come from. Without it `begin` alone is right, up to what is added. `growth`: of the
+  /// stage that they go through, see enter().
+  Pieces(std::string_view text, bool track, Growth& growth) : text_(text), track_(track), growth_(&growth) {
     if (!text.empty()) list.push_back({text});
   }
   Pieces(const Pieces&) = delete;
@@ -45,6 +48,9 @@ class Pieces {
 
   std::string_view text() const { return text_; }
   bool track() const { return track_; }
+  /// The next stage begins. RunError of those below when it makes too much of the text.
+  void enter(Growth& growth) { growth_ = &growth; }
+  Growth& growth() { return *growth_; }
 
   /// Bytes [begin, end) of a piece.
   static Piece slice(const Piece& piece, std::size_t begin, std::size_t end);
@@ -55,7 +61,7 @@ class Pieces {
   void replace_start(Piece& piece, std::size_t end, const std::vector<NewChar>& chars);
   /// Puts `prefix` before the text. Does nothing to an empty piece.
   void prepend(Piece& piece, std::string_view prefix);
-  /// Keeps a text that was made, with a source for each byte if they are tracked.
+  /// Keeps a text that was made, with a source for each byte if they are tracked. Its growth is already counted.
   void set(Piece& piece, std::string text, std::vector<Source> sources);
 
   /// Source of byte `at` of a piece: the whole character it belongs to.
@@ -66,6 +72,7 @@ class Pieces {
 
   std::string_view text_;
   bool track_;
+  Growth* growth_;
   std::deque<std::string> texts_;
   std::deque<std::vector<Source>> sources_;
 };

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "components/tokenizer/tokenizer.h"
+#include "tests/support/cost.h"
 #include "tests/support/temp_dir.h"
 
 using components::tokenizer::read_tokenizer;
@@ -123,6 +124,73 @@ TEST_CASE("a text that is not UTF-8 is refused with its byte", "[tokenizer]") {
   CHECK(tokenizer->encode_batch(texts, {}, 2).failure().message == "text 1: the text is not UTF-8 at byte 0");
 }
 
+TEST_CASE("a stage that makes too much of a text is refused before it is written", "[tokenizer][damaged]") {
+  const auto sixty = [](const std::string& part) {
+    std::string parts = part;
+    for (int i = 1; i < 60; ++i) parts += "," + part;
+    return "[" + parts + "]";
+  };
+  const std::string twice = R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})";
+  const std::string normalizer = R"("normalizer":{"type":"Sequence","normalizers":)" + sixty(twice) + "}";
+  struct Case {
+    std::string fields, problem;
+    bool decodes = false;
+  };
+  const Case cases[] = {
+      {normalizer, "the normalizer makes 524288 bytes of 1, more than the 262160 that are allowed"},
+      {R"("normalizer":{"type":"Sequence","normalizers":)" +
+           sixty(R"({"type":"Prepend","prepend":")" + std::string(100'000, 'b') + "\"}") + "}",
+       "the normalizer makes 300001 bytes of 1, more than the 262160 that are allowed"},
+      // Each writes the bytes as characters of one or two bytes, but the last one.
+      {R"("pre_tokenizer":{"type":"Sequence","pretokenizers":)" + sixty(R"({"type":"ByteLevel","use_regex":false})") +
+           "}",
+       "the pre-tokenizer makes 524287 bytes of 1, more than the 262160 that are allowed"},
+      {R"("post_processor":{"type":"Sequence","processors":)" +
+           sixty(R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}},{"Sequence":{"id":"A"}}]})") + "}",
+       "the post-processor makes 524288 tokens of 1, more than the 262160 that are allowed"},
+      {R"("decoder":{"type":"Sequence","decoders":)" + sixty(twice) + "}",
+       "the decoder makes 524288 bytes of 1, more than the 262160 that are allowed", true},
+  };
+  for (const Case& c : cases) {
+    const tests::TempDir folder;
+    write(folder / "tokenizer.json", with(c.fields));
+    const auto tokenizer = read_tokenizer(folder.path()).value();
+    tests::check_cost_of_refusal([&] {
+      for (const bool offsets : {false, true}) {
+        const auto encoded = tokenizer->encode("a", {.with_offsets = offsets});
+        const std::string problem = encoded ? "" : encoded.failure().message;
+        CHECK(problem == (c.decodes ? "" : c.problem));
+        CHECK((encoded || !encoded.failure().hint.empty()));
+      }
+      const auto decoded = tokenizer->decode(std::vector<std::int32_t>{0});
+      CHECK((decoded ? "" : decoded.failure().message) == (c.decodes ? c.problem : ""));
+    });
+  }
+  // The normalizer writes added tokens, too.
+  CHECK(problem_of(with(normalizer + R"(,"added_tokens":[{"id":3,"content":"<a>","normalized":true}])")) ==
+        "tokenizer.json: added_tokens: the normalizer makes 524290 bytes of 3, more than the 262192 that are allowed");
+}
+
+TEST_CASE("what stands for an unknown token of SentencePiece may not take all memory", "[tokenizer][damaged]") {
+  const auto field = [](int number, const std::string& content) {  // of bytes, as a protocol buffer has it
+    std::string out;
+    for (std::size_t value : {static_cast<std::size_t>(number) << 3 | 2, content.size()}) {
+      for (; value >= 0x80; value >>= 7) out += static_cast<char>((value & 0x7F) | 0x80);
+      out += static_cast<char>(value);
+    }
+    return out + content;
+  };
+  const tests::TempDir folder;
+  const std::string unknown = field(1, field(1, "<unk>") + "\x18\x02"), letter = field(1, field(1, "a"));
+  write(folder / "tokenizer.model", unknown + letter + field(2, "\x18\x02" + field(44, std::string(100'000, 'u'))));
+  const auto tokenizer = read_tokenizer(folder.path()).value();
+  CHECK(tokenizer->decode(std::vector<std::int32_t>{0, 1}).value().size() == 100'001);
+  tests::check_cost_of_refusal([&] {
+    CHECK(tokenizer->decode(std::vector<std::int32_t>(100'000, 0)).failure().message ==
+          "the decoder makes 8300000 bytes of 500000, more than the 8262144 that are allowed");
+  });
+}
+
 TEST_CASE("a folder says which tokens are special", "[tokenizer]") {
   const tests::TempDir folder;
   write(folder / "tokenizer.json",
@@ -140,7 +208,7 @@ TEST_CASE("a folder says which tokens are special", "[tokenizer]") {
   CHECK(tokenizer->settings().add_bos_token == true);
   CHECK_FALSE(tokenizer->settings().model_max_length.has_value());
   CHECK(tokenizer->vocab_size() == 5);
-  CHECK(tokenizer->decode(std::vector<std::int32_t>{3, 0, 4}, true) == "a");
+  CHECK(tokenizer->decode(std::vector<std::int32_t>{3, 0, 4}, true).value() == "a");
 }
 
 TEST_CASE("vocab.json with merges.txt is a byte-level BPE", "[tokenizer]") {

@@ -45,7 +45,9 @@ void decode_ids(DecodeRequest request, Session& session) {
     }
     ids.push_back(id);
   }
-  const std::string text = tokenizer->decode(ids, request.skip);
+  const auto decoded = tokenizer->decode(ids, request.skip);
+  if (!decoded) return session.fail(decoded.failure().message, decoded.failure().hint);
+  const std::string& text = decoded.value();
   const std::string shown = (request.format == "json" ? "{\"text\": " + core::json_quote(text) + "}" : text) + "\n";
   std::fwrite(shown.data(), 1, shown.size(), stdout);
 }

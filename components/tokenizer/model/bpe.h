@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "components/tokenizer/model.h"
+#include "components/tokenizer/model/model.h"
 
 namespace components::tokenizer {
 

@@ -1,4 +1,4 @@
-#include "components/tokenizer/bpe.h"
+#include "components/tokenizer/model/bpe.h"
 
 #include <algorithm>
 #include <cstdio>
