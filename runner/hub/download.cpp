@@ -130,10 +130,17 @@ void check(const Incomplete& file, const RemoteFile& wanted) {
   throw Mismatch(std::string("its ") + (is_large ? "SHA-256" : "SHA-1") + " is " + got + " instead of " + etag);
 }
 
+/// -1: the system does not say.
+std::int64_t free_bytes_of(const std::string& folder) {
+  std::error_code failed;
+  const auto space = fs::space(folder, failed);
+  return failed ? -1 : static_cast<std::int64_t>(space.available);
+}
+
 class Transfer {
  public:
-  Transfer(RemoteFile& wanted, const DownloadWatch& watch, Incomplete& file)
-      : wanted_(wanted), watch_(watch), file_(file), bytes_(wanted.info().bytes) {}
+  Transfer(RemoteFile& wanted, const Cache& cache, const DownloadWatch& watch, Incomplete& file)
+      : wanted_(wanted), cache_(cache), watch_(watch), file_(file), bytes_(wanted.info().bytes) {}
 
   /// Receives what is not there yet, over several connections if need be.
   void run() {
@@ -185,6 +192,7 @@ class Transfer {
       began = true;
       file_.append(piece);
       if (is_too_long()) throw wrong_size();
+      if (!knows_size() && bytes_max_ >= 0 && file_.bytes() > bytes_max_) give_up_endless();
       if (watch_.at) watch_.at(file_.bytes());
     };
   }
@@ -196,12 +204,27 @@ class Transfer {
     if (knows_size()) return;
     bytes_ = whole_bytes(answer);
     if (knows_size() && watch_.sized) watch_.sized(bytes_, file_.bytes());
+    if (knows_size() || bytes_max_ >= 0) return;
+    const std::int64_t left = watch_.free_bytes ? watch_.free_bytes(cache_.folder()) : free_bytes_of(cache_.folder());
+    if (left >= 0) bytes_max_ = file_.bytes() + left / 2;
+  }
+
+  /// What has come of it may be the beginning of what never ends: it does not stay.
+  [[noreturn]] void give_up_endless() {
+    file_.clear();
+    throw HubError(wanted_.title() + " has more than " + core::format_bytes(bytes_max_) +
+                       ", half of what the disk of " + core::escape_for_terminal(cache_.folder()) + " had left, and " +
+                       wanted_.host() + " does not say its size",
+                   "download the file by other means, and name its path; or set " + std::string(cache_.variable()) +
+                       " to a folder on a larger disk");
   }
 
   RemoteFile& wanted_;
+  const Cache& cache_;
   const DownloadWatch& watch_;
   Incomplete& file_;
-  std::int64_t bytes_;  ///< of the whole file; -1: the server has not said it yet
+  std::int64_t bytes_;           ///< of the whole file; -1: the server has not said it yet
+  std::int64_t bytes_max_ = -1;  ///< that may come of one whose size is not known; -1: nothing has come yet
 };
 
 /// Thrown through the exchange, which ends by it: what arrives is not what was asked for.
@@ -262,12 +285,10 @@ std::optional<std::string> read_whole(RemoteFile& file, std::size_t bytes_max) {
 void check_space(const Cache& cache, const std::string& what, std::int64_t missing) {
   if (missing <= 0) return;
   core::make_folders(cache.folder()).value();
-  std::error_code failed;
-  const auto space = fs::space(cache.folder(), failed);
-  if (failed || static_cast<std::int64_t>(space.available) >= missing) return;
+  const std::int64_t left = free_bytes_of(cache.folder());
+  if (left < 0 || left >= missing) return;
   throw core::RunError(what + " needs " + core::format_bytes(missing) + " more, and the disk of " +
-                           core::escape_for_terminal(cache.folder()) + " has " +
-                           core::format_bytes(static_cast<std::int64_t>(space.available)) + " left",
+                           core::escape_for_terminal(cache.folder()) + " has " + core::format_bytes(left) + " left",
                        "make room, or set " + std::string(cache.variable()) + " to a folder on a larger disk",
                        core::kExitResumable);
 }
@@ -287,7 +308,7 @@ void download(RemoteFile& wanted, const Cache& cache, const DownloadWatch& watch
   const bool is_worth_another = file.bytes() > 0 || !wanted.is_intact_in_transit();
   for (int tries = 1;; ++tries) {
     try {
-      Transfer(wanted, watch, file).run();
+      Transfer(wanted, cache, watch, file).run();
       check(file, wanted);
       break;
     } catch (const Mismatch& mismatch) {

@@ -79,6 +79,8 @@ struct DownloadWatch {
   /// The size of a file that the description did not say, before its first byte is written, and what is here of it.
   /// May throw.
   std::function<void(std::int64_t bytes, std::int64_t present)> sized = {};
+  /// What the disk of a folder has left; empty: as the system says.
+  std::function<std::int64_t(const std::string& folder)> free_bytes = {};
 };
 
 /// Bytes of it that are in the cache already, whole or as `*.incomplete`.
@@ -88,8 +90,8 @@ std::int64_t bytes_present(const Cache& cache, const FileInfo& info);
 void check_space(const Cache& cache, const std::string& what, std::int64_t missing);
 
 /// Downloads the blob if the cache lacks it, checks it, and puts it in its place; resumes what an earlier one left. At
-/// most one process does so at a time, the others wait. HubError; RunError with kExitResumable for a full disk, where
-/// the part that is there is kept.
+/// most one process does so at a time, the others wait. A file whose size no one says may take half of what the
+/// disk has left. HubError; RunError with kExitResumable for a full disk, where the part that is there is kept.
 void download(RemoteFile& wanted, const Cache& cache, const DownloadWatch& watch);
 
 }  // namespace runner::hub

@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <utility>
 
+#include "runner/core/units.h"
 #include "runner/net/curl.h"
+#include "runner/net/pace.h"
 
 namespace runner::net {
 namespace {
@@ -95,6 +98,16 @@ std::size_t take_header(char* data, std::size_t size, std::size_t count, void* r
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   to.answer->headers[name] = trimmed(line.substr(colon + 1));
   return size * count;
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Also called while nothing arrives. Not 0 ends the exchange.
+int keep_pace(void* pace, curl_off_t total, curl_off_t received, curl_off_t, curl_off_t) {
+  const bool is_whole = total > 0 && received >= total;
+  return !is_whole && static_cast<Pace*>(pace)->is_too_slow(received) ? 1 : 0;
 }
 
 struct Headers {
@@ -183,6 +196,12 @@ HttpAnswer Http::send(const HttpRequest& request) {
   } else {
     to.set(CURLOPT_TIMEOUT_MS, limit_ms);
   }
+  Pace pace(options_.bytes_per_s_min, options_.now ? options_.now : seconds_now);
+  if (request.receive) {
+    to.set(CURLOPT_NOPROGRESS, 0L);
+    to.set(CURLOPT_XFERINFOFUNCTION, &keep_pace);
+    to.set(CURLOPT_XFERINFODATA, static_cast<void*>(&pace));
+  }
   if (request.method == "HEAD") to.set(CURLOPT_NOBODY, 1L);
   if (sends) to.set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   if (!options_.token.empty()) {
@@ -202,6 +221,12 @@ HttpAnswer Http::send(const HttpRequest& request) {
 
   const CURLcode code = curl().easy_perform(to.handle);
   if (reader.thrown) std::rethrow_exception(reader.thrown);
+  if (pace.is_too_slow()) {
+    const std::string words = "less than " + core::format_bytes(static_cast<std::int64_t>(options_.bytes_per_s_min)) +
+                              " a second arrived for a minute";
+    throw NoResponse(NoResponse::Cause::kPasses, without_credentials(request.url) + " is too slow: " + words, code,
+                     words);
+  }
   if (code != CURLE_OK) {
     const std::string words = to.words[0] != '\0' ? to.words : curl().easy_strerror(code);
     throw NoResponse(cause_of(code), without_credentials(request.url) + " does not respond: " + words, code, words);

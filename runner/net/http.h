@@ -32,7 +32,9 @@ class NoResponse : public core::RunError {
 };
 
 struct HttpOptions {
-  double timeout_s = 120;  ///< of one exchange; of one in which no byte moves where a file is sent or received
+  double timeout_s = 120;         ///< of one exchange; of one in which no byte moves where a file is sent or received
+  double bytes_per_s_min = 1000;  ///< of what is received in pieces, over each minute
+  std::function<double()> now = {};      ///< seconds, for that minute; empty: the machine's clock
   std::string user = {}, password = {};  ///< Basic
   std::string token = {};                ///< Bearer; goes before `user`
   bool verify_tls = true;

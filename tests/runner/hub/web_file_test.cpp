@@ -11,6 +11,8 @@
 
 #include "runner/core/error.h"
 #include "runner/core/platform/files.h"
+#include "runner/hub/cache.h"
+#include "runner/hub/download.h"
 #include "runner/hub/file_lock.h"
 #include "runner/net/digest.h"
 #include "tests/runner/hub/hub_stand_in.h"
@@ -312,6 +314,32 @@ TEST_CASE("a file that cannot fit is refused before more of it is written", "[hu
                                                    Catch::EndsWith("set ROUX_CACHE_DIR to a folder on a larger disk"));
   CHECK(here.status == runner::core::kExitResumable);
   CHECK(content(kBlob.string() + ".incomplete") == "www");
+}
+
+TEST_CASE("a file whose size no server says may take half of what the disk has left", "[hub]") {
+  Here here;
+  here.fault = [](const HttpRequest&, const HttpReply&) {
+    return HttpReply{206, kContent, {}, {"Content-Range: bytes 0-299999/*"}};
+  };
+  const WebFile file = parse_web_file(here.name("/data/a")).value();
+  const auto wanted = remote_file(file);
+  const Cache cache = Cache::of_web_files(here.settings());
+  const auto download_with = [&](std::int64_t left) {
+    download(*wanted, cache, {.wait = [](double) {}, .free_bytes = [left](const std::string&) { return left; }});
+  };
+  try {
+    download_with(599'998);
+    FAIL("a file of any size was taken");
+  } catch (const HubError& error) {
+    CHECK_THAT(error.what(), Catch::StartsWith(file.url + " has more than ") &&
+                                 Catch::Contains("half of what the disk of files had left") &&
+                                 Catch::EndsWith("does not say its size"));
+    CHECK_THAT(error.hint(), Catch::EndsWith("or set ROUX_CACHE_DIR to a folder on a larger disk"));
+  }
+  CHECK(here.asked.size() == 1);
+  CHECK(fs::file_size(kBlob.string() + ".incomplete") == 0);
+  download_with(600'000);
+  CHECK(content(kBlob) == kContent);
 }
 
 TEST_CASE("a second process waits for the first's download from a server", "[hub]") {
