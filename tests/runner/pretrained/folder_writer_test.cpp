@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -180,7 +181,9 @@ TEST_CASE("only drafts of roux whose process is gone are removed", "[pretrained]
   CHECK(fs::exists(draft));
   write("out");
   CHECK(fs::exists(draft));
-  CHECK(names_in(".") == std::vector<std::string>{".out.2024", ".out.roux-", draft, ".out.roux-7-",
-                                                  ".out.roux-999999997", ".out.roux-999999999", ".out.roux-99999999x",
-                                                  "out"});
+  std::vector<std::string> left = {
+      ".out.2024",           ".out.roux-",          draft, ".out.roux-7-", ".out.roux-999999997",
+      ".out.roux-999999999", ".out.roux-99999999x", "out"};
+  std::sort(left.begin(), left.end());  // where the draft's number stands depends on this process
+  CHECK(names_in(".") == left);
 }
