@@ -86,7 +86,12 @@ def read_recipes(place):
     for path in [*recipes, *settled]:
         roux.answer("validate", path)
     for recipe in recipes:
-        same(roux.json("resolve", recipe), roux.json("resolve", f"resolved/{recipe.stem}.json"), True, str(recipe))
+        written, settled = roux.json("resolve", recipe), roux.json("resolve", f"resolved/{recipe.stem}.json")
+        for values in (written, settled):
+            # An earlier roux counted the batches of one process, which matters where eval.max_batches counts any.
+            if values["eval"]["max_batches"] is None:
+                del values["eval"]["counted_batch_size"]
+        same(written, settled, True, str(recipe))
 
 
 def know_commands(place):
