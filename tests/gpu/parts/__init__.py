@@ -4,7 +4,7 @@ A part is a function of a Lab (what can be run) and a Record (what was found). O
 """
 from typing import Callable, NamedTuple
 
-from . import numerics, profile, resources, speed
+from . import language, numerics, profile, resources, speed
 
 START_S = 8  # of a program that loads LibTorch for CUDA, cuBLAS and cuDNN: 4 to 8 on a fast disk
 
@@ -21,6 +21,10 @@ class Part(NamedTuple):
 
 PARTS = {
     "environment": Part(resources.environment, 1, 30),
+    "language-models": Part(language.models, 12, 20),
+    "language-rows": Part(language.rows, 12, 20),
+    "language-adapters": Part(language.adapters, 12, 20),
+    "language-commands": Part(language.commands, 7, 15),
     "smoke": Part(numerics.smoke, 12, 20),
     "resume": Part(numerics.resume, 18, 30),
     "precision": Part(numerics.precision, 13, 60),

@@ -31,6 +31,11 @@ Trained build_on(const std::string& device, const std::string& path, const std::
 Trained train_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
                  const TempDir& folder, const std::string& from = "");
 
+/// Two ranks, with a device each unless it is the CPU; `pretend` names both devices. Of the first one, without its
+/// experiment. Fails the test unless both end with the same weights.
+Trained train_two_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
+                     const TempDir& folder, const std::string& from = "");
+
 /// A training that nothing but the loop looks at.
 struct Unwatched {
   std::unique_ptr<runner::train::Experiment> experiment;

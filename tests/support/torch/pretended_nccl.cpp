@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
@@ -25,6 +26,9 @@ using Clock = std::chrono::steady_clock;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
+using Bytes = std::vector<std::uint8_t>;
+using Finish = std::function<void(const std::vector<Bytes>&)>;
+
 std::atomic<std::int64_t> begun{0};
 
 struct Faults {
@@ -40,14 +44,14 @@ Faults& faults() {
 
 std::string key_of(const std::string& collective, int rank) { return collective + "/" + std::to_string(rank); }
 
-std::vector<std::uint8_t> bytes_of(const Tensor& tensor) {
+Bytes bytes_of(const Tensor& tensor) {
   const Tensor values = tensor.detach().cpu().contiguous();
   const auto* begin = static_cast<const std::uint8_t*>(values.const_data_ptr());
   return {begin, begin + values.nbytes()};
 }
 
 /// On the CPU.
-Tensor tensor_of(const std::vector<std::uint8_t>& bytes, const Tensor& like) {
+Tensor tensor_of(const Bytes& bytes, const Tensor& like) {
   Tensor tensor = at::empty(like.sizes(), like.scalar_type());
   if (bytes.size() != tensor.nbytes()) throw std::runtime_error("NCCL error: the ranks differ in the tensor's length");
   std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
@@ -56,10 +60,9 @@ Tensor tensor_of(const std::vector<std::uint8_t>& bytes, const Tensor& like) {
 
 class Collective final : public c10d::Work {
  public:
-  /// `finish` gets the tensors of all ranks, once they are there.
-  Collective(StorePtr store, std::vector<std::string> keys, Tensor like,
-             std::function<void(const std::vector<Tensor>&)> finish)
-      : store_(std::move(store)), keys_(std::move(keys)), like_(std::move(like)), finish_(std::move(finish)) {
+  /// `finish` gets what is under the keys, once it is there.
+  Collective(StorePtr store, std::vector<std::string> keys, Finish finish)
+      : store_(std::move(store)), keys_(std::move(keys)), finish_(std::move(finish)) {
     Faults& all = faults();
     const std::lock_guard lock(all.mutex);
     held_until_ = all.held_until;
@@ -68,11 +71,11 @@ class Collective final : public c10d::Work {
 
   bool isCompleted() override {
     if (is_done_ || exception() != nullptr) return true;
-    if (Clock::now() < held_until_ || !store_->check(keys_)) return false;
+    if (Clock::now() < held_until_ || (!keys_.empty() && !store_->check(keys_))) return false;
     const at::NoGradGuard no_grad;
-    std::vector<Tensor> by_rank;
-    for (const std::string& key : keys_) by_rank.push_back(tensor_of(store_->get(key), like_));
-    finish_(by_rank);
+    std::vector<Bytes> found;
+    for (const std::string& key : keys_) found.push_back(store_->get(key));
+    finish_(found);
     is_done_ = true;
     return true;
   }
@@ -83,8 +86,7 @@ class Collective final : public c10d::Work {
  private:
   StorePtr store_;
   std::vector<std::string> keys_;
-  Tensor like_;
-  std::function<void(const std::vector<Tensor>&)> finish_;
+  Finish finish_;
   Clock::time_point held_until_;
   bool is_done_ = false;
 };
@@ -120,19 +122,75 @@ class PretendedNccl final : public c10d::Backend {
     return begin(tensor, [tensor, from](const std::vector<Tensor>& by_rank) { tensor.copy_(by_rank[from]); });
   }
 
- private:
-  WorkPtr begin(const Tensor& mine, std::function<void(const std::vector<Tensor>&)> finish) {
-    if (mine.is_cpu()) throw std::runtime_error("NCCL error: a tensor of the CPU");
+  WorkPtr _allgather_base(Tensor& output, Tensor& input, const c10d::AllgatherOptions& /*options*/) override {
+    const Tensor target = output.view({getSize(), -1});
+    return begin(input, [target](const std::vector<Tensor>& by_rank) {
+      for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
+        target[static_cast<std::int64_t>(rank)].copy_(by_rank[rank].flatten());
+      }
+    });
+  }
+
+  WorkPtr alltoall_base(Tensor& output, Tensor& input, std::vector<std::int64_t>& output_sizes,
+                        std::vector<std::int64_t>& input_sizes, const c10d::AllToAllOptions& /*options*/) override {
+    const std::string name = next(input);
+    const std::vector<Tensor> from = input.split_with_sizes(input_sizes), to = output.split_with_sizes(output_sizes);
+    std::vector<std::string> keys;
+    for (int rank = 0; rank < getSize(); ++rank) {
+      store_->set(key_of(key_of(name, getRank()), rank), bytes_of(from.at(static_cast<std::size_t>(rank))));
+      keys.push_back(key_of(key_of(name, rank), getRank()));
+    }
+    return c10::make_intrusive<Collective>(store_, std::move(keys), [to](const std::vector<Bytes>& found) {
+      for (std::size_t rank = 0; rank < found.size(); ++rank) to[rank].copy_(tensor_of(found[rank], to[rank]));
+    });
+  }
+
+  WorkPtr send(std::vector<Tensor>& tensors, int to, int /*tag*/) override {
+    refuse_cpu(tensors.front());
     ++begun;
-    const std::string name = std::to_string(number_++);
+    store_->set(message(getRank(), to, sent_[to]++), bytes_of(tensors.front()));
+    return c10::make_intrusive<Collective>(store_, std::vector<std::string>(), [](const std::vector<Bytes>&) {});
+  }
+
+  WorkPtr recv(std::vector<Tensor>& tensors, int from, int /*tag*/) override {
+    const Tensor tensor = tensors.front();
+    refuse_cpu(tensor);
+    ++begun;
+    std::vector<std::string> keys{message(from, getRank(), received_[from]++)};
+    return c10::make_intrusive<Collective>(store_, std::move(keys), [tensor](const std::vector<Bytes>& found) {
+      tensor.copy_(tensor_of(found.front(), tensor));
+    });
+  }
+
+ private:
+  static void refuse_cpu(const Tensor& tensor) {
+    if (tensor.is_cpu()) throw std::runtime_error("NCCL error: a tensor of the CPU");
+  }
+  static std::string message(int from, int to, std::int64_t number) {
+    return "message/" + key_of(key_of(std::to_string(from), to), static_cast<int>(number));
+  }
+  /// The name of a collective that begins with this tensor.
+  std::string next(const Tensor& mine) {
+    refuse_cpu(mine);
+    ++begun;
+    return std::to_string(number_++);
+  }
+  WorkPtr begin(const Tensor& mine, std::function<void(const std::vector<Tensor>&)> finish) {
+    const std::string name = next(mine);
     std::vector<std::string> keys;
     for (int rank = 0; rank < getSize(); ++rank) keys.push_back(key_of(name, rank));
     store_->set(key_of(name, getRank()), bytes_of(mine));
-    return c10::make_intrusive<Collective>(store_, std::move(keys), mine, std::move(finish));
+    return c10::make_intrusive<Collective>(store_, std::move(keys),
+                                           [mine, finish = std::move(finish)](const std::vector<Bytes>& found) {
+                                             std::vector<Tensor> by_rank;
+                                             for (const Bytes& bytes : found) by_rank.push_back(tensor_of(bytes, mine));
+                                             finish(by_rank);
+                                           });
   }
 
   StorePtr store_;
   std::int64_t number_ = 0;
+  std::map<int, std::int64_t> sent_, received_;  // by the other rank
 };
 
 }  // namespace

@@ -101,6 +101,24 @@ void train_ranks(const std::vector<std::unique_ptr<train::Experiment>>& experime
   run.finish(store::RunStatus::kFinished, "");
 }
 
+void train_ranks(int ranks, store::RunWriter& run, const std::string& checkpoint, const BuildRank& build,
+                 const std::function<void(train::Experiment&, const train::LoopResult&)>& seen) {
+  const Handlers handlers;
+  run_ranks({.size = ranks}, [&](distributed::ProcessGroup& group) {
+    const auto experiment = build(std::shared_ptr<distributed::ProcessGroup>(std::shared_ptr<void>(), &group));
+    if (experiment == nullptr) return;
+    components::use_device(experiment->device);
+    train::LoopRequest request;
+    request.quiet = true;
+    request.checkpoint = checkpoint;
+    const auto follower = store::null_run_writer(run.run_dir(), run.run_id(), run.branch());
+    const train::LoopResult result =
+        train::run_loop(*experiment, group.rank() == 0 ? run : *follower, request, core::system_clock());
+    seen(*experiment, result);
+  });
+  run.finish(store::RunStatus::kFinished, "");
+}
+
 bool same_bits(const train::Experiment& a, const train::Experiment& b) {
   const auto left = a.model->parameters(), right = b.model->parameters();
   for (std::size_t i = 0; i < left.size(); ++i) {

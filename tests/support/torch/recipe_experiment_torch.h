@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,15 @@ runner::train::LoopResult train_quietly(runner::train::Experiment& experiment, r
 void train_ranks(const std::vector<std::unique_ptr<runner::train::Experiment>>& experiments,
                  runner::store::RunWriter& run, const std::string& checkpoint = "",
                  const runner::train::MakeStrategy& make = runner::train::make_strategy);
+
+/// Of a rank; null ends it.
+using BuildRank = std::function<std::unique_ptr<runner::train::Experiment>(
+    const std::shared_ptr<runner::distributed::ProcessGroup>&)>;
+
+/// Ranks that build their own experiments, as processes do; `seen` gets each with what its training came to, before its
+/// group is gone.
+void train_ranks(int ranks, runner::store::RunWriter& run, const std::string& checkpoint, const BuildRank& build,
+                 const std::function<void(runner::train::Experiment&, const runner::train::LoopResult&)>& seen);
 
 /// Makes the experiment one of a rank, with a strategy for that; leave() undoes it before the group is gone.
 void join(runner::train::Experiment& experiment, runner::distributed::ProcessGroup& group,

@@ -35,33 +35,6 @@ namespace {
 namespace accelerator = tests::accelerator;
 using namespace tests::device_training;
 
-/// Two ranks, with a device each unless it is the CPU. Its experiment and metrics are those of the first one.
-Trained train_two_on(const std::string& device, const std::string& path, std::vector<std::string> sets,
-                     const tests::TempDir& folder, const std::string& from = "") {
-  sets.insert(sets.end(), {"logging_steps=1", "training.fused_kernels=false", "launch.num_processes=2"});
-  std::vector<std::unique_ptr<Experiment>> ranks;
-  for (int rank = 0; rank < 2; ++rank) {
-    ranks.push_back(std::move(build_on(device, path, sets, rank).experiment));
-  }
-  // As train() does once the weights are drawn: from here on each rank has its own random numbers.
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    if (device == kCpu) break;
-    at::Generator generator = at::globalContext().defaultGenerator(ranks[rank]->device);
-    generator.set_current_seed(1 + rank);
-  }
-  auto watcher = std::make_shared<Watcher>();
-  for (const auto& experiment : ranks) experiment->callbacks.push_back({"watcher", {}, std::make_shared<Watcher>()});
-  ranks.front()->callbacks.back().callback = watcher;
-  const auto run = tests::new_run(folder.path());
-  tests::train_ranks(ranks, *run, from);
-  Trained trained;
-  CHECK(tests::same_bits(*ranks[0], *ranks[1]));
-  CHECK((device == kCpu || ranks[0]->device != ranks[1]->device));
-  trained.experiment = std::move(ranks.front());
-  trained.metrics = watcher->seen;
-  return trained;
-}
-
 void check_everything_is_on(const Experiment& experiment, const std::string& device) {
   for (const auto& tensors : {experiment.model->parameters(), experiment.model->buffers()}) {
     for (const auto& named : tensors) {

@@ -1,0 +1,162 @@
+// Models of language out of Transformers folders, their rows, adapters and losses on the pretended accelerator, beside
+// the CPU. Part of the program `accelerator`.
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "components/tensor/tensors.h"
+#include "runner/core/platform/files.h"
+#include "tests/support/paths.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/torch/device_training_torch.h"
+#include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/recipe_experiment_torch.h"
+
+namespace runner::train {
+namespace {
+
+namespace accelerator = tests::accelerator;
+using namespace tests::device_training;
+
+constexpr double kClose = 1e-5;
+constexpr double kLow = 2e-2;  // of bfloat16
+
+std::string parity(const std::string& path) { return tests::source_dir() + "/tests/parity/" + path; }
+
+/// Files of a training of language: rows of unlike lengths, conversations, pairs.
+class Place {
+ public:
+  Place() {
+    std::string ids, padded, chat, pairs;
+    for (int i = 0; i < 24; ++i) {
+      const std::string number = std::to_string(i);
+      std::string row;
+      for (int j = 0; j < 3 + i * 5 % 11; ++j) row += (j > 0 ? ", " : "") + std::to_string((i * 7 + j * 3) % 40);
+      ids += "{\"input_ids\": [" + row + "]}\n";
+      // Padding before and between what is real.
+      padded += "{\"input_ids\": [0, 0, " + row + "], \"attention_mask\": [" + (i % 2 == 0 ? "0, 0" : "1, 0");
+      for (int j = 0; j < 3 + i * 5 % 11; ++j) padded += ", 1";
+      padded += "]}\n";
+      chat += R"({"messages": [{"role": "user", "content": "Is )" + number +
+              R"( even?"}, {"role": "assistant", "content": "Look at digit )" + std::to_string(i * 7 % 9) + "\"}]}\n";
+      pairs += R"({"prompt": "Is )" + number + R"( even?", "chosen": " Look at )" + std::to_string(i * 7 % 9) +
+               R"(.", "rejected": " I do not know )" + number + ".\"}\n";
+    }
+    write("ids.jsonl", ids);
+    write("padded.jsonl", padded);
+    write("chat.jsonl", chat);
+    write("pairs.jsonl", pairs);
+    write("lines.txt", chat);
+    write("tokenizer.json",
+          core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 24).value());
+    write("tokenizer_config.json", R"({"eos_token": "<|im_end|>"})");
+  }
+  void write(const std::string& name, const std::string& text) const {
+    core::write_file_atomic(folder_ / name, text).value();
+  }
+
+  /// `body` without what all recipes here have, in a file.
+  std::string recipe(const std::string& body) const {
+    std::string text = body + "\noptimizer: {type: adamw, lr: 5.0e-3}\n" +
+                       "training: {max_steps: 6, micro_batch_size: 4, clip_grad_norm: 1.0}\n" +
+                       "eval: {eval_steps: 3, max_batches: 2}\ncheckpoint: {save_steps: 6}\nlogging_steps: 1\n";
+    for (std::size_t at; (at = text.find("DIR")) != std::string::npos;) text.replace(at, 3, folder_.path());
+    write("recipe.yaml", text);
+    return folder_ / "recipe.yaml";
+  }
+  const tests::TempDir& folder() const { return folder_; }
+
+ private:
+  tests::TempDir folder_;
+};
+
+std::string of_ids(const std::string& model, const std::string& more = "", const std::string& file = "ids.jsonl") {
+  const std::string set = "{type: ids, path: DIR/" + file + more + "}";
+  return "init_from: " + parity("models/" + model) + "\nloss: cross_entropy\ndata: {train: " + set + ", val: " + set +
+         "}";
+}
+
+const char* const kLlama = "model: {type: llama, n_layer: 2, n_head: 2, n_kv_head: 1, n_embd: 16, mlp_width: 24}\n";
+
+std::string of_texts(const std::string& file, const std::string& more, const std::string& loss = "cross_entropy") {
+  const std::string set = "{type: jsonl, path: DIR/" + file + ", max_seq_len: 48" + more + "}";
+  return kLlama + ("tokenizer: {type: file, path: DIR/tokenizer.json}\nloss: " + loss) + "\ndata: {train: " + set +
+         ", val: " + set + "}";
+}
+
+struct Case {
+  std::string name, body;
+  std::vector<std::string> sets = {};
+  double tolerance = kClose;
+};
+
+/// Each on the CPU and on the device: the same losses.
+void check_all(const std::vector<Case>& cases) {
+  const Place place;
+  for (const Case& c : cases) {
+    DYNAMIC_SECTION(c.name) {
+      const tests::TempDir folder;
+      const std::string path = place.recipe(c.body);
+      const Trained cpu = train_on(kCpu, path, c.sets, folder);
+      const std::int64_t before = accelerator::kernels_run();
+      const Trained device = train_on(kFirst, path, c.sets, folder);
+      CHECK(accelerator::kernels_run() > before + 100);
+      check_close(cpu, device, c.tolerance);
+    }
+  }
+}
+
+TEST_CASE("models out of folders train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  for (const char* model : {"gpt2-default", "gpt2-untied", "llama-grouped", "llama-llama3", "llama-multi-query-tied",
+                            "mistral-window", "qwen2-window", "qwen2-layer-types"}) {
+    cases.push_back({model, of_ids(model)});
+    cases.push_back({std::string(model) + " in bfloat16", of_ids(model), {"precision=bf16-mixed"}, kLow});
+  }
+  check_all(cases);
+}
+
+TEST_CASE("packed and padded rows train on another device", "[.][accelerator]") {
+  std::vector<Case> cases;
+  for (const char* model : {"gpt2-default", "llama-grouped", "mistral-window"}) {
+    const std::string name = model;
+    cases.push_back({name + " packed", of_ids(model, ", packing: true, max_seq_len: 20")});
+    cases.push_back({name + " padded before", of_ids(model, "", "padded.jsonl")});
+    cases.push_back({name + " packed, computed twice",
+                     of_ids(model, ", packing: true, max_seq_len: 20"),
+                     {"activation_checkpointing.mode=full"}});
+  }
+  cases.push_back({"conversations", of_texts("chat.jsonl", ", chat_format: chatml")});
+  cases.push_back({"packed conversations", of_texts("chat.jsonl", ", chat_format: chatml, packing: true")});
+  cases.push_back({"a stream", of_texts("chat.jsonl", ", chat_format: chatml"), {"data.train.streaming=true"}});
+  check_all(cases);
+}
+
+TEST_CASE("adapters and frozen weights train on another device", "[.][accelerator]") {
+  check_all({
+      {"LoRA", of_ids("llama-grouped") + "\nadapters: [{type: lora, r: 4, target_modules: all-linear}]"},
+      {"LoRA in bfloat16",
+       of_ids("llama-grouped") + "\nadapters: [{type: lora, r: 4, target_modules: all-linear}]",
+       {"precision=bf16-mixed"},
+       kLow},
+      {"DoRA", of_ids("qwen2-default") + "\nadapters: [{type: lora, r: 4, use_dora: true}]"},
+      {"an adapter of PEFT",
+       of_ids("gpt2-default") + "\nadapters: [{type: lora, path: " + parity("adapters/gpt2-default") + "}]"},
+      {"several adapters", of_ids("gpt2-default") +
+                               "\nadapters: [{type: lora, r: 4, target_modules: all-linear}, {type: lora, name: style, "
+                               "r: 2, target_modules: [attn_qkv]}]"},
+      {"frozen blocks", of_ids("gpt2-default"), {"training.freeze=[wte.*, h.0.*]"}},
+  });
+}
+
+TEST_CASE("preferences train on another device", "[.][accelerator]") {
+  check_all({
+      {"of adapters", of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}") + "\nadapters: [{type: lora, r: 4}]"},
+      {"of whole models", of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}")},
+  });
+}
+
+}  // namespace
+}  // namespace runner::train
