@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "components/loss/chunked_cross_entropy.h"
 #include "components/loss/logits_cross_entropy.h"
 #include "components/loss/loss.h"
 #include "components/loss/projected_cross_entropy.h"
@@ -56,11 +57,14 @@ class CrossEntropy final : public Loss {
   at::Tensor sum_projected(const TensorMap& tensors, double gradient) const override {
     const at::Tensor& hidden = tensors.at(kHidden);
     const at::Tensor& weight_VC = tensors.at(kProjection);
+    const ProjectedOptions options{config_.ignore_index, config_.label_smoothing, gradient};
+    if (chunked_cross_entropy_fits(hidden, weight_VC)) {
+      return chunked_cross_entropy(hidden, weight_VC, tensors.at(kTarget), options);
+    }
     if (!fused_kernels() || !projected_cross_entropy_fits(hidden, weight_VC, config_.label_smoothing)) {
       return Loss::sum_projected(tensors, gradient);
     }
-    return projected_cross_entropy(hidden, weight_VC, low_VC_, memory_, tensors.at(kTarget),
-                                   {config_.ignore_index, config_.label_smoothing, gradient});
+    return projected_cross_entropy(hidden, weight_VC, low_VC_, memory_, tensors.at(kTarget), options);
   }
 
  private:

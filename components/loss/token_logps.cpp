@@ -2,21 +2,18 @@
 
 #include "components/loss/token_logps.h"
 
-#include <ATen/autocast_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
-#include <ATen/ops/logsumexp.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <functional>
 
+#include "components/loss/logits_chunks.h"
 #include "components/loss/row_losses.h"
-#include "components/tensor/autocast.h"
 
 namespace components::loss {
 namespace {
@@ -24,23 +21,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Calls for consecutive chunks of rows, each with no more than kLogitsBytes of float32 logits.
-void for_chunks(std::int64_t rows, std::int64_t classes,
-                const std::function<void(std::int64_t first, std::int64_t count)>& call) {
-  const std::int64_t of_row = classes * static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t most = std::max<std::int64_t>(1, kLogitsBytes / of_row);
-  for (std::int64_t first = 0; first < rows; first += most) call(first, std::min(most, rows - first));
-}
-
-/// LibTorch has none without values.
-at::Tensor logsumexp_of(const at::Tensor& logits_nV) {
-  return logits_nV.is_meta() ? logits_nV.sum(1) : at::logsumexp(logits_nV, 1);
-}
-
-/// The type of the products with `hidden`.
-at::ScalarType product_type(const at::Tensor& hidden) {
-  const at::DeviceType device = hidden.device().type();
-  return Autocast::is_on(device) ? at::autocast::get_autocast_dtype(device) : hidden.scalar_type();
+/// Rows of no more than kLogitsBytes of float32 logits.
+std::int64_t rows_at_a_time(std::int64_t classes) {
+  return std::max<std::int64_t>(1, kLogitsBytes / (classes * static_cast<std::int64_t>(sizeof(float))));
 }
 
 class TokenLogps final : public torch::autograd::Function<TokenLogps> {
@@ -50,10 +33,10 @@ class TokenLogps final : public torch::autograd::Function<TokenLogps> {
     const at::ScalarType type = product_type(hidden_NC);
     const at::Tensor low_NC = hidden_NC.to(type), low_VC = weight_VC.to(type);
     const at::Tensor logps_N = at::empty({hidden_NC.size(0)}, hidden_NC.options().dtype(at::kFloat));
-    for_chunks(low_NC.size(0), low_VC.size(0), [&](std::int64_t first, std::int64_t count) {
+    for_chunks(low_NC.size(0), rows_at_a_time(low_VC.size(0)), [&](std::int64_t first, std::int64_t count) {
       const at::Tensor logits_nV = at::linear(low_NC.narrow(0, first, count), low_VC).to(at::kFloat);
       const at::Tensor chosen_n = logits_nV.gather(1, target_N.narrow(0, first, count).unsqueeze(1)).squeeze(1);
-      logps_N.narrow(0, first, count).copy_(chosen_n - logsumexp_of(logits_nV));
+      logps_N.narrow(0, first, count).copy_(chosen_n - exponentiate(logits_nV).logsumexp.squeeze(1));
     });
     context->save_for_backward({low_NC, weight_VC, target_N});
     context->saved_data["hidden_type"] = static_cast<std::int64_t>(hidden_NC.scalar_type());
@@ -69,7 +52,7 @@ class TokenLogps final : public torch::autograd::Function<TokenLogps> {
     at::Tensor dhidden_NC, dweight_VC;
     if (context->needs_input_grad(0)) dhidden_NC = at::empty(low_NC.sizes(), low_NC.options().dtype(hidden_type));
     if (context->needs_input_grad(1)) dweight_VC = at::zeros(low_VC.sizes(), low_VC.options().dtype(at::kFloat));
-    for_chunks(low_NC.size(0), low_VC.size(0), [&](std::int64_t first, std::int64_t count) {
+    for_chunks(low_NC.size(0), rows_at_a_time(low_VC.size(0)), [&](std::int64_t first, std::int64_t count) {
       const at::Tensor part_nC = low_NC.narrow(0, first, count);
       const at::Tensor gradient_n1 = gradient_N.narrow(0, first, count).unsqueeze(1);
       const at::Tensor target_n1 = target_N.narrow(0, first, count).unsqueeze(1);

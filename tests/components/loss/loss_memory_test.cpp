@@ -2,12 +2,14 @@
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+#include <ATen/core/Reduction.h>
 #include <c10/core/GradMode.h>
+#include <array>
 #include <catch2/catch.hpp>
-
 #include <optional>
 #include <string>
 
+#include "components/loss/chunked_cross_entropy.h"
 #include "components/loss/loss.h"
 #include "components/ops/kernel_policy.h"
 #include "components/tensor/autocast.h"
@@ -105,6 +107,41 @@ TEST_CASE("cross entropy allocates no second logits", "[loss][cross_entropy]") {
             CHECK(found.peak <= (projected ? trains ? 72 : 24 : 4) * kMiB);
           }
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("cross entropy by LibTorch's operations in chunks is that of all logits", "[loss][cross_entropy]") {
+  constexpr std::int64_t kFew = 4096, kMany = 6144, kNarrow = 16;  // logits of 96 MiB, in two chunks
+  at::manual_seed(3);
+  at::Tensor target = at::randint(kFew, {2, kMany / 2}, at::kLong);
+  target.select(1, 5).fill_(-100);
+  for (const double smoothing : {0.0, 0.1}) {
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+      for (const double gradient : {0.0, 0.25}) {  // known or not
+        CAPTURE(smoothing, type, gradient);
+        std::array<at::Tensor, 2> hidden, weight, sum;
+        for (std::size_t i : {0, 1}) {
+          at::manual_seed(4);
+          hidden[i] = at::randn({2, kMany / 2, kNarrow}).to(type).requires_grad_();
+          weight[i] = (at::randn({kFew, kNarrow}) * 0.3).to(type).requires_grad_();
+        }
+        const at::Tensor logits = at::linear(hidden[0], weight[0]).to(at::kFloat).view({-1, kFew});
+        sum[0] = at::cross_entropy_loss(logits, target.view({-1}), {}, at::Reduction::Sum, -100, smoothing);
+        sum[1] = components::loss::chunked_cross_entropy(hidden[1], weight[1], target, {-100, smoothing, gradient});
+        for (const at::Tensor& one : sum) (one * 0.25).backward();
+        CHECK(sum[1].item<double>() == Approx(sum[0].item<double>()).epsilon(1e-5));
+        const double tolerance = type == at::kFloat ? 1e-4 : 2e-2;
+        for (const auto& inputs : {hidden, weight}) {
+          const at::Tensor a = inputs[0].grad().to(at::kFloat), b = inputs[1].grad().to(at::kFloat);
+          CHECK(inputs[1].grad().scalar_type() == type);
+          CHECK((a - b).norm().item<double>() <= tolerance * a.norm().item<double>());
+        }
+        const at::NoGradGuard no_grad;
+        const at::Tensor alone =
+            components::loss::chunked_cross_entropy(hidden[1], weight[1], target, {-100, smoothing});
+        CHECK(alone.item<double>() == sum[1].item<double>());
       }
     }
   }

@@ -31,7 +31,8 @@ void install();
 /// A limit on what the tensors of each device hold; an allocation beyond it throws c10::OutOfMemoryError.
 void set_memory_limit(std::int64_t bytes);
 std::int64_t memory_held();
-std::int64_t memory_peak();  ///< since the limit was set
+std::int64_t memory_peak();    ///< since the limit was set
+std::int64_t largest_block();  ///< that was allocated since then, in bytes
 
 /// Kernels that have run: what has not run here has not been tested here.
 std::int64_t kernels_run();

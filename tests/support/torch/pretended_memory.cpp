@@ -88,7 +88,7 @@ struct Memory {
   std::int64_t unrecorded_uses = 0;
   std::array<Arena, kDevices> arenas;
   std::array<std::int64_t, kDevices> held = {};
-  std::int64_t peak = 0, limit = kNoLimit;
+  std::int64_t peak = 0, largest = 0, limit = kNoLimit;
 };
 
 Memory& memory() {
@@ -151,6 +151,7 @@ class Allocator final : public c10::DeviceAllocator {
     m.streams[block] = {{current_stream(index)}, {}};
     m.held[device] = held;
     m.peak = std::max(m.peak, held);
+    m.largest = std::max(m.largest, static_cast<std::int64_t>(bytes));
     return block;
   }
 };
@@ -262,6 +263,7 @@ void set_memory_limit(std::int64_t bytes) {
   const std::lock_guard<std::mutex> lock(memory().mutex);
   memory().limit = bytes > 0 ? bytes : kNoLimit;
   memory().peak = *std::max_element(memory().held.begin(), memory().held.end());
+  memory().largest = 0;
 }
 
 std::int64_t memory_held() {
@@ -272,6 +274,11 @@ std::int64_t memory_held() {
 std::int64_t memory_peak() {
   const std::lock_guard<std::mutex> lock(memory().mutex);
   return memory().peak;
+}
+
+std::int64_t largest_block() {
+  const std::lock_guard<std::mutex> lock(memory().mutex);
+  return memory().largest;
 }
 
 std::int64_t unrecorded_uses() {

@@ -83,7 +83,8 @@ TEST_CASE("a plan's memory is that of a training on another device", "[.][accele
     const char *name, *recipe;
     std::vector<std::string> sets;
   };
-  const std::string model = "model={type: gpt, n_layer: 2, n_head: 4, n_embd: 256}", samples = "data.train.stride=4";
+  const std::string model = "model={type: gpt, n_layer: 2, n_head: 4, n_embd: 256}", samples = "data.train.stride=4",
+                    words = "model={type: gpt, n_layer: 1, n_head: 4, n_embd: 64, vocab_size: 20000}";
   const std::vector<Case> cases = {
       {"gpt", "gpt", {model, samples, "training.micro_batch_size=16"}},
       {"gpt in bfloat16", "gpt", {model, samples, "training.micro_batch_size=16", "precision.mode=bf16-mixed"}},
@@ -93,6 +94,8 @@ TEST_CASE("a plan's memory is that of a training on another device", "[.][accele
       {"gpt, recomputed",
        "gpt",
        {model, samples, "training.micro_batch_size=32", "activation_checkpointing.mode=full"}},
+      {"many words", "gpt", {words, samples, "training.micro_batch_size=32"}},
+      {"many words in bfloat16", "gpt", {words, samples, "training.micro_batch_size=32", "precision.mode=bf16-mixed"}},
       {"images", "images", {"training.micro_batch_size=64"}},
       {"wide samples, accumulated",
        "images",
@@ -112,6 +115,28 @@ TEST_CASE("a plan's memory is that of a training on another device", "[.][accele
       const auto taken = static_cast<double>(accelerator::memory_peak() - before);
       INFO(planned << " planned, " << taken << " taken");
       CHECK(std::fabs(planned - taken) <= 0.1 * taken);
+    }
+  }
+}
+
+TEST_CASE("another device never holds all logits in float32", "[.][accelerator]") {
+  const auto sets = with(
+      kTwentySteps, {"model={type: gpt, n_layer: 1, n_head: 4, n_embd: 64, vocab_size: 20000}", "data.train.stride=4",
+                     "training.micro_batch_size=32", "training.max_steps=3", "lr_scheduler=constant"});
+  const std::string path = "recipes/smoke/gpt.yaml";
+  for (const std::string precision : {"32-true", "bf16-mixed"}) {
+    for (const std::string loss : {"cross_entropy", "{type: cross_entropy, label_smoothing: 0.1}"}) {
+      DYNAMIC_SECTION(precision << ", " << loss) {
+        const tests::TempDir folder;
+        const auto all = with(sets, {"precision.mode=" + precision, "loss=" + loss});
+        const Trained cpu = train_on(kCpu, path, all, folder);
+        accelerator::set_memory_limit(0);
+        const Trained device = train_on(kFirst, path, all, folder);
+        check_close(cpu, device, precision == "32-true" ? 1e-5 : 2e-2);
+        const std::int64_t rows = 32 * device.experiment->recipe.at("data.train.max_seq_len").as_integer();
+        CHECK(rows * 20000 * 4 > 20'000'000);
+        CHECK(accelerator::largest_block() < rows * 20000 * 4);
+      }
     }
   }
 }
