@@ -65,7 +65,7 @@ std::string reason_of(std::string_view text, std::size_t position) {
   const std::string_view word = word_at(text, at);
   const auto is_word = [word](std::string_view one) { return word == one; };
   if (std::any_of(kNoNumbers.begin(), kNoNumbers.end(), is_word)) {
-    return std::string(word) + " is no number of JSON, write null";
+    return "JSON has no " + std::string(word) + "; write null";
   }
   if (std::any_of(kPython.begin(), kPython.end(), is_word)) {
     return std::string(word) + " is Python's word, write " +

@@ -11,26 +11,23 @@
 #include "components/tensor/tensor_spec.h"
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/json.h"
-#include "runner/core/platform/files.h"
 #include "tests/components/data/building.h"
+#include "tests/components/data/tokenizer_folder.h"
 #include "tests/support/folder.h"
-#include "tests/support/paths.h"
 
 using components::kInput;
 using components::kRejectedAt;
 using components::kTarget;
 using tests::fetched;
 using tests::good_data;
+using tests::tokenizer_file;
+using tests::TokenizerFolder;
 using Values = std::vector<double>;
 
 namespace {
 
 constexpr double kPad = components::kPadTarget;
-constexpr std::int64_t kBytesMax = 1 << 20;
-
-std::string file(const std::string& name) {
-  return runner::core::read_file(tests::source_dir() + "/tests/components/tokenizer/files/" + name, kBytesMax).value();
-}
+constexpr const char* kStartAndEnd = R"({"bos_token": "<s>", "eos_token": "</s>"})";
 
 std::string block(const std::string& tokenizer, const std::string& more = "", const std::string& type = "jsonl") {
   return "{type: " + type + ", path: a.txt, tokenizer: {type: file, path: " + tokenizer + "}" + more + "}";
@@ -54,7 +51,7 @@ TEST_CASE("blanks and line ends of an answer are learnt, those around it are not
   const std::string roberta =
       R"("post_processor":{"type":"RobertaProcessing","sep":["<|endoftext|>",0],"cls":["<|endoftext|>",0],)"
       R"("trim_offsets":true,"add_prefix_space":true})";
-  std::string framed = file("gpt2.json");
+  std::string framed = tokenizer_file("gpt2.json");
   const auto begin = framed.find("\"post_processor\":"), end = framed.find('}', begin);
   framed.replace(begin, end + 1 - begin, roberta);
   const std::string record = R"({"prompt": "Write f:\n\n \n", "completion": "def f():\n    return 1\n\n"})";
@@ -64,12 +61,11 @@ TEST_CASE("blanks and line ends of an answer are learnt, those around it are not
   const std::string format =
       R"(, chat_format: {before_user: "Q: ", after_user: "\n", before_assistant: "A:", assistant_end: "{eos}", )"
       R"(after_assistant: " \n"})";
-  for (const std::string& tokenizer : {file("gpt2.json"), framed, file("smollm2.json"), file("llama3.json")}) {
+  for (const std::string& tokenizer :
+       {tokenizer_file("gpt2.json"), framed, tokenizer_file("smollm2.json"), tokenizer_file("llama3.json")}) {
     const std::string eos = tokenizer.find("<|endoftext|>") != std::string::npos ? "<|endoftext|>" : "<|eot_id|>";
     INFO(eos);
-    const tests::Folder folder;
-    folder.write("tokenizer.json", tokenizer);
-    folder.write("tokenizer_config.json", R"({"eos_token": ")" + eos + "\"}");
+    const TokenizerFolder folder(tokenizer, R"({"eos_token": ")" + eos + "\"}");
     folder.write("a.txt", record + "\n");
     CHECK(counted(*good_data(block("tokenizer.json"))) == "def f():\n    return 1\n\n" + eos);
     folder.write("a.txt", chat + "\n");
@@ -81,7 +77,7 @@ TEST_CASE("blanks and line ends of an answer are learnt, those around it are not
 
 TEST_CASE("each byte of a character of an answer is learnt", "[data][jsonl][answers]") {
   const tests::Folder folder;
-  folder.write("tokenizer.model", file("llama2.model"));
+  folder.write("tokenizer.model", tokenizer_file("llama2.model"));
   folder.write("a.txt", R"({"prompt": "a ", "completion": "\ud83e\udd99"})"
                         "\n");
   const Values target = fetched(*good_data(block("tokenizer.model")), {0}, kTarget);
@@ -90,9 +86,7 @@ TEST_CASE("each byte of a character of an answer is learnt", "[data][jsonl][answ
 }
 
 TEST_CASE("a start or end token that a record has itself is not doubled", "[data][jsonl][text_lines][answers]") {
-  const tests::Folder folder;
-  folder.write("tokenizer.json", file("llama2.json"));  // adds <s>
-  folder.write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  const TokenizerFolder folder(tokenizer_file("llama2.json"), kStartAndEnd);  // adds <s>
   struct Case {
     const char *type, *record, *whole, *counted;
   };
@@ -119,9 +113,7 @@ TEST_CASE("a start or end token that a record has itself is not doubled", "[data
 }
 
 TEST_CASE("a pair has its special tokens once", "[data][jsonl][pairs][answers]") {
-  const tests::Folder folder;
-  folder.write("tokenizer.json", file("llama2.json"));
-  folder.write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
+  const TokenizerFolder folder(tokenizer_file("llama2.json"), kStartAndEnd);
   struct Case {
     const char *record, *chosen, *rejected;
   };

@@ -14,7 +14,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
 #include "tests/components/data/building.h"
-#include "tests/support/folder.h"
+#include "tests/components/data/tokenizer_folder.h"
 #include "tests/support/paths.h"
 
 using components::kAttentionMask;
@@ -25,26 +25,13 @@ using runner::core::Node;
 using tests::build_data;
 using tests::fetched;
 using tests::good_data;
+using tests::TokenizerFolder;
 using Values = std::vector<double>;
 
 namespace {
 
 constexpr double kPad = components::kPadTarget;
 constexpr std::int64_t kBytesMax = 1 << 20;
-
-std::string tokenizer_text() {
-  return runner::core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", kBytesMax).value();
-}
-
-/// A folder with the tokenizer of the examples.
-struct Folder {
-  tests::Folder folder;
-  explicit Folder(const std::string& records) {
-    folder.write("tokenizer.json", tokenizer_text());
-    folder.write("tokenizer_config.json", R"({"eos_token": "<|im_end|>"})");
-    folder.write("a.jsonl", records);
-  }
-};
 
 std::string block(const std::string& more) {
   return "{type: jsonl, path: a.jsonl, tokenizer: {type: file, path: tokenizer.json}" + more + "}";
@@ -95,7 +82,7 @@ Node read_recorded() {
 
 /// The tokenizer of the examples with the special tokens of all chat formats.
 std::string tokenizer_with(const Node& added_tokens) {
-  Node tokenizer = runner::core::parse_json(tokenizer_text()).value();
+  Node tokenizer = runner::core::parse_json(tests::example_tokenizer()).value();
   Node* added = tokenizer.find("added_tokens");
   for (const Node& token : added_tokens.items()) added->items().push_back(token);
   return to_json(tokenizer, -1);
@@ -131,10 +118,10 @@ Values counted_places(const Values& target) {
 
 /// Compares a format with what Transformers makes of its template.
 void compare(const std::string& name, const Node& recorded, const std::string& tokenizer, const Node& conversations) {
-  const Folder folder("");
-  folder.folder.write("tokenizer.json", tokenizer);
-  folder.folder.write("tokenizer_config.json", R"({"bos_token": ")" + recorded.find("bos")->as_string() +
-                                                   R"(", "eos_token": ")" + recorded.find("eos")->as_string() + "\"}");
+  const TokenizerFolder folder("");
+  folder.write("tokenizer.json", tokenizer);
+  folder.write("tokenizer_config.json", R"({"bos_token": ")" + recorded.find("bos")->as_string() +
+                                            R"(", "eos_token": ")" + recorded.find("eos")->as_string() + "\"}");
   const auto* known = components::tokenizer::find_chat_format(name);
   REQUIRE(known != nullptr);
   std::vector<std::string> hashes = known->template_hashes;
@@ -162,7 +149,7 @@ void compare(const std::string& name, const Node& recorded, const std::string& t
     digests.push_back(expected.substr(16));
     accepted.push_back(&cases[i]);
   }
-  folder.folder.write("a.jsonl", records);
+  folder.write("a.jsonl", records);
   const auto data = good_data(block(", chat_format: " + name));
   REQUIRE(data->size() == static_cast<std::int64_t>(digests.size()));
   for (std::size_t i = 0; i < digests.size(); ++i) {
@@ -175,7 +162,7 @@ void compare(const std::string& name, const Node& recorded, const std::string& t
     CHECK(places == numbers(accepted[i]->items()[2]));
   }
   if (recorded.find("template") == nullptr) return;
-  folder.folder.write("chat_template.jinja", recorded.find("template")->as_string());
+  folder.write("chat_template.jinja", recorded.find("template")->as_string());
   const auto found = good_data(block(""));  // by the template beside the tokenizer
   CHECK(fetched(*found, {0}, kInput) == fetched(*data, {0}, kInput));
 }
@@ -192,22 +179,24 @@ TEST_CASE("conversations become the ids of Transformers, and only answers count"
 }
 
 TEST_CASE("a text that its format begins with the start token gets no second one", "[data][jsonl]") {
-  const Folder folder(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
-                      "\n{\"text\": \"a\"}\n");
-  Node tokenizer = runner::core::parse_json(tokenizer_text()).value();
+  const TokenizerFolder folder(
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+      "\n{\"text\": \"a\"}\n");
+  Node tokenizer = runner::core::parse_json(tests::example_tokenizer()).value();
   tokenizer.set("post_processor", runner::core::parse_json(R"({"type": "TemplateProcessing", "pair": [],
     "single": [{"SpecialToken": {"id": "<|im_start|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
     "special_tokens": {"<|im_start|>": {"id": "<|im_start|>", "ids": [1], "tokens": ["<|im_start|>"]}}})")
                                       .value());
-  folder.folder.write("tokenizer.json", to_json(tokenizer, -1));
-  folder.folder.write("tokenizer_config.json", R"({"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})");
+  folder.write("tokenizer.json", to_json(tokenizer, -1));
+  folder.write("tokenizer_config.json", R"({"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})");
   const auto data = good_data(block(", chat_format: llama3"));
   CHECK(whole(*data, 0).substr(0, 31) == "<|im_start|><|start_header_id|>");
   CHECK(whole(*data, 1) == "<|im_start|>a<|im_end|>");  // the tokenizer's, of a plain text
 }
 
 TEST_CASE("a recipe may write the texts of a chat format", "[data][jsonl]") {
-  const Folder folder(R"({"messages": [{"role": "user", "content": " a "}, {"role": "assistant", "content": "b"}]})");
+  const TokenizerFolder folder(
+      R"({"messages": [{"role": "user", "content": " a "}, {"role": "assistant", "content": "b"}]})");
   const auto data = good_data(
       block(R"(, chat_format: {begin: "^", before_user: "Q: ", after_user: "\n", before_assistant: "A:", )"
             R"(assistant_start: " ", assistant_end: "{eos}", after_assistant: "\n", default_system: "Answer.", )"
@@ -254,8 +243,8 @@ TEST_CASE("a conversation that its format refuses is named with the reason", "[d
        "only the first message may have it"},
   };
   for (const Case& c : cases) {
-    const Folder folder(std::string(R"({"messages": )") + c.messages + "}\n");
-    folder.folder.write("tokenizer_config.json", R"({"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})");
+    const TokenizerFolder folder(std::string(R"({"messages": )") + c.messages + "}\n");
+    folder.write("tokenizer_config.json", R"({"bos_token": "<|im_start|>", "eos_token": "<|im_end|>"})");
     const auto built = build_data(block(std::string(", chat_format: ") + c.format));
     INFO(built.messages);
     CHECK(built.data == nullptr);
@@ -292,7 +281,7 @@ TEST_CASE("each form of a record is known by its fields", "[data][jsonl]") {
   };
   for (const Case& c : cases) {
     INFO(c.record << c.more);
-    const Folder folder(c.record);
+    const TokenizerFolder folder(c.record);
     const auto data = good_data(block(c.more));
     CHECK(whole(*data, 0) == c.text);
     CHECK(counted(*data, 0) == c.counted);
@@ -332,7 +321,7 @@ TEST_CASE("a record that is none is refused with its line", "[data][jsonl]") {
   };
   for (const Case& c : cases) {
     INFO(c.record << c.more);
-    const Folder folder(std::string("\n") + c.record + "\n");
+    const TokenizerFolder folder(std::string("\n") + c.record + "\n");
     const auto built = build_data(block(c.more));
     CHECK(built.data == nullptr);
     CHECK(built.messages.find(c.message) != std::string::npos);
@@ -371,7 +360,7 @@ TEST_CASE("what a record says beside its texts is told once, with its count", "[
   };
   for (const Case& c : cases) {
     INFO(c.records << c.more);
-    const Folder folder(c.records);
+    const TokenizerFolder folder(c.records);
     const auto built = build_data(block(c.more));
     CHECK(built.data != nullptr);
     INFO(built.messages);
@@ -381,7 +370,7 @@ TEST_CASE("what a record says beside its texts is told once, with its count", "[
     CHECK((built.messages.find("not read") != std::string::npos) == told);
   }
   // A stream tells what its first records hold.
-  const Folder folder(cases[0].records);
+  const TokenizerFolder folder(cases[0].records);
   const auto streamed = build_data(block(", streaming: true, max_seq_len: 512"));
   INFO(streamed.messages);
   CHECK(streamed.messages.find(std::string("data.train: of the first 3 lines not read are ") + cases[0].told + "\n") !=
@@ -393,8 +382,8 @@ TEST_CASE("a role that may be misspelt is told once, with its line", "[data][jso
     return R"({"text": null, "messages": [{"role": "user", "content": "a", "weight": 1}, {"role": ")" + role +
            R"(", "content": "b"}]})" + "\n";
   };
-  const Folder folder(of_role("assistant") + of_role("asistant") + of_role("asistant") + of_role("User") +
-                      of_role("tool") + of_role("critic"));
+  const TokenizerFolder folder(of_role("assistant") + of_role("asistant") + of_role("asistant") + of_role("User") +
+                               of_role("tool") + of_role("critic"));
   const auto built = build_data(block(", chat_format: chatml"));
   REQUIRE(built.data != nullptr);
   const auto count = [&built](const std::string& text) {
@@ -431,7 +420,7 @@ TEST_CASE("damaged records are named by file and line", "[data][jsonl]") {
       {R"({"text": "a", "text": "b"})", "a.jsonl:2: the key \"text\" appears twice"},
   };
   for (const Case& c : cases) {
-    const Folder folder("{\"text\": \"good\"}\n" + c.record + "\n{\"text\": \"good\"}\n");
+    const TokenizerFolder folder("{\"text\": \"good\"}\n" + c.record + "\n{\"text\": \"good\"}\n");
     const auto built = build_data(block(", chat_format: chatml"));
     INFO(c.record.substr(0, 60) << ": " << built.messages);
     CHECK(built.data == nullptr);
@@ -444,10 +433,11 @@ TEST_CASE("damaged records are named by file and line", "[data][jsonl]") {
 }
 
 TEST_CASE("records are packed with the loss of each", "[data][jsonl][packing]") {
-  const Folder folder(R"({"prompt": "Say hi: ", "completion": "hi"})"
-                      "\n"
-                      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
-                      "\n");
+  const TokenizerFolder folder(
+      R"({"prompt": "Say hi: ", "completion": "hi"})"
+      "\n"
+      R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})"
+      "\n");
   const auto alone = good_data(block(", chat_format: chatml"));
   const auto packed = good_data(block(", chat_format: chatml, packing: true"));
   CHECK(packed->size() == 1);
@@ -456,7 +446,7 @@ TEST_CASE("records are packed with the loss of each", "[data][jsonl][packing]") 
 }
 
 TEST_CASE("long records are cut, dropped or refused, and short ones padded", "[data][jsonl]") {
-  const Folder folder("{\"text\": \"aaa bbb ccc ddd eee fff\"}\n{\"text\": \"a\"}\n");
+  const TokenizerFolder folder("{\"text\": \"aaa bbb ccc ddd eee fff\"}\n{\"text\": \"a\"}\n");
   const auto cut = good_data(block(", max_seq_len: 4"));
   CHECK(cut->size() == 2);
   CHECK(fetched(*cut, {0, 1}, kAttentionMask) == Values{1, 1, 1, 1, 1, 1, 0, 0});

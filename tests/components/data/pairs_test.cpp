@@ -7,10 +7,8 @@
 #include "components/tensor/positions.h"
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensor_spec.h"
-#include "runner/core/platform/files.h"
 #include "tests/components/data/building.h"
-#include "tests/support/folder.h"
-#include "tests/support/paths.h"
+#include "tests/components/data/tokenizer_folder.h"
 
 using components::kAttentionMask;
 using components::kInput;
@@ -20,21 +18,12 @@ using components::kTarget;
 using tests::build_data;
 using tests::fetched;
 using tests::good_data;
+using tests::TokenizerFolder;
 using Values = std::vector<double>;
 
 namespace {
 
 constexpr double kPad = components::kPadTarget;
-
-struct Folder {
-  tests::Folder folder;
-  explicit Folder(const std::string& records) {
-    const std::string tokenizer = tests::source_dir() + "/recipes/examples/data/tokenizer.json";
-    folder.write("tokenizer.json", runner::core::read_file(tokenizer, 1 << 20).value());
-    folder.write("tokenizer_config.json", R"({"eos_token": "<|im_end|>"})");
-    folder.write("a.jsonl", records);
-  }
-};
 
 std::string block(const std::string& more) {
   return "{type: jsonl, path: a.jsonl, tokenizer: {type: file, path: tokenizer.json}" + more + "}";
@@ -77,7 +66,7 @@ TEST_CASE("a pair is a row of both sequences", "[data][jsonl][pairs]") {
     INFO(c.record);
     std::string line = c.record;
     for (std::size_t at = line.find('\n'); at != std::string::npos; at = line.find('\n')) line[at] = ' ';
-    const Folder folder(line);
+    const TokenizerFolder folder(line);
     const auto data = good_data(block(c.more));
     const Values input = fetched(*data, {0}, kInput), target = fetched(*data, {0}, kTarget);
     const auto middle = static_cast<std::size_t>(fetched(*data, {0}, kRejectedAt)[0]);
@@ -93,7 +82,8 @@ TEST_CASE("a pair is a row of both sequences", "[data][jsonl][pairs]") {
 }
 
 TEST_CASE("pairs are cut, padded and counted by their longer sequence", "[data][jsonl][pairs]") {
-  const Folder folder(std::string(kPair) + "\n" + R"({"prompt": "a", "chosen": " b", "rejected": " c"})" + "\n");
+  const TokenizerFolder folder(std::string(kPair) + "\n" + R"({"prompt": "a", "chosen": " b", "rejected": " c"})" +
+                               "\n");
   const auto data = good_data(block(", max_seq_len: 5"));
   CHECK(data->signature().find(kPositions)->max_length == 5);
   const Values at = fetched(*data, {0, 1}, kRejectedAt), mask = fetched(*data, {0, 1}, kAttentionMask);
@@ -128,7 +118,7 @@ TEST_CASE("pairs that are none are refused with their line", "[data][jsonl][pair
       {pair, ", loss_on: all", "a pair of chosen and rejected, but loss_on is all"},
   };
   for (const Case& c : cases) {
-    const Folder folder(c.records);
+    const TokenizerFolder folder(c.records);
     const auto built = build_data(block(c.more));
     INFO(c.records << ": " << built.messages);
     CHECK(built.data == nullptr);
@@ -137,10 +127,10 @@ TEST_CASE("pairs that are none are refused with their line", "[data][jsonl][pair
 }
 
 TEST_CASE("pairs are joined with pairs alone", "[data][jsonl][pairs][concat]") {
-  const Folder folder(std::string(kPair) + "\n");
-  folder.folder.write("b.jsonl", R"({"prompt": "a", "chosen": " b", "rejected": " c"})"
-                                 "\n");
-  folder.folder.write("c.jsonl", "{\"text\": \"a\"}\n");
+  const TokenizerFolder folder(std::string(kPair) + "\n");
+  folder.write("b.jsonl", R"({"prompt": "a", "chosen": " b", "rejected": " c"})"
+                          "\n");
+  folder.write("c.jsonl", "{\"text\": \"a\"}\n");
   const auto joined = [](const std::string& second) {
     const auto of = [](const std::string& file) {
       return "{type: jsonl, path: " + file + ", max_seq_len: 6, tokenizer: {type: file, path: tokenizer.json}}";

@@ -3,10 +3,9 @@
 #include <vector>
 
 #include "components/tokenizer/tokenizer.h"
-#include "runner/core/platform/files.h"
 #include "tests/components/data/building.h"
+#include "tests/components/data/tokenizer_folder.h"
 #include "tests/support/folder.h"
-#include "tests/support/paths.h"
 
 using components::data::Dataset;
 using tests::good_data;
@@ -49,8 +48,7 @@ TEST_CASE("a window knows the files that it spans", "[data][parts]") {
   const auto tokens = good_data("{type: tokens, path: '*.u16', vocab_size: 9, header_bytes: 4, max_seq_len: 4}");
   CHECK(parts_text(*tokens, 0) == "0+3 a.u16 token 1; 3+1 b.u16 token 1");
 
-  folder.write("tokenizer.json",
-               runner::core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", 1 << 20).value());
+  folder.write("tokenizer.json", tests::example_tokenizer());
   folder.write("a.txt", "12");  // a token each
   folder.write("b.txt", "34567");
   const auto encoded =

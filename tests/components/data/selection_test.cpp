@@ -7,10 +7,8 @@
 #include "components/tensor/positions.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tokenizer/tokenizer.h"
-#include "runner/core/platform/files.h"
 #include "tests/components/data/building.h"
-#include "tests/support/folder.h"
-#include "tests/support/paths.h"
+#include "tests/components/data/tokenizer_folder.h"
 
 using components::kAttentionMask;
 using components::kInput;
@@ -23,21 +21,15 @@ using Values = std::vector<double>;
 namespace {
 
 constexpr double kPad = components::kPadTarget;
-constexpr std::int64_t kBytesMax = 1 << 20;
 
-/// A folder with the tokenizer of the examples, whose end token is <|im_end|> and which has no padding token.
-struct Folder {
-  tests::Folder folder;
+/// A folder with the tokenizer of the examples and data of several kinds.
+struct Folder : tests::TokenizerFolder {
   Folder() {
-    folder.write(
-        "tokenizer.json",
-        runner::core::read_file(tests::source_dir() + "/recipes/examples/data/tokenizer.json", kBytesMax).value());
-    folder.write("tokenizer_config.json", R"({"eos_token": "<|im_end|>"})");
-    folder.write("a.jsonl", "{\"text\": \"abc abc abc\"}\n{\"text\": \"a b\"}\n");
-    folder.write("b.jsonl", "{\"prompt\": \"x\", \"completion\": \"yz\"}\n");
-    folder.write("lines.txt", "one two\n\nthree\n");
-    folder.write("a.csv", "x,y\n1,red\n2,blue\n3,red\n");
-    folder.write("b.csv", "x,y\n9,blue\n");
+    write("a.jsonl", "{\"text\": \"abc abc abc\"}\n{\"text\": \"a b\"}\n");
+    write("b.jsonl", "{\"prompt\": \"x\", \"completion\": \"yz\"}\n");
+    write("lines.txt", "one two\n\nthree\n");
+    write("a.csv", "x,y\n1,red\n2,blue\n3,red\n");
+    write("b.csv", "x,y\n9,blue\n");
   }
 };
 
@@ -104,7 +96,7 @@ TEST_CASE("a subset has the first samples, or some at random", "[selection]") {
   const Folder folder;
   std::string lines;
   for (int i = 0; i < 100; ++i) lines += "line " + std::to_string(i) + "\n";
-  folder.folder.write("many.txt", lines);
+  folder.write("many.txt", lines);
   const std::string of = "{type: subset, of: {type: text_lines, path: many.txt, max_seq_len: 16}, ";
   const auto all = good_data("{type: text_lines, path: many.txt, max_seq_len: 16}");
   const auto first = good_data(of + "samples: 3}");
@@ -131,7 +123,7 @@ TEST_CASE("a subset has the first samples, or some at random", "[selection]") {
 
 TEST_CASE("lines of text are the texts of a tokenizer", "[selection]") {
   const Folder folder;
-  folder.folder.write("same.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
+  folder.write("same.jsonl", "{\"text\": \"one two\"}\n{\"text\": \"three\"}\n");
   const auto lines = good_data("{type: text_lines, path: lines.txt, max_seq_len: 64, " + tokenizer() + "}");
   const auto texts = good_data(records("same.jsonl"));
   REQUIRE(lines->size() == 2);

@@ -19,8 +19,7 @@
 #include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "tests/components/data/building.h"
-#include "tests/support/folder.h"
-#include "tests/support/paths.h"
+#include "tests/components/data/tokenizer_folder.h"
 
 using components::TensorMap;
 using components::data::Dataset;
@@ -33,20 +32,16 @@ using Numbers = std::vector<std::int64_t>;
 namespace {
 
 /// Three files of texts that differ in length, one of them compressed, with blank lines; and a tokenizer.
-struct Shards {
-  tests::Folder folder;
+struct Shards : tests::TokenizerFolder {
   Shards() {
-    const std::string examples = tests::source_dir() + "/recipes/examples/data/";
-    folder.write("tokenizer.json", runner::core::read_file(examples + "tokenizer.json", 1 << 20).value());
-    folder.write("tokenizer_config.json", R"({"eos_token": "<|im_end|>"})");
-    folder.write("a.jsonl", records(0, 7) + "\n \n" + records(7, 9));
+    write("a.jsonl", records(0, 7) + "\n \n" + records(7, 9));
     const std::string text = records(9, 20);
     gzFile file = gzopen("b.jsonl.gz", "wb");
     gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
     gzclose(file);
     std::string last = records(20, 23);
     last.pop_back();  // without an end of line
-    folder.write("c.jsonl", "\n" + last);
+    write("c.jsonl", "\n" + last);
   }
 
   static constexpr std::int64_t kRecords = 23;
@@ -171,7 +166,7 @@ TEST_CASE("an unshuffled pass has the samples of the set in memory", "[data][str
 
 TEST_CASE("records that are not valid are left out of a stream, too", "[data][stream]") {
   const Shards shards;
-  shards.folder.write("b.jsonl", "[1]\n" + Shards::records(0, 3) + "{}\n" + Shards::records(3, 5));
+  shards.write("b.jsonl", "[1]\n" + Shards::records(0, 3) + "{}\n" + Shards::records(3, 5));
   for (const char* more : {", on_bad_record: skip", ", on_bad_record: skip, packing: true"}) {
     const auto data = build_data(block(more)).data;
     REQUIRE(data != nullptr);
@@ -259,13 +254,13 @@ TEST_CASE("files that have changed are refused by a mark", "[data][stream]") {
   const std::string text = runner::core::read_file("a.jsonl", 1 << 20).value();
   std::string other = text;
   other[other.find("record 4") + 7] = '5';  // of the same length
-  shards.folder.write("a.jsonl", other);
+  shards.write("a.jsonl", other);
   CHECK_THROWS_WITH(resume(), "a.jsonl:5 has changed since the checkpoint was saved");
-  shards.folder.write("a.jsonl", text + "\n");
+  shards.write("a.jsonl", text + "\n");
   CHECK_THROWS_WITH(resume(), "a.jsonl has changed since the checkpoint was saved: it had " +
                                   std::to_string(text.size()) + " bytes, and has " + std::to_string(text.size() + 1));
-  shards.folder.write("a.jsonl", text);
-  shards.folder.write("d.jsonl", text);
+  shards.write("a.jsonl", text);
+  shards.write("d.jsonl", text);
   CHECK_THROWS_WITH(resume(),
                     "data.train has 3 files, and had 2 when the checkpoint was saved: the order of a stream depends on "
                     "its files");
@@ -313,21 +308,21 @@ TEST_CASE("what cannot be read of a stream is an error with its place", "[data][
     return "";
   };
   const std::string good = Shards::records(0, 9);
-  shards.folder.write("c.jsonl", good + "{\"text\": 1}\n" + good);
+  shards.write("c.jsonl", good + "{\"text\": 1}\n" + good);
   CHECK_THAT(message(""), Catch::StartsWith("c.jsonl:10: "));
   CHECK_THAT(message(", packing: true"), Catch::StartsWith("c.jsonl:10: "));
   CHECK(message(", on_bad_record: skip").empty());
-  shards.folder.write("c.jsonl", good + "{\"text\": \"" + std::string(300, 'a') + "\"}\n");
+  shards.write("c.jsonl", good + "{\"text\": \"" + std::string(300, 'a') + "\"}\n");
   CHECK(message(", too_long: error") == "c.jsonl:9: 26 tokens, longer than max_seq_len 24");
   CHECK(message(", too_long: drop").empty());
-  shards.folder.write("c.jsonl", good + std::string((33U << 20U), ' ') + "\n");
+  shards.write("c.jsonl", good + std::string((33U << 20U), ' ') + "\n");
   CHECK(message("") == "c.jsonl:10: longer than 33.6 MB, the most that one record may have");
 }
 
 TEST_CASE("a compressed file of a stream that is cut short is an error", "[data][stream]") {
   const Shards shards;
   const std::string whole = runner::core::read_file("b.jsonl.gz", 1 << 20).value();
-  shards.folder.write("b.jsonl.gz", whole.substr(0, whole.size() - 20));
+  shards.write("b.jsonl.gz", whole.substr(0, whole.size() - 20));
   const auto stream = streamed("")->open_stream({});
   CHECK_THROWS_WITH(names(*stream, 40),
                     Catch::StartsWith("b.jsonl.gz:") && Catch::EndsWith("the compressed file is cut short"));
@@ -339,26 +334,26 @@ TEST_CASE("a stream without a usable record is an error", "[data][stream]") {
     return build_data(block(", streaming: true, exclude: [\"a.jsonl\", \"b.*\"]" + more)).messages;
   };
   const std::string record = "{\"text\": \"" + std::string(300, 'a') + "\"}\n";
-  shards.folder.write("c.jsonl", record);
+  shards.write("c.jsonl", record);
   CHECK_THAT(built(", too_long: drop"),
              Catch::EndsWith("error: data.train has no usable record: 1 record in 1 file, 1 too long, such as "
                              "c.jsonl:1: 39 tokens, longer than max_seq_len 24\n"
                              "  hint: raise max_seq_len, or use too_long: cut\n"));
-  shards.folder.write("c.jsonl", record + "{}\n");
+  shards.write("c.jsonl", record + "{}\n");
   CHECK_THAT(built(", too_long: drop, on_bad_record: skip"),
              Catch::Contains("2 records in 1 file, 1 too long and 1 not valid, such as c.jsonl:1: 39 tokens"));
-  shards.folder.write("c.jsonl", "{}\n");
+  shards.write("c.jsonl", "{}\n");
   CHECK_THAT(built(", on_bad_record: skip"),
              Catch::Contains("data.train has no usable record: 1 record in 1 file, 1 not valid, such as c.jsonl:1: ") &&
                  Catch::EndsWith("  hint: remove on_bad_record: skip to see what is wrong with each\n"));
-  shards.folder.write("c.jsonl", "\n\n");
+  shards.write("c.jsonl", "\n\n");
   CHECK_THAT(built(""), Catch::EndsWith("error: data.train has no record in 1 file: all lines are blank\n"
                                         "  hint: name files with records in path\n"));
 
   // More than are looked at before: a warning, and an error where the first pass ends.
   std::string many;
   for (int i = 0; i < 30; ++i) many += record;
-  shards.folder.write("c.jsonl", many);
+  shards.write("c.jsonl", many);
   for (const char* more : {", too_long: drop", ", too_long: drop, packing: true"}) {
     const auto late = build_data(block(", streaming: true, exclude: [\"a.jsonl\", \"b.*\"]" + std::string(more)));
     CHECK_THAT(late.messages,
@@ -374,7 +369,7 @@ TEST_CASE("a stream without a usable record is an error", "[data][stream]") {
 TEST_CASE("a stream counts the records that it leaves out", "[data][stream]") {
   const Shards shards;
   const std::string record = "{\"text\": \"" + std::string(300, 'a') + "\"}\n";
-  shards.folder.write("a.jsonl", Shards::records(0, 7) + "[1]\n" + record + Shards::records(7, 9) + "{}\n");
+  shards.write("a.jsonl", Shards::records(0, 7) + "[1]\n" + record + Shards::records(7, 9) + "{}\n");
   for (const char* packing : {"", ", packing: true"}) {
     INFO(packing);
     const auto data = streamed(std::string(", shuffle_buffer: 5, too_long: drop, on_bad_record: skip") + packing);
@@ -400,7 +395,7 @@ TEST_CASE("a stream counts the records that it leaves out", "[data][stream]") {
 
 TEST_CASE("what the first records show is said before training", "[data][stream]") {
   const Shards shards;
-  shards.folder.write("a.jsonl", "\n" + Shards::records(0, 1) + "{\"words\": \"\"}\n");
+  shards.write("a.jsonl", "\n" + Shards::records(0, 1) + "{\"words\": \"\"}\n");
   const auto bad = build_data(block(", streaming: true"));
   CHECK(bad.data == nullptr);
   CHECK_THAT(bad.messages, Catch::Contains("a.jsonl:3: "));
@@ -413,7 +408,7 @@ TEST_CASE("a stream of 500 MB takes no more memory than one of 50 MB", "[.stream
   std::string text;
   while (text.size() < 10'000'000) text += Shards::records(0, 23) + R"({"text": ")" + std::string(900, 'a') + "\"}\n";
   const auto peak_after_a_pass = [&](int files) {
-    for (int i = 0; i < files; ++i) shards.folder.write("x" + std::to_string(i) + ".jsonl", text);
+    for (int i = 0; i < files; ++i) shards.write("x" + std::to_string(i) + ".jsonl", text);
     const auto data = good_data(
         "{type: jsonl, path: \"x*.jsonl\", tokenizer: {type: file, path: tokenizer.json}, max_seq_len: 24, streaming: "
         "true, shuffle_buffer: 1000}");
