@@ -18,6 +18,7 @@
 #include "trackers/io/config_values.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
+#include "trackers/io/owned_folder.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/safe_name.h"
@@ -67,14 +68,14 @@ class ClearMl final : public Tracker {
     project_ = environment("CLEARML_PROJECT").value_or(config_.project_name.value_or(run.project));
     task_ = environment("CLEARML_TASK").value_or(config_.task_name.value_or(fs::path(run.dir).filename().string()));
     folder_ = fs::absolute(config_.dir.value_or(run.dir + "/" + name_)).string() + "/" + id_;
+    const OwnedFolder owned{folder_, run.id, name_};
     std::int64_t metrics_bytes = 0, log_bytes = 0;
     if (state.is_mapping()) {
+      owned.check();
       metrics_bytes = state.find("metrics_bytes")->as_integer();
       log_bytes = state.find("log_bytes")->as_integer();
     } else {
-      std::error_code ignored;
-      fs::remove_all(folder_, ignored);
-      fs::remove(folder_ + ".zip", ignored);
+      owned.begin();
     }
     metrics_.emplace(folder_ + "/metrics.jsonl", metrics_bytes);
     log_.emplace(folder_ + "/log.jsonl", log_bytes);

@@ -18,6 +18,7 @@
 #include "trackers/io/config_values.h"
 #include "trackers/io/json_text.h"
 #include "trackers/io/numbers.h"
+#include "trackers/io/owned_folder.h"
 #include "trackers/io/png.h"
 #include "trackers/io/record_file.h"
 #include "trackers/io/safe_name.h"
@@ -50,19 +51,20 @@ class Comet final : public Tracker {
 
   void start(const Run& run, const Node& state) override {
     run_ = run;
-    key_ = given(config_.experiment_key, "COMET_EXPERIMENT_KEY").value_or(sha256(run.id).substr(0, kIdDigits));
+    const auto key = given(config_.experiment_key, "COMET_EXPERIMENT_KEY");
+    key_ = key.value_or(sha256(run.id).substr(0, kIdDigits));
     const auto directory = given(config_.offline_directory, "COMET_OFFLINE_DIRECTORY");
     folder_ = fs::absolute(directory.value_or(run.dir + "/" + name_)).string() + "/" + key_;
     file_.reset();
+    const OwnedFolder owned{folder_, run.id, name_, !key};
     if (state.is_mapping()) {
+      owned.check();
       messages_ = state.find("messages")->as_integer();
       last_ms_ = state.find("last_ms")->as_integer();
       file_.emplace(folder_ + "/messages.json", state.find("bytes")->as_integer());
       return;
     }
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-    fs::remove(folder_ + ".zip", ignored);
+    owned.begin();
     messages_ = 0;
     last_ms_ = run.created_ms;
     file_.emplace(folder_ + "/messages.json", 0);

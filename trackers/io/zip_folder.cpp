@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runner/core/platform/files.h"
+#include "trackers/io/owned_folder.h"
 #include "trackers/io/tracker_data.h"
 
 namespace trackers {
@@ -67,7 +68,8 @@ std::vector<Entry> entries_of(const std::string& folder, const std::string& path
   std::vector<Entry> entries;
   std::uint64_t total = 0;
   for (const auto& file : fs::recursive_directory_iterator(folder, fs::directory_options::follow_directory_symlink)) {
-    if (!file.is_regular_file() || runner::core::is_temporary_file(file.path().filename().string())) continue;
+    const std::string name = file.path().filename().string();
+    if (!file.is_regular_file() || name == kOwnerFile || runner::core::is_temporary_file(name)) continue;
     Entry entry{file.path().lexically_relative(folder).generic_string(), file.path()};
     std::uint64_t bytes = 0;
     read_pieces(file.path(), [&](std::string_view piece) {
