@@ -262,4 +262,17 @@ std::string hide_secrets(const std::string& text) {
   return shown;
 }
 
+std::vector<std::string> hide_secrets(const std::vector<std::string>& command_line) {
+  static const RE2 flag("--?([A-Za-z][\\w.-]*)");
+  std::vector<std::string> shown;
+  std::string name;  // of the flag before the word; "": none
+  for (const std::string& word : command_line) {
+    const bool is_value = !name.empty() && !word.starts_with('-');
+    const bool is_secret = is_value && is_secret_parameter(name) && !is_count_of_tokens(name, word);
+    shown.push_back(is_secret ? kHiddenValue : hide_secrets(word));
+    if (is_value || !RE2::FullMatch(word, flag, &name)) name.clear();
+  }
+  return shown;
+}
+
 }  // namespace runner::artifact

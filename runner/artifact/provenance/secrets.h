@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace runner::artifact {
 
@@ -14,5 +15,7 @@ bool sounds_secret(const std::string& name);
 /// parameters that sound secret (`Password=...;` of a connection string, `--token ...`, JSON), keys and tokens of the
 /// usual services by their form. Rather too much than too little.
 std::string hide_secrets(const std::string& text);
+/// The same of a command line; a word behind a flag that sounds secret is the flag's value.
+std::vector<std::string> hide_secrets(const std::vector<std::string>& command_line);
 
 }  // namespace runner::artifact

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <vector>
 
 namespace runner::artifact {
 
@@ -93,6 +94,27 @@ TEST_CASE("what looks like a secret in a text is hidden, and nothing else of it"
     CAPTURE(c.text);
     CHECK(hide_secrets(c.text) == c.shown);
   }
+}
+
+TEST_CASE("a value on a command line is judged by its flag", "[artifact][secrets]") {
+  using Words = std::vector<std::string>;
+  struct Case {
+    Words words, shown;
+  };
+  const Case cases[] = {
+      {{"roux", "run", "r.yaml", "--api-key", "hush"}, {"roux", "run", "r.yaml", "--api-key", "(hidden)"}},
+      {{"roux", "--ext", "password=hush"}, {"roux", "--ext", "password=(hidden)"}},
+      {{"roux", "--set", "trackers.api_key=hush"}, {"roux", "--set", "trackers.api_key=(hidden)"}},
+      {{"roux", "--set", "trackers=[{type: webhook, url: 'https://u:hush@h/x'}]"},
+       {"roux", "--set", "trackers=[{type: webhook, url: 'https://u:(hidden)@h/x'}]"}},
+      {{"roux", "hf_abcdefghijkl"}, {"roux", "(hidden)"}},
+      {{"roux", "--token", "--quiet", "a"}, {"roux", "--token", "--quiet", "a"}},
+      {{"roux", "--max-new-tokens", "60", "--tokenizer", "gpt2"},
+       {"roux", "--max-new-tokens", "60", "--tokenizer", "gpt2"}},
+      {{"roux", "run", "r.yaml", "--set", "training.max_tokens=60", "--new"},
+       {"roux", "run", "r.yaml", "--set", "training.max_tokens=60", "--new"}},
+  };
+  for (const Case& c : cases) CHECK(hide_secrets(c.words) == c.shown);
 }
 
 TEST_CASE("ordinary words of a text stay", "[artifact][secrets]") {
