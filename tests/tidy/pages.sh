@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # pages.sh SOURCE_TREE BUILD: every link of a page leads to a file of this tree and to a heading that is there, paths
-# in the text are files, no file names a page that is not, and the pages keep to the words of docs/wording.md.
+# in the text are files, no file names a page that is not, the pages keep to the words of docs/wording.md, and each
+# sentence of what the README says roux cannot do has a block in tests/cli/cannot.cli that shows its refusal.
 set -euo pipefail
 cd "$1"
 python3 - <<'EOF'
@@ -68,6 +69,37 @@ for name in files:
         for page in re.findall(r"\bdocs/[\w/.-]*\w", line):
             if not pathlib.Path(page).exists() and not list(pathlib.Path(".").glob(page + "*")):
                 problems.append(f"{name}:{number}: error: names {page}, and there is no such page")
+
+
+
+def sentences(text):
+    """Without links and line breaks. A sentence begins with a capital or with code."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(text.split()))
+    return re.split(r"(?<=[.!?]) (?=[A-Z`*])", text)
+
+
+def check_limits(readme, cases):
+    """The README's list and tests/cli/cannot.cli have the same sentences, each with a block that is refused."""
+    found = re.search(r"^\*\*What it cannot do yet\*\*\n\n((?:[-*] .*\n|  .*\n)+)\n", readme, re.M)
+    if not found:
+        yield 'README.md: error: has no list under "**What it cannot do yet**"'
+        return
+    listed = [one for item in re.split(r"^[-*] ", found.group(1), flags=re.M)[1:] for one in sentences(item)]
+    shown = {}
+    parts = re.split(r"^# README: ((?:.*\n)(?:# .*\n)*)", cases, flags=re.M)
+    for said, blocks in zip(parts[1::2], parts[2::2]):
+        shown[" ".join(said.replace("\n# ", "\n").split())] = re.findall(r"^EXIT: (\d+)$", blocks, re.M)
+    for one in listed:
+        if one not in shown:
+            yield f'README.md: error: no block of tests/cli/cannot.cli shows that roux cannot do this: "{one}"'
+    for said, exits in shown.items():
+        if said not in listed:
+            yield f'tests/cli/cannot.cli: error: the README does not say "{said}"'
+        if not exits or "0" in exits:
+            yield f'tests/cli/cannot.cli: error: roux does not refuse what the README says it cannot do: "{said}"'
+
+
+problems += check_limits(pathlib.Path("README.md").read_text(), pathlib.Path("tests/cli/cannot.cli").read_text())
 
 print("\n".join(problems + [f"{len(pages)} pages, {len(problems)} problems"]))
 sys.exit(bool(problems))
