@@ -169,9 +169,9 @@ class SentencePiece final : public Tokenizer {
     for (std::size_t i = 1; i < order.size(); ++i) {
       ranks_[order[i]] = ranks_[order[i - 1]] + (score(order[i]) < score(order[i - 1]) ? 1 : 0);
     }
-    if (unknown_ < 0) throw RunError(file + ": pieces has none for what is unknown");
+    if (unknown_ < 0) throw RunError(file + ": the model has no piece of type UNKNOWN");
     if (model_.byte_fallback && std::count(bytes_.begin(), bytes_.end(), -1) > 0) {
-      throw RunError(file + ": trainer_spec.byte_fallback is true, but pieces lacks some of the 256 bytes");
+      throw RunError(file + ": trainer_spec.byte_fallback is true, but some of the 256 bytes have no piece");
     }
   }
 
