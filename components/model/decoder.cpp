@@ -20,6 +20,7 @@
 #include "components/part/cached/cached.h"
 #include "components/part/embedding.h"
 #include "components/part/fused/fused.h"
+#include "components/part/ragged_attention.h"
 #include "components/tensor/device.h"
 #include "components/tensor/positions.h"
 #include "components/tensor/tensors.h"
@@ -39,7 +40,7 @@ at::Tensor drop(at::Tensor x, const std::optional<Dropout>& dropout, double rate
 
 /// kPositions, where a row holds several documents. Elsewhere than on the CPU they are not read, and taken.
 at::Tensor packed_positions(const at::Tensor& positions_BT) {
-  if (positions_BT.is_meta()) return {};
+  if (positions_BT.is_meta()) return supports_own_kernels(positions_BT) ? at::Tensor() : positions_BT;
   if (!positions_BT.is_cpu()) return positions_BT;
   const at::Tensor dense = positions_BT.contiguous();
   const auto* const position = dense.const_data_ptr<std::int64_t>();
@@ -127,7 +128,7 @@ part::NormOptions norm_of(const DecoderOptions& options) {
 /// The mask, where it changes what a real position of this batch sees. Elsewhere than on the CPU it is not read, and
 /// taken.
 at::Tensor needed_mask(const at::Tensor& mask_BT) {
-  if (mask_BT.is_meta()) return {};
+  if (mask_BT.is_meta()) return supports_own_kernels(mask_BT) ? at::Tensor() : mask_BT;
   if (!mask_BT.is_cpu()) return mask_BT;
   const at::Tensor dense = mask_BT.to(at::kBool).contiguous();
   const auto* const real = dense.const_data_ptr<bool>();
@@ -189,6 +190,7 @@ class Layer final : public block::BasicBlock {
                                                : std::nullopt;
     const at::Tensor mask_BT = reads_mask_ ? needed_mask(activations.at(kAttentionMask)) : at::Tensor();
     const at::Tensor packed_BT = reads_positions_ ? packed_positions(activations.at(kPositions)) : at::Tensor();
+    const auto rows = reads_mask_ || reads_positions_ ? part::ragged_rows(activations) : std::nullopt;
     const bool drops = dropout && dropout_.attention > 0;
     const bool fits = !mask_BT.defined() && part::fused_block_fits(x_BTC, attention_, mlp_, drops) &&
                       !(packed_BT.defined() && drops);  // the fused mask goes by places in the row
@@ -197,9 +199,9 @@ class Layer final : public block::BasicBlock {
     }
     const std::optional<Dropout> of_weights =
         dropout && dropout_.attention > 0 ? std::make_optional(dropout->with_rate(dropout_.attention)) : std::nullopt;
-    at::Tensor attended = attention_.forward(
-        ln_1_.forward(x_BTC), rotation_.get(),
-        {mask_BT, of_weights, dropout_.attention, kOfAttention, packed_BT.defined() ? &packed_BT : nullptr});
+    at::Tensor attended = attention_.forward(ln_1_.forward(x_BTC), rotation_.get(),
+                                             {mask_BT, of_weights, dropout_.attention, kOfAttention,
+                                              packed_BT.defined() ? &packed_BT : nullptr, rows ? &*rows : nullptr});
     const at::Tensor y_BTC = x_BTC + drop(std::move(attended), dropout, dropout_.residual, kOfProjection);
     write(activations, y_BTC + drop(mlp_.forward(ln_2_.forward(y_BTC)), dropout, dropout_.residual, kOfMlp));
   }

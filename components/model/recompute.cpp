@@ -17,6 +17,7 @@
 #include "components/tensor/autocast.h"
 #include "components/tensor/buffer_snapshot.h"
 #include "components/tensor/random_state.h"
+#include "components/tensor/row_notes.h"
 #include "runner/core/error.h"
 
 namespace components::model {
@@ -65,8 +66,10 @@ c10::DeviceType kind_of(const c10::Device& device) { return device.is_meta() ? c
 /// Its inputs are those of the part, then its parameters.
 class RecomputeBackward final : public torch::autograd::Node {
  public:
-  RecomputeBackward(std::shared_ptr<const RecomputedPart> part, const std::vector<at::Tensor>& inputs)
+  RecomputeBackward(std::shared_ptr<const RecomputedPart> part, std::vector<std::string> names,
+                    const std::vector<at::Tensor>& inputs)
       : part_(std::move(part)),
+        names_(std::move(names)),
         device_(inputs.front().device()),
         random_(RandomState::now(device_)),
         buffers_(part_->buffers),
@@ -122,7 +125,7 @@ class RecomputeBackward final : public torch::autograd::Node {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const at::Tensor input = inputs_[i].unpack();
       leaves.push_back(input.detach().set_requires_grad(input.requires_grad()));
-      activations.set(part_->inputs[i], leaves.back());
+      activations.set(names_[i], leaves.back());
     }
     for (const NamedTensor& parameter : part_->parameters) leaves.push_back(parameter.tensor);
     return leaves;
@@ -153,6 +156,7 @@ class RecomputeBackward final : public torch::autograd::Node {
   }
 
   std::shared_ptr<const RecomputedPart> part_;
+  std::vector<std::string> names_;  // of the inputs: those of the part, and notes of the batch
   c10::Device device_;
   std::vector<SavedVariable> inputs_;
   RandomState random_;
@@ -172,8 +176,16 @@ bool any_requires_grad(const std::vector<at::Tensor>& inputs, const NamedTensors
 void forward_recomputed(const std::shared_ptr<const RecomputedPart>& part, TensorMap& activations) {
   std::vector<at::Tensor> inputs;
   for (const std::string& name : part->inputs) inputs.push_back(activations.at(name));
+  std::vector<std::string> names = part->inputs;
+  for (const char* note : kRowNotes) {
+    if (const at::Tensor* found = activations.find(note)) {
+      names.emplace_back(note);
+      inputs.push_back(*found);
+    }
+  }
   if (!at::GradMode::is_enabled() || !any_requires_grad(inputs, part->parameters)) return part->forward(activations);
-  const std::shared_ptr<RecomputeBackward> node(new RecomputeBackward(part, inputs), torch::autograd::deleteNode);
+  const std::shared_ptr<RecomputeBackward> node(new RecomputeBackward(part, std::move(names), inputs),
+                                                torch::autograd::deleteNode);
   node->forward(activations);
   for (const std::string& name : part->outputs) {
     // A tensor of its own: one that the pass hands through would get two places in the graph.

@@ -21,6 +21,7 @@
 #include <limits>
 #include <vector>
 
+#include "components/part/ragged_attention.h"
 #include "components/tensor/device.h"
 #include "components/tensor/tensors.h"
 
@@ -110,6 +111,9 @@ at::Tensor attend_with_dropout(const at::Tensor& q_BHTD, const at::Tensor& k_BHS
 at::Tensor attend(const at::Tensor& q_BTHD, const at::Tensor& k_BSKD, const at::Tensor& v_BSKD,
                   const AttentionOptions& o, const AttentionPass& pass) {
   const std::int64_t batch = q_BTHD.size(0), positions = q_BTHD.size(1), seen = k_BSKD.size(1);
+  if (fits_ragged(q_BTHD, seen, o, pass)) {
+    return attend_ragged(q_BTHD, k_BSKD, v_BSKD, o, pass).reshape({batch, positions, o.heads * o.head});
+  }
   const at::Tensor q_BHTD = q_BTHD.transpose(1, 2);
   const at::Tensor k_BHSD = repeated(k_BSKD.transpose(1, 2), o.heads);
   const at::Tensor v_BHSD = repeated(v_BSKD.transpose(1, 2), o.heads);

@@ -11,6 +11,8 @@
 
 namespace components::part {
 
+struct RaggedRows;
+
 struct AttentionOptions {
   std::int64_t heads = 1;
   std::int64_t kv_heads = 1;  ///< each serves heads / kv_heads neighbours: fewer are grouped, one is multi-query
@@ -32,6 +34,8 @@ struct AttentionPass {
   /// [B, T] int64, kPositions of rows of several documents, which do not look at each other (T = S); null: a row is
   /// one document.
   const at::Tensor* positions = nullptr;
+  /// The same, and what the mask leaves, for the kernels of a GPU; null: each row is one document.
+  const RaggedRows* rows = nullptr;
 };
 
 /// `softmax(scale q k^T + mask) v` by LibTorch's operations.

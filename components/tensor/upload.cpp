@@ -6,6 +6,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "components/tensor/row_notes.h"
 #include "components/tensor/tensors.h"
 
 namespace components {
@@ -13,14 +14,23 @@ namespace components {
 TensorMap Uploader::operator()(const TensorMap& batch) const {
   if (device_.is_cpu()) return batch;
   const bool pins = options_.pin_memory;
-  TensorMap sources;
-  for (const NamedTensor& item : batch.items()) {
+  TensorMap noted = batch, sources, kept;
+  note_rows(noted, options_.one_shape);
+  for (const NamedTensor& item : noted.items()) {
+    if (item.name == kLongestDocument) {
+      kept.set(item.name, item.tensor);
+      continue;
+    }
     const bool is_there = item.tensor.device() == device_;
     sources.set(item.name, pins && !is_there ? item.tensor.pin_memory() : item.tensor);
   }
-  if (pins && options_.non_blocking) return copy_aside(sources);
   TensorMap moved;
-  for (const NamedTensor& item : sources.items()) moved.set(item.name, item.tensor.to(device_));
+  if (pins && options_.non_blocking) {
+    moved = copy_aside(sources);
+  } else {
+    for (const NamedTensor& item : sources.items()) moved.set(item.name, item.tensor.to(device_));
+  }
+  for (const NamedTensor& item : kept.items()) moved.set(item.name, item.tensor);
   return moved;
 }
 

@@ -9,6 +9,7 @@
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensors.h"
 #include "generated/section/accumulation.h"
+#include "generated/section/compile.h"
 #include "generated/section/eval.h"
 #include "generated/section/init_from.h"
 #include "generated/section/launch.h"
@@ -475,7 +476,8 @@ std::unique_ptr<Experiment> build_experiment(const resolve::Recipe& recipe, cons
     experiment->device = device_of(recipe, options.local_rank);
     experiment->local_rank = options.local_rank;
     const bool pins = recipe.loader->pin_memory.value_or(true);
-    experiment->upload = {experiment->device, {pins, recipe.loader->non_blocking.value_or(pins)}};
+    experiment->upload = {experiment->device,
+                          {pins, recipe.loader->non_blocking.value_or(pins), recipe.compile->cuda_graphs}};
   }
   if (!options.of_ids) {
     build_data(*experiment, options, diagnostics);

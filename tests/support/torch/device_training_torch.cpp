@@ -14,6 +14,7 @@
 #include "runner/checkpoint/adapter_weights.h"
 #include "runner/checkpoint/init_from.h"
 #include "runner/core/error.h"
+#include "runner/core/json.h"
 #include "runner/distributed/process_group.h"
 #include "runner/recipe/compose.h"
 #include "runner/registry/registry.h"
@@ -23,6 +24,7 @@
 #include "runner/train/reference/reference.h"
 #include "runner/train/strategy/make_strategy.h"
 #include "runner/train/train.h"
+#include "tests/support/process/process.h"
 #include "tests/support/torch/pretended_accelerator.h"
 #include "tests/support/torch/recipe_experiment_torch.h"
 
@@ -155,6 +157,17 @@ Unwatched train_unwatched(const std::string& device, const std::string& path, co
     trained.run->finish(store::RunStatus::kFailed, "");
   }
   return trained;
+}
+
+double planned_bytes(const std::string& path, const std::vector<std::string>& sets) {
+  std::vector<std::string> command = {tests::roux_program(), "plan", path, "--format", "json"};
+  command.insert(command.end(), sets.begin(), sets.end());
+  tests::Process plan(command);
+  REQUIRE(plan.wait() == 0);
+  const std::string& output = plan.output();
+  const std::size_t begin = output.find('{');
+  const auto json = core::parse_json(output.substr(begin, output.rfind('}') + 1 - begin));
+  return json.value().find("tensor_bytes")->as_double();
 }
 
 void check_close(const Trained& one, const Trained& other, double tolerance) {

@@ -47,6 +47,10 @@ struct Unwatched {
 Unwatched train_unwatched(const std::string& device, const std::string& path, const std::vector<std::string>& sets,
                           const TempDir& folder);
 
+/// What `roux plan` says of the tensors, by another process: a plan and the pretended accelerator extend LibTorch at
+/// the same place.
+double planned_bytes(const std::string& path, const std::vector<std::string>& sets);
+
 /// Both have the same metrics at the same steps, within this relative distance; an accuracy may differ by one sample of
 /// the few.
 void check_close(const Trained& one, const Trained& other, double tolerance);

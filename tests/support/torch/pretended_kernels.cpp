@@ -27,14 +27,46 @@
 #include <vector>
 
 #include "tests/support/torch/pretended_accelerator.h"
+#include "tests/support/torch/pretended_attention.h"
 #include "tests/support/torch/pretended_graph.h"
 #include "tests/support/torch/pretended_memory.h"
 #include "tests/support/torch/pretended_streams.h"
 
 namespace tests::accelerator {
-namespace {
 
 using at::Tensor;
+
+thread_local int InKernel::depth = 0;
+
+std::vector<Tensor> run_kernel(c10::DeviceIndex device, const std::vector<Tensor>& arguments,
+                               const std::function<std::vector<Tensor>()>& compute) {
+  const std::vector<Tensor> results = compute();
+  if (InKernel::now() || !is_captured(device)) return results;
+  std::vector<Tensor> kept, memory;
+  for (const Tensor& tensor : results) kept.push_back(same_memory(tensor));
+  for (const std::vector<Tensor>* tensors : {&arguments, &std::as_const(kept)}) {
+    for (const Tensor& tensor : *tensors) {
+      if (tensor.defined()) memory.push_back(tensor);
+    }
+  }
+  const auto again = [compute, kept] {
+    const std::vector<Tensor> now = compute();
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i].defined()) as_cpu(kept[i]).copy_(as_cpu(now[i]));
+    }
+  };
+  note_kernel(again, memory);
+  return results;
+}
+
+std::vector<Tensor> captured(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> kept;
+  for (const Tensor& tensor : tensors) kept.push_back(same_memory(tensor));
+  return kept;
+}
+
+namespace {
+
 using OptionalTensor = std::optional<Tensor>;
 
 /// A generator of the CPU under the name of a device; the same seed gives other numbers than on the CPU.
@@ -124,50 +156,6 @@ Tensor empty_strided(at::IntArrayRef sizes, at::IntArrayRef strides, std::option
   return at::detail::empty_strided_generic(sizes, strides, &device_allocator(),
                                            c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
                                            at::dtype_or_default(type));
-}
-
-/// While it lives, copies to the CPU are the kernel's own: it runs on copies.
-class InKernel {
- public:
-  InKernel() { ++depth; }
-  ~InKernel() { --depth; }
-  InKernel(const InKernel&) = delete;
-  InKernel& operator=(const InKernel&) = delete;
-  static bool now() { return depth > 0; }
-
- private:
-  static thread_local int depth;
-};
-thread_local int InKernel::depth = 0;
-
-/// Calls `compute`, which runs a kernel. While the current stream is captured, a graph gets it, too, and what `compute`
-/// returns when it runs again goes into the memory of what it returns now.
-std::vector<Tensor> run_kernel(c10::DeviceIndex device, const std::vector<Tensor>& arguments,
-                               const std::function<std::vector<Tensor>()>& compute) {
-  const std::vector<Tensor> results = compute();
-  if (InKernel::now() || !is_captured(device)) return results;
-  std::vector<Tensor> kept, memory;
-  for (const Tensor& tensor : results) kept.push_back(same_memory(tensor));
-  for (const std::vector<Tensor>* tensors : {&arguments, &std::as_const(kept)}) {
-    for (const Tensor& tensor : *tensors) {
-      if (tensor.defined()) memory.push_back(tensor);
-    }
-  }
-  const auto again = [compute, kept] {
-    const std::vector<Tensor> now = compute();
-    for (std::size_t i = 0; i < kept.size(); ++i) {
-      if (kept[i].defined()) as_cpu(kept[i]).copy_(as_cpu(now[i]));
-    }
-  };
-  note_kernel(again, memory);
-  return results;
-}
-
-/// What a graph keeps of tensors that a kernel reads or writes.
-std::vector<Tensor> captured(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> kept;
-  for (const Tensor& tensor : tensors) kept.push_back(same_memory(tensor));
-  return kept;
 }
 
 Tensor capture_copy(const Tensor& from, const Tensor& to) {
@@ -461,8 +449,10 @@ class Backend {
     aten_.impl("convolution_overrideable", &convolution);
     aten_.impl("convolution_backward_overrideable", &convolution_backward);
     aten_.impl("native_batch_norm", &batch_norm);
+    register_attention(aten_);
     // What LibTorch composes of views for devices without a kernel of their own does not take every order in memory.
-    for (const char* name : {"native_group_norm", "native_layer_norm"}) {
+    // Of the gradient of SiLU it makes several matrices.
+    for (const char* name : {"native_group_norm", "native_layer_norm", "silu_backward"}) {
       aten_.impl(name, torch::CppFunction::makeFromBoxedFunction<&run_on_copies>());
     }
     all_autocast_.fallback(torch::CppFunction::makeFallthrough());
@@ -497,6 +487,10 @@ std::function<void()> keep_generators(c10::DeviceIndex device) {
 
 void install() {
   [[maybe_unused]] static const auto* const backend = new Backend;  // LibTorch keeps its parts
+}
+
+const at::Generator& inner_generator(c10::DeviceIndex device) {
+  return dynamic_cast<const Generator*>(default_generator(device).unsafeGetGeneratorImpl())->inner();
 }
 
 std::int64_t kernels_run() { return kernels; }

@@ -29,16 +29,17 @@ std::string parity(const std::string& path) { return tests::source_dir() + "/tes
 class Place {
  public:
   Place() {
-    std::string ids, padded, chat, pairs;
+    std::string ids, padded, holes, chat, pairs;
     for (int i = 0; i < 24; ++i) {
       const std::string number = std::to_string(i);
       std::string row;
       for (int j = 0; j < 3 + i * 5 % 11; ++j) row += (j > 0 ? ", " : "") + std::to_string((i * 7 + j * 3) % 40);
       ids += "{\"input_ids\": [" + row + "]}\n";
-      // Padding before and between what is real.
-      padded += "{\"input_ids\": [0, 0, " + row + "], \"attention_mask\": [" + (i % 2 == 0 ? "0, 0" : "1, 0");
-      for (int j = 0; j < 3 + i * 5 % 11; ++j) padded += ", 1";
-      padded += "]}\n";
+      std::string real;
+      for (int j = 0; j < 3 + i * 5 % 11; ++j) real += ", 1";
+      const std::string begin = "{\"input_ids\": [0, 0, " + row + "], \"attention_mask\": [";
+      padded += begin + (i % 2 == 0 ? "0, 0" : "1, 1") + real + "]}\n";
+      holes += begin + (i % 2 == 0 ? "0, 0" : "1, 0") + real + "]}\n";
       chat += R"({"messages": [{"role": "user", "content": "Is )" + number +
               R"( even?"}, {"role": "assistant", "content": "Look at digit )" + std::to_string(i * 7 % 9) + "\"}]}\n";
       pairs += R"({"prompt": "Is )" + number + R"( even?", "chosen": " Look at )" + std::to_string(i * 7 % 9) +
@@ -46,6 +47,7 @@ class Place {
     }
     write("ids.jsonl", ids);
     write("padded.jsonl", padded);
+    write("holes.jsonl", holes);
     write("chat.jsonl", chat);
     write("pairs.jsonl", pairs);
     write("lines.txt", chat);
@@ -124,6 +126,13 @@ TEST_CASE("packed and padded rows train on another device", "[.][accelerator]") 
     const std::string name = model;
     cases.push_back({name + " packed", of_ids(model, ", packing: true, max_seq_len: 20")});
     cases.push_back({name + " padded before", of_ids(model, "", "padded.jsonl")});
+    cases.push_back({name + " padded in the middle", of_ids(model, "", "holes.jsonl")});
+    cases.push_back({name + " packed and padded", of_ids(model, ", packing: true, max_seq_len: 20", "padded.jsonl")});
+    cases.push_back({name + " packed in bfloat16",
+                     of_ids(model, ", packing: true, max_seq_len: 20"),
+                     {"precision=bf16-mixed"},
+                     kLow});
+    cases.push_back({name + " padded in bfloat16", of_ids(model, "", "padded.jsonl"), {"precision=bf16-mixed"}, kLow});
     cases.push_back({name + " packed, computed twice",
                      of_ids(model, ", packing: true, max_seq_len: 20"),
                      {"activation_checkpointing.mode=full"}});

@@ -13,10 +13,8 @@
 
 #include "components/tensor/tensors.h"
 #include "runner/artifact/checkpoint_dir.h"
-#include "runner/core/json.h"
 #include "runner/core/platform/files.h"
 #include "runner/resolve/recipe.h"
-#include "tests/support/process/process.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/torch/device_training_torch.h"
 #include "tests/support/torch/pretended_accelerator.h"
@@ -62,22 +60,6 @@ TEST_CASE("the CPU cannot read another device's memory", "[.][accelerator]") {
   CHECK(there.cpu()[0].item<float>() == 1.0F);
 }
 
-namespace {
-
-/// By another process: a plan and the pretended accelerator extend LibTorch at the same place.
-double planned_bytes(const std::string& path, const std::vector<std::string>& sets) {
-  std::vector<std::string> command = {tests::roux_program(), "plan", path, "--format", "json"};
-  command.insert(command.end(), sets.begin(), sets.end());
-  tests::Process plan(command);
-  REQUIRE(plan.wait() == 0);
-  const std::string& output = plan.output();
-  const std::size_t begin = output.find('{');
-  const auto json = core::parse_json(output.substr(begin, output.rfind('}') + 1 - begin));
-  return json.value().find("tensor_bytes")->as_double();
-}
-
-}  // namespace
-
 TEST_CASE("a plan's memory is that of a training on another device", "[.][accelerator]") {
   struct Case {
     const char *name, *recipe;
@@ -87,6 +69,14 @@ TEST_CASE("a plan's memory is that of a training on another device", "[.][accele
                     words = "model={type: gpt, n_layer: 1, n_head: 4, n_embd: 64, vocab_size: 20000}";
   const std::vector<Case> cases = {
       {"gpt", "gpt", {model, samples, "training.micro_batch_size=16"}},
+      {"llama",
+       "gpt",
+       {"model={type: llama, n_layer: 2, n_head: 4, n_kv_head: 2, n_embd: 256, mlp_width: 512}", samples,
+        "training.micro_batch_size=16"}},
+      {"llama, all heads",
+       "gpt",
+       {"model={type: llama, n_layer: 2, n_head: 4, n_embd: 256, mlp_width: 512}", samples,
+        "training.micro_batch_size=64"}},
       {"gpt in bfloat16", "gpt", {model, samples, "training.micro_batch_size=16", "precision.mode=bf16-mixed"}},
       {"gpt, accumulated",
        "gpt",
