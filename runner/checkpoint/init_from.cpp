@@ -125,13 +125,19 @@ class Matcher {
     }
     weights_.tensors = count_of_base();
     const bool may_be_foreign = config_.rename.empty() && weights_.checkpoint.empty();
-    type_ = may_be_foreign ? pretrained_type_of(source, reader, transformers_type(recipe_)) : nullptr;
+    if (may_be_foreign) {
+      bare_.emplace(reader, [this](const std::string& prefix) { return begins(prefix); });
+    } else {
+      bare_.emplace(reader);
+    }
+    weights_.wrappers = bare_->taken();
+    type_ = may_be_foreign ? pretrained_type_of(source, *bare_, transformers_type(recipe_)) : nullptr;
     if (type_ != nullptr) {
       weights_.model_type = type_->name;
       warn_of_differences(recipe_, tensors_, folder.empty() ? "." : folder, diagnostics_);
-      find_pretrained(reader);
+      find_pretrained();
     } else {
-      rename(reader);
+      rename();
       find_transposed(reader);
     }
     take(reader);
@@ -169,6 +175,12 @@ class Matcher {
                          [](const auto& tensor) { return !components::part::is_of_term(tensor.name); });
   }
 
+  /// Whether a name of the model begins so.
+  bool begins(const std::string& prefix) const {
+    return std::any_of(target_of_.begin(), target_of_.end(),
+                       [&](const auto& target) { return target.first.starts_with(prefix); });
+  }
+
   /// A part of a tensor of the model: by either name, if the source is one of Transformers.
   bool selects(const std::string& name, const std::string& part) const {
     const auto by = [&](const Names& patterns) {
@@ -186,8 +198,8 @@ class Matcher {
   }
 
   /// The source's tensors by their names in the model.
-  void rename(const artifact::SafetensorsReader& reader) {
-    source_ = renamed_tensors(reader, core::NameMap::make(config_.rename).value());
+  void rename() {
+    source_ = renamed_tensors(*bare_, core::NameMap::make(config_.rename).value());
     std::set<std::string> twice;
     for (const SourceTensor& tensor : source_.tensors) {
       const std::string& from = tensor.from.front();
@@ -204,13 +216,13 @@ class Matcher {
   }
 
   /// The same for a folder of Transformers.
-  void find_pretrained(const artifact::SafetensorsReader& reader) {
+  void find_pretrained() {
     Names names;
     for (const Target& target : targets_) names.insert(names.end(), target.names.begin(), target.names.end());
-    source_ = pretrained_tensors(reader, *type_, names);
+    source_ = pretrained_tensors(*bare_, *type_, names);
     for (const SourceTensor& tensor : source_.tensors) there_.emplace(tensor.name, &tensor);
     for (const std::string& name : source_.unused) {
-      if (selects(name)) weights_.unexpected.push_back(name);
+      if (selects(bare_->bare(name))) weights_.unexpected.push_back(name);
     }
     for (const auto& [name, parts] : source_.lacking) {
       bool asked = false;
@@ -221,7 +233,7 @@ class Matcher {
       }
       if (!asked) weights_.left_out.push_back(name);  // how long the other parts are to be is not known
     }
-    for (const TensorBytes& bytes : reader.tensors()) source_names_.push_back(bytes.name);
+    for (const BareNames::Tensor& tensor : bare_->tensors()) source_names_.push_back(tensor.name);
   }
 
   /// A bias has as many values as its weight has rows. If it matches the columns instead, the weight is transposed, as
@@ -256,7 +268,7 @@ class Matcher {
         if (at == there_.end()) continue;
         SourceTensor source = *at->second;
         for (const std::string& part : source.from) {
-          if (!selects(name, part)) source.left_out.push_back(part);
+          if (!selects(name, bare_->bare(part))) source.left_out.push_back(part);
         }
         if (source.left_out.size() == source.from.size()) {
           excluded = true;
@@ -422,6 +434,7 @@ class Matcher {
   std::vector<Target> targets_;
   std::unordered_map<std::string, std::size_t> target_of_;
   const pretrained::ModelType* type_ = nullptr;  ///< of a folder of Transformers
+  std::optional<BareNames> bare_;                ///< of the source
   SourceTensors source_;
   std::map<std::string, const SourceTensor*> there_;
   std::map<std::string, const TensorBytes*> weights_2d_;  ///< in the source
@@ -444,6 +457,7 @@ std::string InitWeights::text() const {
   std::string text = std::to_string(filled) + " of " + std::to_string(tensors) + " tensors (" +
                      core::format_count(static_cast<double>(elements)) + " elements) from " + source;
   if (!key.empty()) text += " (its `" + key + "`)";
+  if (!wrappers.empty()) text += " (without `" + core::joined(wrappers, "`, `") + "` in its names)";
   if (base != nullptr) text += " and its base " + base->source();
   for (const auto& [types, count] : converted) text += ", " + std::to_string(count) + " " + types;
   if (vocabulary) {

@@ -25,9 +25,10 @@ struct ResizedVocabulary {
 
 /// The sources of `init_from`: names only, from the headers of files.
 struct InitWeights {
-  std::string source;      ///< file of tensors or index of shards
-  std::string key;         ///< in a PyTorch file, of the dict that was taken; "" when it is the whole
-  std::string checkpoint;  ///< folder of its checkpoint; "" if not a roux checkpoint
+  std::string source;                 ///< file of tensors or index of shards
+  std::string key;                    ///< in a PyTorch file, of the dict that was taken; "" when it is the whole
+  std::vector<std::string> wrappers;  ///< taken away from its names: `_orig_mod.`
+  std::string checkpoint;             ///< folder of its checkpoint; "" if not a roux checkpoint
   std::string model_type;  ///< of the Transformers folder that it lies in, by whose names it was matched; "" if in none
   std::vector<SourceTensor> fills;                ///< by the model's names; a tied one may appear twice
   std::vector<std::string> missing, unexpected;   ///< empty with `strict`

@@ -21,9 +21,9 @@ using pretrained::WeightRule;
 constexpr std::int64_t kConfigBytesMax = 2 << 20;
 
 /// By its name, or by the one that a file saved without the head has.
-const TensorBytes* find(const artifact::SafetensorsReader& reader, const ModelType& type, const std::string& name) {
-  if (const TensorBytes* bytes = reader.find(name)) return bytes;
-  return name.starts_with(type.prefix) ? reader.find(name.substr(type.prefix.size())) : nullptr;
+const TensorBytes* find(const BareNames& source, const ModelType& type, const std::string& name) {
+  if (const TensorBytes* bytes = source.find(name)) return bytes;
+  return name.starts_with(type.prefix) ? source.find(name.substr(type.prefix.size())) : nullptr;
 }
 
 std::vector<std::int64_t> joined_shape(const std::vector<const TensorBytes*>& parts, bool transposed) {
@@ -65,15 +65,15 @@ std::string SourceTensor::told() const {
   return text;
 }
 
-SourceTensors renamed_tensors(const artifact::SafetensorsReader& reader, const core::NameMap& map) {
+SourceTensors renamed_tensors(const BareNames& source, const core::NameMap& map) {
   SourceTensors found;
-  for (const TensorBytes& bytes : reader.tensors()) {
-    found.tensors.push_back({map(bytes.name), {bytes.name}, false, bytes.dtype, bytes.shape});
+  for (const auto& [name, bytes] : source.tensors()) {
+    found.tensors.push_back({map(name), {bytes->name}, false, bytes->dtype, bytes->shape});
   }
   return found;
 }
 
-SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, const ModelType& type,
+SourceTensors pretrained_tensors(const BareNames& source, const ModelType& type,
                                  const std::vector<std::string>& names) {
   SourceTensors found;
   std::set<std::string> used;
@@ -86,7 +86,7 @@ SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, cons
       std::vector<std::string> absent;
       for (const std::string& pattern : rule.from) {
         const std::string wanted = pretrained::with_number(pattern, *number);
-        if (const TensorBytes* bytes = find(reader, type, wanted)) {
+        if (const TensorBytes* bytes = find(source, type, wanted)) {
           parts.push_back(bytes);
           tensor.from.push_back(bytes->name);
           used.insert(bytes->name);
@@ -107,14 +107,13 @@ SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, cons
       found.tensors.push_back(std::move(tensor));
     }
   }
-  for (const TensorBytes& bytes : reader.tensors()) {
-    if (!used.contains(bytes.name) && !is_ignored(type, bytes.name)) found.unused.push_back(bytes.name);
+  for (const auto& [name, bytes] : source.tensors()) {
+    if (!used.contains(bytes->name) && !is_ignored(type, name)) found.unused.push_back(bytes->name);
   }
   return found;
 }
 
-const ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader,
-                                    const std::string& of_model) {
+const ModelType* pretrained_type_of(const std::string& path, const BareNames& source, const std::string& of_model) {
   const std::string folder = fs::path(path).parent_path().string();
   const std::string config = pretrained::config_of_folder(folder.empty() ? "." : folder);
   const ModelType* type = pretrained::find_model_type(config.empty() ? of_model : named_type(config));
@@ -128,8 +127,8 @@ const ModelType* pretrained_type_of(const std::string& path, const artifact::Saf
     for (const std::string& pattern : rule.from) {
       const bool is_based = pattern.starts_with(type->prefix);
       const std::string bare = is_based ? pattern.substr(type->prefix.size()) : pattern;
-      for (const TensorBytes& bytes : reader.tensors()) {
-        if (tells(rule, pattern, bytes.name) || tells(rule, bare, bytes.name)) return type;
+      for (const BareNames::Tensor& tensor : source.tensors()) {
+        if (tells(rule, pattern, tensor.name) || tells(rule, bare, tensor.name)) return type;
       }
     }
   }

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runner/artifact/checkpoint_dir.h"
+#include "runner/checkpoint/bare_names.h"
 #include "runner/core/language/name_map.h"
 #include "runner/pretrained/model_type.h"
 
@@ -35,16 +35,16 @@ struct SourceTensors {
 };
 
 /// Each tensor under its name in the model, by `map`.
-SourceTensors renamed_tensors(const artifact::SafetensorsReader& reader, const core::NameMap& map);
+SourceTensors renamed_tensors(const BareNames& source, const core::NameMap& map);
 
 /// Those that Transformers has for these names of a model.
-SourceTensors pretrained_tensors(const artifact::SafetensorsReader& reader, const pretrained::ModelType& type,
+SourceTensors pretrained_tensors(const BareNames& source, const pretrained::ModelType& type,
                                  const std::vector<std::string>& names);
 
 /// The model type of the Transformers folder that the file or index at `path` lies in, or `of_model` where no
 /// config.json is beside it, when its tensors have that type's names. Null elsewhere, such as beside a checkpoint of
 /// roux.
-const pretrained::ModelType* pretrained_type_of(const std::string& path, const artifact::SafetensorsReader& reader,
+const pretrained::ModelType* pretrained_type_of(const std::string& path, const BareNames& source,
                                                 const std::string& of_model = "");
 
 }  // namespace runner::checkpoint

@@ -110,6 +110,41 @@ TEST_CASE("weights come from a file, under other names, in another type, in shar
     load_init_weights(*answer.weights, *model);
     CHECK(same(*model, *other));
   }
+  SECTION("inside wrappers of PyTorch") {
+    struct Case {
+      const char *prefix, *block, *told;
+    };
+    for (const Case& c : {
+             Case{"_orig_mod.", "", "`_orig_mod.`"},
+             {"module.", "", "`module.`"},
+             {"module._orig_mod.", "", "`module._orig_mod.`"},
+             {"model._orig_mod.", "", "`model._orig_mod.`"},
+             {"", "_orig_mod.", "`_orig_mod.`"},
+             {"module.", "_checkpoint_wrapped_module.", "`module.`, `_checkpoint_wrapped_module.`"},
+         }) {
+      INFO(c.prefix << " " << c.block);
+      NamedTensors tensors = prefixed(other->parameters(), c.prefix);
+      for (NamedTensor& named : tensors) {
+        const std::size_t at = named.name.find("h.0.");
+        if (at != std::string::npos) named.name.insert(at + 4, c.block);
+      }
+      write(dir / "a.safetensors", tensors);
+      const Answer answer = plan(dir, *model, dir / "a.safetensors");
+      REQUIRE(answer.messages == "");
+      CHECK(answer.weights->text().ends_with("a.safetensors (without " + std::string(c.told) + " in its names)"));
+      const auto fresh = gpt();
+      load_init_weights(*answer.weights, *fresh);
+      CHECK(same(*fresh, *other));
+    }
+  }
+  SECTION("inside a wrapper, by names that rename maps") {
+    write(dir / "a.safetensors", prefixed(other->parameters(), "_orig_mod."));
+    const Answer answer = plan(dir, *model, "{path: " + (dir / "a.safetensors") + ", rename: {'^_orig_mod\.': ''}}");
+    REQUIRE(answer.messages == "");
+    CHECK(answer.weights->wrappers.empty());
+    load_init_weights(*answer.weights, *model);
+    CHECK(same(*model, *other));
+  }
   SECTION("the tied head beside the embedding") {
     NamedTensors tensors = other->parameters();
     tensors.push_back({"head.weight", tensors[0].tensor.clone()});

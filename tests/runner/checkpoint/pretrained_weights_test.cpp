@@ -4,8 +4,10 @@
 #include <ATen/Functions.h>
 #include <c10/core/GradMode.h>
 #include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -123,6 +125,53 @@ TEST_CASE("weights without a config.json go by the names of the model's type", "
     CHECK(answer.messages == "");
     REQUIRE(answer.weights);
     CHECK(answer.weights->filled == answer.weights->tensors);
+  }
+}
+
+/// A copy of a safetensors file with other names.
+template <typename NameOf>
+void copy_renamed(const std::string& from, const std::string& to, const NameOf& name_of) {
+  std::ifstream in(from, std::ios::binary);
+  std::uint64_t size = 0;
+  in.read(reinterpret_cast<char*>(&size), sizeof size);
+  std::string text(size, ' ');
+  in.read(text.data(), static_cast<std::streamsize>(size));
+  const nlohmann::json read = nlohmann::json::parse(text);
+  nlohmann::json header;
+  for (const auto& [name, entry] : read.items()) {
+    header[name == "__metadata__" ? name : name_of(name)] = entry;
+  }
+  text = header.dump();
+  size = text.size();
+  std::ofstream out(to, std::ios::binary);
+  out.write(reinterpret_cast<const char*>(&size), sizeof size);
+  out << text << in.rdbuf();
+}
+
+TEST_CASE("weights of a Transformers model come out of PyTorch's wrappers", "[checkpoint][init_from]") {
+  const tests::TempDir dir;
+  for (const char* name : {"llama-grouped", "gpt2-bare"}) {
+    const Answer plain = ask(name, folder(name), "");
+    for (const bool has_config : {true, false}) {
+      for (const char* wrapper : {"_orig_mod.", "module.", "model._orig_mod."}) {
+        INFO(name << " " << wrapper << " " << has_config);
+        const std::string copy = dir / "copy";
+        fs::remove_all(copy);
+        fs::create_directory(copy);
+        if (has_config) fs::copy_file(folder(name) + "/config.json", copy + "/config.json");
+        copy_renamed(folder(name) + "/model.safetensors", copy + "/model.safetensors",
+                     [&](const std::string& tensor) { return wrapper + tensor; });
+        const Answer answer = ask(name, has_config ? copy : copy + "/model.safetensors",
+                                  "{type: transformers, config: " + folder(name) + "}");
+        CHECK(answer.messages == "");
+        REQUIRE(answer.weights);
+        CHECK(answer.weights->filled == answer.weights->tensors);
+        CHECK(contains(answer.weights->text(), " (without `" + std::string(wrapper) + "` in its names)"));
+        const auto expected = plain.experiment->model->parameters(), found = answer.experiment->model->parameters();
+        REQUIRE(found.size() == expected.size());
+        for (std::size_t i = 0; i < found.size(); ++i) CHECK(at::equal(found[i].tensor, expected[i].tensor));
+      }
+    }
   }
 }
 
