@@ -280,6 +280,14 @@ const ForeignWord* AliasTable::find_foreign(std::string_view section, std::strin
   return nullptr;
 }
 
+const ForeignWord* AliasTable::find_value(std::string_view key, std::string_view word) const {
+  const std::string place = "value of " + std::string(key);
+  for (const ForeignWord& row : foreign) {
+    if (row.word == word && std::find(row.at.begin(), row.at.end(), place) != row.at.end()) return &row;
+  }
+  return nullptr;
+}
+
 AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics) {
   AliasTable table;
   if (json.empty()) return table;

@@ -51,6 +51,8 @@ struct AliasTable {
 
   const Alias* find(std::string_view section, std::string_view word) const;
   const ForeignWord* find_foreign(std::string_view section, std::string_view word) const;
+  /// Of a row that names the key: `"at": ["value of precision.mode"]`.
+  const ForeignWord* find_value(std::string_view key, std::string_view word) const;
 };
 
 class Registry;

@@ -176,7 +176,9 @@ Node Validator::value(const Node& given, const Property& property, const std::st
     }
     default: {
       Node checked = given;
-      if (!check_scalar(checked, property, path, diagnostics_)) return refused(given.location());
+      const ForeignWord* word = given.is_string() ? aliases_.find_value(path, core::lower(given.as_string())) : nullptr;
+      if (!check_scalar(checked, property, path, word != nullptr ? word->hint : "", diagnostics_))
+        return refused(given.location());
       // Marks it for whoever writes the recipe down: a secret shows as its reference.
       if (property.type == Type::kSecret) checked.add_history("secret");
       return checked;

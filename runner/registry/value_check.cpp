@@ -281,7 +281,8 @@ bool check_integer(Node& value, const Property& property, const std::string& pat
   return check_range(value, value.as_double(), property, path, diagnostics);
 }
 
-bool check_text(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+bool check_text(Node& value, const Property& property, const std::string& path, const std::string& word_hint,
+                core::Diagnostics& diagnostics) {
   const auto& names = property.enum_values;
   if (!value.is_string()) {
     // `run_name: 007` or `mode: 32`: what was written is meant. A quoted number is the same value, for the hash too.
@@ -294,7 +295,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
   const std::string& text = value.as_string();
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
-    std::string hint = off_word_hint(value, property);
+    std::string hint = word_hint.empty() ? off_word_hint(value, property) : word_hint;
     if (hint.empty()) hint = did_you_mean(meant_words(text, names));
     return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
@@ -536,14 +537,15 @@ void read_environment_text(Node& value, const Property& property) {
   value = std::move(scalar);
 }
 
-bool check_scalar(Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics) {
+bool check_scalar(Node& value, const Property& property, const std::string& path, const std::string& word_hint,
+                  core::Diagnostics& diagnostics) {
   read_environment_text(value, property);
   switch (property.type) {
     case Type::kBoolean: return value.is_bool() || refuse_type(value, property, path, diagnostics);
     case Type::kInteger: return check_integer(value, property, path, diagnostics);
     case Type::kNumber: return check_number(value, property, path, diagnostics);
     case Type::kString:
-    case Type::kPath: return check_text(value, property, path, diagnostics);
+    case Type::kPath: return check_text(value, property, path, word_hint, diagnostics);
     case Type::kInterval: return check_interval(value, property, path, diagnostics);
     case Type::kDuration: return check_duration(value, property, path, diagnostics);
     case Type::kBytes: return check_bytes(value, property, path, diagnostics);

@@ -10,8 +10,10 @@ namespace runner::registry {
 
 /// Whether one scalar (boolean, number, text, interval, duration, bytes, path, secret) is what `property` wants; says
 /// so at the value's location when not. `path` is how messages name it. A number without a fraction is taken for an
-/// integer and `value` becomes one.
-bool check_scalar(core::Node& value, const Property& property, const std::string& path, core::Diagnostics& diagnostics);
+/// integer and `value` becomes one. `word_hint`: for a word that is none of the
+/// values; "" lets it follow from them.
+bool check_scalar(core::Node& value, const Property& property, const std::string& path, const std::string& word_hint,
+                  core::Diagnostics& diagnostics);
 
 /// `an integer`, `true or false`, `a list`, `one of relu, gelu`: what `property` wants, after "must be".
 std::string wanted(const Property& property);
