@@ -147,7 +147,7 @@ std::string head_text(const Page& page, const RunsContext& context) {
   if (!page.details.command_line.empty())
     lines.add("command", core::escape_for_terminal(core::joined(page.details.command_line, " ")));
   if (page.provenance) add_origin(*page.provenance, lines);
-  lines.add("folder", run.run_dir);
+  lines.add("folder", core::escape_for_terminal(run.run_dir));
   const std::string hash = run.recipe_hash.empty() ? "" : " (recipe hash " + run.recipe_hash + ")";
   std::error_code ignored;
   std::string folders;  // which a short run may not have needed

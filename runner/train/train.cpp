@@ -36,6 +36,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/distributed/process_group.h"
 #include "runner/resolve/consistency.h"
@@ -224,7 +225,7 @@ void refuse_no_step(const LoopResult& result) {
 
 void print_summary(const Experiment& experiment, const store::RunWriter& run, const LoopResult& result) {
   const Node& summary = result.summary;
-  std::printf("\n%s: %s, ", result.reason.c_str(),
+  std::printf("\n%s: %s, ", core::escape_for_terminal(result.reason).c_str(),
               core::counted(summary.find("step")->as_integer(), "step", "steps").c_str());
   if (!experiment.train_data->is_stream()) std::printf("%.2f epochs, ", figure(summary, "epoch"));
   std::printf("%s (%.4g steps/s)\n", core::format_duration(figure(summary, "train_seconds")).c_str(),
@@ -244,13 +245,14 @@ void print_summary(const Experiment& experiment, const store::RunWriter& run, co
     const double loss = figure(summary, (set.name + "/loss").c_str());
     const double entropy = set.data->unigram_entropy();
     if (std::isfinite(entropy) && std::isfinite(loss)) {
-      std::printf("  %-18s %.4f  (%s/loss is %.2f of it)\n", "unigram entropy", entropy, set.name.c_str(),
-                  loss / entropy);
+      std::printf("  %-18s %.4f  (%s/loss is %.2f of it)\n", "unigram entropy", entropy,
+                  core::escape_for_terminal(set.name).c_str(), loss / entropy);
     }
   }
   print_left_out_steps(experiment, result);
-  std::printf("  %-18s %s\n", "run", run.run_dir().c_str());
-  if (!result.last_checkpoint.empty()) std::printf("  %-18s %s\n", "checkpoint", result.last_checkpoint.c_str());
+  std::printf("  %-18s %s\n", "run", core::escape_for_terminal(run.run_dir()).c_str());
+  if (!result.last_checkpoint.empty())
+    std::printf("  %-18s %s\n", "checkpoint", core::escape_for_terminal(result.last_checkpoint).c_str());
   std::printf("  %-18s roux runs show %s\n", "show it", run.run_id().c_str());
   if (is_resumable(result.ending)) {
     std::printf("  %-18s the same command, or roux resume %s\n", "resume it", run.run_id().c_str());
@@ -505,7 +507,7 @@ class Training {
       core::log_info("resuming " + run_->run_dir() + " from " +
                      (start_.checkpoint.empty() ? "step 0: it has no checkpoint" : start_.checkpoint));
     } else {
-      core::log_info("run " + run_->run_dir());
+      core::log_info("run " + core::escape_for_terminal(run_->run_dir()));
     }
   }
 

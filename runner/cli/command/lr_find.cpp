@@ -9,6 +9,7 @@
 #include "runner/cli/local_device.h"
 #include "runner/core/error.h"
 #include "runner/core/json.h"
+#include "runner/core/text/utf8.h"
 #include "runner/resolve/recipe.h"
 #include "runner/review/terminal_plot.h"
 #include "runner/terminal/text.h"
@@ -67,8 +68,8 @@ std::string result_text(const LrFindFlags& flags, const engine::LrRangeTest& res
   review::PlotOptions options = review::plot_options(terminal);
   options.x_title = "lr";
   options.log_x = !flags.request.linear;
-  std::string text =
-      flags.recipe.path + "  loss, smoothed\n" + review::plot_text({shown_curve(result)}, options, terminal);
+  std::string text = core::escape_for_terminal(flags.recipe.path) + "  loss, smoothed\n" +
+                     review::plot_text({shown_curve(result)}, options, terminal);
   text += "  tried     " + std::to_string(result.points.size()) + " of " + std::to_string(flags.request.steps) +
           " rates from " + terminal::number_text(flags.request.min_lr) + " to " +
           terminal::number_text(flags.request.max_lr) + (result.diverged ? "; then the loss diverged\n" : "\n");

@@ -11,6 +11,7 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/resolve/recipe.h"
 
@@ -82,7 +83,8 @@ void prove_resume(Session& session, ProveFlags& flags) {
     return session.fail("cannot create a folder in " + parent, "choose another folder with --output-dir",
                         core::kExitFailed);
   }
-  std::printf("proving in %s, --seed %llu\n", folder.c_str(), static_cast<unsigned long long>(flags.proof.seed));
+  std::printf("proving in %s, --seed %llu\n", core::escape_for_terminal(folder).c_str(),
+              static_cast<unsigned long long>(flags.proof.seed));
   prove(session, flags.proof, child_arguments(flags, options, *recipe), folder);
   if (session.exit_code == core::kExitDone && !flags.proof.keep) fs::remove_all(folder, error);
 }

@@ -79,9 +79,11 @@ void print_block(const Node& value) {
   };
   std::vector<Row> rows;
   for (const Node::Entry& entry : value.entries())
-    rows.push_back({entry.key, one_line(entry.value), origin(entry.value)});
+    rows.push_back(
+        {core::escape_for_terminal(entry.key), one_line(entry.value), core::escape_for_terminal(origin(entry.value))});
   for (std::size_t i = 0; i < value.items().size(); ++i)
-    rows.push_back({"[" + std::to_string(i) + "]", one_line(value.items()[i]), origin(value.items()[i])});
+    rows.push_back({"[" + std::to_string(i) + "]", one_line(value.items()[i]),
+                    core::escape_for_terminal(origin(value.items()[i]))});
   std::size_t name_width = 0;
   std::size_t text_width = 0;
   for (const Row& row : rows) {

@@ -18,6 +18,7 @@
 #include "runner/core/error.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/resolve/recipe.h"
 #include "runner/store/run_reader.h"
 
@@ -136,7 +137,8 @@ void run_seeds(Session& session, const RunFlags& flags) {
   std::vector<std::string> compare = {core::own_program(), "runs", "groups"};
   for (const Repetition& one : repetitions) {
     compare.push_back(one.name);
-    if (!session.quiet) std::printf("%s%s\n", one.name.c_str(), one.is_done ? ": trained before" : "");
+    if (!session.quiet)
+      std::printf("%s%s\n", core::escape_for_terminal(one.name).c_str(), one.is_done ? ": trained before" : "");
     if (one.is_done) continue;
     std::vector<std::string> words = words_without_seeds(session);
     words.insert(words.end(), {"--set", "seed=" + one.seed, "--set", "run_name=" + one.name});

@@ -20,6 +20,7 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/files.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/resolve/recipe.h"
 
@@ -150,8 +151,10 @@ void print(const engine::Evaluation& found, bool json) {
     std::printf("%s\n", core::to_json(line, -1).c_str());
     return;
   }
-  std::printf("%s on %s (%s)\n", found.checkpoint.c_str(), found.set.c_str(), samples_text(found.read).c_str());
-  for (const auto& [name, value] : found.metrics) std::printf("  %-14s %.6g\n", name.c_str(), value);
+  std::printf("%s on %s (%s)\n", core::escape_for_terminal(found.checkpoint).c_str(),
+              core::escape_for_terminal(found.set).c_str(), samples_text(found.read).c_str());
+  for (const auto& [name, value] : found.metrics)
+    std::printf("  %-14s %.6g\n", core::escape_for_terminal(name).c_str(), value);
 }
 
 /// Says that a set is a part of its file: it may have been meant as the whole.

@@ -20,6 +20,7 @@
 #include "runner/core/error.h"
 #include "runner/core/language/pattern.h"
 #include "runner/core/platform/machine.h"
+#include "runner/core/text/utf8.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
 #include "runner/resolve/load.h"
@@ -60,7 +61,9 @@ Cause cause_of(const resolve::Change& change) {
 
 void print_causes(const std::vector<Cause>& causes) {
   for (std::size_t i = 0; i < causes.size() && i < kCausesShownMax; ++i) {
-    std::printf("  %s was %s and is %s\n", causes[i].what.c_str(), causes[i].before.c_str(), causes[i].after.c_str());
+    std::printf("  %s was %s and is %s\n", core::escape_for_terminal(causes[i].what).c_str(),
+                core::escape_for_terminal(causes[i].before).c_str(),
+                core::escape_for_terminal(causes[i].after).c_str());
   }
   if (causes.size() > kCausesShownMax) std::printf("  and %zu more\n", causes.size() - kCausesShownMax);
 }
@@ -189,14 +192,16 @@ class Reproduction {
     std::error_code ignored;
     if (fs::equivalent(provenance_.folder, fs::current_path(ignored), ignored)) path = provenance_.recipe;
     if (!fs::exists(path, ignored)) {
-      std::printf("the recipe %s no longer exists; using the recorded one\n", path.c_str());
+      std::printf("the recipe %s no longer exists; using the recorded one\n",
+                  core::escape_for_terminal(path.native()).c_str());
       return;
     }
     core::Diagnostics diagnostics;
     auto now = resolve::load_recipe(path.string(), recorded_overrides(provenance_.command_line),
                                     registry::Registry::builtin(), diagnostics);
     if (!now) {
-      std::printf("the recipe %s has changed and is invalid; using the recorded one\n", path.c_str());
+      std::printf("the recipe %s has changed and is invalid; using the recorded one\n",
+                  core::escape_for_terminal(path.native()).c_str());
       return;
     }
     stay_on_device(*now);
@@ -206,7 +211,8 @@ class Reproduction {
       return change.path == "launch.backend" && change.after_text() == "auto";
     });
     if (changes.empty()) return;
-    std::printf("the recipe has changed; using the recorded one (--recipe %s uses the present one):\n", path.c_str());
+    std::printf("the recipe has changed; using the recorded one (--recipe %s uses the present one):\n",
+                core::escape_for_terminal(path.native()).c_str());
     std::vector<Cause> causes;
     for (const resolve::Change& change : changes) causes.push_back(cause_of(change));
     print_causes(causes);
@@ -229,9 +235,10 @@ class Reproduction {
       causes_.push_back(std::move(cause));
     for (Cause& cause : changes_on_the_way()) causes_.push_back(std::move(cause));
     if (causes_.empty()) {
-      std::printf("recipe, data, threads, CPU and program are the same as in %s\n", original_.run_dir.c_str());
+      std::printf("recipe, data, threads, CPU and program are the same as in %s\n",
+                  core::escape_for_terminal(original_.run_dir).c_str());
     } else {
-      std::printf("different from %s:\n", original_.run_dir.c_str());
+      std::printf("different from %s:\n", core::escape_for_terminal(original_.run_dir).c_str());
       print_causes(causes_);
     }
     std::fflush(stdout);
@@ -321,7 +328,7 @@ class Reproduction {
     recipe_ = session_.load(flags_.recipe.path, options);
     if (!recipe_) return false;
     stay_on_device(*recipe_);
-    std::printf("going on, as a resume of %s did\n", original_.run_dir.c_str());
+    std::printf("going on, as a resume of %s did\n", core::escape_for_terminal(original_.run_dir).c_str());
     std::fflush(stdout);
     return true;
   }
@@ -381,7 +388,7 @@ class Reproduction {
     if (!difference) return session_.fail(difference.failure().message, "", core::kExitFailed);
     const review::BitwiseDifference& found = difference.value();
     if (found.found.empty()) {
-      std::printf("reproduced: %s is bit-identical", again.value().run_dir.c_str());
+      std::printf("reproduced: %s is bit-identical", core::escape_for_terminal(again.value().run_dir).c_str());
       if (!to_the_end) std::printf(" up to the last step of the original");
       std::printf(" (%lld points of metrics", static_cast<long long>(found.points));
       if (found.tensors > 0) {
@@ -391,8 +398,9 @@ class Reproduction {
       std::printf(")\n");
       return;
     }
-    std::printf("not reproduced; the first difference of %s:\n", again.value().run_dir.c_str());
-    for (const std::string& one : found.found) std::printf("  %s\n", one.c_str());
+    std::printf("not reproduced; the first difference of %s:\n",
+                core::escape_for_terminal(again.value().run_dir).c_str());
+    for (const std::string& one : found.found) std::printf("  %s\n", core::escape_for_terminal(one).c_str());
     if (causes_.empty()) {
       std::printf("recipe, data, threads, CPU and program were the same: training is not deterministic\n");
       session_.fail("the run was not reproduced",

@@ -188,7 +188,7 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
   core::write_output(flags.file, words + recipe_text(*recipe, flags.file)).value();
   if (session.quiet) return;
   std::printf("wrote %s\n", core::escape_for_terminal(flags.file).c_str());
-  if (variant.parent < 0) std::printf("  train it  roux run %s\n", flags.file.c_str());
+  if (variant.parent < 0) std::printf("  train it  roux run %s\n", core::escape_for_terminal(flags.file).c_str());
 }
 
 }  // namespace
