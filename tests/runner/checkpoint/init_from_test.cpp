@@ -139,7 +139,7 @@ TEST_CASE("weights come from a file, under other names, in another type, in shar
   }
   SECTION("inside a wrapper, by names that rename maps") {
     write(dir / "a.safetensors", prefixed(other->parameters(), "_orig_mod."));
-    const Answer answer = plan(dir, *model, "{path: " + (dir / "a.safetensors") + ", rename: {'^_orig_mod\.': ''}}");
+    const Answer answer = plan(dir, *model, "{path: " + (dir / "a.safetensors") + ", rename: {'^_orig_mod\\.': ''}}");
     REQUIRE(answer.messages == "");
     CHECK(answer.weights->wrappers.empty());
     load_init_weights(*answer.weights, *model);
