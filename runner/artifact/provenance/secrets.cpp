@@ -154,6 +154,8 @@ constexpr Form kForms[] = {
 constexpr const char* kValue = R"re(\\?"[^"]*"|'[^']*'|\{[^}]*\}|[^;&"'\s][^;&"'\n]*;|[^;&"'\s]+)re";
 
 struct Replacement {
+  Replacement(const std::string& text, const char* put) : pattern(text), instead(put) {}
+
   RE2 pattern;
   const char* instead;
 };

@@ -86,8 +86,11 @@ std::optional<Document> Documents::next_line() {
     if (is_record) {
       auto text = text_of(std::string(*line));
       is_record = text.ok();
-      if (is_record) document.text = std::move(text).value();
-      if (!is_record) skip_or_throw(text.failure());
+      if (text.ok()) {
+        document.text = std::move(text).value();
+      } else {
+        skip_or_throw(text.failure());
+      }
     }
     checksum_->update(line->data(), static_cast<std::int64_t>(line->size()));
     checksum_->update("\n", 1);
