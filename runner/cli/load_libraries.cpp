@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "runner/core/platform/machine.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/platform/python_package.h"
 #include "runner/core/platform/torch_process_setup.h"
@@ -35,7 +36,11 @@ core::Result<engine::Engine*> engine::load_engine() {
   if (const auto fits = core::check_torch(core::own_program()); !fits) return fits.failure();
   core::prepare_for_torch();
   const std::string path = core::library_beside_program("libroux_engine.so");
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  // LibTorch registers its operators in a heap that grows by pages of 2 MB. Where the system clears them anew for it,
+  // as a virtual machine does that gave its free memory back, that took longer than all else before the first step.
+  core::set_huge_pages(false);
+  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL);
+  core::set_huge_pages(true);
   if (library == nullptr) return no_engine(dlerror());
   auto* entry = reinterpret_cast<Engine* (*)()>(dlsym(library, "roux_engine"));
   if (entry == nullptr) return no_engine(path + " has no roux_engine()");

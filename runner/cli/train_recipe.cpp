@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "generated/section/checkpoint.h"
 #include "generated/section/launch.h"
 #include "runner/artifact/provenance/git_state.h"
+#include "runner/artifact/provenance/secrets.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/export_checkpoint.h"
 #include "runner/cli/launch_flags.h"
@@ -111,6 +113,9 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
     code.emplace(artifact::GitStateOptions{".", capture.diff_limit});  // while the engine is loaded
     request.code = code->state();
   }
+  auto command_line = std::async(std::launch::async, [words = std::move(request.command_line)] {
+    return artifact::hide_secrets(words);  // meanwhile, too: its patterns take some milliseconds to compile
+  });
   Tracking tracking(session, recipe);
   request.on_opened = [&tracking, &recipe](const std::string& run_dir) {
     launch::report_run(run_dir);
@@ -122,6 +127,7 @@ void train(Session& session, const resolve::Recipe& recipe, engine::TrainRequest
   }
   engine::Engine* engine = engine_or_fail(session);
   if (engine == nullptr) return;
+  request.command_line = command_line.get();
   core::Diagnostics diagnostics;
   try {
     session.exit_code = engine->train(recipe, request, diagnostics);

@@ -90,7 +90,7 @@ std::unique_ptr<store::RunWriter> open_run(const resolve::Recipe& recipe, const 
   fresh.light = request.light;
   fresh.recipe_hash = recipe.hash();
   fresh.resolved_json = resolved;
-  fresh.command_line = artifact::hide_secrets(request.command_line);
+  fresh.command_line = request.command_line;
   for (std::size_t i = 0; i < recipe.sources.size(); ++i) {
     const auto name = std::filesystem::path(recipe.sources[i]->name);
     fresh.recipe_files.emplace_back(
@@ -159,7 +159,7 @@ artifact::Provenance provenance_of(const resolve::Recipe& recipe, const std::str
   std::error_code ignored;
   provenance.folder = std::filesystem::current_path(ignored).string();
   provenance.recipe = recipe.path;
-  provenance.command_line = artifact::hide_secrets(request.command_line);
+  provenance.command_line = request.command_line;
   const auto add = [&provenance](const std::string& set, const components::data::Dataset& data) {
     for (const std::string& path : data.files()) provenance.data.push_back({set, path, 0, 0, ""});
   };

@@ -11,6 +11,7 @@
 
 #include "generated/section/launch.h"
 #include "runner/artifact/provenance/provenance.h"
+#include "runner/artifact/provenance/secrets.h"
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
@@ -341,7 +342,7 @@ class Reproduction {
       request.checkpoint = "last";
     }
     request.smoke = original_.smoke;
-    request.command_line = session_.command_line;
+    request.command_line = artifact::hide_secrets(session_.command_line);
     request.progress_bar = isatty(STDERR_FILENO) == 1;
     request.quiet = session_.quiet;
     core::Diagnostics diagnostics;

@@ -34,8 +34,8 @@ struct TrainRequest {
   std::string checkpoint;  ///< --checkpoint: `last`, `best`, `step-000500` or a folder; "" when not given
   std::vector<std::string> allow_changes;  ///< --allow-change KEY
   std::string summary_json;                ///< --summary-json FILE
-  std::vector<std::string> command_line;
-  bool progress_bar = false;  ///< standard error is a terminal
+  std::vector<std::string> command_line;   ///< to be recorded: artifact::hide_secrets() was there
+  bool progress_bar = false;               ///< standard error is a terminal
   bool quiet = false;
   std::optional<core::RankInfo> rank;           ///< rank among several processes; nothing: a single process
   std::shared_future<artifact::GitState> code;  ///< code of the working directory; invalid: not recorded
