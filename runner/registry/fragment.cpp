@@ -51,6 +51,7 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-exclusive",
                                                     "x-resume",
                                                     "x-hash",
+                                                    "x-hash-unset",
                                                     "examples"};
 const std::vector<std::string> kUpdates = {"elementwise", "whole-tensor", "in-backward"};
 const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
@@ -282,6 +283,7 @@ class Reader {
       property.examples = examples->items();
     applies(node, property);
     read_default(node, property);
+    read_hash_unset(node, property);
     return property;
   }
 
@@ -402,6 +404,18 @@ class Reader {
     if (value->is_null()) return;
     const std::string why = value_error(property, *value);
     if (!why.empty()) error(*value, "the default does not fit its own type: " + why);
+  }
+
+  void read_hash_unset(const Node& node, Property& property) {
+    const Node* value = node.find("x-hash-unset");
+    if (value == nullptr) return;
+    property.hash_unset = *value;
+    const bool is_optional = property.default_value && property.default_value->is_null();
+    if (!is_optional || !property.hashed || value->is_null())
+      return error(*value, "x-hash-unset applies to keys that are counted and whose default is null only",
+                   "it is the default that the key had before");
+    const std::string why = value_error(property, *value);
+    if (!why.empty()) error(*value, "x-hash-unset does not fit the key's own type: " + why);
   }
 
   void read_holds(const Node& root) {

@@ -220,7 +220,7 @@ bool in_range(double number, const Property& property) {
 /// 0 and -1 switch a limit or an interval off elsewhere; here the key is left out.
 std::string off_hint(double number, const Property& property, const std::string& path) {
   if ((number != 0 && number != -1) || property.required) return "";
-  if (property.default_value && !property.default_value->is_null()) return "";
+  if (property.hash_unset || (property.default_value && !property.default_value->is_null())) return "";
   for (const char* limit : {"max_steps", "max_epochs", "max_tokens", "max_time"}) {
     if (path != std::string("training.") + limit) continue;
     return "without a limit of this kind, leave the key out; max_steps, max_epochs, max_tokens or max_time ends the "

@@ -10,6 +10,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/recipe/read.h"
 #include "runner/recipe/renamed_keys.h"
+#include "runner/resolve/former_values.h"
 
 namespace runner::resolve {
 namespace {
@@ -151,7 +152,14 @@ std::string Change::after_text() const { return text_of(after); }
 
 std::vector<Change> list_changes(const Node& before, const Node& after) {
   Walk walk;
-  walk.compare("", &before, &after, before, after);
+  const Node former = former_values(after, before);
+  if (former.entries().empty()) {
+    walk.compare("", &before, &after, before, after);
+  } else {
+    Node kept = after;
+    set_values(kept, former);
+    walk.compare("", &before, &kept, before, kept);
+  }
   return std::move(walk.changes);
 }
 

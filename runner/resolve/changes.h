@@ -22,6 +22,7 @@ struct Change {
 
 /// Leaf by leaf, in the order of `after`; lists of different lengths as a whole. What one of them does not have and the
 /// other has as null or by its default is no difference: the one was written by a program that did not know the key.
+/// Nor is a key that `after` leaves unset and `before` has with its former default (former_values.h).
 std::vector<Change> list_changes(const core::Node& before, const core::Node& after);
 
 /// The settled recipe `resolved_path` of the run in `run_dir`, located as written. Keys have today's words.

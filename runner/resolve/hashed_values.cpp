@@ -79,7 +79,8 @@ class Walk {
     for (const Node::Entry& entry : given.entries()) {
       const Property* key = find(keys, entry.key);
       if (key != nullptr && !key->hashed) continue;
-      Node counted = key != nullptr ? value(entry.value, *key) : entry.value;
+      const bool is_former = key != nullptr && key->hash_unset && entry.value.is_null();
+      Node counted = is_former ? *key->hash_unset : key != nullptr ? value(entry.value, *key) : entry.value;
       if (key != nullptr && key->first_default && is_same(counted, value(*key->first_default, *key))) continue;
       kept.entries().push_back({entry.key, entry.key_location, std::move(counted)});
     }

@@ -14,6 +14,7 @@
 #include "runner/registry/registry.h"
 #include "runner/registry/value_check.h"
 #include "runner/resolve/consistency.h"
+#include "runner/resolve/former_values.h"
 #include "runner/resolve/hashed_values.h"
 #include "runner/resolve/hub_values.h"
 #include "runner/resolve/rules/settled_tree.h"
@@ -135,6 +136,12 @@ void Recipe::settle_backend(const std::string& settled) {
   if (settled == to_text(launch->backend)) return;
   root.find("launch")->set("backend", settled_value(settled, location("launch.backend")));
   launch = sections::launch::parse_config(at("launch"));
+}
+
+void Recipe::take_values(const Node& part) {
+  if (part.entries().empty()) return;
+  set_values(root, part);
+  static_cast<sections::recipe::Config&>(*this) = sections::recipe::parse_config(root);
 }
 
 Node Recipe::resolved() const {

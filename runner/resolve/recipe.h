@@ -41,6 +41,8 @@ struct Recipe : sections::recipe::Config {
   void settle_device(const std::string& device);
   /// The same for the backend, `gloo` or `nccl`.
   void settle_backend(const std::string& backend);
+  /// Takes values of former_values(), for a run or a sweep that began with them.
+  void take_values(const core::Node& part);
   /// 16 hex digits over the resolved values that count (hashed_values.h), secrets replaced by their reference.
   std::string hash(const registry::Registry& registry) const;
   std::string hash() const;  ///< by the built-in registry

@@ -11,6 +11,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/core/text/suggest.h"
 #include "runner/recipe/renamed_keys.h"
+#include "runner/resolve/former_values.h"
 #include "runner/store/database/text.h"
 #include "runner/sweep/limits.h"
 #include "runner/sweep/next_variant.h"
@@ -108,6 +109,7 @@ core::Result<std::unique_ptr<Study>> begin_study(const Sweep& sweep, const core:
   info.recipe_dir = sweep.recipe_dir();
   info.recipe_json = sweep.identity();
   info.threads = threads_of(sweep);
+  info.unset_json = core::to_json(resolve::unset_values(sweep.base().root), -1);
   info.stand_in = stand_in;
   info.store = sweep.config().store.value_or("");
   info.lease_ms = lease_ms_of(sweep);

@@ -29,6 +29,7 @@
 #include "runner/train/experiment/weight_average.h"
 #include "runner/train/observe/console.h"
 #include "runner/train/observe/evaluator.h"
+#include "runner/train/observe/logged_steps.h"
 #include "runner/train/observe/media.h"
 #include "runner/train/observe/profiler.h"
 #include "runner/train/observe/signals.h"
@@ -316,7 +317,7 @@ class Loop final : public Context, public core::Stateful {
   bool one_step() {
     profiler_.next_step(stepper_.progress());
     const std::int64_t next = stepper_.progress().step + 1;
-    const bool logged = next % logging_steps_ == 0 || next == 1;  // the same points, resumed or not
+    const bool logged = is_logged(next, logging_steps_);
     const std::int64_t begin_ns = clock_.monotonic_ns();
     StepResult result;
     const BadStepPolicy::Outcome outcome = bad_step_policy_.step(logged, saver_, result);
@@ -571,7 +572,7 @@ class Loop final : public Context, public core::Stateful {
   const LoopRequest& request_;
   const core::Clock& clock_;
   const sections::eval::Config& eval_;
-  const std::int64_t logging_steps_;
+  const std::optional<std::int64_t> logging_steps_;
   const StepperOptions options_;
   SignalWatch signals_;
   const std::size_t gpu_notes_;  ///< numbers of a reading of a GPU among the notes

@@ -50,6 +50,7 @@ Node to_node(const Start& start) {
   node.set("checkpoint", Node::string(start.checkpoint));
   node.set("device", Node::string(start.device));
   node.set("backend", Node::string(start.backend));
+  node.set("former_values", start.former_values);
   if (start.resume) {
     node.set("run_dir", Node::string(start.resume->run_dir));
     node.set("step", Node::integer(start.resume->step));
@@ -63,6 +64,7 @@ Start start_of(const Node& node) {
   start.checkpoint = text(node, "checkpoint");
   start.device = text(node, "device");
   start.backend = text(node, "backend");
+  start.former_values = *node.find("former_values");
   if (node.find("run_dir") != nullptr) {
     start.resume =
         store::ResumePoint{text(node, "run_dir"), node.find("step")->as_integer(), node.find("branch")->as_integer()};

@@ -339,6 +339,7 @@ class Training {
     ranks_ = join_process_group(recipe_, request_.rank, request_.auto_device);
     is_first_ = ranks_ == nullptr || ranks_->rank() == 0;
     if (!agree([&] { return preview_start(recipe_, request_, clock_, diagnostics_); })) return false;
+    keep_former_values();
     if (!settle_device() || !fits_gpu() || !settle_backend()) return false;
     if (resolved_.empty()) resolved_ = recipe_.resolved_json();
     const bool on_cpu = device_of(recipe_).is_cpu();  // the program limits the memory of a GPU
@@ -427,6 +428,13 @@ class Training {
 
  private:
   int local_rank() const { return request_.rank ? request_.rank->local_rank : 0; }
+
+  /// A run that is resumed keeps what an earlier version took for keys that are unset.
+  void keep_former_values() {
+    if (start_.former_values.entries().empty()) return;
+    recipe_.take_values(start_.former_values);
+    resolved_.clear();
+  }
 
   /// A run that is resumed stays on its device.
   bool settle_device() {

@@ -91,6 +91,9 @@ def read_recipes(place):
             # An earlier roux counted the batches of one process, which matters where eval.max_batches counts any.
             if values["eval"]["max_batches"] is None:
                 del values["eval"]["counted_batch_size"]
+            # Where it is unset an earlier roux took 10, and recorded it so.
+            if values["logging_steps"] is None:
+                values["logging_steps"] = 10
         same(written, settled, True, str(recipe))
 
 

@@ -20,10 +20,12 @@
 #include "runner/core/clock.h"
 #include "runner/core/error.h"
 #include "runner/core/language/pattern.h"
+#include "runner/core/path.h"
 #include "runner/core/platform/machine.h"
 #include "runner/core/text/utf8.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
+#include "runner/resolve/former_values.h"
 #include "runner/resolve/load.h"
 #include "runner/resolve/recipe.h"
 #include "runner/review/checkpoint/bitwise_compare.h"
@@ -77,6 +79,20 @@ std::string again_name(const std::string& name) {
   if (parts.empty()) return name.substr(0, kNameMax - 6) + "-again";
   const std::string suffix = "-again-" + std::to_string(parts[3].empty() ? 2 : std::stol(std::string(parts[3])) + 1);
   return std::string(parts[1].substr(0, kNameMax - suffix.size())) + suffix;
+}
+
+/// `PATH=JSON` of each value in a part of a recipe.
+std::vector<std::string> as_overrides(const Node& part, const std::string& above = "") {
+  std::vector<std::string> words;
+  for (const Node::Entry& entry : part.entries()) {
+    const std::string path = core::join_path(above, entry.key);
+    if (entry.value.is_mapping()) {
+      for (std::string& word : as_overrides(entry.value, path)) words.push_back(std::move(word));
+    } else {
+      words.push_back(path + "=" + core::to_json(entry.value, -1));
+    }
+  }
+  return words;
 }
 
 /// The overrides on the command line of a run.
@@ -170,6 +186,10 @@ class Reproduction {
     set(options, "run_name", again_name(original_.name));
     recipe_ = session_.load(flags_.recipe.path, options);
     if (recipe_) stay_on_device(*recipe_);
+    if (recipe_) {
+      former_values_ = resolve::former_values(recipe_->root, recorded_);
+      recipe_->take_values(former_values_);
+    }
     if (recipe_ && as_recorded) look_at_recipe_file();
     return recipe_.has_value();
   }
@@ -371,6 +391,7 @@ class Reproduction {
       command.insert(command.end(), {is_file ? "--set-file" : "--set", change.text});
     }
     for (const auto& [name, value] : changes_.ext) command.insert(command.end(), {"--ext", name + "=" + value});
+    for (const std::string& value : as_overrides(former_values_)) command.insert(command.end(), {"--set", value});
     command.insert(command.end(), {"--set", "run_name=" + again_name(original_.name)});
     if (recipe_->device != "auto") command.insert(command.end(), {"--set", "device=" + recipe_->device});
     engine::TrainRequest request;
@@ -419,7 +440,8 @@ class Reproduction {
   store::RunSummary original_;
   Provenance provenance_;
   Node recorded_;
-  recipe::ComposeOptions changes_;  ///< of the command line
+  Node former_values_ = Node::mapping();  ///< of the original, where the recipe leaves keys unset
+  recipe::ComposeOptions changes_;        ///< of the command line
   std::string output_dir_;
   std::string resumed_;  ///< the folder of the reproduction, where it goes on; "" for its beginning
   bool is_as_recorded_ = false;

@@ -97,6 +97,7 @@ void set_up(StudyStore& store, const StudyInfo& info) {
   put(store, "threads", std::to_string(info.threads));
   put(store, "created_ms", std::to_string(info.created_ms));
   put(store, "lease_ms", std::to_string(info.lease_ms));
+  put(store, "unset", info.unset_json);
   if (info.stand_in) put(store, "stand_in", "1");
 }
 
@@ -177,6 +178,7 @@ void Study::read_info() {
     if (key == "recipe") info_.recipe_json = value;
     if (key == "threads") info_.threads = std::stoll(value);
     if (key == "created_ms") info_.created_ms = std::stoll(value);
+    if (key == "unset") info_.unset_json = value;
     if (key == "stand_in") info_.stand_in = value == "1";
   }
   read_lease();

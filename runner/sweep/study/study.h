@@ -29,6 +29,7 @@ struct StudyInfo {
   std::int64_t created_ms = 0;
   std::string store;          ///< `postgresql://HOST/DATABASE`; "": a file in the sweep's folder
   bool stand_in = false;      ///< the recipe only has the parameters of imported trials, and cannot be trained
+  std::string unset_json;     ///< resolve::unset_values() of the recipe, as JSON; "" if an earlier version began it
   std::int64_t lease_ms = 0;  ///< with PostgreSQL a worker without a heartbeat for this long is dead
 };
 

@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "runner/artifact/checkpoint_dir.h"
+#include "runner/core/json.h"
 #include "runner/resolve/changes.h"
+#include "runner/resolve/former_values.h"
 #include "runner/sweep/study/variant_summary.h"
 
 namespace runner::sweep {
@@ -29,7 +31,13 @@ core::Result<resolve::Recipe> trial_recipe(const Sweep& sweep, Study& study, con
   settings.until = variant.until;
   core::Diagnostics diagnostics;
   auto recipe = sweep.trial(variant.point, settings, diagnostics);
-  if (recipe) return *std::move(recipe);
+  if (recipe) {
+    core::Node began = resolve::former_values(recipe->root);
+    if (const std::string& unset = study.info().unset_json; !unset.empty())
+      resolve::set_values(began, core::parse_json(unset).value());
+    recipe->take_values(resolve::former_values(recipe->root, began));
+    return *std::move(recipe);
+  }
   for (const core::Diagnostic& one : diagnostics.all()) {
     if (one.severity == core::Severity::kError) return core::Failure{one.message};
   }

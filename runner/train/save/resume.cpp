@@ -16,6 +16,7 @@
 #include "runner/checkpoint/checkpoint_prefetch.h"
 #include "runner/checkpoint/fit.h"
 #include "runner/resolve/changes.h"
+#include "runner/resolve/former_values.h"
 #include "runner/store/run_reader.h"
 #include "runner/train/experiment/experiment.h"
 #include "runner/train/save/data_changes.h"
@@ -227,6 +228,7 @@ class Chooser {
     if (run != nullptr) {
       start_.device = recorded_device(recorded.recipe);
       start_.backend = recorded_backend(recorded.recipe);
+      start_.former_values = resolve::former_values(present, recorded.recipe);
     }
     if (checkpoint) recorded.environment = environment_of(checkpoint->manifest.fields);
     const std::string path = checkpoint ? checkpoint->path : "";

@@ -6,6 +6,7 @@
 
 #include "runner/core/clock.h"
 #include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
 #include "runner/store/run_writer.h"
 #include "runner/train/experiment/train_request.h"
 #include "runner/train/save/resume_contract.h"
@@ -23,12 +24,13 @@ struct Experiment;
 
 /// How a run begins: from scratch, or where an earlier one left off.
 struct Start {
-  std::optional<store::ResumePoint> resume;  ///< nothing: a new run
-  std::string checkpoint;                    ///< folder to load; "" starts at step 0
-  std::string device;                        ///< of the run that is resumed; "": no run
-  std::string backend;                       ///< recorded_backend() of that run
-  std::vector<std::string> notes;            ///< checkpoints skipped and why, for the log
-  std::vector<Difference> differences;       ///< harmless or allowed changes, for the run's events
+  std::optional<store::ResumePoint> resume;          ///< nothing: a new run
+  std::string checkpoint;                            ///< folder to load; "" starts at step 0
+  std::string device;                                ///< of the run that is resumed; "": no run
+  std::string backend;                               ///< recorded_backend() of that run
+  core::Node former_values = core::Node::mapping();  ///< resolve::former_values() of that run
+  std::vector<std::string> notes;                    ///< checkpoints skipped and why, for the log
+  std::vector<Difference> differences;               ///< harmless or allowed changes, for the run's events
 };
 
 /// Decides by `checkpoint.resume_from_checkpoint`, `--checkpoint`, `--new`, `--smoke` and `roux resume`;

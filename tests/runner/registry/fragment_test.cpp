@@ -110,7 +110,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "x-count, "
        "x-single, "
        "x-words, "
-       "x-aliases, x-exclusive, x-resume, x-hash, examples\n"},
+       "x-aliases, x-exclusive, x-resume, x-hash, x-hash-unset, examples\n"},
       {"another effect on a resume", with_key(R"({"type": "integer", "x-resume": "harmful", "description": "K."})"),
        "thing.json:1:91: error: x-resume must be harmless or rule, got \"harmful\"\n"
        "  hint: a key without x-resume changes the results\n"},
@@ -119,6 +119,13 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "thing.json:1:91: error: x-resume must be text, got true\n"},
       {"a hash of some other kind", with_key(R"({"type": "integer", "x-hash": "no", "description": "K."})"),
        "thing.json:1:89: error: x-hash must be true or false, got \"no\"\n"},
+      {"a former default of a key that has one",
+       with_key(R"({"type": "integer", "default": 1, "x-hash-unset": 2, "description": "K."})"),
+       "thing.json:1:109: error: x-hash-unset applies to keys that are counted and whose default is null only\n"
+       "  hint: it is the default that the key had before\n"},
+      {"a former default of another type",
+       with_key(R"({"type": "integer", "default": null, "x-hash-unset": "two", "description": "K."})"),
+       "thing.json:1:112: error: x-hash-unset does not fit the key's own type: it must be an integer, got \"two\"\n"},
       {"no type", with_key(R"({"description": "K."})"),
        "thing.json:1:59: error: the value has no type\n  hint: give type, x-type or x-kind\n"},
       {"a type that is not there", with_key(R"({"type": "float", "description": "K."})"),

@@ -11,6 +11,7 @@
 #include "runner/core/platform/files.h"
 #include "runner/registry/registry.h"
 #include "runner/resolve/changes.h"
+#include "runner/resolve/former_values.h"
 #include "runner/resolve/load.h"
 #include "tests/support/paths.h"
 #include "tests/support/temp_dir.h"
@@ -154,6 +155,36 @@ TEST_CASE("new keys change no hash, a default that is changed later does", "[res
   CHECK(hash({"loader.lanes=1"}) == kKilledSwaHash);
   schemas.replace("optimizer/sgd.json", R"("number", "default": 0,)", R"("number", "default": 0.5,)");
   CHECK(hash({"loader.lanes=1"}) != kKilledSwaHash);
+}
+
+TEST_CASE("a key whose default became null counts as its former default where it is unset", "[resolve][hash]") {
+  const std::string path = resolved_path(kKilledSwa);
+  const std::string unset = hash_of(path, {"logging_steps=null"});
+  CHECK(unset == hash_of(path, {"logging_steps=10"}));
+  CHECK(unset != hash_of(path, {"logging_steps=9"}));
+}
+
+TEST_CASE("what is unset is no change where the former default is recorded", "[resolve][hash]") {
+  const auto with = [](const std::string& value) {
+    core::Diagnostics diagnostics;
+    recipe::ComposeOptions options;
+    options.overrides.push_back({recipe::Override::Kind::kSet, "logging_steps=" + value});
+    return load_recipe(resolved_path(kKilledSwa), options, Registry::builtin(), diagnostics).value();
+  };
+  Recipe unset = with("null");
+  const Recipe ten = with("10"), nine = with("9");
+  CHECK(list_changes(ten.root, unset.root).empty());
+  CHECK(former_values(unset.root, nine.root).entries().empty());
+  CHECK(former_values(unset.root, unset.root).entries().empty());
+  CHECK(former_values(nine.root, ten.root).entries().empty());
+  REQUIRE(list_changes(nine.root, unset.root).size() == 1);
+  CHECK(list_changes(nine.root, unset.root)[0].after_text() == "null");
+  REQUIRE(list_changes(unset.root, ten.root).size() == 1);
+  CHECK(list_changes(unset.root, ten.root)[0].path == "logging_steps");
+  CHECK_FALSE(unset.logging_steps.has_value());
+  unset.take_values(former_values(unset.root, ten.root));
+  CHECK(unset.logging_steps == 10);
+  CHECK(unset.resolved_json() == ten.resolved_json());
 }
 
 TEST_CASE("x-hash leaves a key out", "[resolve][hash]") {

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "runner/recipe/renamed_keys.h"
+#include "runner/resolve/former_values.h"
+#include "runner/sweep/trial/lineage.h"
 #include "tests/support/sweeps.h"
 #include "tests/support/temp_dir.h"
 
@@ -87,4 +89,35 @@ TEST_CASE("a sweep that was recorded with old words is that of the recipe with t
   const auto trial = recorded->trial(point, settings, diagnostics);
   REQUIRE(trial);
   CHECK(trial->at("loader.count_repeated_samples").as_bool() == false);
+}
+
+TEST_CASE("trials keep what unset keys were when their sweep was begun", "[sweep][studies]") {
+  runner::core::Diagnostics diagnostics;
+  const std::string above = GENERATE(std::string(), std::string("logging_steps: 3\n"));
+  const auto sweep =
+      tests::read_sweep("  n_trials: 3\n  parameters: {optimizer.lr: {min: 0.1, max: 1}}\n" + above, diagnostics);
+  INFO(render(diagnostics));
+  REQUIRE(sweep);
+  const auto steps_of_trial = [&](const std::string& unset_json) {
+    const tests::TempDir dir;
+    StudyInfo info;
+    info.name = "tiny-1";
+    info.recipe_path = "recipe.yaml";
+    info.recipe_dir = sweep->recipe_dir();
+    info.recipe_json = sweep->identity();
+    info.unset_json = unset_json;
+    Study::create(dir.path(), info).value();
+    const auto study = Study::open(dir.path()).value();
+    Study::Demand demand;
+    demand.variants_max = 1;
+    demand.propose = [&](const auto&, const auto&) { return Variant{0, {0.5}, sweep->space().text({0.5})}; };
+    study->add_worker(1);
+    const auto trial = study->claim(demand);
+    REQUIRE(trial);
+    return trial_recipe(*sweep, *study, *trial, "tiny-1-0").value().logging_steps;
+  };
+  const std::string now = runner::core::to_json(runner::resolve::unset_values(sweep->base().root), -1);
+  CHECK(now == (above.empty() ? R"({"logging_steps": null})" : "{}"));
+  CHECK(steps_of_trial(now) == (above.empty() ? std::optional<std::int64_t>() : 3));
+  CHECK(steps_of_trial("") == (above.empty() ? 10 : 3));  // recorded by a version that had a default there
 }

@@ -65,6 +65,7 @@ TEST_CASE("the CPU waits for another device where it logs, or once a step", "[.]
       {"sgd", {"optimizer={type: sgd, lr: 1.0e-2, momentum: 0.9}"}, 0},
       {"any optimizer, without a check", {"optimizer={type: lion, lr: 1.0e-3}", "faults.on_nan=ignore"}, 0},
       {"every fifth step", {"logging_steps=5"}, 2},
+      {"the first steps, where it is unset", {"logging_steps=null"}, 10},
       {"every step", {"logging_steps=1"}, 10},
       {"an optimizer that cannot skip", {"optimizer={type: lion, lr: 1.0e-3}"}, 10},
       {"faults.on_nan", {"faults.on_nan=skip"}, 10},

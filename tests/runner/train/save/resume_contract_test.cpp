@@ -230,7 +230,7 @@ TEST_CASE("all differences are reported at once, with their locations in both re
             there +
             ":8:30) and is 0.5 now: changes the results\n"
             "  hint: --allow-change optimizer.lr resumes with it, `roux run RECIPE --new` starts a new run\n"
-            "recipe.yaml:13:16: notice: logging_steps was 10 (runs/contract-1/resolved.json:12:20) and is 2 now: "
+            "recipe.yaml:13:16: notice: logging_steps was null (runs/contract-1/resolved.json:12:20) and is 2 now: "
             "harmless\n"
             "error: launch.num_cpu_threads_per_process was 2 and is 1 now: changes the results (the number of "
             "threads changes the summation order)\n"
