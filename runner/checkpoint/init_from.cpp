@@ -33,6 +33,7 @@
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
+#include "runner/hub/name.h"
 #include "runner/store/run_reader.h"
 
 namespace runner::checkpoint {
@@ -77,7 +78,12 @@ core::Result<std::string> find_source(const std::string& text, const std::string
   Names skipped;
   const auto path = artifact::find_checkpoint(text, find_run, skipped);
   for (const std::string& line : skipped) core::log_warning("init_from: skipped " + line);
-  return path ? artifact::find_tensor_set(path.value()) : path;
+  if (path) return artifact::find_tensor_set(path.value());
+  const std::string on_hub = hub::meant_name(text);
+  if (on_hub.empty()) return path;
+  core::Failure missing = path.failure();
+  missing.hint += "; a model of the Hugging Face Hub is named " + on_hub;
+  return missing;
 }
 
 /// A model's tensor with its other names.

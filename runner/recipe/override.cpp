@@ -91,6 +91,13 @@ class Change {
                       : core::path_text(Steps(steps_.begin(), steps_.begin() + static_cast<std::ptrdiff_t>(count)));
   }
 
+  /// The rest of the path behind what precedes it: `.r`, `[0]`.
+  std::string path_from(std::size_t at) const {
+    if (at >= steps_.size()) return "";
+    const std::string rest = core::path_text(Steps(steps_.begin() + static_cast<std::ptrdiff_t>(at), steps_.end()));
+    return rest.starts_with('[') ? rest : "." + rest;
+  }
+
   void missing_key(const Node& parent, std::size_t at) {
     std::vector<std::string> keys;
     for (const auto& entry : parent.entries()) keys.push_back(entry.key);
@@ -128,7 +135,14 @@ class Change {
     if (node.is_null()) node = Node::mapping(location_);
     expand_short_form(node);
     if (node.is_mapping()) return true;
-    const std::string way_out = node.is_sequence() ? "name its entry first: " + path_to(at) + "[0]" : "";
+    const std::string& key = steps_[at].key;
+    const bool is_number = !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
+    std::string way_out;
+    if (node.is_sequence() && is_number) {
+      way_out = "write " + path_to(at) + "[" + key + "]" + path_from(at + 1);
+    } else if (node.is_sequence()) {
+      way_out = "name its entry first: " + path_to(at) + "[0]";
+    }
     error(path_to(at) + " is " + what_it_is(node) + ", it has no key " + core::quote(steps_[at].key), way_out);
     return false;
   }
@@ -144,6 +158,11 @@ class Change {
       }
       if (make && !accept_key(*node, at)) return nullptr;
       Node* child = node->find(steps_[at].key);
+      if ((!child || child->is_null()) && make && at + 1 < steps_.size() && steps_[at + 1].is_index()) {
+        error("the recipe has no " + path_to(at + 1) + ", so there is no " + path_to(at + 2),
+              "write the whole list: " + path_to(at + 1) + "=[...]");
+        return nullptr;
+      }
       if (!child && make) child = &node->set(steps_[at].key, Node::null(location_), location_);
       if (!child) {
         missing_key(*node, at);

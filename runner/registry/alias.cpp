@@ -281,9 +281,12 @@ const ForeignWord* AliasTable::find_foreign(std::string_view section, std::strin
 }
 
 const ForeignWord* AliasTable::find_value(std::string_view key, std::string_view word) const {
-  const std::string place = "value of " + std::string(key);
+  const std::string value = "value of " + std::string(key);
+  const auto is_there = [&value](const std::string& place) {
+    return value.starts_with(place) && (value.size() == place.size() || value[place.size()] == '.');
+  };
   for (const ForeignWord& row : foreign) {
-    if (row.word == word && std::find(row.at.begin(), row.at.end(), place) != row.at.end()) return &row;
+    if (row.word == word && std::any_of(row.at.begin(), row.at.end(), is_there)) return &row;
   }
   return nullptr;
 }

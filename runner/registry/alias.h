@@ -51,7 +51,7 @@ struct AliasTable {
 
   const Alias* find(std::string_view section, std::string_view word) const;
   const ForeignWord* find_foreign(std::string_view section, std::string_view word) const;
-  /// Of a row that names the key: `"at": ["value of precision.mode"]`.
+  /// Of a row that names the key, or the one above it: `"at": ["value of precision.mode"]`.
   const ForeignWord* find_value(std::string_view key, std::string_view word) const;
 };
 

@@ -192,8 +192,16 @@ Node Validator::list(const Node& given, const Property& property, const std::str
     const bool component = property.element->type == Type::kComponent && given.is_mapping();
     if (!property.single || given.is_null()) {
       if (!component) return refused_type(given, property, path);
+      // `--set adapters.0.r=8` where there are none made a mapping of numbers.
+      const auto& entries = given.entries();
+      const bool is_numbered = !entries.empty() && std::all_of(entries.begin(), entries.end(), [](const auto& entry) {
+        return entry.key.find_first_not_of("0123456789") == std::string::npos;
+      });
       diagnostics_.error(given.location(), path + " must be a list, got a mapping",
-                         "begin it with a dash: - type: ...");
+                         is_numbered ? "an entry of a list is named " + path + "[" + entries.front().key +
+                                           "]; the recipe has no " + path + ", so write the whole list: " + path +
+                                           "=[{type: ...}]"
+                                     : "begin it with a dash: - type: ...");
       return refused(given.location());
     }
     items = Node::sequence({given}, given.location());

@@ -39,7 +39,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"kernels", {}},
       {"distributed", {"core"}},
       {"components", {"core", "kernels", "pretrained", "tokenizer"}},
-      {"checkpoint", {"core", "store", "artifact", "pretrained", "components"}},
+      {"checkpoint", {"core", "store", "artifact", "pretrained", "hub", "components"}},
       {"train", {"core", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed"}},
       {"engine",
        {"core", "recipe", "registry", "resolve", "store", "artifact", "components", "checkpoint", "distributed",

@@ -205,6 +205,26 @@ class Reproduction {
     if (recipe.device == "auto" && device != nullptr && device->is_string()) recipe.settle_device(device->as_string());
   }
 
+  /// The recorded command line lacks its secrets: a key that was set to one has the value in the recorded recipe, where
+  /// it is a reference. Nothing where that cannot be known.
+  std::optional<recipe::ComposeOptions> overrides_of_original() const {
+    const auto is_hidden = [](const std::string& text) {
+      return text.find(artifact::kHiddenValue) != std::string::npos;
+    };
+    recipe::ComposeOptions options = recorded_overrides(provenance_.command_line);
+    for (const auto& [name, value] : options.ext) {
+      if (is_hidden(value)) return std::nullopt;
+    }
+    for (recipe::Override& one : options.overrides) {
+      if (!is_hidden(one.text)) continue;
+      const std::string path = one.text.substr(0, one.text.find('='));
+      const Node* recorded = one.kind == recipe::Override::Kind::kSet ? recorded_.at_path(path) : nullptr;
+      if (recorded == nullptr) return std::nullopt;
+      one.text = path + "=" + core::to_json(*recorded, -1);
+    }
+    return options;
+  }
+
   /// Prints whether the recipe file has changed since; the recorded recipe is used in any case.
   void look_at_recipe_file() {
     if (provenance_.recipe.empty() || provenance_.recipe.ends_with("resolved.json")) return;
@@ -217,9 +237,16 @@ class Reproduction {
                   core::escape_for_terminal(path.native()).c_str());
       return;
     }
+    const auto overrides = overrides_of_original();
+    if (!overrides) {
+      std::printf(
+          "whether the recipe %s has changed is unknown, as a secret of the command line was not recorded; using "
+          "the recorded one\n",
+          core::escape_for_terminal(path.native()).c_str());
+      return;
+    }
     core::Diagnostics diagnostics;
-    auto now = resolve::load_recipe(path.string(), recorded_overrides(provenance_.command_line),
-                                    registry::Registry::builtin(), diagnostics);
+    auto now = resolve::load_recipe(path.string(), *overrides, registry::Registry::builtin(), diagnostics);
     if (!now) {
       std::printf("the recipe %s has changed and is invalid; using the recorded one\n",
                   core::escape_for_terminal(path.native()).c_str());
