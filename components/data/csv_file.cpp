@@ -183,7 +183,8 @@ RecordErrors::RecordErrors(runner::core::Diagnostics& diagnostics, runner::core:
 
 RecordErrors::~RecordErrors() {
   if (others_ == 0) return;
-  diagnostics_.error(location_, path_ + ": " + counted_large(others_, "more record is", "more records are") + " wrong");
+  diagnostics_.error(location_, path_ + ": " + (enough() ? "at least " : "") +
+                                    counted_large(others_, "more record is", "more records are") + " wrong");
 }
 
 void RecordErrors::add(std::int64_t line, const std::string& message, const std::string& hint) {

@@ -22,8 +22,11 @@ class RecordErrors {
   /// `path:line: message`; line 0 stands for the file as a whole.
   void add(std::int64_t line, const std::string& message, const std::string& hint = "");
   bool any() const { return !told_.empty(); }
+  /// Whether further records need not be looked at: a compressed file may hold millions of wrong ones.
+  bool enough() const { return others_ >= kCountedMax; }
 
   static constexpr std::size_t kShownMax = 5;
+  static constexpr std::int64_t kCountedMax = 100'000;
 
  private:
   runner::core::Diagnostics& diagnostics_;

@@ -258,7 +258,9 @@ class Reader {
     const std::string& path = files_[file].path;
     RecordErrors errors(inputs_.diagnostics, location_of(inputs_.block, "path"), path);
     runner::core::LineSource source(path);
-    while (const std::optional<std::string_view> line = source.next()) {
+    while (!errors.enough()) {
+      const std::optional<std::string_view> line = source.next();
+      if (!line) break;
       if (line->find_first_not_of(" \t\r") != std::string_view::npos) use(source.number(), std::string(*line), errors);
     }
     if (!source.problem().empty()) errors.add(source.problem_line(), source.problem());

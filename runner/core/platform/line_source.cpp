@@ -69,6 +69,8 @@ std::optional<std::string_view> LineSource::next() {
       ++number_;
       const std::string_view line = std::string_view(text_).substr(at_, end - at_);
       at_ = searched_ = end + 1;
+      if (is_in_long_gap(line))
+        return stop("more than " + format_bytes(kBlankMax) + " of blank lines in a row", number_);
       return line;
     }
     if (text_.size() - at_ > kLineMax) {
@@ -84,6 +86,13 @@ std::optional<std::string_view> LineSource::next() {
     if (!fill()) return std::nullopt;
   }
   return std::nullopt;
+}
+
+/// Whether too much lies since the last line that is not blank.
+bool LineSource::is_in_long_gap(std::string_view line) {
+  const bool is_blank = line.find_first_not_of(" \t\r") == std::string_view::npos;
+  blank_ = is_blank ? blank_ + line.size() + 1 : 0;
+  return blank_ > kBlankMax;
 }
 
 /// Reads on; false after a problem. A last line without an end counts only when the file was read to its own.

@@ -34,17 +34,20 @@ class LineSource {
     return {base_ + static_cast<std::int64_t>(at_), number_};
   }  ///< of that line, where the next one begins
 
-  /// Why the file could not be read to its end: a line that is too long, compressed data that are cut short or damaged,
-  /// a failure of the disk. "" when it was.
+  /// Why the file could not be read to its end: a line that is too long, more than kBlankMax of blank lines in a row,
+  /// compressed data that are cut short or damaged, a failure of the disk. "" when it was.
   const std::string& problem() const { return problem_; }
   /// The line at which it was; 0: the file as a whole.
   std::int64_t problem_line() const { return problem_line_; }
 
   static constexpr std::size_t kLineMax = std::size_t{32} << 20;
+  /// Of line ends and blanks. A megabyte of compressed ones is a gigabyte, in which no record would be found.
+  static constexpr std::size_t kBlankMax = std::size_t{4} << 20;
 
  private:
   class Bytes;
 
+  bool is_in_long_gap(std::string_view line);
   bool fill();
   std::nullopt_t stop(std::string problem, std::int64_t line);
 
@@ -52,6 +55,7 @@ class LineSource {
   std::string text_;          // what was read and not yet returned, behind at_
   std::size_t at_ = 0;        // where the next line begins
   std::size_t searched_ = 0;  // no line ends before it
+  std::size_t blank_ = 0;     // bytes of blank lines since the last other one
   bool ended_ = false;
   std::int64_t base_ = 0;  // offset of text_ in the file
   std::int64_t number_ = 0, bytes_ = 0, problem_line_ = 0;

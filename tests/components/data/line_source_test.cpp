@@ -141,3 +141,31 @@ TEST_CASE("a record without an end is refused before it fills the memory", "[dat
   CHECK(built.messages.find("a.jsonl.gz:1: longer than 33.6 MB, the most that one record may have") !=
         std::string::npos);
 }
+
+TEST_CASE("a file of line ends is refused before it is read whole", "[data][ids]") {
+  const tests::Folder folder;
+  // They pack a thousandfold: 100 MB, after a record. Blanks are no better.
+  const std::string record = "{\"input_ids\": [1, 7]}\n";
+  folder.write("ends.jsonl.gz", compressed(record + std::string(100'000'000, '\n')));
+  std::string blanks;
+  while (blanks.size() < 5'000'000) blanks += std::string(1000, ' ') + "\r\n";
+  folder.write("blanks.jsonl", blanks + record);
+  const struct {
+    const char *path, *message;
+  } cases[] = {
+      {"ends.jsonl.gz", "ends.jsonl.gz:4194306: more than 4.2 MB of blank lines in a row"},
+      {"blanks.jsonl", "blanks.jsonl:4187: more than 4.2 MB of blank lines in a row"},
+  };
+  for (const auto& c : cases) {
+    const auto [file, line] = std::pair<std::string, std::string>(c.path, c.message);
+    for (const char* streams : {"", ", streaming: true, max_seq_len: 4, vocab_size: 9"}) {
+      const auto built = build_data("{type: ids, path: " + file + ", on_bad_record: skip" + streams + "}");
+      INFO(built.messages);
+      CHECK(built.data == nullptr);
+      CHECK(built.messages.find(line) != std::string::npos);
+    }
+  }
+  const std::string gap(4'000'000, '\n');
+  folder.write("gaps.jsonl", record + gap + record + gap + record);
+  CHECK(good_data("{type: ids, path: gaps.jsonl}")->size() == 3);
+}
