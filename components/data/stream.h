@@ -47,6 +47,9 @@ class Stream {
   virtual std::optional<Account> first_pass() const = 0;
   /// Of the records that this object skipped, wherever it is now: Account::reasons.
   virtual std::string skipped_reasons() const = 0;
+  /// Of the records of its set that this process has encoded, the fields that mean something and are not read, with
+  /// counts: `of 40 records not read are tools of 19 records, such as a.jsonl:22`; "" when there are none.
+  virtual std::string unread() const = 0;
   /// The next sample. What is not `wanted` is skipped as cheaply as possible; then the result is null. RunError names
   /// file and line of a record that is bad; after one, go_to() is needed.
   virtual SamplePointer next(bool wanted) = 0;

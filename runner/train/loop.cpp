@@ -546,6 +546,9 @@ class Loop final : public Context, public core::Stateful {
     if (account.dropped > 0) {
       core::log_info("data.train: dropped " + core::with_commas(account.dropped) + read + ", as too long");
     }
+    if (const std::string unread = stepper_.loader().stream_unread(); !unread.empty()) {
+      core::log_warning("data.train: " + unread);
+    }
   }
 
   Node summary() const {

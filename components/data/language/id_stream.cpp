@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -95,22 +96,33 @@ struct Recipe {
   /// What a record holds that is not used as its author may think, once of a kind: how many there are is known when all
   /// are read. Called by all that encode.
   void tell(const RecordPlace& place, const IdsLine& ids) const {
+    const std::lock_guard lock(telling);
+    ++encoded;
     if (ids.odd_roles.empty() && ids.unread.empty()) return;
     const std::string where = path(place) + ":" + std::to_string(place.number);
-    const std::lock_guard lock(telling);
     for (const std::string& role : ids.odd_roles) {
       if (!told_roles.add(role)) continue;
       const auto text = ToldRoles::warning(where, role);
       runner::core::log_warning(set + ": " + text.message + "; " + text.hint);
     }
-    const std::vector<std::string> first = unread.add(ids.unread, where);
+    std::vector<std::string> first = unread.add(ids.unread, where);
+    std::erase_if(first, [this](const std::string& field) { return told_before.contains(field); });
     if (first.empty()) return;
     runner::core::log_warning(set + ": " + UnreadFields::text_of_first(first, where) + "; " + UnreadFields::hint());
   }
 
+  /// Stream::unread().
+  std::string unread_text() const {
+    const std::lock_guard lock(telling);
+    const std::string text = unread.text();
+    return text.empty() ? "" : "of " + counted_large(encoded, "record", "records") + " not read are " + text;
+  }
+
+  std::set<std::string> told_before;  ///< unread fields of the first records
   mutable std::mutex telling;
-  mutable ToldRoles told_roles;  // guarded by telling
-  mutable UnreadFields unread;   // guarded by telling
+  mutable std::int64_t encoded = 0;  // guarded by telling, as all below
+  mutable ToldRoles told_roles;
+  mutable UnreadFields unread;
 };
 
 /// A row, encoded already or when it is used.
@@ -126,7 +138,7 @@ class RowSample final : public Stream::Sample {
   std::vector<Part> parts() const override {
     std::vector<Part> parts;
     std::int64_t begin = 0;
-    for (const Encoded& one : encoded()) {
+    for (const Encoded& one : encoded(false)) {
       const auto length = static_cast<std::int64_t>(one.ids.input.size());
       parts.push_back({begin, length, Record{"line", one.place.number, recipe_->path(one.place)}, one.cut});
       begin += length;
@@ -137,7 +149,7 @@ class RowSample final : public Stream::Sample {
   /// Adds the row and its lines.
   void add_to(IdRows& rows) const {
     IdRows::Row row{rows.lines.size()};
-    for (const Encoded& one : encoded()) {
+    for (const Encoded& one : encoded(true)) {
       rows.add({.number = one.place.number, .file = one.place.file, .cut = one.cut}, one.ids);
       ++row.count;
       row.length += rows.lines.back().length;
@@ -147,11 +159,11 @@ class RowSample final : public Stream::Sample {
   }
 
  private:
-  std::vector<Encoded> encoded() const {
+  std::vector<Encoded> encoded(bool tells) const {
     if (!record_) return encoded_;
     auto ids = recipe_->parse(*record_);
     if (!ids) recipe_->fail(record_->place, ids.failure());
-    recipe_->tell(record_->place, ids.value());
+    if (tells) recipe_->tell(record_->place, ids.value());
     return {recipe_->shorten(record_->place, std::move(ids).value()).value()};
   }
 
@@ -178,6 +190,7 @@ class IdStream final : public Stream {
   Account account() const override { return account_of(counts_); }
   std::optional<Account> first_pass() const override { return first_pass_; }
   std::string skipped_reasons() const override { return skipped_.reasons(); }
+  std::string unread() const override { return recipe_->unread_text(); }
 
   SamplePointer next(bool wanted) override {
     SamplePointer sample;
@@ -228,7 +241,7 @@ class IdStream final : public Stream {
     for (const std::vector<RecordPlace>& row : place.open_rows) {
       auto& opened = open.emplace_back();
       for (const RecordText& record : order_.read(row)) {
-        std::optional<Encoded> encoded = encode(record);
+        std::optional<Encoded> encoded = encode(record, false);
         if (!encoded) continue;  // it was encoded before
         opened.length += static_cast<std::int64_t>(encoded->ids.input.size());
         opened.items.push_back(std::move(*encoded));
@@ -296,10 +309,10 @@ class IdStream final : public Stream {
   }
 
   /// Nothing when the record is left out, and counted as such.
-  std::optional<Encoded> encode(const RecordText& record) {
+  std::optional<Encoded> encode(const RecordText& record, bool tells = true) {
     auto ids = recipe_->parse(record);
     if (ids) {
-      recipe_->tell(record.place, ids.value());
+      if (tells) recipe_->tell(record.place, ids.value());
       const std::int64_t length = ids.value().longest();
       std::optional<Encoded> encoded = recipe_->shorten(record.place, std::move(ids).value());
       if (encoded) return encoded;
@@ -407,7 +420,7 @@ class FirstRecords {
     }
     if (counts_.records == 0) return true;
     warn();
-    recipe_.unread.tell(inputs_, "of the first " + counted_large(counts_.records, "line", "lines") + " ");
+    unread_.tell(inputs_, "of the first " + counted_large(counts_.records, "line", "lines") + " ");
     set_buffer_bytes();
     return true;
   }
@@ -440,7 +453,8 @@ class FirstRecords {
         return errors.add(number, ids.failure().message, ids.failure().hint);
       return leave_out(counts_.skipped, ids.failure().message);
     }
-    recipe_.unread.add(ids.value().unread, path + ":" + std::to_string(number));
+    for (std::string& field : unread_.add(ids.value().unread, path + ":" + std::to_string(number)))
+      recipe_.told_before.insert(std::move(field));
     const std::int64_t length = ids.value().longest();
     if (options.too_long == LongLine::kDrop && length > *options.max_seq_len) {
       return leave_out(counts_.dropped, recipe_.longer(length));
@@ -477,6 +491,7 @@ class FirstRecords {
   Recipe& recipe_;
   const Inputs& inputs_;
   RecordCounts counts_;
+  UnreadFields unread_;
   std::int64_t bytes_ = 0, learnt_ = 0;
   std::string first_left_out_;
 };

@@ -70,13 +70,16 @@ std::vector<std::string> UnreadFields::add(const std::vector<std::string>& field
 
 void UnreadFields::tell(const Inputs& inputs, const std::string& of) const {
   if (fields_.empty()) return;
+  inputs.diagnostics.warning(location_of(inputs.block, "path"),
+                             "data." + inputs.name + ": " + of + "not read are " + text(), hint());
+}
+
+std::string UnreadFields::text() const {
   std::vector<std::string> texts;
   for (const auto& [name, field] : fields_) {
     texts.push_back(name + " of " + counted_large(field.records, "record", "records") + ", such as " + field.first);
   }
-  inputs.diagnostics.warning(location_of(inputs.block, "path"),
-                             "data." + inputs.name + ": " + of + "not read are " + runner::core::joined(texts, "; "),
-                             hint());
+  return runner::core::joined(texts, "; ");
 }
 
 std::string UnreadFields::text_of_first(const std::vector<std::string>& fields, const std::string& place) {

@@ -25,6 +25,8 @@ class UnreadFields {
   std::vector<std::string> add(const std::vector<std::string>& fields, const std::string& place);
   /// Warns of all, once, with the number of records of each. `of`: of which records, "" for all.
   void tell(const Inputs& inputs, const std::string& of = "") const;
+  /// The same as a text, `tools of 19 records, such as train.jsonl:22; ...`; "" when there are none.
+  std::string text() const;
   /// Of fields that a stream meets for the first time: `system is not read, such as in train.jsonl:3`.
   static std::string text_of_first(const std::vector<std::string>& fields, const std::string& place);
   static const char* hint();

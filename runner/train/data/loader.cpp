@@ -124,6 +124,11 @@ components::data::Account Loader::stream_account() const {
   return stream_->account_at(position_.sample);
 }
 
+std::string Loader::stream_unread() const {
+  RUNNER_ASSERT(stream_ != nullptr, "only a stream tells of fields after it was read");
+  return stream_->unread();
+}
+
 void Loader::restore_stream(const core::Node& state) {
   if (stream_ == nullptr || state.is_null()) return;
   prefetcher_.reset();

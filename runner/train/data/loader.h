@@ -70,6 +70,7 @@ class Loader {
   core::Node stream_state() const;
   /// What became of the records in front of the position. Only of a stream, and on a rank that reads it.
   components::data::Account stream_account() const;
+  std::string stream_unread() const;  ///< Stream::unread()
   /// The position is that of the state. RunError when the files have changed.
   void restore_stream(const core::Node& state);
   /// Positions in front of this one are hardly returned to; those behind it cost little time.

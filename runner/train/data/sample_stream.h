@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "components/data/stream.h"
@@ -38,6 +39,7 @@ class SampleStream {
   /// What became of the records in front of `sample`, in this run and those that it resumes: Stream::account(). Reads
   /// up to the sample if that was not done.
   components::data::Account account_at(std::int64_t sample);
+  std::string unread() const { return stream_->unread(); }
   /// Samples in front of this one are hardly read again: their marks may go.
   void keep_from(std::int64_t sample);
 

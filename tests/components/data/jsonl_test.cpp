@@ -377,6 +377,32 @@ TEST_CASE("what a record says beside its texts is told once, with its count", "[
         std::string::npos);
 }
 
+TEST_CASE("a stream counts unread fields of the records that it encodes", "[data][jsonl]") {
+  std::string records;
+  for (int i = 1; i <= 12; ++i) {
+    records += R"({"text": "a", "label": )" + std::string(i % 3 == 0 ? "1" : "null") +
+               (i > 10 ? R"(, "tools": ["b"]})" : "}") + "\n";
+  }
+  const TokenizerFolder folder(records);
+  for (const char* more : {"", ", packing: true"}) {
+    const auto built = build_data(block(std::string(", streaming: true, max_seq_len: 2") + more));
+    REQUIRE(built.data != nullptr);
+    CHECK(built.messages.find("of the first 8 lines not read are label of 2 records, such as a.jsonl:3\n") !=
+          std::string::npos);
+    const auto stream = built.data->open_stream({});
+    CHECK(stream->unread().empty());
+    const auto mark = stream->mark();
+    for (int i = 0; i < 12; ++i) {
+      const auto sample = stream->next(true);
+      CHECK(sample->parts().size() == 1);  // which encodes, too, and counts nothing
+      components::TensorMap batch;
+      stream->collate(std::vector{sample}, batch);
+    }
+    CHECK(stream->unread() ==
+          "of 12 records not read are label of 4 records, such as a.jsonl:3; tools of 2 records, such as a.jsonl:11");
+  }
+}
+
 TEST_CASE("a role that may be misspelt is told once, with its line", "[data][jsonl]") {
   const auto of_role = [](const std::string& role) {
     return R"({"text": null, "messages": [{"role": "user", "content": "a", "weight": 1}, {"role": ")" + role +
