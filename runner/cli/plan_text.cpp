@@ -10,6 +10,7 @@
 
 #include "runner/core/node.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 
 namespace runner::cli {
@@ -37,7 +38,7 @@ std::string share(std::int64_t part, std::int64_t whole) {
 std::string data_text(const engine::Plan& plan) {
   std::string text = "data\n";
   for (const auto& data : plan.data) {
-    text += format("  %-14s %s\n", data.name.c_str(), data.description.c_str());
+    text += format("  %-14s %s\n", data.name.c_str(), core::escape_for_terminal(data.description).c_str());
     if (std::isfinite(data.unigram_entropy))
       text += format("  %-14s unigram entropy %.4f nats\n", "", data.unigram_entropy);
   }
@@ -63,9 +64,11 @@ std::string model_text(const engine::Plan& plan) {
     text += block.output + "\n";
   }
   if (!plan.init_from.empty())
-    text += format("  %-*s  %s\n", static_cast<int>(width), "init_from", plan.init_from.c_str());
+    text +=
+        format("  %-*s  %s\n", static_cast<int>(width), "init_from", core::escape_for_terminal(plan.init_from).c_str());
   if (!plan.reference.empty())
-    text += format("  %-*s  %s\n", static_cast<int>(width), "reference", plan.reference.c_str());
+    text +=
+        format("  %-*s  %s\n", static_cast<int>(width), "reference", core::escape_for_terminal(plan.reference).c_str());
   return text;
 }
 
@@ -182,8 +185,8 @@ std::string flat_text(const engine::FlatPlan& flat) {
 
 std::string checkpoints_text(const engine::Plan& plan) {
   std::string text = "checkpoints\n";
-  text += format("  %-14s %s\n", "saved", plan.saved.c_str());
-  text += format("  %-14s %s\n", "kept", plan.kept.c_str());
+  text += format("  %-14s %s\n", "saved", core::escape_for_terminal(plan.saved).c_str());
+  text += format("  %-14s %s\n", "kept", core::escape_for_terminal(plan.kept).c_str());
   text += format("  %-14s %s each, %lld kept, %s in all; %s while one is written\n", "disk",
                  core::format_bytes(plan.checkpoint_bytes).c_str(), static_cast<long long>(plan.checkpoints_kept),
                  core::format_bytes(plan.checkpoint_bytes * plan.checkpoints_kept).c_str(),

@@ -120,7 +120,7 @@ struct Voice {
     if (options.format == LogFormat::kJson) {
       logger.log(spd_level, spdlog::string_view_t(json_quote(message)));
     } else {
-      logger.log(spd_level, spdlog::string_view_t(printable(message)));  // it may quote untrusted files
+      logger.log(spd_level, spdlog::string_view_t(escape_for_terminal(message)));  // it may quote untrusted files
     }
   }
 

@@ -77,7 +77,7 @@ bool is_plain(const std::string& text, bool in_flow) {
     if (text[i] == ':' && text[i + 1] == ' ') return false;
     if (text[i] == '#' && i > 0 && text[i - 1] == ' ') return false;
     if (c >= 0x80) {
-      if (c == 0xC2 || c == 0xE2 || c == 0xEF) return false;  // may be NEL, LS, PS, BOM: quoted is always right
+      if (c == 0xC2 || c == 0xD8 || c == 0xE2 || c == 0xEF) return false;  // may be NEL, LS, PS, BOM: quoted is right
       i += utf8_length(text, i) - 1;
     }
   }

@@ -144,7 +144,10 @@ class Loop final : public Context, public core::Stateful {
     data.set("name", Node::string(name));
     data.set("text", Node::string(text));
     run_.event("text", step(), std::move(data));
-    if (!request_.quiet) console_.line(name + " at step " + std::to_string(step()) + ":\n" + core::printable(text));
+    if (request_.quiet) return;
+    console_.line(name + " at step " + std::to_string(step()) + ":");
+    std::istringstream lines(core::printable(text));
+    for (std::string line; std::getline(lines, line);) console_.line(line);
   }
 
   void log_data(const std::string& kind, const std::string& name, Node data) override {

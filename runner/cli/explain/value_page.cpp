@@ -41,8 +41,8 @@ std::string origin(const Node& value) {
 
 std::string one_line(const Node& value) {
   if (value.is_null()) return "none";
-  if (value.is_mapping() || value.is_sequence()) return flow_text(value);
-  return value.is_string() && value.as_string().empty() ? "\"\"" : value.scalar_text();
+  if (value.is_mapping() || value.is_sequence()) return core::escape_for_terminal(flow_text(value));
+  return value.is_string() && value.as_string().empty() ? "\"\"" : core::escape_for_terminal(value.scalar_text());
 }
 
 /// Fails with the keys or items that exist where `path` leaves the recipe.
@@ -189,7 +189,8 @@ void print_key(const Explained& explained) {
   const Node& value = explained.value;
   const bool block =
       (value.is_mapping() && !value.entries().empty()) || (value.is_sequence() && !value.items().empty());
-  std::printf("%s:%s%s\n", explained.path.c_str(), block ? "" : " ", block ? "" : one_line(value).c_str());
+  std::printf("%s:%s%s\n", core::escape_for_terminal(explained.path).c_str(), block ? "" : " ",
+              block ? "" : one_line(value).c_str());
   if (block) print_block(value);
   std::printf("  from     %s\n", core::escape_for_terminal(explained.from).c_str());
 

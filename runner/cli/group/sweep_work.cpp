@@ -14,6 +14,7 @@
 #include "runner/core/log.h"
 #include "runner/core/platform/process.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/utf8.h"
 #include "runner/review/sweep/board.h"
 #include "runner/store/in_memory_run.h"
 #include "runner/sweep/study/variant_summary.h"
@@ -32,8 +33,11 @@ void print_best(const sweep::Sweep& sweep, sweep::Study& study, const std::vecto
     return;
   }
   const sweep::VariantSummary* best = &front.front();
-  std::printf("\nbest %s %s  %s\n", sweep.metric().c_str(), sweep::short_number(*best->value).c_str(),
-              sweep.space().short_text(variants[static_cast<std::size_t>(best->variant)].point).c_str());
+  std::printf(
+      "\nbest %s %s  %s\n", core::escape_for_terminal(sweep.metric()).c_str(),
+      sweep::short_number(*best->value).c_str(),
+      core::escape_for_terminal(sweep.space().short_text(variants[static_cast<std::size_t>(best->variant)].point))
+          .c_str());
   std::printf("  show it  roux sweep show %s\n", study.info().name.c_str());
 }
 

@@ -37,18 +37,30 @@ bool reorders(std::string_view text, std::size_t at, std::size_t length) {
   return byte(1) == 0x81 && byte(2) >= 0xA6 && byte(2) <= 0xA9;
 }
 
+/// U+0080..U+009F are control characters too: some terminals obey them.
+bool is_second_control(std::string_view text, std::size_t at, std::size_t length) {
+  return length == 2 && static_cast<unsigned char>(text[at]) == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0;
+}
+
 /// The code point at `at` as a terminal may have it. A blank for a tab is the caller's.
 void append_safe(std::string_view text, std::size_t at, std::size_t length, std::string& out) {
   const auto byte = static_cast<unsigned char>(text[at]);
-  // U+0080..U+009F are control characters too: some terminals obey them.
-  const bool second_controls = length == 2 && byte == 0xC2 && static_cast<unsigned char>(text[at + 1]) < 0xA0;
   if (length == 0 || byte < 0x20 || byte == 0x7F) {
     out += hex_byte(byte);
-  } else if (second_controls || reorders(text, at, length)) {
+  } else if (is_second_control(text, at, length) || reorders(text, at, length)) {
     for (std::size_t i = 0; i < length; ++i) out += hex_byte(static_cast<unsigned char>(text[at + i]));
   } else {
     out.append(text, at, length);
   }
+}
+
+/// A code point of two or three bytes as JSON's `\uNNNN`.
+void append_escaped(std::string_view text, std::size_t at, std::size_t length, std::string& out) {
+  unsigned code = static_cast<unsigned char>(text[at]) & (length == 2 ? 0x1FU : 0x0FU);
+  for (std::size_t i = 1; i < length; ++i) code = (code << 6U) | (static_cast<unsigned char>(text[at + i]) & 0x3FU);
+  char buffer[8];
+  std::snprintf(buffer, sizeof buffer, "\\u%04x", code);
+  out += buffer;
 }
 
 }  // namespace
@@ -153,6 +165,8 @@ std::string json_quote(std::string_view text) {
     const char c = text[at];
     if (length == 0) {
       out += "\xEF\xBF\xBD";
+    } else if (is_second_control(text, at, length) || reorders(text, at, length)) {
+      append_escaped(text, at, length, out);
     } else if (length > 1) {
       out.append(text, at, length);
     } else if (c == '"' || c == '\\') {

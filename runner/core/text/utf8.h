@@ -30,7 +30,7 @@ std::string escape_for_terminal(std::string_view text);
 /// Text of several lines for a terminal: the same, but a tab becomes four spaces and a line feed stays.
 std::string printable(std::string_view text);
 
-/// JSON string literal with its quotes; invalid bytes become U+FFFD.
+/// JSON string literal with its quotes, safe for a terminal; invalid bytes become U+FFFD.
 std::string json_quote(std::string_view text);
 
 /// `text` in double quotes for a message: escaped, and cut after `code_points_max` with `...`.

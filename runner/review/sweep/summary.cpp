@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runner/core/text/utf8.h"
 #include "runner/core/units.h"
 #include "runner/terminal/text.h"
 
@@ -46,7 +47,8 @@ std::vector<std::string> best_lines(const sweep::Sweep& sweep, const sweep::Stud
   for (const sweep::VariantSummary& best : counters.front()) {
     std::string& line = lines.emplace_back("best " + terminal::number_text(*best.value));
     for (const double other : best.others) line += " " + terminal::number_text(other);
-    line += "  " + sweep.space().short_text(variants[static_cast<std::size_t>(best.variant)].point);
+    line += "  " +
+            core::escape_for_terminal(sweep.space().short_text(variants[static_cast<std::size_t>(best.variant)].point));
   }
   return lines;
 }

@@ -65,5 +65,5 @@ TEST_CASE("hostile names do no harm in a table, in CSV and in JSON", "[review]")
   CHECK(runs_list({output.path, clock, kPlain}, {.columns = {hostile[0], hostile[1]}, .format = "csv"}, diagnostics) ==
         "\"a/b/\"\"c\"\",d\",\"two\nlines\"\n1.5,1.5\n");
   CHECK(runs_list({output.path, clock, kPlain}, {.columns = {hostile[4]}, .format = "json"}, diagnostics) ==
-        "[\n  {\n    \"\u202egnp.exe\": 1.5\n  }\n]\n");
+        "[\n  {\n    \"\\u202egnp.exe\": 1.5\n  }\n]\n");
 }

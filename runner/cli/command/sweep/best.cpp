@@ -24,7 +24,8 @@ std::string lineage_text(const std::vector<sweep::Variant>& variants, std::int64
   std::string text = "  lineage\n";
   for (const std::int64_t number : lineage) {
     const sweep::Variant& one = variants.at(static_cast<std::size_t>(number));
-    text += "    trial " + std::to_string(number) + " to step " + std::to_string(one.until) + "  " + one.text + "\n";
+    text += "    trial " + std::to_string(number) + " to step " + std::to_string(one.until) + "  " +
+            core::escape_for_terminal(one.text) + "\n";
   }
   return text;
 }
@@ -59,18 +60,23 @@ sweep::Trial first_trial(const sweep::OpenSweep& open, std::int64_t variant) {
 void print_variant(const sweep::OpenSweep& open, const sweep::VariantSummary& summary, bool is_only_one) {
   const auto number = [](double value) { return sweep::short_number(value); };
   const sweep::Trial trial = first_trial(open, summary.variant);
-  if (summary.value) std::printf("%s %s\n", open.sweep.metric().c_str(), number(*summary.value).c_str());
+  if (summary.value)
+    std::printf("%s %s\n", core::escape_for_terminal(open.sweep.metric()).c_str(), number(*summary.value).c_str());
   for (std::size_t i = 0; i < summary.others.size(); ++i) {
-    std::printf("%s %s\n", open.sweep.objectives()[i + 1].name.c_str(), number(summary.others[i]).c_str());
+    std::printf("%s %s\n", core::escape_for_terminal(open.sweep.objectives()[i + 1].name).c_str(),
+                number(summary.others[i]).c_str());
   }
-  std::printf("  variant  %s\n  trial    %lld\n",
-              open.study->variants().at(static_cast<std::size_t>(summary.variant)).text.c_str(),
-              static_cast<long long>(trial.number));
-  if (!trial.run.empty()) std::printf("  run      %s\n", trial.run.c_str());  // an imported trial has none
+  std::printf(
+      "  variant  %s\n  trial    %lld\n",
+      core::escape_for_terminal(open.study->variants().at(static_cast<std::size_t>(summary.variant)).text).c_str(),
+      static_cast<long long>(trial.number));
+  if (!trial.run.empty())
+    std::printf("  run      %s\n", core::escape_for_terminal(trial.run).c_str());  // an imported trial has none
   std::fputs(lineage_text(open.study->variants(), summary.variant).c_str(), stdout);
   if (open.study->info().stand_in) return;
   std::printf("  train it  roux sweep best %s%s --recipe best.yaml && roux run best.yaml\n",
-              open.study->info().name.c_str(), is_only_one ? "" : (" --trial " + std::to_string(trial.number)).c_str());
+              core::escape_for_terminal(open.study->info().name).c_str(),
+              is_only_one ? "" : (" --trial " + std::to_string(trial.number)).c_str());
 }
 
 /// In JSON numbers keep all digits, and the variant is its values by key.
@@ -184,7 +190,8 @@ void best(Session& session, const std::string& name, const BestFlags& flags) {
                             core::to_json(Node::floating(trial.value.value_or(*summaries.front().value)), -1) +
                             (given_up ? " at step " + std::to_string(trial.step) : "") + " in trial " +
                             std::to_string(trial.number) + " of sweep " + open->study->info().name + ": " +
-                            variant.text + "\n" + resume_comment(*open, trial, *recipe, flags.file);
+                            core::escape_for_terminal(variant.text) + "\n" +
+                            resume_comment(*open, trial, *recipe, flags.file);
   core::write_output(flags.file, words + recipe_text(*recipe, flags.file)).value();
   if (session.quiet) return;
   std::printf("wrote %s\n", core::escape_for_terminal(flags.file).c_str());

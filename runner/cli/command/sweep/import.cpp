@@ -97,8 +97,8 @@ void import_study(Session& session, const SweepImportFlags& flags) {
   const std::string& name = study.value()->info().name;
   std::printf("imported %s of study %s into sweep %s\n",
               core::counted(static_cast<std::int64_t>(found.trials.size()), "trial", "trials").c_str(),
-              core::escape_for_terminal(from.value().name).c_str(), name.c_str());
-  if (!stand_in) std::printf("  resume it  roux sweep resume %s\n", name.c_str());
+              core::escape_for_terminal(from.value().name).c_str(), core::escape_for_terminal(name).c_str());
+  if (!stand_in) std::printf("  resume it  roux sweep resume %s\n", core::escape_for_terminal(name).c_str());
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "runner/core/text/utf8.h"
 
 #include <catch2/catch.hpp>
+#include <string>
+
+#include "runner/core/json.h"
+#include "runner/core/node.h"
 
 namespace {
 
@@ -31,6 +35,16 @@ TEST_CASE("what would talk to the terminal or turn its text round is written out
       CHECK(escape_for_terminal(c.text) == c.line);
       CHECK(printable(c.text) == c.lines);
     }
+  }
+}
+
+TEST_CASE("JSON may be shown on a terminal, and is read as what was written", "[core][utf8]") {
+  CHECK(json_quote("a\x1b[31m\n") == R"("a\u001b[31m\n")");
+  CHECK(json_quote("a\u009b31m\u202e\u2028\u061c\x7f") == R"("a\u009b31m\u202e\u2028\u061c\u007f")");
+  CHECK(json_quote("\u00e9\u05d0\u4e16\U0001f525") == "\"\u00e9\u05d0\u4e16\U0001f525\"");
+  for (const std::string text : {"a\u009b\u202eb\u2066", "\u00a0\u061c\u2029"}) {
+    CHECK(parse_json(json_quote(text)).value().as_string() == text);
+    CHECK(to_yaml(Node::string(text)).find("\\u") != std::string::npos);
   }
 }
 
