@@ -4,6 +4,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
@@ -109,6 +110,26 @@ bool takes_checkpoint(const CLI::App& command) {
   return !named.empty();
 }
 
+/// For a flag that names an output in other programs: how this command is told where to write. "" where it is no such
+/// flag, or where it may mean the folder of the runs, `--output-dir`: of commands that start some.
+std::string output_hint(const CLI::App& command, const std::string& flag, const std::vector<std::string>& flags) {
+  static constexpr std::array kFiles = {"-o", "--out", "--output", "--outfile", "--out-file", "--output-file"};
+  static constexpr std::array kFolders = {"--out-dir", "--out_dir", "--output_dir"};
+  const auto has = [](const auto& words, const std::string& word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!has(kFiles, flag) && !has(kFolders, flag)) return "";
+  std::string words = full_name(&command);
+  bool has_place = false;
+  for (const CLI::Option* option : command.get_options([](const CLI::Option* one) { return one->get_positional(); })) {
+    words += " " + option->get_name();
+    has_place = has_place || option->get_name() == "DIR" || option->get_name() == "OUTPUT";
+  }
+  if (has_place) return "name it without a flag: `" + words + "`";
+  if (has(kFolders, flag) || has(flags, "--new")) return "";
+  return has(flags, "--output") ? "did you mean --output?" : "see `" + full_name(&command) + " --help`";
+}
+
 /// Reports words that no command accepts.
 void refuse_extras(CLI::App& app, Session& session) {
   CLI::App* command = chosen_command(app);
@@ -129,6 +150,9 @@ void refuse_extras(CLI::App& app, Session& session) {
     if (flag == "--checkpoint" && takes_checkpoint(*command)) {
       return session.fail(full_name(command) + " has no flag " + flag,
                           "name it behind the run: RUN:best, RUN:step-000500");
+    }
+    if (const std::string hint = output_hint(*command, flag, flags); !hint.empty()) {
+      return session.fail(full_name(command) + " has no flag " + flag, hint);
     }
     const bool is_key = !set.empty() && near != dashed;
     return session.fail(full_name(command) + " has no flag " + flag, is_key         ? "write " + set
