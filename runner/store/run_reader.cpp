@@ -114,6 +114,13 @@ core::Failure no_such_run(const std::string& text, const std::string& output_dir
       if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
   }
+  // As eval, export and generate have it: a checkpoint behind its run.
+  const std::size_t colon = text.rfind(':');
+  const std::string run = colon == text.npos ? "" : text.substr(0, colon);
+  if (std::find(names.begin(), names.end(), run) != names.end()) {
+    return {"\"" + text + "\" names a checkpoint, and a run is named here",
+            "write " + run + "; `roux resume " + run + " --checkpoint " + text.substr(colon + 1) + "` resumes from it"};
+  }
   const std::string near = core::closest(text, names);
   return {"no run in " + output_dir + " is called \"" + text + "\"",
           (near.empty() ? "" : "did you mean \"" + near + "\"? ") +

@@ -187,6 +187,10 @@ TEST_CASE("a run is found by id, name, folder, prefix and path", "[store][reader
   REQUIRE_FALSE(none);
   CHECK(none.failure().message == "no run in " + output.path + " is called \"tinny\"");
   CHECK(none.failure().hint == "did you mean \"tiny\"? `roux runs list` shows all 3");
+  const auto checkpoint = find_run(output.path, "tiny:best", clock);
+  REQUIRE_FALSE(checkpoint);
+  CHECK(checkpoint.failure().message == "\"tiny:best\" names a checkpoint, and a run is named here");
+  CHECK(checkpoint.failure().hint == "write tiny; `roux resume tiny --checkpoint best` resumes from it");
   const OutputDir empty;
   CHECK(find_run(empty.path, "last", clock).failure().message == "no runs in folder " + empty.path);
   CHECK(list_runs(empty.path + "/missing", clock).empty());
