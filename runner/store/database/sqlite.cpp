@@ -207,7 +207,9 @@ void Statement::check(int code) const {
 }
 
 Database::Database(const std::string& path, Mode mode) : path_(path) {
-  if (const auto file = core::check_is_file(path); !file) throw SqliteError(file.failure());
+  for (const char* ending : kBeside) {  // SQLite opens all of them, and waits for a FIFO
+    if (const auto file = core::check_is_file(path + ending); !file) throw SqliteError(file.failure());
+  }
   int flags = SQLITE_OPEN_READWRITE;
   if (mode == Mode::kCreate) flags |= SQLITE_OPEN_CREATE;
   if (mode == Mode::kRead) flags = SQLITE_OPEN_READONLY;

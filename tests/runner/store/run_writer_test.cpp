@@ -391,6 +391,16 @@ TEST_CASE("a FIFO in the place of a file of a run is refused, not waited for", "
     CHECK_THROWS_WITH(Database(path, mode), "cannot read " + path + ": it is not a regular file");
   }
   CHECK_THROWS_WITH(Database(output.path, Database::Mode::kRead), "cannot read " + output.path + ": it is a folder");
+  // SQLite looks at what lies beside a database, too.
+  const std::string whole = output.path + "/run.db";
+  Database(whole, Database::Mode::kCreate).execute("CREATE TABLE t(x)");
+  for (const char* ending : {"-wal", "-journal"}) {
+    REQUIRE(mkfifo((whole + ending).c_str(), 0600) == 0);
+    for (const auto mode : {Database::Mode::kRead, Database::Mode::kWrite, Database::Mode::kCreate}) {
+      CHECK_THROWS_WITH(Database(whole, mode), "cannot read " + whole + ending + ": it is not a regular file");
+    }
+    std::filesystem::remove(whole + ending);
+  }
 }
 
 TEST_CASE("a run that is moved, removed or damaged while it is written notices", "[store][crash][22]") {
