@@ -50,6 +50,43 @@ std::string_view word_at(std::string_view text, std::size_t at) {
   return text.substr(begin, end - begin);
 }
 
+bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
+
+/// Whether a byte is in a number like `01`.
+bool has_leading_zero(std::string_view text, std::size_t at) {
+  if (!is_digit(text[at])) return false;
+  std::size_t begin = at;
+  while (begin > 0 && is_digit(text[begin - 1])) --begin;
+  const bool begins_number = begin == 0 || text[begin - 1] == '-' || text[begin - 1] == ':' || text[begin - 1] == ',' ||
+                             text[begin - 1] == '[' || kBlanks.find(text[begin - 1]) != kBlanks.npos;
+  return begin < at && text[begin] == '0' && begins_number;
+}
+
+/// Whether a whole list or object lies before this place, and it is in none.
+bool follows_value(std::string_view text, std::size_t at) {
+  int depth = 0;
+  bool in_text = false, any = false;
+  for (std::size_t i = 0; i < at; ++i) {
+    const char c = text[i];
+    if (in_text) {
+      if (c == '\\') ++i;
+      if (c == '"') in_text = false;
+      continue;
+    }
+    in_text = c == '"';
+    if (c == '{' || c == '[') ++depth, any = true;
+    if (c == '}' || c == ']') --depth;
+  }
+  return any && depth == 0 && !in_text;
+}
+
+/// Of a byte of a character outside of ASCII, in valid UTF-8. Curly quotes come out of word processors.
+bool is_curly_quote(std::string_view text, std::size_t at) {
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80) --at;
+  return text.substr(at, 2) == "\xE2\x80" && at + 2 < text.size() && static_cast<unsigned char>(text[at + 2]) >= 0x98 &&
+         static_cast<unsigned char>(text[at + 2]) <= 0x9F;
+}
+
 std::string reason_of(std::string_view text, std::size_t position) {
   constexpr std::array<std::string_view, 4> kNoNumbers = {"NaN", "nan", "Infinity", "inf"};
   constexpr std::array<std::string_view, 3> kPython = {"None", "True", "False"};
@@ -61,7 +98,14 @@ std::string reason_of(std::string_view text, std::size_t position) {
   if (at >= text.size()) return "";
   if (has_half_of_a_pair(text, position)) return "half of a surrogate pair, \\uD800 to \\uDFFF";
   const auto byte = static_cast<unsigned char>(text[at]);
-  if (byte >= 0x80) return "it is not UTF-8 there, perhaps Latin-1";
+  if (find_invalid_utf8(text) <= at) return "it is not UTF-8 there, perhaps Latin-1";
+  if (byte >= 0x80 && is_curly_quote(text, at)) return "texts stand in straight double quotes";
+  if (follows_value(text, at)) return "more text follows the value";
+  if (at > 0 && text[at - 1] == '\\') {
+    return "no escape is called \\" + std::string(text.substr(at, std::max<std::size_t>(utf8_length(text, at), 1))) +
+           "; a backslash itself is \\\\";
+  }
+  if (has_leading_zero(text, at)) return "a number has no 0 in front of its digits";
   const std::string_view word = word_at(text, at);
   const auto is_word = [word](std::string_view one) { return word == one; };
   if (std::any_of(kNoNumbers.begin(), kNoNumbers.end(), is_word)) {
@@ -73,8 +117,11 @@ std::string reason_of(std::string_view text, std::size_t position) {
             : word == "True" ? "true"
                              : "false");
   }
-  if (text[at] == '\'') return "texts stand in double quotes";
   if (byte < 0x20) return "a text holds no line breaks, tabs and other control characters but as \\n, \\t, \\u0000";
+  if (text[at] == '/') return "JSON has no comments";
+  const bool is_keyword = word == "true" || word == "false" || word == "null";
+  if (text[at] == '\'' || (!word.empty() && word.data() != text.data() && !is_keyword))
+    return "texts and keys stand in double quotes";
   const std::size_t before = at == 0 ? text.npos : text.find_last_not_of(kBlanks, at - 1);
   const bool follows_comma = before != text.npos && text[before] == ',';
   if (follows_comma && (text[at] == '}' || text[at] == ']')) return "a comma stands before the end of a list or object";
