@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "components/data/stream.h"
 #include "components/tensor/tensor_spec.h"
+#include "components/tensor/tensors.h"
 #include "components/tokenizer/chat/chat_format.h"
 #include "components/tokenizer/tokenizer.h"
 #include "runner/core/json.h"
