@@ -36,7 +36,7 @@ core::Result<engine::Engine*> engine::load_engine() {
   if (const auto fits = core::check_torch(core::own_program()); !fits) return fits.failure();
   core::prepare_for_torch();
   const std::string path = core::library_beside_program("libroux_engine.so");
-  // LibTorch registers its operators in a heap that grows by pages of 2 MB. Where the system clears them anew for it,
+  // LibTorch registers its operators in a heap that grows by pages of 2 MB. Where the system clears them again for it,
   // as a virtual machine does that gave its free memory back, that took longer than all else before the first step.
   core::set_huge_pages(false);
   void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL);

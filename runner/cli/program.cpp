@@ -31,7 +31,6 @@
 #include "runner/resolve/recipe.h"
 
 namespace runner::cli {
-namespace {
 
 void add_global_flags(CLI::App& app, Session& session) {
   app.set_version_flag("--version", std::string("roux ") + ROUX_VERSION, "Print the version");
@@ -44,6 +43,8 @@ void add_global_flags(CLI::App& app, Session& session) {
                  "Folder of runs; by default ROUX_OUTPUT_DIR, the recipe's output_dir, or runs")
       ->type_name("DIR");
 }
+
+namespace {
 
 /// `roux runs list --quiet` is `roux --quiet runs list`. A word behind a command is no other command: a run may be
 /// called `chat`.

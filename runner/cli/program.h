@@ -7,6 +7,9 @@
 
 namespace runner::cli {
 
+/// The flags of `roux` itself, which may stand before and behind each command.
+void add_global_flags(CLI::App& app, Session& session);
+
 /// The whole program: reads the command line, runs one command, returns the exit status (docs/errors.md). Never
 /// throws.
 int run_program(const std::vector<std::string>& command_line);

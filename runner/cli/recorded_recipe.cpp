@@ -1,10 +1,16 @@
 #include "runner/cli/recorded_recipe.h"
 
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
 #include <filesystem>
 #include <system_error>
 
 #include "runner/artifact/manifest.h"
+#include "runner/cli/program.h"
+#include "runner/cli/train_recipe.h"
 #include "runner/core/clock.h"
+#include "runner/core/diagnostics.h"
 #include "runner/core/text/utf8.h"
 #include "runner/hub/name.h"
 #include "runner/recipe/document.h"
@@ -95,6 +101,29 @@ void keep_batch_sizes(const std::string& path, recipe::ComposeOptions& options) 
   const std::string micro_batch_size = "training.micro_batch_size=" + std::to_string(size->as_integer());
   options.overrides.push_back({Kind::kSet, "training.gradient_accumulation_steps=null", "--num-processes"});
   options.overrides.push_back({Kind::kDefault, micro_batch_size, "--num-processes"});
+}
+
+recipe::ComposeOptions recorded_changes(const std::vector<std::string>& command_line) {
+  Session session;
+  CLI::App app;
+  add_global_flags(app, session);
+  app.allow_extras();
+  Command command = Command(app).add_subcommand("run", "");
+  RunFlags flags;
+  add_run_flags(command, flags);
+  CLI::App* const run = app.get_subcommand("run");
+  run->fallthrough();
+  run->allow_extras();  // of another version, such as one that has no meaning for the recipe
+  std::vector<const char*> words;
+  for (const std::string& word : command_line) words.push_back(word.c_str());
+  try {
+    app.parse(static_cast<int>(words.size()), words.data());
+  } catch (const CLI::ParseError&) {
+    return {};
+  }
+  if (!run->parsed()) return {};
+  core::Diagnostics diagnostics;
+  return written_options(flags.recipe, diagnostics);
 }
 
 }  // namespace runner::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runner/cli/session.h"
 
@@ -17,5 +18,9 @@ bool use_run(Session& session, RecipeFlags& flags, std::string& run);
 /// result does not depend on their number, nor a training's batch has to be divisible by it. For a command that trains
 /// nothing. `path`: of the recipe.
 void keep_batch_sizes(const std::string& path, recipe::ComposeOptions& options);
+
+/// What the command line of a run, as it was recorded, changed in the recipe. Nothing where it is none of `roux run`,
+/// or one that this version cannot read.
+recipe::ComposeOptions recorded_changes(const std::vector<std::string>& command_line);
 
 }  // namespace runner::cli

@@ -211,8 +211,16 @@ void add_recipe_flags(Command command, RecipeFlags& flags) {
 }
 
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics) {
+  recipe::ComposeOptions options = written_options(flags, diagnostics);
+  auto& overrides = options.overrides;
+  const std::vector<recipe::Override> variables = launch_variables();
+  overrides.insert(overrides.begin(), variables.begin(), variables.end());
+  if (auto size = launcher_size()) overrides.push_back(*std::move(size));
+  return options;
+}
+
+recipe::ComposeOptions written_options(const RecipeFlags& flags, core::Diagnostics& diagnostics) {
   recipe::ComposeOptions options;
-  options.overrides = launch_variables();
   for (const std::string& text : flags.sets_before) options.overrides.push_back({recipe::Override::Kind::kSet, text});
   std::size_t next_set = 0;
   std::size_t next_file = 0;
@@ -239,7 +247,6 @@ recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnosti
   }
   // Those of `validate`, which reads them among the paths of its recipes.
   while (next_change < flags.changes.size()) change(flags.changes[next_change++]);
-  if (auto size = launcher_size()) options.overrides.push_back(*std::move(size));
   for (const std::string& text : flags.ext) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0) {

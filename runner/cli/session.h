@@ -104,7 +104,9 @@ void add_recipe(Command command, RecipeFlags& flags);
 void add_override_flags(Command command, RecipeFlags& flags);
 /// `path=value` without --set, after RECIPE.
 void add_changes(Command command, RecipeFlags& flags);
-/// The changes of --set, --set-file and --ext, in their order.
+/// What a command line changes: --set, --set-file, --ext, `path=value` and the flags of `launch`, in their order.
+recipe::ComposeOptions written_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
+/// The same, after what variables of the environment say of `launch`.
 recipe::ComposeOptions compose_options(const RecipeFlags& flags, core::Diagnostics& diagnostics);
 
 }  // namespace runner::cli

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runner/cli/explain/page.h"
+#include "runner/cli/recorded_recipe.h"
 #include "runner/cli/session.h"
 #include "runner/core/clock.h"
 #include "runner/core/path.h"
@@ -96,10 +97,11 @@ void print_block(const Node& value) {
 }
 
 /// Notes in `node`, at `path`, and in its descendants the last of `sets` (`a.b=value`) that set them.
-void mark_sets(Node& node, const std::string& path, const std::vector<std::string>& sets) {
-  const auto last = std::find_if(sets.rbegin(), sets.rend(),
-                                 [&path](const std::string& set) { return set.substr(0, set.find('=')) == path; });
-  if (last != sets.rend()) node.add_history("--set " + *last);
+void mark_sets(Node& node, const std::string& path, const std::vector<recipe::Override>& sets) {
+  const auto last = std::find_if(sets.rbegin(), sets.rend(), [&path](const recipe::Override& set) {
+    return set.kind == recipe::Override::Kind::kSet && set.text.substr(0, set.text.find('=')) == path;
+  });
+  if (last != sets.rend()) node.add_history(last->shown_as.empty() ? "--set " + last->text : last->shown_as);
   for (Node::Entry& entry : node.entries()) mark_sets(entry.value, registry::joined_path(path, entry.key), sets);
   for (std::size_t i = 0; i < node.items().size(); ++i) {
     mark_sets(node.items()[i], path + "[" + std::to_string(i) + "]", sets);
@@ -116,7 +118,7 @@ void take_locations(Node& node, const Node& written) {
   for (std::size_t i = 0; i < items; ++i) take_locations(node.items()[i], written.items()[i]);
 }
 
-/// The recorded recipe of a run, with the --set flags of its command line noted.
+/// The recorded recipe of a run, with what its command line set noted.
 std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const RecipeFlags& flags, Session& session) {
   if (!flags.sets.empty() || !flags.changes.empty() || !flags.set_files.empty() || !flags.ext.empty()) {
     session.fail("--set, --set-file and --ext apply to recipes, not to runs", "remove them");
@@ -134,13 +136,7 @@ std::optional<resolve::Recipe> load_recorded(const store::RunSummary& run, const
   }
   const auto details = store::read_details(run.run_dir);
   if (!recipe || !details || run.branch > 0) return recipe;  // a later branch may have changed what the first one set
-  const std::vector<std::string>& words = details.value().command_line;
-  std::vector<std::string> sets;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i] == "--set" && i + 1 < words.size()) sets.push_back(words[i + 1]);
-    if (words[i].starts_with("--set=")) sets.push_back(words[i].substr(words[i].find('=') + 1));
-  }
-  mark_sets(recipe->root, "", sets);
+  mark_sets(recipe->root, "", recorded_changes(details.value().command_line).overrides);
   return recipe;
 }
 

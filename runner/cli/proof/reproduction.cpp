@@ -15,6 +15,7 @@
 #include "runner/cli/engine_or_fail.h"
 #include "runner/cli/launch_ranks.h"
 #include "runner/cli/local_device.h"
+#include "runner/cli/recorded_recipe.h"
 #include "runner/cli/session.h"
 #include "runner/core/build_info.h"
 #include "runner/core/clock.h"
@@ -93,27 +94,6 @@ std::vector<std::string> as_overrides(const Node& part, const std::string& above
     }
   }
   return words;
-}
-
-/// The overrides on the command line of a run.
-recipe::ComposeOptions recorded_overrides(const std::vector<std::string>& words) {
-  recipe::ComposeOptions options;
-  const auto take = [&](const std::string& flag, const std::string& value) {
-    if (flag == "--set") options.overrides.push_back({recipe::Override::Kind::kSet, value});
-    if (flag == "--set-file") options.overrides.push_back({recipe::Override::Kind::kSetFile, value});
-    if (flag == "--ext" && value.find('=') != std::string::npos) {
-      options.ext[value.substr(0, value.find('='))] = value.substr(value.find('=') + 1);
-    }
-  };
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::size_t equals = words[i].find('=');
-    if (words[i].starts_with("--") && equals != std::string::npos) {
-      take(words[i].substr(0, equals), words[i].substr(equals + 1));
-    } else if (i + 1 < words.size()) {
-      take(words[i], words[i + 1]);
-    }
-  }
-  return options;
 }
 
 class Reproduction {
@@ -211,7 +191,7 @@ class Reproduction {
     const auto is_hidden = [](const std::string& text) {
       return text.find(artifact::kHiddenValue) != std::string::npos;
     };
-    recipe::ComposeOptions options = recorded_overrides(provenance_.command_line);
+    recipe::ComposeOptions options = recorded_changes(provenance_.command_line);
     for (const auto& [name, value] : options.ext) {
       if (is_hidden(value)) return std::nullopt;
     }
