@@ -379,6 +379,14 @@ TEST_CASE("what a record says beside its texts is told once, with its count", "[
         std::string::npos);
 }
 
+TEST_CASE("a stream that begins with line ends alone is refused before it is read whole", "[data][jsonl]") {
+  const TokenizerFolder folder(std::string(5'000'000, '\n') + "{\"text\": \"a\"}\n");
+  const auto built = build_data(block(", streaming: true, max_seq_len: 2, on_bad_record: skip"));
+  INFO(built.messages);
+  CHECK(built.data == nullptr);
+  CHECK(built.messages.find("more than 4.2 MB of blank lines in a row") != std::string::npos);
+}
+
 TEST_CASE("a stream counts unread fields of the records that it encodes", "[data][jsonl]") {
   std::string records;
   for (int i = 1; i <= 12; ++i) {
