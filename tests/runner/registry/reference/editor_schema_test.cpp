@@ -19,7 +19,8 @@ TEST_CASE("the editors' schema describes the recipe", "[registry][editor_schema]
   CHECK(seed.at("pattern") == "\\$\\{");  // a reference may stand for any value
   const json& steps = schema.at("properties").at("logging_steps");
   CHECK(steps.at("description") ==
-        "How often to record and show training metrics. Unset: each of the first 50 steps, then every tenth.\n\n"
+        "Interval at which training metrics are recorded and shown. Unset: each of the first 50 steps, then every "
+        "tenth.\n\n"
         "Unit: optimizer steps.");
   const json& name = schema.at("properties").at("experiment_name");
   CHECK(name.at("deprecationMessage") == "write run_name");
