@@ -73,9 +73,9 @@ Start start_of(const Node& node) {
 }
 
 std::vector<RankGpu> gpus_of_ranks(ProcessGroup& ranks, const TrainRequest& request, const c10::Device& device) {
-  const int index = device.index();
+  const c10::DeviceIndex index = device.index();
   std::string mine;
-  if (request.nccl != nullptr && index >= 0 && index < static_cast<int>(request.gpu_addresses.size())) {
+  if (request.nccl != nullptr && index >= 0 && std::cmp_less(index, request.gpu_addresses.size())) {
     mine = "GPU " + request.gpu_addresses[static_cast<std::size_t>(index)] + " of " + core::host_name();
   }
   const auto names = ranks.all_gather(mine, "GPUs"), boots = ranks.all_gather(core::boot_id(), "machines");

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -253,7 +252,7 @@ Database Database::in_memory(const std::string& image) {
   if (code == SQLITE_OK && !image.empty()) {
     const auto size = static_cast<sqlite3_int64>(image.size());
     auto* bytes = static_cast<unsigned char*>(sqlite3_malloc64(image.size()));
-    if (bytes != nullptr) std::memcpy(bytes, image.data(), image.size());
+    if (bytes != nullptr) std::copy(image.begin(), image.end(), bytes);
     code = bytes == nullptr ? SQLITE_NOMEM
                             : sqlite3_deserialize(made.database_, "main", bytes, size, size,
                                                   SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
