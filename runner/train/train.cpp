@@ -478,8 +478,9 @@ class Training {
   /// Rank 0 decides for all.
   bool agree(const std::function<Start()>& choose) {
     std::optional<Start> found = choose_start_on_rank_0(ranks_.get(), diagnostics_, choose);
-    if (found) start_ = *std::move(found);
-    return found.has_value();
+    if (!found) return false;
+    start_ = *std::move(found);
+    return true;
   }
 
   /// Records in log, events and provenance how the run begins.
