@@ -45,9 +45,9 @@ find "$build" -name cmake_pch.hxx | while IFS= read -r header; do
   target=$(basename "$(dirname "$header")" .dir)
   cp "$header" "$work/$target.hxx"
 done
-# Nor has it a header of OpenMP, which LibTorch's includes.
+# Nor has it a header of OpenMP, which LibTorch's includes: that of g++, whose attributes have arguments, has to do.
 mkdir "$work/openmp"
-cp "$(g++ -print-file-name=include/omp.h)" "$work/openmp/"
+sed -E 's/__malloc__ \([a-z_]+\)/__malloc__/' "$(g++ -print-file-name=include/omp.h)" >"$work/openmp/omp.h"
 sed -E "s|-include [^ ]*/([^/ ]+)\.dir/cmake_pch\.hxx|-include $work/\1.hxx|
         s/ -(Winvalid-pch|fpch-preprocess)//g; s/ -std=c\+\+20/& -mavx512fp16/
         s| -std=c\+\+20|& -isystem $work/openmp|" \
