@@ -421,7 +421,7 @@ class Training {
     loop.process_age_s = request_.signal == nullptr ? core::process_age_s() : 0.0;
     loop.signal = request_.signal;
     loop.light = request_.light != nullptr;
-    const auto gpu = static_cast<std::size_t>(experiment_->device.index());
+    const auto gpu = static_cast<unsigned char>(experiment_->device.index());
     if (!experiment_->device.is_cpu() && gpu < request_.gpu_addresses.size()) loop.gpu = request_.gpu_addresses[gpu];
     return train_into(*experiment_, *run_, recorder_, request_, loop, clock_);
   }
