@@ -2,16 +2,26 @@
 
 # Run each time. The labels are those of `tests`; each can be named by itself.
 always=(set-up build tests processor format clang-tidy quickstart)
-labels=(fast torch golden cli numerics tidy)
+labels=(torch golden cli numerics tidy)
 
 # Run when an input has changed since they passed. A path is a file, or a folder with all in it; * matches within a
 # name. What only shows through something that is not listed is found by the next run of everything.
-conditional=(ranks readback examples fuzz threads cuda wheel)
+conditional=(fast ranks kills readback examples fuzz threads cuda wheel)
 inputs=(
-  # What writes files, starts processes and lets them exchange; tests/programs include the last three.
-  [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
-           components runner/core/platform runner/cli/proof tests/ranks tests/support tests/programs
+  # What tests_fast links and reads: everything without LibTorch.
+  [fast]='runner/artifact runner/chart runner/cli runner/core runner/hub runner/launch runner/net runner/pretrained
+          runner/query runner/recipe runner/registry runner/resolve runner/review runner/store runner/sweep
+          runner/terminal runner/transfer trackers components/sampler components/pruner components/tokenizer
+          components/model/names schemas recipes tests/runner tests/components/sampler tests/components/pruner
+          tests/components/tokenizer tests/trackers tests/golden tests/sim tests/support tests/fixtures tests/programs'
+  # What processes train together; tests/programs include the last three.
+  [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store
+           components runner/core/platform tests/ranks tests/support tests/programs
            runner/engine runner/core/node.h trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
+  # What writes files and starts processes, whatever it is that they train.
+  [kills]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
+           components/data components/sampler components/pruner runner/core/platform runner/cli/proof trackers tests/ranks
+           tests/support tests/programs runner/engine runner/core/node.h runner/cuda/cuda.h runner/core/clock.h'
   [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint runner/sweep runner/terminal
               runner/train/observe schemas/tracker schemas/recipe.schema.json tests/verify tests/fixtures
               tests/programs/write_run.cpp'
@@ -44,7 +54,7 @@ inputs=(
 common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'
 
 do_set_up() { (setup_packages build test); }
-do_build() { (setup_libtorch && setup_build "${labels[@]/#/check_}" check_processor roux roux_engine); }
+do_build() { (setup_libtorch && setup_build "${labels[@]/#/check_}" check_fast check_processor roux roux_engine); }
 do_tests() { run_tests "${labels[@]}"; }
 do_processor() { tests/run processor; }
 do_format() { runner/cmake/format.sh --dry-run -Werror; }
@@ -59,7 +69,9 @@ do_quickstart() {
   return $result
 }
 
+do_fast() { run_tests fast; }
 do_ranks() { run_tests ranks; }
+do_kills() { run_tests kills; }
 do_readback() { run_tests verify readback; }
 do_examples() { run_tests examples; }
 
