@@ -20,8 +20,9 @@ inputs=(
            runner/engine runner/core/node.h trackers/plugin_abi.h runner/cuda/cuda.h runner/core/clock.h'
   # What writes files and starts processes, whatever it is that they train.
   [kills]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store runner/sweep
-           components/data components/sampler components/pruner runner/core/platform runner/cli/proof trackers tests/ranks
-           tests/support tests/programs runner/engine runner/core/node.h runner/cuda/cuda.h runner/core/clock.h'
+           components/data components/sampler components/pruner runner/core/platform runner/cli/proof trackers
+           tests/ranks tests/support tests/programs runner/engine runner/core/node.h runner/cuda/cuda.h
+           runner/core/clock.h'
   [readback]='trackers runner/store runner/transfer runner/artifact runner/checkpoint runner/sweep runner/terminal
               runner/train/observe schemas/tracker schemas/recipe.schema.json tests/verify tests/fixtures
               tests/programs/write_run.cpp'

@@ -96,10 +96,7 @@ class Choice {
 
   /// Whether the layers were read from the folder of an adapter just now. A run that began from one has recorded them.
   bool begins_from_file() const {
-    if (!config_.path || !config_.target_modules) return false;
-    const std::vector<std::string>& history = key("target_modules").history();
-    return std::any_of(history.begin(), history.end(),
-                       [](const std::string& step) { return step.starts_with(runner::pretrained::kFromAdapter); });
+    return config_.path && config_.target_modules && key("target_modules").has_origin(runner::core::Origin::kAdapter);
   }
 
   /// Whether the adapter to begin from is of such a model, as far as its folder is there. One error names the first

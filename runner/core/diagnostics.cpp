@@ -5,21 +5,41 @@
 #include <set>
 #include <tuple>
 
+#include "runner/core/text/utf8.h"
+#include "runner/core/text/wording.h"
+
 namespace runner::core {
 
-void Diagnostics::error(Location location, std::string message, std::string hint) {
-  add({Severity::kError, std::move(location), std::move(message), std::move(hint)});
+Hint did_you_mean(const std::string& word) {
+  return word.empty() ? Hint() : Hint("did you mean " + quote(word) + "?", word);
 }
 
-void Diagnostics::warning(Location location, std::string message, std::string hint) {
-  add({Severity::kWarning, std::move(location), std::move(message), std::move(hint)});
+namespace {
+
+Diagnostic made(Severity severity, Location location, std::string message, Hint hint) {
+  std::optional<Fix> fix;
+  if (!hint.word.empty()) fix = Fix{location, std::move(hint.word)};
+  return {severity, std::move(location), std::move(message), std::move(hint.text), std::move(fix)};
 }
 
-void Diagnostics::notice(Location location, std::string message, std::string hint) {
-  add({Severity::kNotice, std::move(location), std::move(message), std::move(hint)});
+}  // namespace
+
+void Diagnostics::error(Location location, std::string message, Hint hint) {
+  add(made(Severity::kError, std::move(location), std::move(message), std::move(hint)));
 }
 
-void Diagnostics::add(Diagnostic diagnostic) { items_.push_back(std::move(diagnostic)); }
+void Diagnostics::warning(Location location, std::string message, Hint hint) {
+  add(made(Severity::kWarning, std::move(location), std::move(message), std::move(hint)));
+}
+
+void Diagnostics::notice(Location location, std::string message, Hint hint) {
+  add(made(Severity::kNotice, std::move(location), std::move(message), std::move(hint)));
+}
+
+void Diagnostics::add(Diagnostic diagnostic) {
+  diagnostic.hint = worded(std::move(diagnostic.hint));
+  items_.push_back(std::move(diagnostic));
+}
 
 void Diagnostics::add_all(const Diagnostics& other) {
   items_.insert(items_.end(), other.items_.begin(), other.items_.end());

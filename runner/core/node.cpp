@@ -7,6 +7,7 @@
 #include "runner/core/error.h"
 #include "runner/core/path.h"
 #include "runner/core/text/text.h"
+#include "runner/core/text/wording.h"
 
 namespace runner::core {
 namespace {
@@ -23,10 +24,25 @@ std::string double_text(double value) {
 
 }  // namespace
 
+HistoryStep::HistoryStep(std::string shown, Origin step_origin, std::string of_what)
+    : text(worded(std::move(shown))), origin(step_origin), of(std::move(of_what)) {}
+
 Node Node::null(Location location) {
   Node node;
   node.location_ = std::move(location);
   return node;
+}
+
+Node Node::refused(Location location) {
+  Node node = null(std::move(location));
+  node.add_history({"refused", Origin::kRefused});
+  return node;
+}
+
+const HistoryStep* Node::find_step(Origin origin) const {
+  const auto found =
+      std::find_if(history_.begin(), history_.end(), [&](const HistoryStep& step) { return step.origin == origin; });
+  return found == history_.end() ? nullptr : &*found;
 }
 
 Node Node::boolean(bool value, Location location) {

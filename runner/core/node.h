@@ -11,6 +11,34 @@
 
 namespace runner::core {
 
+/// What a step of a value's history says about the value. Rules ask for this, never for the step's text.
+enum class Origin {
+  kPassedOn,     ///< taken over as it was written: a file that is extended, an anchor, a variable, another name
+  kFlagFile,     ///< from a file of `--set-file`
+  kEnvironment,  ///< `of` is the reference, `${env:NAME}`
+  kDefault,      ///< of a schema, or of the program that wrote a configuration
+  kComputed,     ///< left open, to be computed from the section `of`
+  kSettled,      ///< computed from other values, from data or from a configuration
+  kAutomatic,    ///< chosen for the word `auto`
+  kSecret,       ///< shown as its reference, never as it is
+  kRemote,       ///< a path on this machine of what has the name `of` on the Hub or the Web
+  kAdapter,      ///< read from the folder of an adapter
+  kRefused,      ///< an error was reported: a null in its place, which no rule reports as missing
+};
+
+/// A step of a value's history.
+struct HistoryStep {
+  HistoryStep(const char* shown) : HistoryStep(std::string(shown)) {}  // NOLINT(google-explicit-constructor)
+  HistoryStep(std::string shown, Origin step_origin = Origin::kPassedOn,
+              std::string of_what = "");  // NOLINT(*explicit*)
+
+  std::string text;  ///< for people: "extends recipes/base.yaml", "default of optimizer/adamw"
+  Origin origin;
+  std::string of;
+
+  bool operator==(const HistoryStep&) const = default;
+};
+
 /// A tree with locations: a recipe from its first reading to the resolved form for the engine.
 ///
 /// A value type: copies are deep (locations share their text). Mappings keep the order in which they were written and
@@ -23,6 +51,8 @@ class Node {
 
   Node() = default;
   static Node null(Location location = {});
+  /// The null that takes the place of a refused value.
+  static Node refused(Location location = {});
   static Node boolean(bool value, Location location = {});
   static Node integer(std::int64_t value, Location location = {});
   static Node floating(double value, Location location = {});
@@ -70,11 +100,17 @@ class Node {
   const Location& location() const { return location_; }
   void set_location(Location location) { location_ = std::move(location); }
 
-  /// The history of the value, outermost first, in addition to its location: "extends recipes/base.yaml", "variable
-  /// vars.width", "default of optimizer/adamw", "alias learning_rate", "settled by the batch algebra". For `explain`.
-  const std::vector<std::string>& history() const { return history_; }
-  void add_history(std::string step) { history_.push_back(std::move(step)); }
-  void set_history(std::vector<std::string> steps) { history_ = std::move(steps); }
+  /// How the value came to be, outermost first, in addition to its location. `explain` shows it.
+  const std::vector<HistoryStep>& history() const { return history_; }
+  void add_history(HistoryStep step) { history_.push_back(std::move(step)); }
+  void add_history(const std::vector<HistoryStep>& steps) {
+    history_.insert(history_.end(), steps.begin(), steps.end());
+  }
+  void set_history(std::vector<HistoryStep> steps) { history_ = std::move(steps); }
+  /// The first step of this origin; null when there is none.
+  const HistoryStep* find_step(Origin origin) const;
+  bool has_origin(Origin origin) const { return find_step(origin) != nullptr; }
+  bool is_refused() const { return is_null() && has_origin(Origin::kRefused); }
 
   /// Same kinds and values; ignores locations and histories.
   bool same_value(const Node& other) const;
@@ -89,7 +125,7 @@ class Node {
   std::vector<Node> items_;
   std::vector<Entry> entries_;
   Location location_;
-  std::vector<std::string> history_;
+  std::vector<HistoryStep> history_;
 };
 
 struct Node::Entry {
@@ -97,9 +133,6 @@ struct Node::Entry {
   Location key_location;
   Node value;
 };
-
-/// The history of a null that replaces a refused value: it was given, so no rule reports it as missing.
-inline constexpr const char* kRefused = "refused";
 
 /// JSON text of the tree, one line when `indent` is negative. Non-finite numbers are written as strings ("nan", "inf").
 std::string to_json(const Node& node, int indent = 2);

@@ -15,6 +15,7 @@ struct Failure {
   std::string message;  ///< Names the path, host or key; lower case, no full stop.
   std::string hint = {};
   int exit_code = kExitFailed;  ///< exit status if not handled
+  std::string word = {};        ///< what the hint says to write in place of the text that was read; "" for nothing
 };
 
 /// A value, or the reason why there is none. `value()` on a failure throws RunError with the failure's message.

@@ -57,18 +57,20 @@ std::string meant_unit(std::string_view unit) {
   return "?";
 }
 
-/// The whole text with its units as they are written here: `1h30min` for `1h30m`.
-std::string unit_hint(std::string_view text, const char* otherwise) {
+/// `failure`, with the whole text in units as they are written here, where it can be: `1h30min` for `1h30m`.
+Failure with_units(Failure failure, std::string_view text) {
   std::string meant_text;
   double amount = 0.0;
   while (!text.empty()) {
-    if (!take_number(text, amount)) return otherwise;
+    if (!take_number(text, amount)) return failure;
     const std::string_view unit = take_letters(text);
     const std::string meant = seconds_of(unit) ? std::string(unit) : meant_unit(unit);
-    if (meant == "?") return otherwise;
+    if (meant == "?") return failure;
     meant_text += number_text(amount) + meant;
   }
-  return "did you mean " + meant_text + "?";
+  failure.hint = "did you mean " + meant_text + "?";
+  failure.word = meant_text;
+  return failure;
 }
 
 }  // namespace
@@ -88,7 +90,7 @@ Result<double> parse_duration_s(std::string_view text) {
     const auto factor = seconds_of(unit);
     if (!factor) {
       const bool is_time = seconds_of(meant_unit(unit)).has_value();
-      return Failure{failure.message, is_time ? unit_hint(trimmed(text), kDurationHint) : kDurationHint};
+      return is_time ? with_units(failure, trimmed(text)) : failure;
     }
     total += amount * *factor;
     first = false;
@@ -125,7 +127,7 @@ Result<Interval> parse_interval(std::string_view text) {
     return Failure{"a fraction of the training is at most 1dur, got " + quote(text),
                    "1dur is the whole training, 0.1dur a tenth"};
   }
-  return Failure{failure.message, unit_hint(whole, kIntervalHint)};
+  return with_units(failure, whole);
 }
 
 std::string to_text(const Interval& interval) {

@@ -10,8 +10,6 @@
 namespace runner::pretrained {
 
 inline constexpr const char* kAdapterConfigFile = "adapter_config.json";
-/// How the history of a recipe's value begins that was read from such a file.
-inline constexpr const char* kFromAdapter = "adapter: ";
 
 /// That file of a folder that PEFT wrote; "" when `path` is no folder or holds none.
 std::string adapter_config_of_folder(const std::string& path);

@@ -193,7 +193,7 @@ class Checker {
       if (field.name == "torch_dtype" || field.name == "dtype") continue;
       Node value = field.value;
       value.set_location(found_.location());
-      value.set_history({"default of Transformers' " + type_->name});
+      value.set_history({{"default of Transformers' " + type_->name, core::Origin::kDefault}});
       found_.set(field.name, std::move(value));
     }
   }

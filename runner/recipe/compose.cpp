@@ -37,8 +37,8 @@ std::string identity_of(const std::string& path) {
   return identity;
 }
 
-void stamp(Node& node, const std::vector<std::string>& steps) {
-  for (const std::string& step : steps) node.add_history(step);
+void stamp(Node& node, const std::vector<core::HistoryStep>& steps) {
+  node.add_history(steps);
   for (Node& item : node.items()) stamp(item, steps);
   for (auto& entry : node.entries()) stamp(entry.value, steps);
 }
@@ -127,7 +127,7 @@ class Composer {
   };
 
   // A file in the folder with a similar name.
-  static std::string similar_file(const std::string& path) {
+  static core::Hint similar_file(const std::string& path) {
     const std::string folder = folder_of(path);
     const auto stem_of = [](const std::string& name) { return name.substr(0, name.rfind('.')); };
     const std::string wanted = path.substr(folder.size());
@@ -135,15 +135,15 @@ class Composer {
     for (const std::string& file : core::glob(folder + "*.{yaml,yml,json,jsonnet,libsonnet}")) {
       names.push_back(file.substr(folder.size()));
       stems.push_back(stem_of(names.back()));
-      if (names.back() == wanted) return "";  // it is there, so something else is wrong
+      if (names.back() == wanted) return {};  // it is there, so something else is wrong
     }
     // The endings are all alike: only what stands before them is compared.
     for (const std::string& stem : {wanted, core::closest(stem_of(wanted), stems)}) {
       for (std::size_t i = 0; i < names.size(); ++i) {
-        if (stems[i] == stem) return "did you mean " + core::quote(folder + names[i]) + "?";
+        if (stems[i] == stem) return core::did_you_mean(folder + names[i]);
       }
     }
-    return "";
+    return {};
   }
 
   static std::string without_slash(const std::string& folder) {
@@ -175,7 +175,7 @@ class Composer {
     rename_keys(*own, is_recorded ? nullptr : &diagnostics_);
     if (is_recorded && source == sources_.front()) recording_ = recording_of(*own);
     if (chain.size() > 1) {
-      std::vector<std::string> steps;
+      std::vector<core::HistoryStep> steps;
       for (std::size_t i = 1; i < chain.size(); ++i) steps.push_back("extends " + chain[i].path);
       stamp(*own, steps);
     }
@@ -273,7 +273,7 @@ class Composer {
     auto node = source ? with_bases(source, {}) : std::nullopt;
     if (!node) broken_base_ = true;
     if (!node) return;
-    stamp(*node, {"--set-file " + path});
+    stamp(*node, {{"--set-file " + path, core::Origin::kFlagFile}});
     merge_recipes(root, std::move(*node));
   }
 

@@ -20,9 +20,8 @@ using core::Node;
 
 bool has_reference(const Node& node) { return node.is_string() && node.as_string().find("${") != std::string::npos; }
 
-bool is_refused(const Node& node) {
-  return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
-}
+/// The reference that is most likely meant.
+core::Hint instead(const std::string& reference) { return {"did you mean " + reference + "?", reference}; }
 
 struct Size {
   std::int64_t nodes = 1;
@@ -103,15 +102,14 @@ class Interpolation {
     }
     chain_.push_back({&node, path});
     const std::string text = node.as_string();
-    std::vector<std::string> steps = node.history();
+    std::vector<core::HistoryStep> steps = node.history();
     Node result;
     const bool whole = text.starts_with("${") && find_end(text, 0) == text.size() - 1;
     const bool good =
         whole ? reference(text, node.location(), text, result) : joined_text(text, node.location(), text, result);
     chain_.pop_back();
     if (!good) {
-      result = Node::null();
-      result.add_history(core::kRefused);
+      result = Node::refused();
     } else {
       // Outermost first: the steps of the value itself, then of what it refers to.
       steps.insert(steps.end(), result.history().begin(), result.history().end());
@@ -125,7 +123,7 @@ class Interpolation {
   // Text with references in it, `$${` being a literal `${`. The result is text.
   bool joined_text(std::string_view text, const Location& location, const std::string& written, Node& result) {
     std::string out;
-    std::vector<std::string> steps;
+    std::vector<core::HistoryStep> steps;
     for (std::size_t at = 0; at < text.size();) {
       if (text.substr(at, 3) == "$${") {
         out += "${";
@@ -149,7 +147,7 @@ class Interpolation {
                     "refer to one value of it, or let the reference be the whole value");
       }
       out += value.scalar_text();
-      for (const std::string& step : value.history()) {
+      for (const core::HistoryStep& step : value.history()) {
         // "${a}${a}" of "${b}${b}" of ... would double its history each time.
         const bool known = std::find(steps.begin(), steps.end(), step) != steps.end();
         if (!known && steps.size() < kStepsMax) steps.push_back(step);
@@ -210,18 +208,19 @@ class Interpolation {
       return fail(location, reference_text, written, "the environment variable " + name + " is not set",
                   environment_hint(name));
     }
-    result.add_history("${env:" + name + "}");
+    const std::string plain = "${env:" + name + "}";
+    result.add_history({plain, core::Origin::kEnvironment, plain});
     return true;
   }
 
-  static std::string environment_hint(const std::string& name) {
+  static core::Hint environment_hint(const std::string& name) {
     std::vector<std::string> names;
     for (char** variable = environ; *variable; ++variable) {
       const std::string_view entry = *variable;
       names.emplace_back(entry.substr(0, entry.find('=')));
     }
     const std::string near = core::closest(name, names);
-    if (!near.empty()) return "did you mean ${env:" + near + "}?";
+    if (!near.empty()) return instead("${env:" + near + "}");
     return "set it, or give a default: ${env:" + name + ":-default}";
   }
 
@@ -239,7 +238,7 @@ class Interpolation {
         child = node->find(step.key);
       }
       if (!child) {
-        if (is_refused(*node)) return false;  // told already
+        if (node->is_refused()) return false;  // told already
         return nothing_there(reference_text, *node, path, step, location, written);
       }
       path = step.is_index() ? core::join_path(path, static_cast<std::size_t>(step.index))
@@ -268,7 +267,7 @@ class Interpolation {
       resolve_tree(*node, path);
       chain_.pop_back();
     }
-    if (is_refused(*node)) return false;
+    if (node->is_refused()) return false;
     return copy(*node, path, reference_text, location, written, result);
   }
 
@@ -286,7 +285,7 @@ class Interpolation {
       return fail(location, reference_text, written,
                   "references nest values more than " + std::to_string(limits_.nesting_depth_max) + " levels deep", "");
     }
-    std::vector<std::string> steps{"variable " + path};
+    std::vector<core::HistoryStep> steps{"variable " + path};
     steps.insert(steps.end(), node.history().begin(), node.history().end());
     result = node;
     result.set_history(std::move(steps));
@@ -309,20 +308,20 @@ class Interpolation {
     for (const auto& entry : parent.entries()) keys.push_back(entry.key);
     if (parent_path.empty()) keys.insert(keys.end(), {"recipe_dir"});
     const std::string near = step.is_index() ? "" : core::closest(step.key, keys);
-    std::string hint = "a reference names what is written in the recipe; defaults are filled in later";
+    core::Hint hint = "a reference names what is written in the recipe; defaults are filled in later";
     if (step.is_index() && parent.is_sequence()) {
       hint = parent_path + " has " + std::to_string(parent.items().size()) +
              (parent.items().size() == 1 ? " entry" : " entries");
     } else if (!near.empty()) {
-      hint = "did you mean ${" + core::join_path(parent_path, near) + "}?";
+      hint = instead("${" + core::join_path(parent_path, near) + "}");
     } else if (parent_path.empty()) {
       const Node* vars = root_.find("vars");
       if (!vars && step.key == "vars") hint = "write vars: {NAME: VALUE} and refer to ${vars.NAME}";
-      if (vars && vars->find(step.key)) hint = "did you mean ${vars." + step.key + "}?";
-      if (std::getenv(step.key.c_str())) hint = "did you mean ${env:" + step.key + "}?";
+      if (vars && vars->find(step.key)) hint = instead("${vars." + step.key + "}");
+      if (std::getenv(step.key.c_str())) hint = instead("${env:" + step.key + "}");
     } else if (parent_path == "vars" && !keys.empty()) {
       hint = "vars has ";
-      for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 12); ++i) hint += (i ? ", " : "") + keys[i];
+      for (std::size_t i = 0; i < std::min<std::size_t>(keys.size(), 12); ++i) hint.text += (i ? ", " : "") + keys[i];
     }
     return fail(location, reference_text, written,
                 std::string(reference_text) + " refers to nothing: " + where + " not found", hint);
@@ -336,16 +335,14 @@ class Interpolation {
            "give one of them a value");
   }
 
-  void refuse(Node& node, std::string_view reference_text, std::string message, std::string hint) {
+  void refuse(Node& node, std::string_view reference_text, std::string message, core::Hint hint) {
     fail(node.location(), reference_text, node.as_string(), std::move(message), std::move(hint));
-    Node refused = Node::null(node.location());
-    refused.add_history(core::kRefused);
-    node = std::move(refused);
+    node = Node::refused(node.location());
   }
 
   // Points at the reference itself where it can be found in the line; a text may hold several.
   bool fail(const Location& location, std::string_view reference_text, const std::string& written, std::string message,
-            std::string hint) {
+            core::Hint hint) {
     if (++errors_ >= kErrorsMax) exhausted_ = true;
     diagnostics_.error(narrowed(location, reference_text, written), std::move(message), std::move(hint));
     return false;

@@ -55,7 +55,7 @@ void expand_short_form(Node& node) {
   if (!node.is_string()) return;
   Node type = std::move(node);
   node = Node::mapping(type.location());
-  for (const std::string& step : type.history()) node.add_history(step);
+  node.add_history(type.history());
   const core::Location location = type.location();
   node.set("type", std::move(type), location);
 }

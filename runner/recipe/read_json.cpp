@@ -9,6 +9,8 @@
 namespace runner::recipe {
 namespace {
 
+constexpr int kRepeatsTold = 100;  ///< keys that are given again; one error each, and a file may have millions
+
 using core::Location;
 using core::Node;
 
@@ -47,7 +49,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
     key_location_ = token();
     key_ = std::move(value);
     const auto [first, is_new] = open_.back().lines.try_emplace(key_, key_location_.line);
-    if (!is_new) {
+    if (!is_new && ++repeats_ <= kRepeatsTold) {
       diagnostics_.error(key_location_, "the key " + core::quote(key_) + " appears twice in this object",
                          "the first one is at line " + std::to_string(first->second));
     }
@@ -166,6 +168,7 @@ class Reader final : public nlohmann::json_sax<nlohmann::json> {
   std::string key_;
   Location key_location_;
   std::int64_t nodes_ = 0;
+  int repeats_ = 0;
   std::optional<Node> root_;
 };
 

@@ -16,6 +16,8 @@
 namespace runner::recipe {
 namespace {
 
+constexpr int kRepeatsTold = 100;  ///< keys that are given again; one error each, and a file may have millions
+
 using core::Location;
 using core::Node;
 
@@ -130,8 +132,7 @@ class Builder final : public YAML::EventHandler {
     }
     Node node = Node::string(value, location);
     if (at != start && text_.text().substr(start, at - start).find('!') != std::string_view::npos) {
-      node = Node::null(location);
-      node.add_history(core::kRefused);
+      node = Node::refused(location);
     } else if (tag == "?") {
       auto read = core::resolve_scalar(value);
       if (read.ok()) {
@@ -139,8 +140,7 @@ class Builder final : public YAML::EventHandler {
         node.set_location(location);
       } else {
         diagnostics_.error(location, read.failure().message, read.failure().hint);
-        node = Node::null(location);
-        node.add_history(core::kRefused);
+        node = Node::refused(location);
       }
     }
     add(std::move(node), anchor);
@@ -320,8 +320,10 @@ class Builder final : public YAML::EventHandler {
     }
     const auto [first, is_new] = top.lines.try_emplace(key, location.line);
     if (!is_new) {
-      diagnostics_.error(location, "the key " + core::quote(key) + " appears twice in this mapping",
-                         "the first one is at line " + std::to_string(first->second));
+      if (++repeats_ <= kRepeatsTold) {
+        diagnostics_.error(location, "the key " + core::quote(key) + " appears twice in this mapping",
+                           "the first one is at line " + std::to_string(first->second));
+      }
       top.drop_value = true;
     }
   }
@@ -405,6 +407,7 @@ class Builder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, Anchored> anchors_;
   std::int64_t nodes_ = 0;
   std::int64_t alias_nodes_ = 0;
+  int repeats_ = 0;
   int documents_ = 0;
   std::size_t last_offset_ = 0;
   std::optional<Node> root_;

@@ -188,7 +188,7 @@ class AliasPass {
     for (const auto& [word, ours] : alias.values) {
       if (word == value.scalar_text() || word == core::lower(value.scalar_text())) {
         Node node = Node::string(ours, value.location());
-        for (const std::string& step : value.history()) node.add_history(step);
+        node.add_history(value.history());
         return node;
       }
       words.push_back(word);
@@ -315,7 +315,10 @@ AliasTable parse_aliases(std::string_view json, core::Diagnostics& diagnostics) 
   if (const Node* rows = root->find("foreign")) {
     for (const Node& node : rows->items()) {
       Row row(node, diagnostics);
-      table.foreign.push_back({row.text("word"), row.texts("at"), row.text("hint")});
+      const bool is_word = node.find("instead") != nullptr;
+      const std::string said = row.text(is_word ? "instead" : "hint");
+      table.foreign.push_back(
+          {row.text("word"), row.texts("at"), is_word ? core::Hint("write " + said, said) : core::Hint(said)});
     }
   }
   return table;

@@ -35,7 +35,7 @@ std::string shown_path(std::string_view alias_path);
 struct ForeignWord {
   std::string word;
   std::vector<std::string> at;  ///< sections where the hint applies; empty: anywhere
-  std::string hint;
+  core::Hint hint;
 };
 
 /// schemas/aliases.json:

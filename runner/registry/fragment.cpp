@@ -52,6 +52,7 @@ const std::vector<std::string> kPropertyKeywords = {"description",
                                                     "x-resume",
                                                     "x-hash",
                                                     "x-hash-unset",
+                                                    "x-infinity",
                                                     "examples"};
 const std::vector<std::string> kUpdates = {"elementwise", "whole-tensor", "in-backward"};
 const std::vector<std::string> kSignKeywords = {"variable", "pattern", "file", "holds"};
@@ -281,6 +282,7 @@ class Reader {
     property.hashed = node.find("x-hash") == nullptr || flag(node, "x-hash");
     if (const Node* examples = node.find("examples"); examples && examples->is_sequence())
       property.examples = examples->items();
+    property.takes_infinity = flag(node, "x-infinity");
     applies(node, property);
     read_default(node, property);
     read_hash_unset(node, property);

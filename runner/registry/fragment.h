@@ -60,6 +60,7 @@ struct Property {
   std::vector<std::string> words;           ///< x-words: that stand for items of a list of components
   Resume resume = Resume::kAsAbove;         ///< x-resume
   bool hashed = true;                       ///< x-hash: whether the recipe hash counts the key
+  bool takes_infinity = false;              ///< x-infinity: `.inf` is a number of the key
   std::optional<core::Node> hash_unset;     ///< x-hash-unset: what null counts as; resolve/former_values.h
   std::optional<core::Node> first_default;  ///< of a key that the first release lacks; resolve/hashed_values.h
   std::vector<core::Node> examples;         ///< values worth showing

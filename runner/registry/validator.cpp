@@ -128,18 +128,7 @@ std::string list_hint(const Node& given, const Property& property) {
   return "write a list of at least " + std::to_string(count) + " items: [A, B, ...]";
 }
 
-/// Reading or interpolation has complained about it already.
-bool is_refused(const Node& node) {
-  return node.is_null() && !node.history().empty() && node.history().back() == core::kRefused;
-}
-
 }  // namespace
-
-Node refused(const core::Location& location) {
-  Node node = Node::null(location);
-  node.add_history(core::kRefused);
-  return node;
-}
 
 Node Validator::refused_type(const Node& given, const Property& property, const std::string& path) {
   std::string hint;
@@ -152,11 +141,11 @@ Node Validator::refused_type(const Node& given, const Property& property, const 
     if (hint.empty()) hint = keys_hint(given, path);
   }
   diagnostics_.error(given.location(), path + " must be " + wanted(property) + ", got " + described(given), hint);
-  return refused(given.location());
+  return Node::refused(given.location());
 }
 
 Node Validator::value(const Node& given, const Property& property, const std::string& path) {
-  if (is_refused(given)) return given;
+  if (given.is_refused()) return given;
   const bool optional = property.default_value && property.default_value->is_null();
   if (given.is_null() && (optional || !property.default_from.empty())) return given;
   switch (property.type) {
@@ -177,10 +166,10 @@ Node Validator::value(const Node& given, const Property& property, const std::st
     default: {
       Node checked = given;
       const ForeignWord* word = given.is_string() ? aliases_.find_value(path, core::lower(given.as_string())) : nullptr;
-      if (!check_scalar(checked, property, path, word != nullptr ? word->hint : "", diagnostics_))
-        return refused(given.location());
+      if (!check_scalar(checked, property, path, word != nullptr ? word->hint : core::Hint(), diagnostics_))
+        return Node::refused(given.location());
       // Marks it for whoever writes the recipe down: a secret shows as its reference.
-      if (property.type == Type::kSecret) checked.add_history("secret");
+      if (property.type == Type::kSecret) checked.add_history({"secret", core::Origin::kSecret});
       return checked;
     }
   }
@@ -202,7 +191,7 @@ Node Validator::list(const Node& given, const Property& property, const std::str
                                            "]; the recipe has no " + path + ", so write the whole list: " + path +
                                            "=[{type: ...}]"
                                      : "begin it with a dash: - type: ...");
-      return refused(given.location());
+      return Node::refused(given.location());
     }
     items = Node::sequence({given}, given.location());
   }
@@ -212,23 +201,23 @@ Node Validator::list(const Node& given, const Property& property, const std::str
       count != *property.min_items) {
     diagnostics_.error(given.location(),
                        path + " must have " + count_text(*property.min_items) + ", got " + std::to_string(count));
-    return refused(given.location());
+    return Node::refused(given.location());
   }
   if ((property.min_items && count < *property.min_items) || (property.max_items && count > *property.max_items)) {
     const bool few = property.min_items && count < *property.min_items;
     diagnostics_.error(given.location(), path + " must have at " + (few ? "least " : "most ") +
                                              count_text(few ? *property.min_items : *property.max_items) + ", got " +
                                              std::to_string(count));
-    return refused(given.location());
+    return Node::refused(given.location());
   }
   bool fits = true;
   for (std::size_t i = 0; i < items.items().size(); ++i) {
     Node& item = items.items()[i];
     // A list that was written as one value has no numbered items for its author.
     item = value(item, *property.element, given.is_sequence() ? path + "[" + std::to_string(i) + "]" : path);
-    fits = fits && !is_refused(item);
+    fits = fits && !item.is_refused();
   }
-  return fits ? items : refused(given.location());
+  return fits ? items : Node::refused(given.location());
 }
 
 Node Validator::map(const Node& given, const Property& property, const std::string& path) {
@@ -262,13 +251,13 @@ Node Validator::section(const Node& given, const std::string& name, const std::s
   Node mapping = given;
   if (given.is_null()) {  // `training:` with nothing below it yet
     mapping = Node::mapping(given.location());
-    for (const std::string& step : given.history()) mapping.add_history(step);
+    mapping.add_history(given.history());
   }
   if (!given.is_null() && !given.is_mapping()) {
     if (fragment->short_form.empty() || given.is_sequence()) {
       diagnostics_.error(given.location(), path + " must be a mapping, got " + described(given),
                          keys_hint(given, path) + "; `roux explain section/" + name + "` shows them");
-      return refused(given.location());
+      return Node::refused(given.location());
     }
     mapping = Node::mapping(given.location());
     mapping.set(fragment->short_form, given, given.location());
@@ -306,18 +295,18 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
     diagnostics_.error(
         given.location(),
         path + " must be the name of " + a_kind(kind) + " or a mapping with its type, got " + described(given), hint);
-    return refused(given.location());
+    return Node::refused(given.location());
   }
   const Node* type = mapping.find("type");
   if (type == nullptr) {
     missing_type(mapping, kind, path);
-    return refused(given.location());
+    return Node::refused(given.location());
   }
   if (!type->is_string()) {
     diagnostics_.error(type->location(),
                        joined_path(path, "type") + " must be the name of " + a_kind(kind) + ", got " + described(*type),
                        all_of_kind(kind));
-    return refused(given.location());
+    return Node::refused(given.location());
   }
   const Fragment* fragment = registry_.find(kind, type->as_string());
   if (fragment == nullptr) return unknown_name(*type, kind, path);
@@ -334,7 +323,7 @@ Node Validator::component(const Node& given, const std::string& kind, const std:
   mapping.erase("type");
   Node keys = block(mapping, own);
   Node checked = Node::mapping(given.location());
-  for (const std::string& step : given.history()) checked.add_history(step);
+  checked.add_history(given.history());
   checked.set("type", name, type_key_location);
   for (Node::Entry& entry : keys.entries()) checked.set(entry.key, std::move(entry.value), entry.key_location);
   run_checks(*fragment, checked);
@@ -352,7 +341,7 @@ Node Validator::block(const Node& given, const Block& block) {
   exclusive_keys(written, block);
   const core::Location defaults = default_location(block.origin);
   Node checked = Node::mapping(given.location());
-  for (const std::string& step : given.history()) checked.add_history(step);
+  checked.add_history(given.history());
   std::vector<const Property*> missing;
   for (const Property* property : block.properties) {
     const Node::Entry* entry = written.find_entry(property->name);
@@ -361,7 +350,7 @@ Node Validator::block(const Node& given, const Block& block) {
                   entry->key_location);
     } else if (property->required) {
       missing.push_back(property);
-      checked.set(property->name, refused(given.location()), given.location());
+      checked.set(property->name, Node::refused(given.location()), given.location());
     } else if (!is_excluded(*property, block, written)) {
       checked.set(property->name, default_of(*property, block, defaults), defaults);
     }
@@ -394,12 +383,13 @@ bool Validator::is_excluded(const Property& property, const Block& block, const 
 Node Validator::default_of(const Property& property, const Block& block, const core::Location& location) {
   if (!property.default_value) {
     Node open = Node::null(location);
-    open.add_history("computed from " + property.default_from);
+    open.add_history({"computed from " + property.default_from, core::Origin::kComputed, property.default_from});
     return open;
   }
   Node node = *property.default_value;
   set_locations(node, location);
-  node.add_history("default of " + (block.origin.empty() ? std::string("the recipe") : block.origin));
+  const std::string of = block.origin.empty() ? "the recipe" : block.origin;
+  node.add_history({"default of " + of, core::Origin::kDefault});
   const bool nested = property.type == Type::kSection || property.type == Type::kObject ||
                       property.type == Type::kComponent || property.type == Type::kArray || property.type == Type::kMap;
   return nested && !node.is_null() ? value(node, property, joined_path(block.path, property.name)) : node;
@@ -408,7 +398,7 @@ Node Validator::default_of(const Property& property, const Block& block, const c
 Node Validator::recipe(Node composed, const Translate& translate) {
   if (!composed.is_mapping()) {
     diagnostics_.error(composed.location(), "a recipe is a mapping of keys, got " + described(composed));
-    return refused(composed.location());
+    return Node::refused(composed.location());
   }
   if (const Node* version = composed.find("recipe_version"); version != nullptr && version->is_integer()) {
     const std::int64_t number = version->as_integer();
@@ -417,7 +407,7 @@ Node Validator::recipe(Node composed, const Translate& translate) {
                          "recipe_version is " + version->scalar_text() + ", but this version of roux reads version " +
                              std::to_string(kRecipeVersion),
                          "use a newer roux, or write the recipe for version " + std::to_string(kRecipeVersion));
-      return refused(composed.location());
+      return Node::refused(composed.location());
     }
     if (number < kRecipeVersion) {
       diagnostics_.error(version->location(),
@@ -426,7 +416,7 @@ Node Validator::recipe(Node composed, const Translate& translate) {
                              "roux reads, is " +
                              std::to_string(kRecipeVersion),
                          "write recipe_version: " + std::to_string(kRecipeVersion));
-      return refused(composed.location());
+      return Node::refused(composed.location());
     }
   }
   if (is_of_axolotl(composed)) {
@@ -434,7 +424,7 @@ Node Validator::recipe(Node composed, const Translate& translate) {
     diagnostics_.error(
         location, "this is a configuration of Axolotl, not a recipe",
         "`roux config import " + (location.known() ? location.source->name : "FILE") + " -o recipe.yaml` converts it");
-    return refused(composed.location());
+    return Node::refused(composed.location());
   }
   check_plain_secrets(composed, diagnostics_);
   take_init_trackers(composed, diagnostics_);
@@ -453,7 +443,7 @@ void Validator::run_checks(const Fragment& fragment, const Node& block) {
     const auto& [rule, read] = rule_of(check.rule);
     const auto unknown = [&](const std::string& key) {
       const Node* node = block.at_path(key);
-      return node != nullptr && is_refused(*node);
+      return node != nullptr && node->is_refused();
     };
     // The intended value of a refused one is unknown.
     if (std::any_of(read.begin(), read.end(), unknown) || rule.holds(block)) continue;

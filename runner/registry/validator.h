@@ -12,7 +12,7 @@
 namespace runner::registry {
 
 /// One pass over a recipe, or a part of it, against the fragments. What does not fit becomes a null with the history
-/// `core::kRefused`, so that later rules do not report it again.
+/// `core::Origin::kRefused`, so that later rules do not report it again.
 class Validator {
  public:
   Validator(const Registry& registry, const AliasTable& aliases, core::Diagnostics& diagnostics)
@@ -53,7 +53,7 @@ class Validator {
   /// Returns the key that was likely meant, "" when none is near.
   /// Returns the keys of the block that were likely meant.
   std::vector<std::string> unknown_key(const core::Node::Entry& entry, const Block& block);
-  std::string unknown_key_hint(const std::string& key, const Block& block);
+  core::Hint unknown_key_hint(const std::string& key, const Block& block);
   std::vector<std::string> homes_of(const std::string& key, const Block& block);
   void missing_keys(const core::Node& value, const Block& block, const std::vector<const Property*>& missing);
   void exclusive_keys(const core::Node& value, const Block& block);
@@ -75,8 +75,5 @@ void apply_aliases(core::Node& root, const AliasTable& table, const Registry& re
 
 /// Null when none has the name.
 const Property* find_property(const std::vector<const Property*>& properties, const std::string& key);
-
-/// A null in place of what does not fit.
-core::Node refused(const core::Location& location);
 
 }  // namespace runner::registry

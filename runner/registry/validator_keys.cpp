@@ -88,7 +88,7 @@ void Validator::split_counts(Node& value, const Block& block) {
       value.set(property->count_key, std::move(count), entry.key_location);
     }
     Node yes = Node::boolean(true, entry.value.location());
-    for (const std::string& step : entry.value.history()) yes.add_history(step);
+    yes.add_history(entry.value.history());
     value.set(property->name, std::move(yes), entry.key_location);
   }
 }
@@ -121,12 +121,14 @@ void Validator::missing_keys(const Node& value, const Block& block, const std::v
   std::string hint;
   if (block.path.empty()) {
     location.line = 0;  // the file as a whole
+    int listed = 0;
     for (const Property* property : missing) {
       const Property& value = property->type == Type::kMap ? *property->element : *property;
       if (value.type != Type::kComponent) continue;
       hint += (hint.empty() ? "`roux list " : ", `roux list ") + value.kind + "`";
+      ++listed;
     }
-    if (!hint.empty()) hint += hint.find(", ") == std::string::npos ? " lists the choices" : " list the choices";
+    if (listed > 0) hint += listed == 1 ? " lists the choices" : " list the choices";
   } else {
     for (const Property* property : missing) {
       std::string sentence = property->description.substr(0, property->description.find(". "));
@@ -140,7 +142,7 @@ void Validator::missing_keys(const Node& value, const Block& block, const std::v
 
 void Validator::missing_type(const Node& value, const std::string& kind, const std::string& path) {
   const std::vector<std::string> names = registry_.names(kind);
-  std::string hint = "set type: " + enumerated(names, "or", 8);
+  core::Hint hint = "set type: " + enumerated(names, "or", 8);
   core::Location location = value.location();
   for (const Node::Entry& entry : value.entries()) {
     const ForeignWord* word = aliases_.find_foreign(path.substr(0, path.find_first_of(".[")), entry.key);
@@ -171,23 +173,23 @@ Node Validator::unknown_name(const Node& type, const std::string& kind, const st
   const std::string all = all_of_kind(kind);
   if (const ForeignWord* word = aliases_.find_foreign("type of " + kind, core::lower(name))) {
     diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name), word->hint);
-    return refused(type.location());
+    return Node::refused(type.location());
   }
   const std::vector<std::string> near = registry_.suggestions(kind, name);
   const bool sets_key = name.find('=') != std::string::npos && !name.starts_with('=');  // `--set optimizer=lr=0.1`
-  const std::string hint = sets_key       ? "write " + joined_path(path, name) + " to set a key; " + all
-                           : near.empty() ? all
-                                          : did_you_mean(near) + " " + all;
+  core::Hint hint = did_you_mean(near);
+  hint.text += (hint.empty() ? "" : " ") + all;
+  if (sets_key) hint = "write " + joined_path(path, name) + " to set a key; " + all;
   diagnostics_.error(type.location(), "no " + kind_word(kind) + " is called " + quoted(name), hint);
-  return refused(type.location());
+  return Node::refused(type.location());
 }
 
 std::vector<std::string> Validator::unknown_key(const Node::Entry& entry, const Block& block) {
   const bool secret = check_plain_secrets(entry, joined_path(block.path, entry.key), diagnostics_);
-  diagnostics_.error(secret ? without_text(entry.key_location) : entry.key_location,
-                     block.title + " has no key " + quoted(entry.key),
-                     is_cut_number(entry) ? "a comma ends the previous value: use a decimal point in numbers"
-                                          : unknown_key_hint(entry.key, block));
+  diagnostics_.error(
+      secret ? without_text(entry.key_location) : entry.key_location, block.title + " has no key " + quoted(entry.key),
+      is_cut_number(entry) ? core::Hint("a comma ends the previous value: use a decimal point in numbers")
+                           : unknown_key_hint(entry.key, block));
   return core::all_closest(entry.key, names_of(block.properties));
 }
 
@@ -212,7 +214,7 @@ std::vector<std::string> Validator::homes_of(const std::string& key, const Block
   return homes;
 }
 
-std::string Validator::unknown_key_hint(const std::string& key, const Block& block) {
+core::Hint Validator::unknown_key_hint(const std::string& key, const Block& block) {
   std::vector<std::string> names = names_of(block.properties);
   if (!block.kind.empty()) names.push_back("type");
   const std::vector<std::string> near = core::all_closest(key, names);
@@ -240,7 +242,7 @@ std::string Validator::unknown_key_hint(const std::string& key, const Block& blo
   for (const Alias& alias : aliases_.aliases) words.push_back(alias.word);
   if (const std::string word = core::closest(key, words); !word.empty()) {
     for (const Alias& alias : aliases_.aliases) {
-      if (alias.word == word) return "did you mean " + alias.path + "?";
+      if (alias.word == word) return {"did you mean " + alias.path + "?", alias.path};
     }
   }
   if (const std::size_t dot = key.find('.'); dot != std::string::npos && block.path.empty()) {

@@ -21,6 +21,7 @@
 namespace runner::registry {
 namespace {
 
+using core::Hint;
 using core::lower;
 using core::Node;
 using Type = Property::Type;
@@ -52,9 +53,6 @@ std::string meant_boolean(const Node& value) {
     if (text == no) return "false";
   return "";
 }
-
-/// A key takes infinity when its description says what infinity means there, as that of norm_type does.
-bool takes_infinity(const Property& property) { return property.description.find(".inf") != std::string::npos; }
 
 /// The one of these words that other programs call `text`; "" for none.
 std::string other_word(const std::string& text, const std::vector<std::string>& names) {
@@ -120,7 +118,7 @@ std::vector<std::string> meant_words(const std::string& text, const std::vector<
 }
 
 /// Of a word that turns something off, in place of one of the names of a key that is off unless it is written.
-std::string off_word_hint(const Node& value, const Property& property) {
+Hint off_word_hint(const Node& value, const Property& property) {
   static constexpr const char* kOff[] = {"no", "none", "off", "false", "null", "0", "no_shard"};
   const bool is_off_by_default = property.default_value && property.default_value->is_null();
   if (!is_off_by_default || property.enum_values.empty() || value.is_mapping() || value.is_sequence()) return "";
@@ -131,7 +129,7 @@ std::string off_word_hint(const Node& value, const Property& property) {
 }
 
 /// `max_steps: 20 epochs`: the limit of a training that counts in the unit that is there.
-std::string limit_in_unit(const std::string& text, const std::string& path) {
+Hint limit_in_unit(const std::string& text, const std::string& path) {
   if (!path.starts_with("training.max_")) return "";
   static constexpr std::pair<const char*, const char*> kLimits[] = {
       {"step", "max_steps"}, {"ep", "max_epochs"}, {"tok", "max_tokens"}};
@@ -142,13 +140,14 @@ std::string limit_in_unit(const std::string& text, const std::string& path) {
   unit.erase(0, unit.find_first_not_of(' '));
   for (const auto& [begin, key] : kLimits) {
     if (!unit.starts_with(begin)) continue;
-    return "write " + (path.ends_with(key) ? "" : std::string(key) + ": ") + number_text(number);
+    const std::string here = number_text(number);
+    return path.ends_with(key) ? Hint("write " + here, here) : Hint("write " + std::string(key) + ": " + here);
   }
-  return !unit.empty() && core::parse_duration_s(text).ok() ? "write max_time: " + text : "";
+  return !unit.empty() && core::parse_duration_s(text).ok() ? Hint("write max_time: " + text) : Hint();
 }
 
 /// The hint for a wrong type, from the given value.
-std::string type_hint(const Node& value, const Property& property, const std::string& path) {
+Hint type_hint(const Node& value, const Property& property, const std::string& path) {
   if (value.is_null()) {
     if (property.default_value && !property.default_value->is_null())
       return "leave the key out for the default, " + described(*property.default_value);
@@ -160,25 +159,29 @@ std::string type_hint(const Node& value, const Property& property, const std::st
     const std::string meant = value.is_mapping() || value.is_sequence() ? "" : meant_boolean(value);
     if (meant.empty()) return "";
     if (value.is_string() && lower(value.as_string()) == value.as_string() && value.as_string() == meant)
-      return "write it without quotes: " + meant;
-    return "write " + meant;
+      return {"write it without quotes: " + meant, meant};
+    return {"write " + meant, meant};
   }
   if ((property.type == Type::kInteger || property.type == Type::kNumber) && value.is_string()) {
     const std::string word = lower(value.as_string());
-    if ((word == "inf" || word == "infinity" || word == "+inf") && takes_infinity(property)) return "write .inf";
+    if ((word == "inf" || word == "infinity" || word == "+inf") && property.takes_infinity)
+      return {"write .inf", ".inf"};
     const bool is_share = property.maximum == 1.0 || property.exclusive_maximum == 1.0;
     if (is_share && word.size() > 1 && word.back() == '%') {
       const std::string percent = meant_number(word.substr(0, word.size() - 1));
-      if (!percent.empty()) return "write it as a fraction: " + number_text(std::stod(percent) / 100.0);
+      if (!percent.empty()) {
+        const std::string share = number_text(std::stod(percent) / 100.0);
+        return {"write it as a fraction: " + share, share};
+      }
     }
     if (const auto read = core::resolve_scalar(value.as_string()); !read.ok()) return read.failure().message;
     const std::string meant = meant_number(value.as_string());
     if (meant.empty()) return limit_in_unit(value.as_string(), path);
-    return meant == value.as_string() ? "write it without quotes: " + meant : "write " + meant;
+    return {(meant == value.as_string() ? "write it without quotes: " : "write ") + meant, meant};
   }
   const std::string other = value.is_number() ? other_word(value.scalar_text(), property.enum_values) : "";
-  if (!other.empty()) return "did you mean " + quoted(other) + "?";
-  if (const std::string off = off_word_hint(value, property); !off.empty()) return off;
+  if (!other.empty()) return core::did_you_mean(other);
+  if (const Hint off = off_word_hint(value, property); !off.empty()) return off;
   const bool is_free_text = property.type == Type::kString && property.enum_values.empty();
   if (is_free_text && value.is_bool())
     return "put it in quotes: " + path.substr(path.rfind('.') + 1) + ": \"" + value.scalar_text() + "\"";
@@ -186,7 +189,7 @@ std::string type_hint(const Node& value, const Property& property, const std::st
 }
 
 /// `split: 0.8`, or `split: 80%`: of a set for training the first records, of another one the last.
-std::string share_hint(const std::string& text, const std::string& path) {
+Hint share_hint(const std::string& text, const std::string& path) {
   if (path != "split" && !path.ends_with(".split")) return "";
   std::string digits = text;
   const bool percent = digits.ends_with('%');
@@ -201,7 +204,7 @@ std::string share_hint(const std::string& text, const std::string& path) {
   return "write \"" + number_text(100.0 - share) + "%:\" for the last " + number_text(share) + "%";
 }
 
-bool refuse(const Node& value, const std::string& message, const std::string& hint, core::Diagnostics& diagnostics) {
+bool refuse(const Node& value, const std::string& message, const Hint& hint, core::Diagnostics& diagnostics) {
   diagnostics.error(value.location(), message, hint);
   return false;
 }
@@ -239,14 +242,14 @@ bool check_range(const Node& value, double number, const Property& property, con
 /// `node` of another kind in place of `written`: what was written and how it came here stay.
 Node with_kind(Node node, const Node& written) {
   node.set_written(written.scalar_text());
-  for (const std::string& step : written.history()) node.add_history(step);
+  node.add_history(written.history());
   return node;
 }
 
 /// JSON has no infinity: `resolved.json` of a run with `.inf` has the text "inf", which is the number again here, with
 /// the same hash.
 void read_infinity(Node& value, const Property& property) {
-  if (!value.is_string() || !takes_infinity(property)) return;
+  if (!value.is_string() || !property.takes_infinity) return;
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double infinity : {kInfinity, -kInfinity}) {
     Node number = Node::floating(infinity, value.location());
@@ -261,7 +264,7 @@ bool check_number(Node& value, const Property& property, const std::string& path
   read_infinity(value, property);
   if (!value.is_number()) return refuse_type(value, property, path, diagnostics);
   const double number = value.as_double();
-  if (std::isnan(number) || (std::isinf(number) && !takes_infinity(property)))
+  if (std::isnan(number) || (std::isinf(number) && !property.takes_infinity))
     return refuse(value, path + " must be a finite number, got " + described(value), "", diagnostics);
   if (!check_range(value, number, property, path, diagnostics)) return false;
   // 1 and 1.0 are one value for a number: they must give one hash.
@@ -281,7 +284,7 @@ bool check_integer(Node& value, const Property& property, const std::string& pat
   return check_range(value, value.as_double(), property, path, diagnostics);
 }
 
-bool check_text(Node& value, const Property& property, const std::string& path, const std::string& word_hint,
+bool check_text(Node& value, const Property& property, const std::string& path, const Hint& word_hint,
                 core::Diagnostics& diagnostics) {
   const auto& names = property.enum_values;
   if (!value.is_string()) {
@@ -295,7 +298,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
   const std::string& text = value.as_string();
   if (!names.empty()) {
     if (std::find(names.begin(), names.end(), text) != names.end()) return true;
-    std::string hint = word_hint.empty() ? off_word_hint(value, property) : word_hint;
+    Hint hint = word_hint.empty() ? off_word_hint(value, property) : word_hint;
     if (hint.empty()) hint = did_you_mean(meant_words(text, names));
     return refuse(value, path + " must be " + wanted(property) + ", got " + quoted(text), hint, diagnostics);
   }
@@ -318,7 +321,7 @@ bool check_text(Node& value, const Property& property, const std::string& path, 
                   path + " must " +
                       (property.pattern_hint.empty() ? "match " + property.pattern : property.pattern_hint) + ", got " +
                       quoted(text),
-                  near.empty() ? share_hint(text, path) : "did you mean " + quoted(near) + "?", diagnostics);
+                  near.empty() ? share_hint(text, path) : core::did_you_mean(near), diagnostics);
   }
   return true;
 }
@@ -331,8 +334,8 @@ bool check_interval(const Node& value, const Property& property, const std::stri
                   off_hint(value.as_double(), property, path), diagnostics);
   const core::Result<core::Interval> interval = core::parse_interval(value.scalar_text());
   if (!interval.ok())
-    return refuse(value, path + " must be " + wanted(property) + ", got " + described(value), interval.failure().hint,
-                  diagnostics);
+    return refuse(value, path + " must be " + wanted(property) + ", got " + described(value),
+                  Hint(interval.failure().hint, interval.failure().word), diagnostics);
   return true;
 }
 
@@ -345,7 +348,7 @@ bool check_duration(const Node& value, const Property& property, const std::stri
   const core::Result<double> seconds = core::parse_duration_s(value.scalar_text());
   if (!seconds.ok() || !std::isfinite(seconds.value()))
     return refuse(value, path + " must be " + wanted(property) + ", got " + described(value),
-                  seconds.ok() ? "" : seconds.failure().hint, diagnostics);
+                  seconds.ok() ? Hint() : Hint(seconds.failure().hint, seconds.failure().word), diagnostics);
   if (seconds.value() < 0 || (seconds.value() == 0 && !property.minimum))
     return refuse(value, path + " must be greater than 0, got " + described(value), "", diagnostics);
   return check_range(value, seconds.value(), property, path, diagnostics);
@@ -441,24 +444,19 @@ core::Location without_text(const core::Location& location) {
 }
 
 bool came_from_environment(const Node& value, std::string* reference) {
-  for (const std::string& step : value.history()) {
-    const std::size_t start = step.find("${env:");
-    if (start == std::string::npos) continue;
-    if (reference != nullptr) *reference = step.substr(start, step.find('}', start) - start + 1);
-    return true;
-  }
-  return false;
+  const core::HistoryStep* step = value.find_step(core::Origin::kEnvironment);
+  if (step != nullptr && reference != nullptr) *reference = step->of;
+  return step != nullptr;
 }
 
 std::string with_environment_references(const Node& value) {
   std::vector<std::pair<std::string, std::string>> known;  // what a variable holds, and its reference
-  for (const std::string& step : value.history()) {
-    constexpr std::string_view kBegin = "${env:";
-    const std::size_t start = step.find(kBegin), end = step.find('}', start);
-    if (start == std::string::npos || end == std::string::npos) continue;
-    const std::string name = step.substr(start + kBegin.size(), end - start - kBegin.size());
+  for (const core::HistoryStep& step : value.history()) {
+    if (step.origin != core::Origin::kEnvironment) continue;
+    constexpr std::size_t kBegin = std::string_view("${env:").size();
+    const std::string name = step.of.substr(kBegin, step.of.size() - kBegin - 1);
     const char* held = std::getenv(name.c_str());
-    if (held != nullptr && *held != '\0') known.emplace_back(held, step.substr(start, end + 1 - start));
+    if (held != nullptr && *held != '\0') known.emplace_back(held, step.of);
   }
   // The longest first: one may be a part of another.
   std::stable_sort(known.begin(), known.end(),
@@ -537,7 +535,7 @@ void read_environment_text(Node& value, const Property& property) {
   value = std::move(scalar);
 }
 
-bool check_scalar(Node& value, const Property& property, const std::string& path, const std::string& word_hint,
+bool check_scalar(Node& value, const Property& property, const std::string& path, const Hint& word_hint,
                   core::Diagnostics& diagnostics) {
   read_environment_text(value, property);
   switch (property.type) {

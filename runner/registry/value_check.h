@@ -12,7 +12,7 @@ namespace runner::registry {
 /// so at the value's location when not. `path` is how messages name it. A number without a fraction is taken for an
 /// integer and `value` becomes one. `word_hint`: for a word that is none of the
 /// values; "" lets it follow from them.
-bool check_scalar(core::Node& value, const Property& property, const std::string& path, const std::string& word_hint,
+bool check_scalar(core::Node& value, const Property& property, const std::string& path, const core::Hint& word_hint,
                   core::Diagnostics& diagnostics);
 
 /// `an integer`, `true or false`, `a list`, `one of relu, gelu`: what `property` wants, after "must be".

@@ -60,11 +60,11 @@ std::string enumerated(const std::vector<std::string>& words, std::string_view l
   return text;
 }
 
-std::string did_you_mean(const std::vector<std::string>& words) {
-  if (words.empty()) return "";
+core::Hint did_you_mean(const std::vector<std::string>& words) {
+  if (words.empty()) return {};
   std::vector<std::string> shown;
   for (const std::string& word : words) shown.push_back(quoted(word));
-  return "did you mean " + enumerated(shown, "or") + "?";
+  return {"did you mean " + enumerated(shown, "or") + "?", words.size() == 1 ? words[0] : ""};
 }
 
 std::string kind_word(std::string_view kind) { return kind == "data" ? "data set" : std::string(kind); }
@@ -103,9 +103,7 @@ std::string taken_text(const Fragment& tracker) {
 
 bool is_override(const core::Node::Entry& entry) {
   if (entry.key_location.known() && entry.key_location.source->kind == core::Source::Kind::kFlag) return true;
-  const auto& history = entry.value.history();
-  return std::any_of(history.begin(), history.end(),
-                     [](const std::string& step) { return step.starts_with("--set-file "); });
+  return entry.value.has_origin(core::Origin::kFlagFile);
 }
 
 std::string line_beside(const core::Location& location, const core::Location& other) {

@@ -19,8 +19,8 @@ std::string quoted(std::string_view text);
 std::string enumerated(const std::vector<std::string>& words, std::string_view last = "and",
                        std::size_t shown_max = 12);
 
-/// `did you mean "adam" or "adamw"?`; "" for no words. Several are as likely, so that the choice is the user's.
-std::string did_you_mean(const std::vector<std::string>& words);
+/// `did you mean "adam" or "adamw"?`; empty for no words. Several are as likely, so that the choice is the user's.
+core::Hint did_you_mean(const std::vector<std::string>& words);
 
 /// What one component of the kind is called in a sentence: `optimizer`, `data set`.
 std::string kind_word(std::string_view kind);

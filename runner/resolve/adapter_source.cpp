@@ -73,7 +73,7 @@ class Block {
     const Node* path = get("path");
     core::Location location = path->location();
     value.set_location(location);
-    value.add_history(pretrained::kFromAdapter + file_);
+    value.add_history({"adapter: " + file_, core::Origin::kAdapter});
     block_.set(key, std::move(value), std::move(location));
   }
 

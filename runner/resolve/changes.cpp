@@ -19,11 +19,7 @@ namespace fs = std::filesystem;
 
 using core::Node;
 
-bool is_default(const Node& node) {
-  const auto& history = node.history();
-  return node.is_null() || std::any_of(history.begin(), history.end(),
-                                       [](const std::string& step) { return step.starts_with("default"); });
-}
+bool is_default(const Node& node) { return node.is_null() || node.has_origin(core::Origin::kDefault); }
 
 /// JSON has no infinity: a settled recipe has the text "inf" for `.inf`.
 bool is_infinity(const Node& text, const Node& number) {

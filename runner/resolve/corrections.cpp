@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <regex>
 #include <string_view>
 #include <utility>
 
@@ -15,19 +14,6 @@ namespace {
 using core::Diagnostics;
 
 constexpr int kCorrectionsMax = 100;
-
-/// What the hint says to write; "" for a hint of another kind.
-std::string word_of(const std::string& hint) {
-  static const std::regex forms[] = {
-      std::regex(R"re(^did you mean "([^"]+)"\?.*)re"), std::regex(R"re(^did you mean ([^ "]+)\?$)re"),
-      std::regex(R"re(^write it without quotes: ([^ ]+)$)re"), std::regex(R"re(^write it as a fraction: ([^ ]+)$)re"),
-      std::regex(R"re(^write ([A-Za-z0-9_./-]+)$)re")};
-  std::smatch found;
-  for (const std::regex& form : forms) {
-    if (std::regex_match(hint, found, form)) return found[1];
-  }
-  return "";
-}
 
 /// Bytes [begin, end) of the text at a place; nothing where it has none.
 std::optional<std::pair<std::size_t, std::size_t>> bytes_at(const std::string& text, const core::Location& at) {
@@ -62,14 +48,14 @@ Diagnostics check(const std::string& name, const std::string& text, const recipe
 std::vector<Correction> corrections_of(const Diagnostics& diagnostics, const std::string& name) {
   std::vector<Correction> corrections;
   for (const core::Diagnostic& one : diagnostics.all()) {
-    const core::Location& at = one.location;
+    if (one.severity != core::Severity::kError || !one.fix) continue;
+    const core::Location& at = one.fix->location;
     const bool in_file = at.known() && at.source->kind == core::Source::Kind::kFile && at.source->name == name;
-    if (one.severity != core::Severity::kError || !in_file || at.line == 0) continue;
-    std::string right = word_of(one.hint);
+    if (!in_file || at.line == 0) continue;
     const auto place = bytes_at(at.source->text, at);
-    if (right.empty() || !place) continue;
+    if (!place) continue;
     std::string wrong = at.source->text.substr(place->first, place->second - place->first);
-    corrections.push_back({at, std::move(wrong), std::move(right)});
+    corrections.push_back({at, std::move(wrong), one.fix->text});
   }
   return corrections;
 }

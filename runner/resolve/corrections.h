@@ -10,14 +10,13 @@
 
 namespace runner::resolve {
 
-/// A word of a recipe's file that a hint replaces by another.
+/// A word of a recipe's file that another one replaces.
 struct Correction {
   core::Location at;
   std::string wrong, right;
 };
 
-/// Of errors in the file `name` whose hint is one word to write there: `did you mean "adamw"?`, `write it without
-/// quotes: 12`.
+/// Of errors in the file `name` with a fix there.
 std::vector<Correction> corrections_of(const core::Diagnostics& diagnostics, const std::string& name);
 
 /// The text with one of them. Nothing where the place is not in it.

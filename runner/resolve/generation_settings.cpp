@@ -94,7 +94,7 @@ void fill(Node& section, const Node& file, const char* key) {
   const Node *given = section.find(key), *value = file.find(key);
   if (given != nullptr || value == nullptr || value->is_null()) return;
   Node filled = *value;
-  filled.add_history("init_from");
+  filled.add_history({"init_from", core::Origin::kSettled});
   section.set(key, std::move(filled), value->location());
 }
 

@@ -55,15 +55,13 @@ std::string misfit(const hub::Name& name, const HubValue& use) {
 
 void refuse(Node& value, const std::string& message, const std::string& hint, Diagnostics& diagnostics) {
   diagnostics.error(value.location(), message, hint);
-  Node refused = Node::null(value.location());
-  refused.add_history(core::kRefused);
-  value = std::move(refused);
+  value = Node::refused(value.location());
 }
 
 void replace(Node& value, const hub::Located& located) {
   Node path = Node::string(located.path, value.location());
   path.set_history(value.history());
-  path.add_history(located.pinned);
+  path.add_history({located.pinned, core::Origin::kRemote, located.pinned});
   value = std::move(path);
 }
 
@@ -150,9 +148,8 @@ void locate_hub_values(Node& recipe, Diagnostics& diagnostics) {
 }
 
 std::string hub_name(const Node& value) {
-  const auto& history = value.history();
-  const auto found = std::find_if(history.begin(), history.end(), is_remote);
-  return found == history.end() || !value.is_string() ? "" : *found;
+  const core::HistoryStep* step = value.find_step(core::Origin::kRemote);
+  return step == nullptr || !value.is_string() ? "" : step->of;
 }
 
 }  // namespace runner::resolve

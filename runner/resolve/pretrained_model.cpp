@@ -90,17 +90,14 @@ bool has_tokenizer(const std::string& folder) {
 /// Whether `init_from`, or its path, was refused: an error has been reported.
 bool is_refused(const Node* source) {
   if (source != nullptr && source->is_mapping()) source = source->find("path");
-  return source != nullptr && source->is_null() && !source->history().empty() &&
-         source->history().back() == core::kRefused;
+  return source != nullptr && source->is_refused();
 }
 
 /// Without the configuration nothing can be said of them, so that they are not reported as missing.
 void leave_open(Node& recipe) {
   for (const char* key : {"model", "loss"}) {
     if (!is_missing(recipe, key)) continue;
-    Node refused = Node::null(recipe.location());
-    refused.add_history(core::kRefused);
-    recipe.set(key, std::move(refused), recipe.location());
+    recipe.set(key, Node::refused(recipe.location()), recipe.location());
   }
 }
 
@@ -129,7 +126,7 @@ void settle_lengths(Node& recipe, std::int64_t positions) {
       return;
     }
     Node length = Node::integer(positions, set.location());
-    length.add_history("the model's context length");
+    length.add_history({"the model's context length", core::Origin::kSettled});
     set.set(kLengthKeys[0], std::move(length), set.location());
   };
   for (Node::Entry& set : data->entries()) each_set(set.value, settle);
@@ -153,7 +150,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (!of_folder.empty() && is_missing(recipe, "model")) {
     Node block = Node::mapping(source->location());
     block.set("type", Node::string(kModel, source->location()));
-    block.add_history("init_from: " + of_folder);
+    block.add_history({"init_from: " + of_folder, core::Origin::kSettled});
     recipe.set("model", std::move(block), source->location());
   }
   if (!of_folder.empty() && is_missing(recipe, "tokenizer") && has_text(recipe) && has_tokenizer(source->as_string())) {
@@ -162,7 +159,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
     Node path = Node::string(source->as_string(), source->location());
     path.set_history(source->history());  // its name on the Hub, if it has one
     block.set("path", std::move(path));
-    block.add_history("init_from: " + source->as_string());
+    block.add_history({"init_from: " + source->as_string(), core::Origin::kSettled});
     recipe.set("tokenizer", std::move(block), source->location());
   }
   Node* const model = transformers_block(recipe);
@@ -199,7 +196,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   if (config == nullptr || config->is_null()) {
     if (of_folder.empty()) return;  // validation says that it is missing
     checked = pretrained::read_config(of_folder, diagnostics);
-    if (checked) checked->add_history("init_from: " + of_folder);
+    if (checked) checked->add_history({"init_from: " + of_folder, core::Origin::kSettled});
   } else {
     checked = config->is_string() ? read_named(*config, diagnostics) : pretrained::check_config(*config, diagnostics);
   }
@@ -207,7 +204,7 @@ void complete_pretrained(Node& recipe, Diagnostics& diagnostics) {
   settle_lengths(recipe, positions_of(*model));
   if (!of_folder.empty() && is_missing(recipe, "loss")) {
     Node loss = Node::string("cross_entropy", source->location());
-    loss.add_history("init_from: " + of_folder + ", a language model");
+    loss.add_history({"init_from: " + of_folder + ", a language model", core::Origin::kSettled});
     recipe.set("loss", std::move(loss), source->location());
   }
 }

@@ -41,8 +41,7 @@ Node escaped(const Node& node) {
 /// their reference; under `vars` the purpose of a value is unknown, so all values from the environment count as secret
 /// there.
 void make_readable(Node& node, bool in_vars) {
-  bool secret = in_vars;
-  for (const std::string& step : node.history()) secret = secret || step == "secret";
+  const bool secret = in_vars || node.has_origin(core::Origin::kSecret);
   if (const std::string name = hub_name(node); !name.empty()) {  // its path is this machine's
     node = Node::string(name, node.location());
     return;
@@ -64,7 +63,7 @@ void make_readable(Node& node, bool in_vars) {
 
 Node settled_value(const std::string& text, const core::Location& location) {
   Node value = Node::string(text, location);
-  value.add_history("settled when the training began");
+  value.add_history({"settled when the training began", core::Origin::kSettled});
   return value;
 }
 
@@ -118,9 +117,7 @@ const Node& Recipe::at(std::string_view path_in_recipe) const {
 }
 
 bool Recipe::was_automatic(std::string_view path_in_recipe) const {
-  const auto& history = at(path_in_recipe).history();
-  return std::any_of(history.begin(), history.end(),
-                     [](const std::string& step) { return step.starts_with(kAutomatic); });
+  return at(path_in_recipe).has_origin(core::Origin::kAutomatic);
 }
 
 void Recipe::settle_device(const std::string& settled) {

@@ -228,7 +228,7 @@ std::string page_of_words(const Schemas& schemas) {
   text +=
       "\nThese have no equivalent; the error message says what to write instead.\n\n| Word | Instead |\n| --- | --- "
       "|\n";
-  for (const auto& word : table.foreign) text += "| " + code(word.word) + " | " + cell(word.hint) + " |\n";
+  for (const auto& word : table.foreign) text += "| " + code(word.word) + " | " + cell(word.hint.text) + " |\n";
   return text;
 }
 

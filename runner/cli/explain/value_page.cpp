@@ -32,9 +32,10 @@ std::string origin(const Node& value) {
   std::string text;
   const bool placed = value.location().known() && value.location().source->kind != core::Source::Kind::kDefault;
   if (placed) text = value.location().text();
-  for (const std::string& step : value.history()) {
-    if (step == "secret" || (placed && text.rfind(step, 0) == 0)) continue;  // `--set a=b` says that it is a --set
-    text += (text.empty() ? "" : ", ") + step;
+  for (const core::HistoryStep& step : value.history()) {
+    // `--set a=b` says that it is a --set.
+    if (step.origin == core::Origin::kSecret || (placed && text.rfind(step.text, 0) == 0)) continue;
+    text += (text.empty() ? "" : ", ") + step.text;
   }
   if (text.empty() && value.location().known()) text = value.location().text();
   return text.empty() ? "not set" : text;

@@ -88,7 +88,8 @@ void settle_language(SettledTree& tree, std::int64_t global, std::int64_t proces
     tree.fill(kMicro, Node::integer(global / processes), why + " is at most this");
     if (!tree.text(kShrinks)) tree.fill(kShrinks, Node::string("halve"), "finds " + why);
   } else {
-    tree.fill(kMicro, Node::integer(language_micro_batch(global, processes)), "default for a pretrained model");
+    tree.fill(kMicro, Node::integer(language_micro_batch(global, processes)), "default for a pretrained model",
+              core::Origin::kDefault);
   }
   deal(tree, processes);
 }
@@ -124,10 +125,10 @@ void settle(SettledTree& tree) {
   if (global && accumulation && !micro) return divide(tree, kAccumulation, kMicro, processes);
   if (global && !micro && tree.text("model.type") == "transformers") return settle_language(tree, *global, processes);
   if (global && !micro) {
-    tree.fill(kAccumulation, Node::integer(1), "default of training");
+    tree.fill(kAccumulation, Node::integer(1), "default of training", core::Origin::kDefault);
     return divide(tree, kAccumulation, kMicro, processes);
   }
-  if (!accumulation) tree.fill(kAccumulation, Node::integer(1), "default of training");
+  if (!accumulation) tree.fill(kAccumulation, Node::integer(1), "default of training", core::Origin::kDefault);
   const std::optional<std::int64_t> pass = product(*micro, accumulation.value_or(1));
   const std::optional<std::int64_t> total = pass ? product(*pass, processes) : std::nullopt;
   if (!total)

@@ -84,8 +84,8 @@ bool fits_loss(SettledTree& tree, const std::string& metric) {
 }
 
 /// `write val/loss` for `loss`, `val_loss` and `eval_loss`.
-std::string monitor_hint(SettledTree& tree, const std::string& monitor, const std::vector<std::string>& sets,
-                         const std::vector<std::string>& measured) {
+core::Hint monitor_hint(SettledTree& tree, const std::string& monitor, const std::vector<std::string>& sets,
+                        const std::vector<std::string>& measured) {
   std::vector<std::string> words = sets;
   for (const char* word : {"eval", "val", "valid", "validation", "dev", "test"}) words.emplace_back(word);
   std::string set = sets[0], metric = monitor;
@@ -96,17 +96,17 @@ std::string monitor_hint(SettledTree& tree, const std::string& monitor, const st
     break;
   }
   const std::string meant = meant_metric(tree, metric, measured);
-  if (meant.empty() || !fits_loss(tree, meant)) return "write " + set + "/loss";
-  return "write " + set + "/" + meant +
-         (contains(measured, meant) ? "" : ", and add it to eval.metrics: [" + meant + "]");
+  const std::string right = set + "/" + (meant.empty() || !fits_loss(tree, meant) ? "loss" : meant);
+  if (right == set + "/loss" || contains(measured, meant)) return {"write " + right, right};
+  return "write " + right + ", and add it to eval.metrics: [" + meant + "]";
 }
 
 /// How to name one of the metrics of `set` in place of `metric`.
-std::string metric_hint(SettledTree& tree, const std::string& set, const std::string& metric,
-                        const std::vector<std::string>& measured) {
+core::Hint metric_hint(SettledTree& tree, const std::string& set, const std::string& metric,
+                       const std::vector<std::string>& measured) {
   std::string meant = meant_metric(tree, metric, measured);
   if (!fits_loss(tree, meant)) meant.clear();
-  if (contains(measured, meant)) return "did you mean " + set + "/" + meant + "?";
+  if (contains(measured, meant)) return {"did you mean " + set + "/" + meant + "?", set + "/" + meant};
   if (meant == metric) return "add it to eval.metrics: [" + metric + "]";
   if (!meant.empty()) return "write " + set + "/" + meant + ", and add it to eval.metrics: [" + meant + "]";
   std::vector<std::string> names;
@@ -125,7 +125,8 @@ void metric_directions(SettledTree& tree) {
                               const char* higher) {
     const std::string name = tree.text(block + metric).value_or("");
     const std::string why = name.empty() ? "default" : "the direction of " + name;
-    tree.fill(block + direction, Node::string(is_maximized(name) ? higher : lower), why);
+    tree.fill(block + direction, Node::string(is_maximized(name) ? higher : lower), why,
+              name.empty() ? core::Origin::kDefault : core::Origin::kSettled);
   };
   const auto count = [&tree](const char* path) {
     const Node* list = tree.value(path);
@@ -203,14 +204,15 @@ void monitored_metric(SettledTree& tree) {
     if (std::find(sets.begin(), sets.end(), set) == sets.end()) {
       if (set == "train") {
         tree.error(path, path + " is " + monitor + ", but train is not evaluated",
-                   sets.empty() ? "add a data set to evaluate, such as data.val" : "write " + sets[0] + "/" + metric);
+                   sets.empty() ? core::Hint("add a data set to evaluate, such as data.val")
+                                : core::Hint("write " + sets[0] + "/" + metric, sets[0] + "/" + metric));
         continue;
       }
       const std::string near = core::closest(set, sets);
       tree.error(path, path + " is " + monitor + ", but there is no data set called " + core::in_quotes(set),
-                 sets.empty()   ? "add data." + set
-                 : near.empty() ? "there is " + enumerated(sets, "and", sets.size())
-                                : "did you mean " + near + "/" + metric + "?");
+                 sets.empty()   ? core::Hint("add data." + set)
+                 : near.empty() ? core::Hint("there is " + enumerated(sets, "and", sets.size()))
+                                : core::Hint("did you mean " + near + "/" + metric + "?", near + "/" + metric));
       continue;
     }
     if (!metrics || std::find(metrics->begin(), metrics->end(), metric) != metrics->end()) continue;

@@ -83,7 +83,8 @@ bool keeps_rows_of_gradients(const SettledTree& tree) {
 void exchanged_batches(SettledTree& tree) {
   const bool keeps_rows = keeps_rows_of_gradients(tree);
   tree.fill("accumulation.sync_each_batch", Node::boolean(keeps_rows),
-            keeps_rows ? "parallelism.shard" : "default of accumulation");
+            keeps_rows ? "parallelism.shard" : "default of accumulation",
+            keeps_rows ? core::Origin::kSettled : core::Origin::kDefault);
 }
 
 /// Settings of the gradient exchange with a single process.

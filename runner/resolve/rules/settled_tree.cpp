@@ -15,11 +15,6 @@ bool is_written(const core::Location& location) {
   return location.known() && location.source->kind != core::Source::Kind::kDefault;
 }
 
-bool refused(const Node& node) {
-  const auto& history = node.history();
-  return node.is_null() && std::find(history.begin(), history.end(), core::kRefused) != history.end();
-}
-
 std::string parent_of(const std::string& path) {
   const std::size_t end = path.find_last_of(".[");
   return end == std::string::npos ? "" : path.substr(0, end);
@@ -51,7 +46,7 @@ bool SettledTree::is_true(const std::string& path) const {
 
 bool SettledTree::given(const std::string& path) const {
   const Node* node = root_.at_path(path);
-  return node != nullptr && (!node->is_null() || refused(*node));
+  return node != nullptr && (!node->is_null() || node->is_refused());
 }
 
 bool SettledTree::written(const std::string& path) const {
@@ -63,32 +58,30 @@ bool SettledTree::is_of_this_call(const std::string& path) const {
   for (std::string at = path; !at.empty(); at = parent_of(at)) {
     const Node* node = root_.at_path(at);
     if (node == nullptr || !is_written(node->location())) continue;  // a default, of what is around it
-    const auto& history = node->history();
-    if (std::any_of(history.begin(), history.end(), [](const auto& step) { return step.starts_with("--set-file "); }))
-      return true;
+    if (node->has_origin(core::Origin::kFlagFile)) return true;
     if (node->location().source->kind != core::Source::Kind::kFlag) return false;
     // A block that a flag made on the way to one of its keys says nothing of the others, and has no history.
-    return at == path || !history.empty();
+    return at == path || !node->history().empty();
   }
   return false;
 }
 
 bool SettledTree::was_refused(const std::string& path) const {
   const Node* node = root_.at_path(path);
-  return node != nullptr && refused(*node);
+  return node != nullptr && node->is_refused();
 }
 
-void SettledTree::fill(const std::string& path, Node value, const std::string& why) {
+void SettledTree::fill(const std::string& path, Node value, const std::string& why, core::Origin origin) {
   const std::string parent = parent_of(path);
   Node* block = parent.empty() ? &root_ : root_.at_path(parent);
   if (block == nullptr || !block->is_mapping()) return;  // refused: there is nothing to fill
   const std::string key = path.substr(parent.empty() ? 0 : parent.size() + 1);
   const Node* there = block->find(key);
-  if (there != nullptr && (refused(*there) || (!there->is_null() && is_written(there->location())))) return;
+  if (there != nullptr && (there->is_refused() || (!there->is_null() && is_written(there->location())))) return;
   core::Location location;
   location.source = std::make_shared<core::Source>(core::Source{why, "", core::Source::Kind::kDefault});
   value.set_location(location);
-  value.add_history(why);
+  value.add_history({why, origin});
   block->set(key, std::move(value), location);
 }
 
@@ -96,8 +89,8 @@ void SettledTree::replace_auto(const std::string& path, std::int64_t number, con
   Node* node = root_.at_path(path);
   RUNNER_ASSERT(node != nullptr && node->is_string(), "the rule has read the word there");
   Node settled = Node::integer(number, node->location());
-  for (const std::string& step : node->history()) settled.add_history(step);
-  settled.add_history(kAutomatic + why);
+  settled.add_history(node->history());
+  settled.add_history({"auto: " + why, core::Origin::kAutomatic});
   *node = std::move(settled);
 }
 
@@ -106,8 +99,8 @@ void SettledTree::replace_idle(const std::string& path, Node value, const std::s
   RUNNER_ASSERT(node != nullptr, "the rule has read the value there");
   Node settled = std::move(value);
   settled.set_location(node->location());
-  for (const std::string& step : node->history()) settled.add_history(step);
-  settled.add_history(why);
+  settled.add_history(node->history());
+  settled.add_history({why, core::Origin::kSettled});
   *node = std::move(settled);
 }
 
@@ -122,19 +115,19 @@ core::Location SettledTree::location_of(std::string path) const {
   return whole;
 }
 
-void SettledTree::error(const std::string& path, std::string message, std::string hint) {
+void SettledTree::error(const std::string& path, std::string message, core::Hint hint) {
   diagnostics_.error(location_of(path), std::move(message), std::move(hint));
 }
 
-void SettledTree::warning(const std::string& path, std::string message, std::string hint) {
+void SettledTree::warning(const std::string& path, std::string message, core::Hint hint) {
   diagnostics_.warning(location_of(path), std::move(message), std::move(hint));
 }
 
-void SettledTree::notice(const std::string& path, std::string message, std::string hint) {
+void SettledTree::notice(const std::string& path, std::string message, core::Hint hint) {
   diagnostics_.notice(location_of(path), std::move(message), std::move(hint));
 }
 
-void SettledTree::error_at(const core::Location& location, std::string message, std::string hint) {
+void SettledTree::error_at(const core::Location& location, std::string message, core::Hint hint) {
   diagnostics_.error(location, std::move(message), std::move(hint));
 }
 

@@ -14,9 +14,6 @@
 
 namespace runner::resolve {
 
-/// Begins the reason in the history of a number that was `auto`.
-inline constexpr const char* kAutomatic = "auto: ";
-
 /// What the rules ask their caller.
 struct SettleContext {
   /// The metric that a word names or most likely means, for hints; "" for none.
@@ -55,7 +52,8 @@ class SettledTree {
   bool was_refused(const std::string& path) const;
 
   /// Sets a value that the author left open; written values stay.
-  void fill(const std::string& path, core::Node value, const std::string& why);
+  void fill(const std::string& path, core::Node value, const std::string& why,
+            core::Origin origin = core::Origin::kSettled);
 
   /// Sets a number for the word `auto`, with the reason in its history: `auto: one per GPU`.
   void replace_auto(const std::string& path, std::int64_t number, const std::string& why);
@@ -64,10 +62,10 @@ class SettledTree {
   void replace_idle(const std::string& path, core::Node value, const std::string& why);
 
   /// At the value of `path`, or at the nearest enclosing block in the recipe; else at the recipe as a whole.
-  void error(const std::string& path, std::string message, std::string hint = "");
-  void warning(const std::string& path, std::string message, std::string hint = "");
-  void notice(const std::string& path, std::string message, std::string hint = "");
-  void error_at(const core::Location& location, std::string message, std::string hint = "");
+  void error(const std::string& path, std::string message, core::Hint hint = {});
+  void warning(const std::string& path, std::string message, core::Hint hint = {});
+  void notice(const std::string& path, std::string message, core::Hint hint = {});
+  void error_at(const core::Location& location, std::string message, core::Hint hint = {});
 
   /// The metric of this name, or the one most likely meant: `accuracy` for `acc`. "" for none.
   std::string meant_metric(const std::string& word) const {

@@ -59,8 +59,8 @@ void total_steps(SettledTree& tree) {
   if (tree.given("training.max_steps") || !tree.given("training.max_time")) return;
   // A constant schedule needs its length only as what warmup_ratio is a share of.
   const Node* open = scheduler->find("total_steps");
-  const bool needed =
-      std::find(open->history().begin(), open->history().end(), "computed from training") != open->history().end();
+  const core::HistoryStep* computed = open->find_step(core::Origin::kComputed);
+  const bool needed = computed != nullptr && computed->of == "training";
   if (!needed && !tree.given("lr_scheduler.warmup_ratio")) return;
   tree.error("lr_scheduler",
              "lr_scheduler (" + tree.text("lr_scheduler.type").value_or("") +

@@ -111,7 +111,8 @@ class Fsdp : public SettingWords {
     static const std::vector<std::string> kNames = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
                                                     "HYBRID_SHARD_ZERO2"};
     const std::string near = word.value.is_string() ? core::closest(word.value.as_string(), kNames) : "";
-    must_be(word, before + enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+    must_be(word, before + enumerated(kNames, "or"),
+            core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
   }
 
   std::int64_t machines() const {
@@ -265,7 +266,8 @@ class Fsdp : public SettingWords {
     const std::string name = core::upper(policy->value.scalar_text());
     if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) {
       const std::string near = core::closest(name, kNames);
-      return must_be(*policy, enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+      return must_be(*policy, enumerated(kNames, "or"),
+                     core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
     }
     const bool is_joined = number > 0 || written_at("parallelism", "min_num_params").has_value();
     if (name == kNames[1] && is_joined) return place_joined(least, number);
@@ -327,7 +329,8 @@ class Fsdp : public SettingWords {
     const auto found = std::find(kNames.begin(), kNames.end(), name);
     if (found == kNames.end()) {
       const std::string near = core::closest(name, kNames);
-      return must_be(word, enumerated(kNames, "or"), near.empty() ? "" : "did you mean " + near + "?");
+      return must_be(word, enumerated(kNames, "or"),
+                     core::Hint(near.empty() ? "" : "did you mean " + near + "?", near));
     }
     if (!gathers_parameters() || gathers_model() || is_off("reshard_after_forward")) return leave(word);
     const char* const ours = kOurs[found - kNames.begin()];

@@ -143,10 +143,10 @@ void SettingWords::unknown(const ShardingWord& word, const std::vector<std::stri
   for (const std::string& name : names) {
     if (name.starts_with(section)) beside.push_back(name);
   }
-  const std::string near = core::closest(word.field, beside);
+  const std::string field = core::closest(word.field, beside), near = field.substr(field.rfind('.') + 1);
   diagnostics_.error(word.key_location, word.written + " is not a key of " + framework + " that roux knows",
-                     near.empty() ? "remove it if training does not depend on it"
-                                  : "did you mean " + near.substr(near.rfind('.') + 1) + "?");
+                     near.empty() ? core::Hint("remove it if training does not depend on it")
+                                  : core::Hint("did you mean " + near + "?", near));
 }
 
 void SettingWords::missing(const ShardingWord& word, const std::string& hint) {
@@ -154,7 +154,7 @@ void SettingWords::missing(const ShardingWord& word, const std::string& hint) {
   diagnostics_.add({options_.missing, word.key_location, word.written + value + " has no equivalent", hint});
 }
 
-void SettingWords::must_be(const ShardingWord& word, const std::string& what, const std::string& hint) {
+void SettingWords::must_be(const ShardingWord& word, const std::string& what, core::Hint hint) {
   diagnostics_.error(word.value.location(), word.written + " must be " + what + ", got " + described(word.value), hint);
 }
 

@@ -55,7 +55,7 @@ class SettingWords {
   /// tell() says that the word has no effect, unless it asks for nothing.
   void leave(const ShardingWord& word);
   void missing(const ShardingWord& word, const std::string& hint);
-  void must_be(const ShardingWord& word, const std::string& what, const std::string& hint = "");
+  void must_be(const ShardingWord& word, const std::string& what, core::Hint hint = {});
   /// Notices of what the words are read as, and of those without an effect.
   void tell(const char* framework);
 

@@ -28,10 +28,6 @@ bool is_inside(const std::string& path, const std::string& block) {
          (path.size() == block.size() || path[block.size()] == '.' || path[block.size()] == '[');
 }
 
-bool is_refused(const Node& value) {
-  return value.is_null() && !value.history().empty() && value.history().back() == core::kRefused;
-}
-
 /// One of two ways to write a path: `optimizer.lr` of `optimizer["lr"]`.
 std::string plain(const std::string& path) { return core::path_text(core::parse_path(path).value()); }
 
@@ -42,7 +38,7 @@ bool is_whole(const Node& number) { return number.as_double() == std::floor(numb
 
 }  // namespace
 
-void SpaceReader::error(const core::Location& location, std::string message, std::string hint) {
+void SpaceReader::error(const core::Location& location, std::string message, core::Hint hint) {
   diagnostics_.error(location, std::move(message), std::move(hint));
 }
 
@@ -81,7 +77,7 @@ bool SpaceReader::is_free(const std::string& path, const core::Location& locatio
     std::vector<std::string> keys;
     for (const Node::Entry& entry : recipe_.root.entries()) keys.push_back(entry.key);
     const std::string near = core::closest(top, keys);
-    error(location, "a recipe has no key \"" + top + "\"", near.empty() ? "" : "did you mean \"" + near + "\"?");
+    error(location, "a recipe has no key \"" + top + "\"", core::did_you_mean(near));
     return false;
   }
   if (const std::string item = item_of_list(steps.value()); !item.empty()) {
@@ -128,8 +124,9 @@ bool SpaceReader::is_variable(const core::PathStep& step, const core::Location& 
   for (const Node::Entry& entry : vars->entries()) names.push_back(entry.key);
   const std::string near = core::closest(step.key, names);
   error(location, "vars has no \"" + step.key + "\"",
-        near.empty() ? "write vars: {" + step.key + ": VALUE}, and ${vars." + step.key + "} where it is needed"
-                     : "did you mean \"" + near + "\"?");
+        near.empty()
+            ? core::Hint("write vars: {" + step.key + ": VALUE}, and ${vars." + step.key + "} where it is needed")
+            : core::did_you_mean(near));
   return false;
 }
 
@@ -160,7 +157,7 @@ void SpaceReader::paired() {
 }
 
 void SpaceReader::parameter(const Node::Entry& entry) {
-  const auto refused = [](const Node::Entry& key) { return is_refused(key.value); };
+  const auto refused = [](const Node::Entry& key) { return key.value.is_refused(); };
   const bool told_before =
       !entry.value.is_mapping() || std::any_of(entry.value.entries().begin(), entry.value.entries().end(), refused);
   if (told_before) return;

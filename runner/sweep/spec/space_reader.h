@@ -38,7 +38,7 @@ class SpaceReader {
   bool is_chosen_later(const std::string& path) const;
   void between(const core::Node& block, const std::string& path, const std::string& kind, Dimension& dimension);
   std::optional<registry::Expression> expression(const core::Node& text, bool all_parameters);
-  void error(const core::Location& location, std::string message, std::string hint = "");
+  void error(const core::Location& location, std::string message, core::Hint hint = {});
 
   const resolve::Recipe& recipe_;
   const recipe::Composed& open_;

@@ -155,7 +155,7 @@ void settle_vocabulary(Recipe& recipe, const components::BatchSpec& data) {
   if (!recipe.init_from->resize_vocab || rows == nullptr || written == nullptr || !written->is_null()) return;
   if (ids == nullptr || ids->vocab_size <= rows->as_integer()) return;
   Node settled = Node::integer(ids->vocab_size, recipe.model.location());
-  settled.add_history("settled from the ids of the data, for init_from.resize_vocab");
+  settled.add_history({"settled from the ids of the data, for init_from.resize_vocab", core::Origin::kSettled});
   recipe.model.set("vocab_size", std::move(settled));
   recipe.root.set("model", recipe.model);
 }
@@ -350,7 +350,7 @@ void build_schedule(Experiment& experiment, Diagnostics& diagnostics) {
     if (experiment.total_steps > 0) {
       const std::int64_t unit = schedule_unit(experiment.recipe);
       Node total = Node::integer(experiment.total_steps * unit, block.location());
-      total.add_history("settled from training and the size of data.train");
+      total.add_history({"settled from training and the size of data.train", core::Origin::kSettled});
       block.set("total_steps", std::move(total));
     }
   }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runner/core/platform/files.h"
+#include "tests/support/history.h"
 #include "tests/support/temp_dir.h"
 
 using runner::core::Diagnostics;
@@ -116,8 +117,8 @@ TEST_CASE("a value knows the files it crossed", "[recipe][compose]") {
   REQUIRE(files.composed);
   const Node& root = files.composed->root;
   CHECK(root.find("a")->location().text() == files.path("lib/../base.yaml:1:4"));
-  CHECK(root.find("a")->history() == std::vector<std::string>{"extends " + files.path("lib/deep.yaml"),
-                                                              "extends " + files.path("lib/../base.yaml")});
+  CHECK(tests::history_of(*root.find("a")) == std::vector<std::string>{"extends " + files.path("lib/deep.yaml"),
+                                                                       "extends " + files.path("lib/../base.yaml")});
   CHECK(root.find("c")->history().empty());
   CHECK(files.composed->sources.size() == 3);
 }
@@ -232,7 +233,7 @@ TEST_CASE("a file can be laid upon a recipe", "[recipe][override]") {
   ComposeOptions options;
   options.overrides = {{Override::Kind::kSetFile, files.path("over.yaml")}, {Override::Kind::kSet, "a.b=4"}};
   CHECK(files.compose("r.yaml", options) == R"({"a": {"b": 4, "c": 3}})");
-  CHECK(files.composed->root.at_path("a.c")->history() ==
+  CHECK(tests::history_of(*files.composed->root.at_path("a.c")) ==
         std::vector<std::string>{"--set-file " + files.path("over.yaml")});
   options.overrides = {{Override::Kind::kSetFile, files.path("ovr.yaml")}};
   CHECK(files.compose("r.yaml", options) ==
@@ -353,8 +354,8 @@ TEST_CASE("a value knows the variables it came through", "[recipe][interpolate]"
       Source{"r.yaml", "vars: {t: '${env:ROUX_TEST_SET}'}\na: ${vars.t}\nb: x${vars.t}\n", Source::Kind::kFile});
   const auto composed = runner::recipe::compose_text(source, {}, diagnostics);
   const std::vector<std::string> steps{"variable vars.t", "${env:ROUX_TEST_SET}"};
-  CHECK(composed->root.find("a")->history() == steps);
-  CHECK(composed->root.find("b")->history() == steps);
+  CHECK(tests::history_of(*composed->root.find("a")) == steps);
+  CHECK(tests::history_of(*composed->root.find("b")) == steps);
   CHECK(composed->root.find("a")->location().text() == "r.yaml:2:4");
 }
 

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "runner/recipe/read.h"
+#include "tests/support/history.h"
 
 using runner::core::Diagnostics;
 using runner::core::Node;
@@ -81,7 +82,7 @@ TEST_CASE("every value and key knows its place", "[recipe][yaml]") {
   }
   CHECK(node->find_entry("\xC3\xA9")->key_location.text() == "r.yaml:5:1");
   CHECK(node->find("g")->location().text() == "r.yaml:4:7");
-  CHECK(node->find("g")->history() == std::vector<std::string>{"alias at r.yaml:10:4"});
+  CHECK(tests::history_of(*node->find("g")) == std::vector<std::string>{"alias at r.yaml:10:4"});
 }
 
 TEST_CASE("several mistakes that leave the rest readable are reported together", "[recipe][yaml]") {

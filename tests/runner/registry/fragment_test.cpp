@@ -110,7 +110,7 @@ TEST_CASE("a wrong fragment is refused line by line", "[registry][fragment]") {
        "x-count, "
        "x-single, "
        "x-words, "
-       "x-aliases, x-exclusive, x-resume, x-hash, x-hash-unset, examples\n"},
+       "x-aliases, x-exclusive, x-resume, x-hash, x-hash-unset, x-infinity, examples\n"},
       {"another effect on a resume", with_key(R"({"type": "integer", "x-resume": "harmful", "description": "K."})"),
        "thing.json:1:91: error: x-resume must be harmless or rule, got \"harmful\"\n"
        "  hint: a key without x-resume changes the results\n"},

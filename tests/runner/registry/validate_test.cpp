@@ -7,6 +7,7 @@
 
 #include "runner/recipe/compose.h"
 #include "runner/resolve/recipe.h"
+#include "tests/support/history.h"
 
 namespace runner::registry {
 namespace {
@@ -42,7 +43,7 @@ const char* kTraining = R"({
     "max_steps": {"type": "integer", "minimum": 1, "default": null, "description": "d"},
     "ratio": {"type": "number", "minimum": 0, "maximum": 1, "default": 0.5, "description": "d"},
     "factor": {"type": "number", "exclusiveMinimum": 0, "default": 1.0, "description": "d"},
-    "norm": {"type": "number", "default": 2.0, "description": "A norm; .inf is the largest."},
+    "norm": {"type": "number", "x-infinity": true, "default": 2.0, "description": "A norm; .inf is the largest."},
     "flag": {"type": "boolean", "default": true, "x-aliases": ["switch_on"], "description": "d"},
     "name": {"type": "string", "pattern": "^[a-z]+$", "x-pattern-hint": "be small letters", "default": "run", "description": "d"},
     "note": {"type": "string", "minLength": 1, "default": null, "description": "d"},
@@ -349,7 +350,7 @@ TEST_CASE("a valid recipe is returned whole", "[registry][validate]") {
       R"("precision": {"mode": "32-true"}, "training": {"max_steps": null, "ratio": 0.5, "factor": 1.0, "norm": 2.0, )"
       R"("flag": true, "name": "run", "note": null, "every": null, "limit": null, "cache": null, "path": ["a.txt"], )"
       R"("sizes": [1], "pair": [1.0, 2.0], "groups": [], "a_steps": 0, "a_ratio": null}, "trackers": []})");
-  CHECK(result.root.at_path("optimizer.lr")->history() == std::vector<std::string>{"alias learning_rate"});
+  CHECK(tests::history_of(*result.root.at_path("optimizer.lr")) == std::vector<std::string>{"alias learning_rate"});
   CHECK(result.root.at_path("optimizer.momentum")->location().text() == "default of optimizer/sgd");
   CHECK(result.root.at_path("seed")->scalar_text() == "1e3");
 }

@@ -516,7 +516,7 @@ TEST_CASE("automatic processes are one per GPU of each machine", "[recipe][consi
     REQUIRE(processes != nullptr);
     REQUIRE(processes->is_integer());
     CHECK(processes->as_integer() == c.processes);
-    if (c.why != nullptr) CHECK(processes->history().back() == c.why);
+    if (c.why != nullptr) CHECK(processes->history().back().text == c.why);
     const core::Node* batch = result.root.at_path("training.global_batch_size");
     REQUIRE(batch != nullptr);
     CHECK(batch->as_integer() == 4 * c.processes);

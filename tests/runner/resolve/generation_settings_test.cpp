@@ -77,7 +77,7 @@ TEST_CASE("the folder's generation_config.json comes after the recipe and before
   CHECK(top_p.location().source->name.ends_with("generation_config.json"));
   CHECK(top_p.location().line == 1);
   REQUIRE_FALSE(top_p.history().empty());
-  CHECK(top_p.history().front() == "init_from");
+  CHECK(top_p.history().front().text == "init_from");
 }
 
 TEST_CASE("a recipe without the section stays as it is", "[resolve][generation]") {
