@@ -6,25 +6,25 @@ namespace components::data {
 
 using runner::core::Failure;
 
-runner::core::Result<IdsLine> encoded_text(const tokenizer::Tokenizer& tokenizer, const std::string& text) {
+runner::core::Result<Sequence> encoded_text(const tokenizer::Tokenizer& tokenizer, const std::string& text) {
   auto encoding = tokenizer.encode(text, tokenizer.for_text());
   if (!encoding) return encoding.failure();
-  IdsLine line;
-  line.input = std::move(encoding.value().ids);
-  add_end(tokenizer, line);
-  if (line.input.empty()) return Failure{"the text is empty", ""};
-  return line;
+  Sequence sequence;
+  sequence.input = std::move(encoding.value().ids);
+  add_end(tokenizer, sequence);
+  if (sequence.input.empty()) return Failure{"the text is empty", ""};
+  return sequence;
 }
 
-void add_end(const tokenizer::Tokenizer& tokenizer, IdsLine& line, bool always) {
+void add_end(const tokenizer::Tokenizer& tokenizer, Sequence& sequence, bool always) {
   const auto eos = tokenizer.special().eos;
   if (!eos || !tokenizer.settings().add_special_tokens) return;
-  const bool labelled = !line.labels.empty();
-  if (always || line.input.empty() || line.input.back() != *eos) {
-    line.input.push_back(*eos);
-    if (labelled) line.labels.push_back(*eos);
+  const bool labelled = !sequence.labels.empty();
+  if (always || sequence.input.empty() || sequence.input.back() != *eos) {
+    sequence.input.push_back(*eos);
+    if (labelled) sequence.labels.push_back(*eos);
   } else if (labelled) {
-    line.labels.back() = *eos;  // the tokenizer has added it
+    sequence.labels.back() = *eos;  // the tokenizer has added it
   }
 }
 

@@ -1,39 +1,39 @@
 #include <utility>
 
 #include "components/data/data.h"
-#include "components/data/language/id_lines.h"
+#include "components/data/record/record_set.h"
 #include "generated/data/ids.h"
 
 namespace components::data::ids {
 namespace {
 
-LongLine long_line(TooLong word) {
+LongRecord long_record(TooLong word) {
   switch (word) {
-    case TooLong::kCut: return LongLine::kCut;
-    case TooLong::kDrop: return LongLine::kDrop;
+    case TooLong::kCut: return LongRecord::kCut;
+    case TooLong::kDrop: return LongRecord::kDrop;
     case TooLong::kError: break;
   }
-  return LongLine::kError;
+  return LongRecord::kError;
 }
 
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
-  IdLinesOptions options;
+  RecordSetOptions options;
   options.files = find_text_files(config.path, config.exclude, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;
   options.share = *share;
   options.max_seq_len = config.max_seq_len;
-  options.too_long = long_line(config.too_long);
+  options.too_long = long_record(config.too_long);
   options.packing = config.packing;
   options.fill.multiple = config.pad_to_multiple_of;
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.always_mask = config.attention_mask == AttentionMask::kAlways;
   options.vocab_size = config.vocab_size;
-  options.parse = [](const std::string& line, std::int64_t vocab_size) { return parse_ids_line(line, vocab_size); };
-  return make_id_lines(options, inputs);
+  options.parse = [](const std::string& line, std::int64_t vocab_size) { return parse_sequence(line, vocab_size); };
+  return make_record_set(options, inputs);
 }
 
 }  // namespace components::data::ids

@@ -7,11 +7,11 @@
 #include "components/data/block_location.h"
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
-#include "components/data/language/id_lines.h"
-#include "components/data/language/id_stream.h"
 #include "components/data/language/jsonl_record.h"
-#include "components/data/language/odd_roles.h"
 #include "components/data/language/recipe_tokenizer.h"
+#include "components/data/record/odd_roles.h"
+#include "components/data/record/record_set.h"
+#include "components/data/record/record_stream.h"
 #include "components/tensor/tensor_spec.h"
 #include "components/tokenizer/chat/chat_format.h"
 #include "components/tokenizer/chat/written_format.h"
@@ -56,10 +56,10 @@ class Encoder {
     }
   }
 
-  Result<IdsLine> operator()(const std::string& line, std::int64_t /*vocab_size*/) const {
-    const Result<TextRecord> record = parse_text_record(line, columns_);
+  Result<Sequence> operator()(const std::string& text, std::int64_t /*vocab_size*/) const {
+    const Result<TextRecord> record = parse_text_record(text, columns_);
     if (!record) return record.failure();
-    Result<IdsLine> encoded = encode(record.value());
+    Result<Sequence> encoded = encode(record.value());
     if (encoded) encoded.value().unread = record.value().unread;
     return encoded;
   }
@@ -67,7 +67,7 @@ class Encoder {
  private:
   using Spans = std::vector<std::pair<std::size_t, std::size_t>>;  ///< characters [begin, end)
 
-  Result<IdsLine> encode(const TextRecord& record) const {
+  Result<Sequence> encode(const TextRecord& record) const {
     switch (record.kind) {
       case TextRecord::Kind::kText: return encoded_text(*tokenizer_, record.text);
       case TextRecord::Kind::kCompletion: return completion(record);
@@ -86,20 +86,20 @@ class Encoder {
   }
 
   /// A token that lies in both belongs to the completion, which it is a part of the beginning of.
-  Result<IdsLine> completion(const TextRecord& record) const {
+  Result<Sequence> completion(const TextRecord& record) const {
     auto encoding = encoded(record.prompt + record.text, tokenizer_->for_text());
     if (!encoding) return encoding.failure();
     const std::size_t begin = characters(record.prompt);
-    IdsLine line = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
+    Sequence sequence = labelled(encoding.value(), {{begin, begin + characters(record.text)}});
     // Of an empty completion what stands at the end is the prompt's, unless the tokenizer has added it.
     const auto& offsets = encoding.value().offsets;
     const bool of_prompt = record.text.empty() && !offsets.empty() && offsets.back() != tokenizer::Offsets{};
-    add_end(*tokenizer_, line, of_prompt);
-    if (line.input.empty()) return Failure{"prompt and completion are empty", ""};
-    return line;
+    add_end(*tokenizer_, sequence, of_prompt);
+    if (sequence.input.empty()) return Failure{"prompt and completion are empty", ""};
+    return sequence;
   }
 
-  Result<IdsLine> conversation(const TextRecord& record) const {
+  Result<Sequence> conversation(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
     const auto rendered = chat_.value().render(record.messages);
     if (!rendered) return rendered.failure();
@@ -114,19 +114,19 @@ class Encoder {
       answers.emplace_back(first, counted);
       at = finish;
     }
-    IdsLine line = labelled(encoding.value(), answers);
-    line.odd_roles = odd_roles(record.messages);
-    return line;
+    Sequence sequence = labelled(encoding.value(), answers);
+    sequence.odd_roles = odd_roles(record.messages);
+    return sequence;
   }
 
-  Result<IdsLine> pair(const TextRecord& record) const {
+  Result<Sequence> pair(const TextRecord& record) const {
     if (streams_) return Failure{"a pair of chosen and rejected, but streaming is true", "remove streaming"};
     if (all_) return Failure{"a pair of chosen and rejected, but loss_on is all", "remove loss_on"};
     return record.kind == TextRecord::Kind::kPair ? pair_of_texts(record) : pair_of_conversations(record);
   }
 
   /// Both completions end with the end token, which one that is written out counts as.
-  Result<IdsLine> pair_of_texts(const TextRecord& record) const {
+  Result<Sequence> pair_of_texts(const TextRecord& record) const {
     const auto eos = tokenizer_->special().eos;
     if (!eos)
       return Failure{"a pair of chosen and rejected, but the tokenizer has no end token",
@@ -145,7 +145,7 @@ class Encoder {
   }
 
   /// A conversation ends as its format ends it: nothing is put behind that.
-  Result<IdsLine> pair_of_conversations(const TextRecord& record) const {
+  Result<Sequence> pair_of_conversations(const TextRecord& record) const {
     if (!chat_) return Failure{"a conversation, but " + chat_.failure().message, chat_.failure().hint};
     if (record.messages.back().role == "assistant") {
       return Failure{"the prompt of a pair ends with a message of the assistant",
@@ -164,38 +164,38 @@ class Encoder {
   }
 
   /// As TRL does: each sequence is encoded whole, and its completion begins where one of the two leaves the prompt.
-  static Result<IdsLine> pair_of_ids(const Result<Ids>& prompt, const Result<Ids>& chosen,
-                                     const Result<Ids>& rejected) {
+  static Result<Sequence> pair_of_ids(const Result<Ids>& prompt, const Result<Ids>& chosen,
+                                      const Result<Ids>& rejected) {
     for (const auto* one : {&prompt, &chosen, &rejected}) {
       if (!*one) return one->failure();
     }
     const std::size_t begin =
         std::min(common_beginning(prompt.value(), chosen.value()), common_beginning(prompt.value(), rejected.value()));
-    for (const auto& [name, sequence] : {std::pair{"chosen", &chosen}, std::pair{"rejected", &rejected}}) {
-      if (sequence->value().size() == begin) return Failure{std::string(name) + " adds no token to the prompt", ""};
+    for (const auto& [name, ids] : {std::pair{"chosen", &chosen}, std::pair{"rejected", &rejected}}) {
+      if (ids->value().size() == begin) return Failure{std::string(name) + " adds no token to the prompt", ""};
     }
-    const auto line = [begin](const Ids& ids) {
-      IdsLine line;
-      line.input = line.labels = ids;
-      std::fill_n(line.labels.begin(), begin, static_cast<std::int32_t>(kPadTarget));
-      return line;
+    const auto with_prompt = [begin](const Ids& ids) {
+      Sequence sequence;
+      sequence.input = sequence.labels = ids;
+      std::fill_n(sequence.labels.begin(), begin, static_cast<std::int32_t>(kPadTarget));
+      return sequence;
     };
-    return pair_of(line(chosen.value()), line(rejected.value()));
+    return pair_of(with_prompt(chosen.value()), with_prompt(rejected.value()));
   }
 
   /// Tokens outside of `spans` have no part in the loss, nor have those that the tokenizer added.
-  IdsLine labelled(const Encoding& encoding, const Spans& spans) const {
-    IdsLine line;
-    line.input = encoding.ids;
-    if (all_) return line;
+  Sequence labelled(const Encoding& encoding, const Spans& spans) const {
+    Sequence sequence;
+    sequence.input = encoding.ids;
+    if (all_) return sequence;
     for (std::size_t i = 0; i < encoding.ids.size(); ++i) {
       const auto& [begin, finish] = encoding.offsets[i];
       const auto span =
           std::partition_point(spans.begin(), spans.end(), [at = begin](const auto& one) { return one.second <= at; });
       const bool inside = begin < finish && span != spans.end() && finish > span->first;
-      line.labels.push_back(inside ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
+      sequence.labels.push_back(inside ? encoding.ids[i] : static_cast<std::int32_t>(kPadTarget));
     }
-    return line;
+    return sequence;
   }
 
   std::shared_ptr<const Tokenizer> tokenizer_;
@@ -216,13 +216,13 @@ std::optional<Result<tokenizer::ChatFormat>> chat_format(const Config& config, c
   return std::nullopt;
 }
 
-LongLine long_line(TooLong word) {
+LongRecord long_record(TooLong word) {
   switch (word) {
-    case TooLong::kCut: return LongLine::kCut;
-    case TooLong::kDrop: return LongLine::kDrop;
+    case TooLong::kCut: return LongRecord::kCut;
+    case TooLong::kDrop: return LongRecord::kDrop;
     case TooLong::kError: break;
   }
-  return LongLine::kError;
+  return LongRecord::kError;
 }
 
 }  // namespace
@@ -237,23 +237,23 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   }
   auto chat = chat_format(config, **tokenizer, inputs);
   if (!chat) return nullptr;
-  IdLinesOptions options;
+  RecordSetOptions options;
   options.files = find_text_files(config.path, config.exclude, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;
   options.share = *share;
   options.max_seq_len = config.max_seq_len;
-  options.too_long = long_line(config.too_long);
+  options.too_long = long_record(config.too_long);
   options.packing = config.packing;
   options.fill.multiple = config.pad_to_multiple_of;
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.use(*tokenizer);
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
-  if (!config.streaming || inputs.new_rows) return make_id_lines(options, inputs);
+  if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);
   options.shuffle_buffer = config.shuffle_buffer.value_or(kShuffleBuffer);
-  return make_id_stream(std::move(options), inputs);
+  return make_record_stream(std::move(options), inputs);
 }
 
 }  // namespace components::data::jsonl

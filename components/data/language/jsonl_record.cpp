@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "components/data/language/unread_fields.h"
+#include "components/data/record/unread_fields.h"
 #include "runner/core/json.h"
 #include "runner/core/node.h"
 

@@ -7,8 +7,8 @@
 #include "components/data/byte_stream.h"
 #include "components/data/data.h"
 #include "components/data/language/encoded_text.h"
-#include "components/data/language/id_lines.h"
 #include "components/data/language/recipe_tokenizer.h"
+#include "components/data/record/record_set.h"
 #include "components/data/same_task.h"
 #include "components/data/text_files.h"
 #include "components/data/text_utils.h"
@@ -155,30 +155,30 @@ void add_lines(const ByteStream& stream, std::int64_t from, std::int64_t bytes, 
   }
 }
 
-LongLine long_line(TooLong word) {
+LongRecord long_record(TooLong word) {
   switch (word) {
-    case TooLong::kCut: return LongLine::kCut;
-    case TooLong::kDrop: return LongLine::kDrop;
+    case TooLong::kCut: return LongRecord::kCut;
+    case TooLong::kDrop: return LongRecord::kDrop;
     case TooLong::kError: break;
   }
-  return LongLine::kError;
+  return LongRecord::kError;
 }
 
 std::shared_ptr<Dataset> make_of_tokens(const Config& config, const Inputs& inputs,
                                         std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
-  IdLinesOptions options;
+  RecordSetOptions options;
   options.files = find_text_files(config.path, config.exclude, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;
   options.share = *share;
   options.max_seq_len = config.max_seq_len;
-  options.too_long = long_line(config.too_long);
+  options.too_long = long_record(config.too_long);
   options.parse = [tokenizer](const std::string& line, std::int64_t /*vocab_size*/) {
     return encoded_text(*tokenizer, line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
   };
   options.use(std::move(tokenizer));
-  return make_id_lines(options, inputs);
+  return make_record_set(options, inputs);
 }
 
 /// False when a line is too long.

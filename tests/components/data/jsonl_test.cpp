@@ -490,3 +490,24 @@ TEST_CASE("long records are cut, dropped or refused, and short ones padded", "[d
   CHECK(build_data(block(", max_seq_len: 4, too_long: error")).messages.find("longer than max_seq_len 4") !=
         std::string::npos);
 }
+
+TEST_CASE("a set encodes the records of its split alone, at the places that they have among all", "[data][jsonl]") {
+  const TokenizerFolder folder(
+      "{\"text\": \"a\"}\n\nnone\n{\"text\": \"b\"}\n{\"text\": \"c\"}\n{\"text\": \"d\", \"label\": 1}\n");
+  const auto train = build_data(block(", split: ':60%', on_bad_record: skip"));
+  REQUIRE(train.data != nullptr);
+  CHECK(train.data->size() == 2);
+  CHECK(train.data->account().records == 3);
+  CHECK(train.messages.find("skipped 1 of 3 records; a.jsonl:3: it is not valid JSON") != std::string::npos);
+  CHECK(train.messages.find("not read") == std::string::npos);  // which line 6 has, of val
+  const auto val = build_data(block(", split: '60%:'"), {"val", train.data.get()});
+  INFO(val.messages);
+  REQUIRE(val.data != nullptr);  // line 3 is none of its records
+  CHECK(val.data->size() == 2);
+  CHECK(val.data->record_of(0)->number == 5);
+  CHECK(val.messages ==
+        "data.yaml:1:21: warning: data.val: not read are label of 1 record, such as a.jsonl:6\n"
+        "  hint: write what counts into the texts or messages, or remove it; `roux data show` shows "
+        "what is learnt\n");
+  CHECK(build_data(block(", split: ':60%'")).data == nullptr);
+}

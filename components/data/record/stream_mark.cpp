@@ -1,4 +1,4 @@
-#include "components/data/language/stream_mark.h"
+#include "components/data/record/stream_mark.h"
 
 #include <algorithm>
 #include <charconv>

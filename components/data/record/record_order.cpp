@@ -1,4 +1,4 @@
-#include "components/data/language/record_order.h"
+#include "components/data/record/record_order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -41,6 +41,17 @@ std::uint32_t checksum_of(std::string_view text) { return static_cast<std::uint3
 }
 
 }  // namespace
+
+RecordTotals count_records(const std::vector<TextFile>& files) {
+  RecordTotals totals;
+  for (const TextFile& file : files) {
+    LineSource source(file.path);
+    while (const std::optional<std::string_view> line = source.next()) totals.records += is_blank(*line) ? 0 : 1;
+    if (!source.problem().empty()) throw_problem(file.path, source);
+    totals.bytes += source.bytes();
+  }
+  return totals;
+}
 
 RecordOrder::RecordOrder(Options options) : options_(std::move(options)) { start_pass(0); }
 

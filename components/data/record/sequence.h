@@ -9,10 +9,10 @@
 
 namespace components::data {
 
-/// A line of a JSONL file of ids.
+/// Ids that a record makes, with what belongs to each.
 ///
 /// N: ids   M: decoder ids where there are any, else N
-struct IdsLine {
+struct Sequence {
   std::vector<std::int32_t> input;    ///< [N]
   std::vector<std::int32_t> labels;   ///< [M], not shifted; empty: not given
   std::vector<std::int32_t> mask;     ///< [N] of 0 and 1; empty: all 1
@@ -34,10 +34,10 @@ struct IdsLine {
 };
 
 /// Both with input and labels, at least one position each.
-IdsLine pair_of(IdsLine chosen, const IdsLine& rejected);
+Sequence pair_of(Sequence chosen, const Sequence& rejected);
 
 /// Refused, with the reason: what is no JSON object of lists of integers whose lengths fit; ids that are negative or
 /// not below `vocab_size`.
-runner::core::Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size);
+runner::core::Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size);
 
 }  // namespace components::data

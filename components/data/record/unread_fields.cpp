@@ -1,4 +1,4 @@
-#include "components/data/language/unread_fields.h"
+#include "components/data/record/unread_fields.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "components/data/language/record_counts.h"
+#include "components/data/record/record_counts.h"
 
 #include "components/data/text_utils.h"
 

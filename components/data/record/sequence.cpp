@@ -1,4 +1,4 @@
-#include "components/data/language/ids_line.h"
+#include "components/data/record/sequence.h"
 
 #include <algorithm>
 #include <string>
@@ -29,9 +29,9 @@ struct Range {
   std::string what;  ///< after the value that is none: `and an id is ...`
 };
 
-Result<std::vector<std::int32_t>> list_of(const Node& line, const char* key, const Range& range) {
+Result<std::vector<std::int32_t>> list_of(const Node& record, const char* key, const Range& range) {
   std::vector<std::int32_t> list;
-  const Node* node = line.find(key);
+  const Node* node = record.find(key);
   if (node == nullptr || node->is_null()) return list;
   const std::string name = key;
   if (!node->is_sequence()) return Failure{name + " is not a list of integers", ""};
@@ -64,12 +64,12 @@ std::string length_problem(const char* key, const std::vector<std::int32_t>& lis
 
 }  // namespace
 
-std::int64_t IdsLine::longest() const {
+std::int64_t Sequence::longest() const {
   const std::size_t of_input = std::max(rejected_at, input.size() - rejected_at);
   return static_cast<std::int64_t>(std::max(of_input, decoder.size()));
 }
 
-void IdsLine::cut(std::int64_t length, bool first) {
+void Sequence::cut(std::int64_t length, bool first) {
   if (rejected_at > 0) return cut_pair(length, first);
   for (auto* list : {&input, &labels, &mask, &types, &decoder}) {
     if (list->size() <= static_cast<std::size_t>(length)) continue;
@@ -77,9 +77,9 @@ void IdsLine::cut(std::int64_t length, bool first) {
   }
 }
 
-void IdsLine::cut_pair(std::int64_t length, bool first) {
+void Sequence::cut_pair(std::int64_t length, bool first) {
   const auto middle = static_cast<std::ptrdiff_t>(rejected_at);
-  IdsLine chosen, rejected;
+  Sequence chosen, rejected;
   chosen.input.assign(input.begin(), input.begin() + middle);
   chosen.labels.assign(labels.begin(), labels.begin() + middle);
   rejected.input.assign(input.begin() + middle, input.end());
@@ -89,8 +89,8 @@ void IdsLine::cut_pair(std::int64_t length, bool first) {
   *this = pair_of(std::move(chosen), rejected);
 }
 
-IdsLine pair_of(IdsLine chosen, const IdsLine& rejected) {
-  IdsLine pair = std::move(chosen);
+Sequence pair_of(Sequence chosen, const Sequence& rejected) {
+  Sequence pair = std::move(chosen);
   pair.rejected_at = pair.input.size();
   pair.input.insert(pair.input.end(), rejected.input.begin(), rejected.input.end());
   pair.labels.insert(pair.labels.end(), rejected.labels.begin(), rejected.labels.end());
@@ -99,7 +99,7 @@ IdsLine pair_of(IdsLine chosen, const IdsLine& rejected) {
   return pair;
 }
 
-std::vector<std::int32_t> IdsLine::target() const {
+std::vector<std::int32_t> Sequence::target() const {
   if (!decoder.empty() && !labels.empty()) return labels;
   std::vector<std::int32_t> target = !labels.empty() ? labels : !decoder.empty() ? decoder : input;
   if (labels.empty() && decoder.empty()) {
@@ -112,12 +112,12 @@ std::vector<std::int32_t> IdsLine::target() const {
   return target;
 }
 
-Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
+Result<Sequence> parse_sequence(std::string_view text, std::int64_t vocab_size) {
   const Result<Node> parsed = runner::core::parse_json(text);
   if (!parsed) return parsed.failure();
   const Node& object = parsed.value();
   if (!object.is_mapping()) return Failure{"not an object with input_ids", ""};
-  IdsLine line;
+  Sequence sequence;
   const std::string below = " below vocab_size " + std::to_string(vocab_size);
   const Range ids{vocab_size, true, false, "and an id is 0 or more and" + below};
   const Range labels{vocab_size, true, true, "and a label is -100, or 0 or more and" + below};
@@ -128,25 +128,25 @@ Result<IdsLine> parse_ids_line(std::string_view text, std::int64_t vocab_size) {
     const Range& range;
     std::vector<std::int32_t>& list;
   };
-  for (const Field& field :
-       {Field{kInputIds, ids, line.input}, Field{kLabels, labels, line.labels}, Field{kAttentionMask, bits, line.mask},
-        Field{kTokenTypes, types, line.types}, Field{kDecoderInput, ids, line.decoder}}) {
+  for (const Field& field : {Field{kInputIds, ids, sequence.input}, Field{kLabels, labels, sequence.labels},
+                             Field{kAttentionMask, bits, sequence.mask}, Field{kTokenTypes, types, sequence.types},
+                             Field{kDecoderInput, ids, sequence.decoder}}) {
     auto list = list_of(object, field.key, field.range);
     if (!list) return list.failure();
     field.list = std::move(list.value());
   }
-  if (line.input.empty()) return Failure{"input_ids is missing", ""};
-  const bool decodes = !line.decoder.empty();
-  for (const std::string& problem : {length_problem(kAttentionMask, line.mask, kInputIds, line.input),
-                                     length_problem(kTokenTypes, line.types, kInputIds, line.input),
-                                     length_problem(kLabels, line.labels, decodes ? kDecoderInput : kInputIds,
-                                                    decodes ? line.decoder : line.input)}) {
+  if (sequence.input.empty()) return Failure{"input_ids is missing", ""};
+  const bool decodes = !sequence.decoder.empty();
+  for (const std::string& problem : {length_problem(kAttentionMask, sequence.mask, kInputIds, sequence.input),
+                                     length_problem(kTokenTypes, sequence.types, kInputIds, sequence.input),
+                                     length_problem(kLabels, sequence.labels, decodes ? kDecoderInput : kInputIds,
+                                                    decodes ? sequence.decoder : sequence.input)}) {
     if (!problem.empty()) return Failure{problem, ""};
   }
-  if (!line.mask.empty() && std::find(line.mask.begin(), line.mask.end(), 1) == line.mask.end()) {
+  if (!sequence.mask.empty() && std::find(sequence.mask.begin(), sequence.mask.end(), 1) == sequence.mask.end()) {
     return Failure{"attention_mask has no 1", ""};
   }
-  return line;
+  return sequence;
 }
 
 }  // namespace components::data

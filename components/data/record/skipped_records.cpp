@@ -1,4 +1,4 @@
-#include "components/data/language/skipped_records.h"
+#include "components/data/record/skipped_records.h"
 
 #include <algorithm>
 #include <cctype>

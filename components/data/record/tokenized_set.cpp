@@ -1,4 +1,4 @@
-#include "components/data/language/tokenized_set.h"
+#include "components/data/record/tokenized_set.h"
 
 #include <utility>
 

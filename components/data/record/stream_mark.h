@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "components/data/language/record_counts.h"
-#include "components/data/language/record_order.h"
+#include "components/data/record/record_counts.h"
+#include "components/data/record/record_order.h"
 #include "components/data/stream.h"
 #include "components/data/text_files.h"
 

@@ -26,6 +26,15 @@ struct RecordText {
   std::string text;
 };
 
+/// Of the records of files, which are counted without being encoded.
+struct RecordTotals {
+  std::int64_t records = 0;
+  std::int64_t bytes = 0;  ///< of text, unpacked, with blank lines
+};
+
+/// RunError names file and line of what cannot be read.
+RecordTotals count_records(const std::vector<TextFile>& files);
+
 /// Reads the lines of files that are not blank, pass after pass: files in an order that each pass shuffles, lines in
 /// order, and records drawn from a buffer that is refilled from them, until it is empty at the end of a pass. So a pass
 /// has each record once. A pure function of files, options and seed.

@@ -1,4 +1,4 @@
-#include "components/data/language/odd_roles.h"
+#include "components/data/record/odd_roles.h"
 
 #include <algorithm>
 #include <array>

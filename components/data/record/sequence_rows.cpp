@@ -1,4 +1,4 @@
-#include "components/data/language/id_rows.h"
+#include "components/data/record/sequence_rows.h"
 
 #include <ATen/ops/empty.h>
 
@@ -14,8 +14,8 @@
 namespace components::data {
 namespace {
 
-using Line = IdRows::Line;
-using Row = IdRows::Row;
+using Stored = SequenceRows::Stored;
+using Row = SequenceRows::Row;
 using Rows = std::span<const Row* const>;
 
 template <typename T>
@@ -24,15 +24,15 @@ struct Fill {
   bool left;  ///< in front
 };
 
-/// A tensor [B, width]; `copy(line, to)` writes a line and returns its end.
+/// A tensor [B, width]; `copy(stored, to)` writes a sequence and returns its end.
 template <typename T, typename Copy>
-at::Tensor padded(const IdRows& all, Rows rows, std::int64_t width, at::ScalarType type, const Fill<T>& fill,
+at::Tensor padded(const SequenceRows& all, Rows rows, std::int64_t width, at::ScalarType type, const Fill<T>& fill,
                   Copy copy) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, type);
   T* to = tensor.mutable_data_ptr<T>();
   for (const Row* row : rows) {
     T* end = to;
-    for (const Line& line : all.of(*row)) end = copy(line, end);
+    for (const Stored& stored : all.of(*row)) end = copy(stored, end);
     std::fill(end, to + width, fill.value);
     if (fill.left) std::rotate(to, end, to + width);
     to += width;
@@ -42,7 +42,7 @@ at::Tensor padded(const IdRows& all, Rows rows, std::int64_t width, at::ScalarTy
 
 /// kPositions of these rows. What is filled goes on counting or, in front, counts by itself; behind pairs, which are
 /// longer than what a model sees at once, it restarts at `limit`.
-at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, std::int64_t limit, bool fill_left) {
+at::Tensor positions_of(const SequenceRows& all, Rows rows, std::int64_t width, std::int64_t limit, bool fill_left) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size()), width}, at::kLong);
   auto* to = tensor.mutable_data_ptr<std::int64_t>();
   for (const Row* row : rows) {
@@ -51,8 +51,8 @@ at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, std::i
       std::iota(to, end - row->length, std::int64_t{0});
       to = end - row->length;
     }
-    for (const Line& line : all.of(*row)) {
-      for (const std::int64_t part : {line.rejected_at, line.length - line.rejected_at}) {
+    for (const Stored& stored : all.of(*row)) {
+      for (const std::int64_t part : {stored.rejected_at, stored.length - stored.rejected_at}) {
         std::iota(to, to + part, std::int64_t{0});
         to += part;
       }
@@ -63,15 +63,15 @@ at::Tensor positions_of(const IdRows& all, Rows rows, std::int64_t width, std::i
 }
 
 /// kRejectedAt of these rows.
-at::Tensor rejected_at_of(const IdRows& all, Rows rows) {
+at::Tensor rejected_at_of(const SequenceRows& all, Rows rows) {
   at::Tensor tensor = at::empty({static_cast<std::int64_t>(rows.size())}, at::kLong);
   auto* to = tensor.mutable_data_ptr<std::int64_t>();
   for (const Row* row : rows) *to++ = all.of(*row).front().rejected_at;
   return tensor;
 }
 
-at::Tensor mask_of(const IdRows& all, Rows rows, std::int64_t width, bool fill_left) {
-  return padded<bool>(all, rows, width, at::kBool, {false, fill_left}, [&all](const Line& one, bool* to) {
+at::Tensor mask_of(const SequenceRows& all, Rows rows, std::int64_t width, bool fill_left) {
+  return padded<bool>(all, rows, width, at::kBool, {false, fill_left}, [&all](const Stored& one, bool* to) {
     if (!one.masked) return std::fill_n(to, one.length, true);
     return std::transform(all.mask(one), all.mask(one) + one.length, to, [](std::int32_t bit) { return bit != 0; });
   });
@@ -83,23 +83,23 @@ std::int64_t rounded_up(std::int64_t length, std::int64_t multiple) {
   return (length + multiple - 1) / multiple * multiple;
 }
 
-void IdRows::add(Line line, const IdsLine& ids) {
-  line.at = static_cast<std::int64_t>(values.size());
-  line.length = static_cast<std::int64_t>(ids.input.size());
-  line.rejected_at = static_cast<std::int64_t>(ids.rejected_at);
+void SequenceRows::add(Stored stored, const Sequence& ids) {
+  stored.at = static_cast<std::int64_t>(values.size());
+  stored.length = static_cast<std::int64_t>(ids.input.size());
+  stored.rejected_at = static_cast<std::int64_t>(ids.rejected_at);
   const std::vector<std::int32_t> target = ids.target();
-  line.outputs = static_cast<std::int64_t>(target.size());
+  stored.outputs = static_cast<std::int64_t>(target.size());
   const auto first = std::find(ids.mask.begin(), ids.mask.end(), 0);
-  line.masked = first != ids.mask.end();
-  line.scattered = std::find(first, ids.mask.end(), 1) != ids.mask.end();
+  stored.masked = first != ids.mask.end();
+  stored.scattered = std::find(first, ids.mask.end(), 1) != ids.mask.end();
   for (const auto* list : {&ids.input, &target, &ids.types, &ids.decoder}) {
     values.insert(values.end(), list->begin(), list->end());
   }
-  if (line.masked) values.insert(values.end(), ids.mask.begin(), ids.mask.end());
-  lines.push_back(line);
+  if (stored.masked) values.insert(values.end(), ids.mask.begin(), ids.mask.end());
+  sequences.push_back(stored);
 }
 
-void IdRows::write(Rows rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const {
+void SequenceRows::write(Rows rows, const BatchSpec& signature, const RowFill& fill, TensorMap& batch) const {
   std::int64_t length = 0, outputs = 0;
   for (const Row* row : rows) {
     length = std::max(length, row->length);
@@ -107,21 +107,21 @@ void IdRows::write(Rows rows, const BatchSpec& signature, const RowFill& fill, T
   }
   length = rounded_up(length, fill.multiple);
   outputs = rounded_up(outputs, fill.multiple);
-  const auto copied = [&](std::int64_t width, std::int64_t value, const std::int32_t* (IdRows::*of)(const Line&) const,
-                          std::int64_t Line::*count) {
+  const auto copied = [&](std::int64_t width, std::int64_t value,
+                          const std::int32_t* (SequenceRows::*of)(const Stored&) const, std::int64_t Stored::*count) {
     return padded<std::int64_t>(
         *this, rows, width, at::kLong, {value, fill.left},
-        [&](const Line& one, std::int64_t* to) { return std::copy_n((this->*of)(one), one.*count, to); });
+        [&](const Stored& one, std::int64_t* to) { return std::copy_n((this->*of)(one), one.*count, to); });
   };
-  batch.set(kInput, copied(length, fill.id, &IdRows::input, &Line::length));
-  batch.set(kTarget, copied(outputs, kPadTarget, &IdRows::target, &Line::outputs));
+  batch.set(kInput, copied(length, fill.id, &SequenceRows::input, &Stored::length));
+  batch.set(kTarget, copied(outputs, kPadTarget, &SequenceRows::target, &Stored::outputs));
   if (signature.find(kAttentionMask) != nullptr) batch.set(kAttentionMask, mask_of(*this, rows, length, fill.left));
   if (const TensorSpec* positions = signature.find(kPositions)) {
     batch.set(kPositions, positions_of(*this, rows, length, positions->max_length, fill.left));
   }
-  if (has_types) batch.set(kTokenTypes, copied(length, 0, &IdRows::types, &Line::length));
+  if (has_types) batch.set(kTokenTypes, copied(length, 0, &SequenceRows::types, &Stored::length));
   if (has_pairs) batch.set(kRejectedAt, rejected_at_of(*this, rows));
-  if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &IdRows::decoder, &Line::outputs));
+  if (has_decoder) batch.set(kDecoderInput, copied(outputs, fill.id, &SequenceRows::decoder, &Stored::outputs));
 }
 
 }  // namespace components::data

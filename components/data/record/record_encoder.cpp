@@ -1,0 +1,101 @@
+#include "components/data/record/record_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "components/data/text_utils.h"
+#include "runner/core/error.h"
+
+namespace components::data {
+namespace {
+
+using runner::core::Failure;
+
+std::int32_t largest(const std::vector<std::int32_t>& list, std::int32_t least) {
+  for (const std::int32_t value : list) least = std::max(least, value);
+  return least;
+}
+
+}  // namespace
+
+RecordEncoder::RecordEncoder(RecordSetOptions options, std::string set, std::int64_t vocab_size)
+    : options_(std::move(options)), set_(std::move(set)), vocab_size_(vocab_size) {}
+
+std::string RecordEncoder::where(const RecordPlace& place) const {
+  return path(place) + ":" + std::to_string(place.number);
+}
+
+EncodedRecord RecordEncoder::encode(const RecordText& record) const {
+  EncodedRecord encoded;
+  encoded.place = record.place;
+  auto sequence = options_.parse(record.text, vocab_size_);
+  if (!sequence) {
+    encoded.failure = sequence.failure();
+    return encoded;
+  }
+  encoded.sequence = std::move(sequence).value();
+  Sequence& its = encoded.sequence;
+  for (const auto* list : {&its.input, &its.labels, &its.decoder}) encoded.id_max = largest(*list, encoded.id_max);
+  encoded.type_max = largest(its.types, 0);
+  encoded.length = its.longest();
+  encoded.too_long = options_.max_seq_len && encoded.length > *options_.max_seq_len;
+  encoded.cut = encoded.too_long && options_.too_long == LongRecord::kCut;
+  if (encoded.cut) its.cut(*options_.max_seq_len, !options_.cut_left);
+  return encoded;
+}
+
+RecordEncoder::Fate RecordEncoder::fate_of(const EncodedRecord& record) const {
+  if (record.failure) return options_.on_bad_record == BadRecord::kSkip ? Fate::kSkipped : Fate::kRefused;
+  if (!record.too_long || record.cut) return Fate::kUsed;
+  return options_.too_long == LongRecord::kDrop ? Fate::kDropped : Fate::kRefused;
+}
+
+Failure RecordEncoder::refusal(const EncodedRecord& record) const {
+  if (record.failure) return *record.failure;
+  return {with_commas(record.length) + " " + options_.units + ", longer than max_seq_len " +
+              std::to_string(options_.max_seq_len.value_or(0)),
+          "raise max_seq_len, or use too_long: cut"};
+}
+
+void RecordEncoder::refuse(const EncodedRecord& record) const {
+  const Failure why = refusal(record);
+  throw runner::core::RunError(where(record.place) + ": " + why.message, why.hint);
+}
+
+RecordEncoder::Fate RecordLedger::take(const RecordEncoder& encoder, const EncodedRecord& record) {
+  using Fate = RecordEncoder::Fate;
+  const Fate fate = encoder.fate_of(record);
+  ++counts_.records;
+  new_reason_.clear();
+  if (record.too_long) {
+    ++too_long_;
+    longest_ = std::max(longest_, record.length);
+  }
+  if (record.cut) ++cut_;
+  if (fate != Fate::kDropped && fate != Fate::kSkipped) return fate;
+  const std::string message = encoder.refusal(record).message;
+  const std::string reason = encoder.where(record.place) + ": " + message;
+  if (first_left_out_.empty()) first_left_out_ = reason;
+  if (fate == Fate::kDropped) {
+    ++counts_.dropped;
+    return fate;
+  }
+  ++counts_.skipped;
+  if (skipped_.add(encoder.path(record.place), record.place.number, message)) new_reason_ = reason;
+  return fate;
+}
+
+RecordNotes::News RecordNotes::add(const RecordEncoder& encoder, const EncodedRecord& record) {
+  ++records_;
+  News news;
+  const Sequence& sequence = record.sequence;
+  if (sequence.odd_roles.empty() && sequence.unread.empty()) return news;
+  const std::string where = encoder.where(record.place);
+  for (const std::string& role : sequence.odd_roles) {
+    if (roles_.add(role)) news.roles.push_back(ToldRoles::warning(where, role));
+  }
+  news.fields = unread_.add(sequence.unread, where);
+  return news;
+}
+
+}  // namespace components::data

@@ -1,0 +1,232 @@
+#include "components/data/record/record_reader.h"
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/data/block_location.h"
+#include "components/data/in_memory.h"
+#include "components/data/record/file_errors.h"
+#include "components/data/record/record_order.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/preferences.h"
+#include "components/tensor/tensor_spec.h"
+#include "runner/core/error.h"
+
+namespace components::data {
+namespace {
+
+using Fate = RecordEncoder::Fate;
+using Stored = SequenceRows::Stored;
+
+constexpr double kManyWithout = 0.1;  ///< of the records: it may be a mistake that nothing of them is learnt
+
+bool has_target(std::span<const std::int32_t> target) {
+  return std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; });
+}
+
+/// Reads in two passes: which records a split takes is known when all are counted.
+class Reader {
+ public:
+  Reader(const RecordEncoder& encoder, const Inputs& inputs)
+      : encoder_(encoder), options_(encoder.options()), inputs_(inputs) {}
+
+  std::optional<RecordsRead> read() {
+    bool good = true;
+    try {
+      if (!count()) return {};
+      FileErrors errors(encoder_, inputs_);
+      take_all(errors);
+      good = !errors.any();
+    } catch (const runner::core::RunError& error) {
+      inputs_.diagnostics.error(location_of(inputs_.block, "path"), error.what(), error.hint());
+      return {};
+    }
+    if (!good || !check_length()) return {};
+    const RecordCounts& counts = ledger_.counts();
+    ledger_.skipped().tell(end_ - begin_, inputs_);
+    tell_too_long();
+    notes_.unread().tell(inputs_);
+    if (read_.sequences.empty()) {
+      inputs_.diagnostics.error(
+          split_or_path(),
+          "data." + inputs_.name + " has no usable line, of " + counted_large(whole_, "line", "lines") +
+              " that are not empty",
+          options_.too_long == LongRecord::kDrop ? "use too_long: cut, or more lines" : "use more lines");
+      return {};
+    }
+    warn_of_targets();
+    read_.account = {.records = counts.records,
+                     .cut = ledger_.cut(),
+                     .dropped = counts.dropped,
+                     .skipped = counts.skipped,
+                     .reasons = ledger_.skipped().reasons()};
+    return std::move(read_);
+  }
+
+ private:
+  runner::core::Location split_or_path() const {
+    const runner::core::Node* split = inputs_.block.find("split");
+    return location_of(inputs_.block, split != nullptr && !split->is_null() ? "split" : "path");
+  }
+
+  /// False when an error was reported.
+  bool count() {
+    const RecordTotals totals = count_records(options_.files);
+    whole_ = totals.records;
+    begin_ = PercentRange::boundary(whole_, options_.share.from);
+    end_ = PercentRange::boundary(whole_, options_.share.to);
+    read_.bytes = totals.bytes;
+    // An id takes two bytes of a file at least, and 4 here, in input and target.
+    return fits_in_memory(4.0 * static_cast<double>(totals.bytes), "path", options_.if_too_large, inputs_);
+  }
+
+  void take_all(FileErrors& errors) {
+    RecordOrder order({.files = options_.files, .set = encoder_.set()});
+    // Ids that are written out share a vocabulary, which is that of all splits. The ids of texts are the tokenizer's.
+    const bool reads_others = options_.tokenizer == nullptr;
+    const std::int64_t end = reads_others ? whole_ : end_;
+    for (std::int64_t place = 0; place < end; ++place) {
+      const std::optional<RecordText> record = order.next();
+      if (!record) return;  // the files are shorter than they were
+      const bool is_mine = place >= begin_ && place < end_;
+      if (!is_mine && !reads_others) continue;
+      EncodedRecord encoded = encoder_.encode(*record);
+      RecordErrors& of_file = errors.of(encoded.place);
+      if (of_file.enough()) return;
+      take(encoded, is_mine, of_file);
+    }
+  }
+
+  void take(EncodedRecord& record, bool is_mine, RecordErrors& errors) {
+    if (record.failure) {
+      const bool is_error = encoder_.fate_of(record) == Fate::kRefused;
+      if (is_error) return errors.add(record.place.number, record.failure->message, record.failure->hint);
+      if (is_mine) ledger_.take(encoder_, record);
+      return;
+    }
+    if (is_mine) tell_roles(notes_.add(encoder_, record).roles);
+    if (!has_all(record, errors)) return;
+    read_.id_max = std::max<std::int64_t>(read_.id_max, record.id_max);
+    read_.type_max = std::max<std::int64_t>(read_.type_max, record.type_max);
+    if (is_mine && ledger_.take(encoder_, record) == Fate::kUsed) keep(record);
+  }
+
+  void keep(const EncodedRecord& record) {
+    read_.add({.number = record.place.number, .file = record.place.file, .cut = record.cut}, record.sequence);
+    const Stored& stored = read_.sequences.back();
+    const std::span<const std::int32_t> target(read_.target(stored), static_cast<std::size_t>(stored.outputs));
+    const auto rejected_at = static_cast<std::size_t>(stored.rejected_at);  // 0: no pair
+    const bool learns = rejected_at == 0
+                            ? has_target(target)
+                            : has_target(target.first(rejected_at)) && has_target(target.subspan(rejected_at));
+    if (!learns && without_target_++ == 0) first_without_ = encoder_.where(record.place);
+  }
+
+  void tell_roles(const std::vector<runner::core::Failure>& roles) {
+    for (const auto& [message, hint, status] : roles) {
+      inputs_.diagnostics.warning(location_of(inputs_.block, "path"), message, hint);
+    }
+  }
+
+  /// A training on nothing would end well, with a loss of 0.
+  void warn_of_targets() {
+    const auto records = static_cast<std::int64_t>(read_.sequences.size());
+    const bool many =
+        without_target_ > 0 && static_cast<double>(without_target_) >= kManyWithout * static_cast<double>(records);
+    if (read_.has_pairs && without_target_ > 0) return warn_of_prompts(records);
+    if (options_.tokenizer == nullptr || !many) return;
+    inputs_.diagnostics.warning(
+        split_or_path(),
+        "data." + inputs_.name + ": of " + with_commas(without_target_) + " of " +
+            counted_large(records, "line", "lines") + " nothing is learnt, such as " + first_without_,
+        "check that answers have the role assistant and are not cut away; `roux data show` shows what is learnt, and "
+        "loss_on: all takes everything");
+  }
+
+  /// A pair of which nothing is left but its prompt has the same loss whatever is learnt.
+  void warn_of_prompts(std::int64_t pairs) {
+    inputs_.diagnostics.warning(split_or_path(),
+                                "data." + inputs_.name + ": of " + with_commas(without_target_) + " of " +
+                                    counted_large(pairs, "pair", "pairs") +
+                                    " the prompt fills max_seq_len, and an answer is cut away, such as " +
+                                    first_without_,
+                                "raise max_seq_len, or use too_long: drop");
+  }
+
+  /// Each record has the lists that the first one has, as all of a batch need them.
+  bool has_all(const EncodedRecord& record, RecordErrors& errors) {
+    const Sequence& ids = record.sequence;
+    const std::int64_t line = record.place.number;
+    const bool has_types = !ids.types.empty(), has_decoder = !ids.decoder.empty();
+    if (!std::exchange(began_, true)) {
+      read_.has_types = has_types;
+      read_.has_decoder = has_decoder;
+      read_.has_pairs = ids.rejected_at > 0;
+    }
+    if (read_.has_pairs != (ids.rejected_at > 0)) {
+      errors.add(line,
+                 std::string(read_.has_pairs ? "not a pair of chosen and rejected, as"
+                                             : "a pair of chosen and rejected, not a text, as") +
+                     " the first line of data." + inputs_.name + " is",
+                 "put pairs into files of their own");
+      return false;
+    }
+    const auto differs = [&](const char* key, bool has) {
+      errors.add(line,
+                 std::string(key) + (has ? " is here, but not in" : " is missing, but is in") +
+                     " the first line of data." + inputs_.name,
+                 std::string("give all lines ") + key + ", or none");
+    };
+    if (has_types != read_.has_types) differs(kTokenTypes, has_types);
+    if (has_decoder != read_.has_decoder) differs(kDecoderInput, has_decoder);
+    return has_types == read_.has_types && has_decoder == read_.has_decoder;
+  }
+
+  /// What is left out is in no figure of the training. What is cut the set's description says.
+  void tell_too_long() {
+    const std::int64_t count = ledger_.too_long();
+    if (options_.too_long != LongRecord::kDrop || count == 0) return;
+    inputs_.diagnostics.notice(
+        location_of(inputs_.block, "too_long"),
+        "data." + inputs_.name + ": " + with_commas(count) + " of " +
+            counted_large(count + static_cast<std::int64_t>(read_.sequences.size()), "line", "lines") +
+            (count == 1 ? " is" : " are") + " longer than max_seq_len " + std::to_string(*options_.max_seq_len) +
+            " and left out, the longest has " + with_commas(ledger_.longest()) + " " + options_.units);
+  }
+
+  bool check_length() {
+    const std::int64_t count = ledger_.too_long();
+    if (options_.too_long != LongRecord::kError || count == 0) return true;
+    inputs_.diagnostics.error(location_of(inputs_.block, "too_long"),
+                              counted_large(count, "line", "lines") + " of data." + inputs_.name + " " +
+                                  (count == 1 ? "is" : "are") + " longer than max_seq_len " +
+                                  std::to_string(*options_.max_seq_len) + ", the longest has " +
+                                  with_commas(ledger_.longest()) + " " + options_.units,
+                              "raise max_seq_len, or use too_long: cut");
+    return false;
+  }
+
+  const RecordEncoder& encoder_;
+  const RecordSetOptions& options_;
+  const Inputs& inputs_;
+  RecordsRead read_;
+  RecordLedger ledger_;
+  RecordNotes notes_;
+  std::int64_t whole_ = 0, begin_ = 0, end_ = 0;  // records of the files, and the range of the split
+  bool began_ = false;
+  std::int64_t without_target_ = 0;
+  std::string first_without_;
+};
+
+}  // namespace
+
+std::optional<RecordsRead> read_records(const RecordEncoder& encoder, const Inputs& inputs) {
+  return Reader(encoder, inputs).read();
+}
+
+}  // namespace components::data

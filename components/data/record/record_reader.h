@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "components/data/data.h"
+#include "components/data/record/record_encoder.h"
+#include "components/data/record/sequence_rows.h"
+
+namespace components::data {
+
+/// The records of a set in memory, as sequences; its rows are not made yet.
+struct RecordsRead : SequenceRows {
+  std::int64_t id_max = 0, type_max = 0;  ///< of ids that files hold: of all records, whatever the split
+  std::int64_t bytes = 0;                 ///< of the files, unpacked
+  Account account;                        ///< of the split
+};
+
+/// Reads the records of the split to their end, encoded by all threads: the result does not depend on their number.
+/// Nothing when an error was reported. Warns of what is left out, not read or not learnt.
+std::optional<RecordsRead> read_records(const RecordEncoder& encoder, const Inputs& inputs);
+
+}  // namespace components::data

@@ -1,0 +1,449 @@
+#include "components/data/record/record_stream.h"
+
+#include <algorithm>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "components/data/block_location.h"
+#include "components/data/record/file_errors.h"
+#include "components/data/record/record_counts.h"
+#include "components/data/record/record_encoder.h"
+#include "components/data/record/record_order.h"
+#include "components/data/record/row_packer.h"
+#include "components/data/record/sequence_rows.h"
+#include "components/data/record/stream_mark.h"
+#include "components/data/record/tokenized_set.h"
+#include "components/data/stream.h"
+#include "components/data/text_utils.h"
+#include "components/tensor/positions.h"
+#include "components/tensor/tensors.h"
+#include "runner/core/error.h"
+#include "runner/core/log.h"
+#include "runner/core/platform/machine.h"
+#include "runner/core/units.h"
+
+// A sample is a row: one record, or several with `packing`.
+
+namespace components::data {
+namespace {
+
+using runner::core::Node;
+using runner::core::RunError;
+
+constexpr std::int64_t kFirstRecords = 8, kFirstFiles = 16;  ///< looked at before training
+constexpr std::int64_t kMarkEvery = 256;                     ///< samples, at least
+constexpr std::int64_t kMarksPerBuffer = 8;                  ///< so that a mark costs little for each sample
+
+/// What all streams of a set have in common.
+struct Recipe {
+  Recipe(RecordSetOptions options, std::string set, BatchSpec its_signature)
+      : encoder(options, std::move(set), *options.vocab_size), signature(std::move(its_signature)) {}
+
+  RecordEncoder encoder;
+  BatchSpec signature;
+  std::int64_t buffer_bytes = 0;  ///< of text, about: by the first records
+
+  const RecordSetOptions& options() const { return encoder.options(); }
+  /// Whether each record is a sample, whatever is in it.
+  bool one_to_one() const {
+    return !options().packing && options().too_long != LongRecord::kDrop &&
+           options().on_bad_record == BadRecord::kError;
+  }
+
+  /// Tells of what a record holds and is not used as its author may think, once of a kind: how many there are is known
+  /// when all are read. Called by all that encode.
+  void tell(const EncodedRecord& record) const {
+    const std::lock_guard lock(telling);
+    auto [roles, fields] = notes.add(encoder, record);
+    const auto warn = [this](const std::string& message, const std::string& hint) {
+      runner::core::log_warning(encoder.set() + ": " + message + "; " + hint);
+    };
+    for (const runner::core::Failure& role : roles) warn(role.message, role.hint);
+    std::erase_if(fields, [this](const std::string& field) { return told_before.contains(field); });
+    if (fields.empty()) return;
+    warn(UnreadFields::text_of_first(fields, encoder.where(record.place)), UnreadFields::hint());
+  }
+
+  /// Stream::unread().
+  std::string unread_text() const {
+    const std::lock_guard lock(telling);
+    const std::string text = notes.unread().text();
+    return text.empty() ? "" : "of " + counted_large(notes.records(), "record", "records") + " not read are " + text;
+  }
+
+  std::set<std::string> told_before;  ///< unread fields of the first records
+  mutable std::mutex telling;
+  mutable RecordNotes notes;  // guarded by telling
+};
+
+/// A row, encoded already or when it is used.
+class RowSample final : public Stream::Sample {
+ public:
+  RowSample(std::shared_ptr<const Recipe> recipe, std::int64_t pass, RecordText record)
+      : recipe_(std::move(recipe)), pass_(pass), record_(std::move(record)) {}
+  RowSample(std::shared_ptr<const Recipe> recipe, std::int64_t pass, std::vector<EncodedRecord> records)
+      : recipe_(std::move(recipe)), pass_(pass), encoded_(std::move(records)) {}
+
+  std::int64_t pass() const override { return pass_; }
+
+  std::vector<Part> parts() const override {
+    std::vector<Part> parts;
+    std::int64_t begin = 0;
+    for (const EncodedRecord& one : encoded(false)) {
+      const auto length = static_cast<std::int64_t>(one.sequence.input.size());
+      parts.push_back({begin, length, Record{"line", one.place.number, recipe_->encoder.path(one.place)}, one.cut});
+      begin += length;
+    }
+    return parts;
+  }
+
+  /// Adds the row and its sequences.
+  void add_to(SequenceRows& rows) const {
+    SequenceRows::Row row{rows.sequences.size()};
+    for (const EncodedRecord& one : encoded(true)) {
+      rows.add({.number = one.place.number, .file = one.place.file, .cut = one.cut}, one.sequence);
+      ++row.count;
+      row.length += rows.sequences.back().length;
+      row.outputs += rows.sequences.back().outputs;
+    }
+    rows.rows.push_back(row);
+  }
+
+ private:
+  std::vector<EncodedRecord> encoded(bool tells) const {
+    if (!record_) return encoded_;
+    const RecordEncoder& encoder = recipe_->encoder;
+    EncodedRecord one = encoder.encode(*record_);
+    if (tells && !one.failure) recipe_->tell(one);
+    if (encoder.fate_of(one) != RecordEncoder::Fate::kUsed) encoder.refuse(one);
+    return {std::move(one)};
+  }
+
+  std::shared_ptr<const Recipe> recipe_;
+  std::int64_t pass_;
+  std::optional<RecordText> record_;
+  std::vector<EncodedRecord> encoded_;
+};
+
+class RecordStream final : public Stream {
+ public:
+  RecordStream(std::shared_ptr<const Recipe> recipe, const StreamOptions& options)
+      : recipe_(std::move(recipe)),
+        order_({.files = recipe_->options().files,
+                .set = recipe_->encoder.set(),
+                .shuffle = options.shuffle,
+                .buffer = recipe_->options().shuffle_buffer,
+                .seed = options.seed,
+                .bytes_max = runner::core::memory_limit() / 2}),
+        packer_(*recipe_->options().max_seq_len,
+                [this](std::vector<EncodedRecord>&& records, std::int64_t) { ready_.push_back(std::move(records)); }) {}
+
+  std::int64_t position() const override { return position_; }
+  Account account() const override { return account_of(ledger_.counts()); }
+  std::optional<Account> first_pass() const override { return first_pass_; }
+  std::string skipped_reasons() const override { return ledger_.skipped().reasons(); }
+  std::string unread() const override { return recipe_->unread_text(); }
+
+  SamplePointer next(bool wanted) override {
+    SamplePointer sample;
+    if (recipe_->one_to_one()) {
+      RecordText record = next_record();
+      if (wanted) sample = std::make_shared<RowSample>(recipe_, pass_, std::move(record));
+    } else {
+      while (ready_.empty()) read_on();
+      if (wanted) sample = std::make_shared<RowSample>(recipe_, ready_pass_, std::move(ready_.front()));
+      ready_.pop_front();
+    }
+    ++position_;
+    return sample;
+  }
+
+  void collate(std::span<const SamplePointer> samples, TensorMap& batch) const override {
+    SequenceRows rows;
+    for (const SamplePointer& sample : samples) static_cast<const RowSample&>(*sample).add_to(rows);
+    std::vector<const SequenceRows::Row*> all;
+    for (const SequenceRows::Row& row : rows.rows) all.push_back(&row);
+    rows.write(all, recipe_->signature, recipe_->options().fill, batch);
+  }
+
+  std::shared_ptr<const Mark> mark() const override {
+    if (!ready_.empty()) return nullptr;
+    StreamMark mark{position_, pass_, samples_in_pass_, order_.state(), {}, files()};
+    mark.counts = ledger_.counts();
+    for (const auto& open : packer_.open()) {
+      auto& row = mark.open_rows.emplace_back();
+      for (const EncodedRecord& record : open.items) row.push_back(record.place);
+    }
+    return std::make_shared<StreamMark>(std::move(mark));
+  }
+
+  std::int64_t mark_interval() const override {
+    return std::max(kMarkEvery, recipe_->options().shuffle_buffer / kMarksPerBuffer);
+  }
+
+  std::shared_ptr<const Mark> mark_of(const Node& node) const override {
+    return std::make_shared<StreamMark>(StreamMark::of(node, files(), recipe_->encoder.set()));
+  }
+
+  void go_to(const Mark& mark) override {
+    const auto& place = static_cast<const StreamMark&>(mark);
+    ready_.clear();
+    order_.restore(place.order);
+    std::list<RowPacker<EncodedRecord>::Open> open;
+    for (const std::vector<RecordPlace>& row : place.open_rows) {
+      auto& opened = open.emplace_back();
+      for (const RecordText& record : order_.read(row)) {
+        EncodedRecord encoded = recipe_->encoder.encode(record);
+        const RecordEncoder::Fate fate = recipe_->encoder.fate_of(encoded);
+        if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
+        if (fate != RecordEncoder::Fate::kUsed) continue;  // it was used before
+        opened.length += static_cast<std::int64_t>(encoded.sequence.input.size());
+        opened.items.push_back(std::move(encoded));
+      }
+    }
+    packer_.restore(std::move(open));
+    ledger_.set_counts(place.counts);
+    first_pass_.reset();
+    position_ = place.position;
+    pass_ = place.pass;
+    samples_in_pass_ = place.samples_in_pass;
+  }
+
+ private:
+  std::shared_ptr<const std::vector<TextFile>> files() const { return {recipe_, &recipe_->options().files}; }
+
+  static Account account_of(const RecordCounts& counts) {
+    return {.records = counts.records, .dropped = counts.dropped, .skipped = counts.skipped};
+  }
+
+  /// Where each record is a sample.
+  RecordText next_record() {
+    for (;;) {
+      if (std::optional<RecordText> record = order_.next()) {
+        ++samples_in_pass_;
+        ledger_.count_used();
+        return std::move(*record);
+      }
+      end_pass();
+    }
+  }
+
+  /// Reads a record, or ends a pass.
+  void read_on() {
+    ready_pass_ = pass_;
+    if (const std::optional<RecordText> record = order_.next()) {
+      EncodedRecord encoded = recipe_->encoder.encode(*record);
+      if (!encoded.failure) recipe_->tell(encoded);
+      const RecordEncoder::Fate fate = ledger_.take(recipe_->encoder, encoded);
+      if (fate == RecordEncoder::Fate::kRefused) recipe_->encoder.refuse(encoded);
+      if (!ledger_.new_reason().empty()) {
+        runner::core::log_warning(recipe_->encoder.set() + ": skipped " + ledger_.new_reason() +
+                                  "; further lines like it are only counted");
+      }
+      if (fate != RecordEncoder::Fate::kUsed) return;
+      ++samples_in_pass_;
+      const auto length = static_cast<std::int64_t>(encoded.sequence.input.size());
+      if (recipe_->options().packing) {
+        packer_.add(std::move(encoded), length);
+      } else {
+        ready_.push_back({std::move(encoded)});
+      }
+      return;
+    }
+    packer_.flush();
+    end_pass();
+  }
+
+  void end_pass() {
+    if (samples_in_pass_ == 0) {
+      const auto failure = no_usable_record(recipe_->encoder.set(), static_cast<std::int64_t>(order_.files().size()),
+                                            ledger_.counts(), ledger_.first_left_out());
+      throw RunError(failure.message, failure.hint);
+    }
+    if (pass_ == 0) {
+      first_pass_ = account_of(ledger_.counts());
+      first_pass_->reasons = ledger_.skipped().reasons();
+    }
+    samples_in_pass_ = 0;
+    ++pass_;
+  }
+
+  std::shared_ptr<const Recipe> recipe_;
+  RecordOrder order_;
+  std::deque<std::vector<EncodedRecord>> ready_;  // rows that were made and not yet returned
+  RowPacker<EncodedRecord> packer_;
+  RecordLedger ledger_;  // of all passes
+  std::int64_t position_ = 0, pass_ = 0, ready_pass_ = 0;
+  std::int64_t samples_in_pass_ = 0;  // records that are used
+  std::optional<Account> first_pass_;
+};
+
+class StreamedRecords final : public TokenizedSet {
+ public:
+  explicit StreamedRecords(std::shared_ptr<const Recipe> recipe)
+      : TokenizedSet(recipe->options().files, recipe->options().tokenizer), recipe_(std::move(recipe)) {}
+
+  const BatchSpec& signature() const override { return recipe_->signature; }
+  std::int64_t size() const override { return kEndless; }
+  void fetch(std::span<const std::int64_t>, TensorMap&) const override {
+    RUNNER_ASSERT(false, "a stream is not read by index");
+  }
+  std::unique_ptr<Stream> open_stream(const StreamOptions& options) const override {
+    return std::make_unique<RecordStream>(recipe_, options);
+  }
+  std::string describe() const override {
+    return counted_large(static_cast<std::int64_t>(paths().size()), "file", "files") + ", " +
+           runner::core::format_bytes(total_bytes(recipe_->options().files)) + ", read as a stream" +
+           (recipe_->options().packing ? ", packed" : "");
+  }
+  std::int64_t records() const override { return 0; }
+  std::int64_t memory_bytes() const override { return recipe_->buffer_bytes; }
+
+ private:
+  std::shared_ptr<const Recipe> recipe_;
+};
+
+bool has_target(const Sequence& sequence) {
+  const std::vector<std::int32_t> target = sequence.target();
+  return std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; });
+}
+
+BatchSpec signature_of(const RecordSetOptions& options) {
+  const auto spec = [&options](const char* name, std::int64_t vocabulary) {
+    TensorSpec port{name, Dtype::kInt64, {kBatch, kTime}, false};
+    port.vocab_size = vocabulary;
+    port.max_length = rounded_up(*options.max_seq_len, options.fill.multiple);
+    port.padded = true;
+    return port;
+  };
+  BatchSpec signature;
+  signature.tensors = {spec(kInput, *options.vocab_size), spec(kTarget, *options.vocab_size)};
+  signature.find(kTarget)->has_ignored = true;
+  TensorSpec mask = spec(kAttentionMask, 0);
+  mask.dtype = Dtype::kBool;
+  mask.scattered = options.fill.left;
+  signature.tensors.push_back(mask);
+  if (options.packing) signature.tensors.push_back(spec(kPositions, 0));
+  return signature;
+}
+
+/// Looks at the first records of a set, so that a wrong column is noticed before training, and at their size.
+class FirstRecords {
+ public:
+  FirstRecords(Recipe& recipe, const Inputs& inputs) : recipe_(recipe), inputs_(inputs) {}
+
+  /// False when an error was reported. A training on nothing would end well, with a loss of 0: a warning.
+  bool look() {
+    const std::vector<TextFile>& files = recipe_.options().files;
+    const std::vector<TextFile> first = first_files(files);
+    bool all = false;  // nothing lies behind what was looked at
+    try {
+      FileErrors errors(recipe_.encoder, inputs_);
+      all = read(first, errors) && first.size() == files.size();
+      if (errors.any()) return false;
+    } catch (const RunError& error) {
+      inputs_.diagnostics.error(location_of(inputs_.block, "path"), error.what(), error.hint());
+      return false;
+    }
+    const RecordCounts& counts = ledger_.counts();
+    if (all && counts.records == counts.dropped + counts.skipped) {
+      const auto failure = no_usable_record(recipe_.encoder.set(), static_cast<std::int64_t>(files.size()), counts,
+                                            ledger_.first_left_out());
+      inputs_.diagnostics.error(location_of(inputs_.block, "path"), failure.message, failure.hint);
+      return false;
+    }
+    if (counts.records == 0) return true;
+    warn();
+    notes_.unread().tell(inputs_, "of the first " + counted_large(counts.records, "line", "lines") + " ");
+    set_buffer_bytes();
+    return true;
+  }
+
+ private:
+  /// The beginning of the list, with at most kFirstFiles files that have bytes.
+  static std::vector<TextFile> first_files(const std::vector<TextFile>& files) {
+    std::vector<TextFile> first;
+    std::int64_t opened = 0;
+    for (const TextFile& file : files) {
+      if (file.bytes > 0 && ++opened > kFirstFiles) break;
+      first.push_back(file);
+    }
+    return first;
+  }
+
+  /// Whether the files were read to their end. Stops behind a file that has errors.
+  bool read(const std::vector<TextFile>& files, FileErrors& errors) {
+    RecordOrder order({.files = files, .set = recipe_.encoder.set()});
+    while (ledger_.counts().records < kFirstRecords) {
+      const std::optional<RecordText> record = order.next();
+      if (!record) return true;
+      if (errors.any() && !errors.is_in(record->place)) return false;
+      look_at(*record, errors.of(record->place));
+    }
+    return false;
+  }
+
+  void look_at(const RecordText& record, RecordErrors& errors) {
+    bytes_ += static_cast<std::int64_t>(record.text.size());
+    const EncodedRecord encoded = recipe_.encoder.encode(record);
+    ledger_.take(recipe_.encoder, encoded);
+    if (encoded.failure) {
+      const auto& [message, hint, status] = *encoded.failure;
+      if (recipe_.options().on_bad_record == BadRecord::kError) errors.add(record.place.number, message, hint);
+      return;
+    }
+    for (std::string& field : notes_.add(recipe_.encoder, encoded).fields) recipe_.told_before.insert(std::move(field));
+    if (recipe_.encoder.fate_of(encoded) != RecordEncoder::Fate::kDropped && has_target(encoded.sequence)) ++learnt_;
+  }
+
+  void warn() const {
+    const RecordCounts& counts = ledger_.counts();
+    const std::string of = recipe_.encoder.set() + ": of the first " + counted_large(counts.records, "line", "lines");
+    const auto warn = [&](const std::string& message, const char* hint) {
+      inputs_.diagnostics.warning(location_of(inputs_.block, "path"), of + message, hint);
+    };
+    const std::int64_t left_out = counts.dropped + counts.skipped;
+    if (left_out == counts.records) {
+      warn(" none is used, such as " + ledger_.first_left_out(),
+           counts.dropped > 0 ? "raise max_seq_len, or use too_long: cut"
+                              : "remove on_bad_record: skip to see what is wrong");
+    } else if (learnt_ == 0) {
+      warn(
+          " nothing is learnt",
+          "check that answers have the role assistant and are not cut away; `roux data show` shows what is learnt, and "
+          "loss_on: all takes everything");
+    }
+  }
+
+  void set_buffer_bytes() {
+    const std::vector<TextFile>& files = recipe_.options().files;
+    recipe_.buffer_bytes = bytes_ / ledger_.counts().records * recipe_.options().shuffle_buffer;
+    const auto is_packed = [](const TextFile& file) { return file.path.ends_with(".gz"); };
+    if (std::any_of(files.begin(), files.end(), is_packed)) return;
+    recipe_.buffer_bytes = std::min(recipe_.buffer_bytes, total_bytes(files));
+  }
+
+  Recipe& recipe_;
+  const Inputs& inputs_;
+  RecordLedger ledger_;
+  RecordNotes notes_;
+  std::int64_t bytes_ = 0, learnt_ = 0;
+};
+
+}  // namespace
+
+std::shared_ptr<Dataset> make_record_stream(RecordSetOptions options, const Inputs& inputs) {
+  RUNNER_ASSERT(options.max_seq_len && options.vocab_size, "a stream knows its tensors before it is read");
+  BatchSpec signature = signature_of(options);
+  const auto recipe = std::make_shared<Recipe>(std::move(options), "data." + inputs.name, std::move(signature));
+  if (!FirstRecords(*recipe, inputs).look()) return nullptr;
+  return std::make_shared<StreamedRecords>(recipe);
+}
+
+}  // namespace components::data
