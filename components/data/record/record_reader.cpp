@@ -16,6 +16,7 @@
 #include "components/tensor/preferences.h"
 #include "components/tensor/tensor_spec.h"
 #include "runner/core/error.h"
+#include "runner/core/platform/parallel.h"
 
 namespace components::data {
 namespace {
@@ -24,6 +25,9 @@ using Fate = RecordEncoder::Fate;
 using Stored = SequenceRows::Stored;
 
 constexpr double kManyWithout = 0.1;  ///< of the records: it may be a mistake that nothing of them is learnt
+/// Of a thread, until what it has encoded is taken: starting it costs little beside that.
+constexpr std::size_t kBatchBytes = std::size_t{512} << 10, kBatchRecords = 4096;
+constexpr std::size_t kTogether = 16;  ///< records: a short one takes less time than it takes to fetch its number
 
 bool has_target(std::span<const std::int32_t> target) {
   return std::any_of(target.begin(), target.end(), [](std::int32_t id) { return id != kPadTarget; });
@@ -33,7 +37,10 @@ bool has_target(std::span<const std::int32_t> target) {
 class Reader {
  public:
   Reader(const RecordEncoder& encoder, const Inputs& inputs)
-      : encoder_(encoder), options_(encoder.options()), inputs_(inputs) {}
+      : encoder_(encoder),
+        options_(encoder.options()),
+        inputs_(inputs),
+        threads_(static_cast<std::size_t>(std::max(1, at::get_num_threads()))) {}
 
   std::optional<RecordsRead> read() {
     bool good = true;
@@ -85,24 +92,51 @@ class Reader {
     return fits_in_memory(4.0 * static_cast<double>(totals.bytes), "path", options_.if_too_large, inputs_);
   }
 
+  /// Reads some records at a time, encodes them on all threads, and takes them in their order.
   void take_all(FileErrors& errors) {
     RecordOrder order({.files = options_.files, .set = encoder_.set()});
     // Ids that are written out share a vocabulary, which is that of all splits. The ids of texts are the tokenizer's.
     const bool reads_others = options_.tokenizer == nullptr;
     const std::int64_t end = reads_others ? whole_ : end_;
-    for (std::int64_t place = 0; place < end; ++place) {
-      const std::optional<RecordText> record = order.next();
-      if (!record) return;  // the files are shorter than they were
-      const bool is_mine = place >= begin_ && place < end_;
-      if (!is_mine && !reads_others) continue;
-      EncodedRecord encoded = encoder_.encode(*record);
-      RecordErrors& of_file = errors.of(encoded.place);
-      if (of_file.enough()) return;
-      take(encoded, is_mine, of_file);
+    std::vector<RecordText> batch;
+    std::size_t bytes = 0;
+    std::int64_t place = 0;
+    const auto take_batch = [&] {
+      const std::vector<EncodedRecord> encoded = encode(batch);
+      std::int64_t at = place - static_cast<std::int64_t>(batch.size());
+      batch.clear();
+      bytes = 0;
+      return std::all_of(encoded.begin(), encoded.end(), [&](const EncodedRecord& record) {
+        RecordErrors& of_file = errors.of(record.place);
+        if (!of_file.enough()) take(record, at >= begin_ && at < end_, of_file);
+        ++at;
+        return !of_file.enough();
+      });
+    };
+    while (place < end) {
+      std::optional<RecordText> record = order.next();
+      if (!record) break;  // the files are shorter than they were
+      ++place;
+      if (place <= begin_ && !reads_others) continue;
+      bytes += record->text.size();
+      batch.push_back(std::move(*record));
+      if (bytes < kBatchBytes * threads_ && batch.size() < kBatchRecords * threads_) continue;
+      if (!take_batch()) return;
     }
+    take_batch();
   }
 
-  void take(EncodedRecord& record, bool is_mine, RecordErrors& errors) {
+  std::vector<EncodedRecord> encode(const std::vector<RecordText>& batch) const {
+    std::vector<EncodedRecord> encoded(batch.size());
+    runner::core::in_parallel((batch.size() + kTogether - 1) / kTogether, threads_, [&](std::size_t part) {
+      for (std::size_t i = part * kTogether; i < std::min(batch.size(), (part + 1) * kTogether); ++i) {
+        encoded[i] = encoder_.encode(batch[i]);
+      }
+    });
+    return encoded;
+  }
+
+  void take(const EncodedRecord& record, bool is_mine, RecordErrors& errors) {
     if (record.failure) {
       const bool is_error = encoder_.fate_of(record) == Fate::kRefused;
       if (is_error) return errors.add(record.place.number, record.failure->message, record.failure->hint);
@@ -214,6 +248,7 @@ class Reader {
   const RecordEncoder& encoder_;
   const RecordSetOptions& options_;
   const Inputs& inputs_;
+  std::size_t threads_;
   RecordsRead read_;
   RecordLedger ledger_;
   RecordNotes notes_;

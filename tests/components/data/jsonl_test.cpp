@@ -1,3 +1,5 @@
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -510,4 +512,31 @@ TEST_CASE("a set encodes the records of its split alone, at the places that they
         "  hint: write what counts into the texts or messages, or remove it; `roux data show` shows "
         "what is learnt\n");
   CHECK(build_data(block(", split: ':60%'")).data == nullptr);
+}
+
+TEST_CASE("a set in memory does not depend on the number of threads that encode it", "[data][jsonl]") {
+  std::string records;
+  for (int i = 0; i < 300; ++i) {
+    records += i % 7 == 3 ? "{\"text\": " + std::to_string(i) + "}\n"
+                          : R"({"text": ")" + std::string(static_cast<std::size_t>(1 + i % 40), 'a') + " b" +
+                                (i % 11 == 5 ? R"(", "label": 1)" : "\"") + "}\n";
+  }
+  const TokenizerFolder folder(records);
+  const int before = at::get_num_threads();
+  const auto built = [](int threads, const std::string& more) {
+    at::set_num_threads(threads);
+    auto result = build_data(block(", max_seq_len: 12, too_long: drop" + more));
+    if (result.data == nullptr) return result.messages;
+    result.messages += result.data->describe() + "\n" + result.data->account().reasons;
+    for (std::int64_t i = 0; i < result.data->size(); ++i) {
+      result.messages += spaced(fetched(*result.data, {i}, kInput)) + "\n";
+    }
+    return result.messages;
+  };
+  for (const char* more : {"", ", on_bad_record: skip", ", on_bad_record: skip, packing: true, split: '20%:90%'"}) {
+    const std::string of_one = built(1, more);
+    CHECK(built(3, more) == of_one);
+    CHECK(of_one.find(*more == '\0' ? "more records are wrong" : "label of ") != std::string::npos);
+  }
+  at::set_num_threads(before);
 }
