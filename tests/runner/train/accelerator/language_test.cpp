@@ -164,6 +164,9 @@ TEST_CASE("preferences train on another device", "[.][accelerator]") {
   check_all({
       {"of adapters", of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}") + "\nadapters: [{type: lora, r: 4}]"},
       {"of whole models", of_texts("pairs.jsonl", "", "{type: dpo, beta: 0.5}")},
+      {"several losses", of_texts("pairs.jsonl", "",
+                                  "{type: dpo, beta: 0.5, ld_alpha: 0.5, losses: {ipo: 0.2, discopop: 1, hinge: 1, "
+                                  "nca_pair: 1, sppo_hard: 0.1, apo_down: 1}}")},
   });
 }
 
