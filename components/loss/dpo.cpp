@@ -239,7 +239,9 @@ class Dpo final : public Loss {
 /// The losses that the recipe names. Empty when an error was reported.
 std::vector<Term> terms_of(const Config& config, const Inputs& inputs) {
   const auto error = [&](const char* key, std::string message, runner::core::Hint hint) {
-    inputs.diagnostics.error(inputs.block.find(key)->location(), std::move(message), std::move(hint));
+    const runner::core::Node& value = *inputs.block.find(key);
+    const bool is_default = value.has_origin(runner::core::Origin::kDefault);
+    inputs.diagnostics.error((is_default ? inputs.block : value).location(), std::move(message), std::move(hint));
     return std::vector<Term>();
   };
   std::vector<Term> terms;
@@ -252,6 +254,10 @@ std::vector<Term> terms_of(const Config& config, const Inputs& inputs) {
                                 : runner::core::Hint("did you mean " + runner::core::quote(near) + "?"));
     }
     terms.push_back({*type, weight});
+  }
+  if (!terms.empty() && config.loss_type != Config().loss_type) {  // a recorded recipe has the default, too
+    return error("losses", "losses stands in place of loss_type, which is " + std::string(to_text(config.loss_type)),
+                 "remove loss_type, and give it a weight in losses");
   }
   if (terms.empty()) terms.push_back({config.loss_type, 1.0});
   const auto has = [&terms](std::initializer_list<LossType> types) {

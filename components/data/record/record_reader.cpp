@@ -162,8 +162,8 @@ class Reader {
   }
 
   void tell_roles(const std::vector<runner::core::Failure>& roles) {
-    for (const auto& [message, hint, status] : roles) {
-      inputs_.diagnostics.warning(location_of(inputs_.block, "path"), message, hint);
+    for (const runner::core::Failure& role : roles) {
+      inputs_.diagnostics.warning(location_of(inputs_.block, "path"), role.message, role.hint);
     }
   }
 

@@ -394,8 +394,9 @@ class FirstRecords {
     const EncodedRecord encoded = recipe_.encoder.encode(record);
     ledger_.take(recipe_.encoder, encoded);
     if (encoded.failure) {
-      const auto& [message, hint, status] = *encoded.failure;
-      if (recipe_.options().on_bad_record == BadRecord::kError) errors.add(record.place.number, message, hint);
+      if (recipe_.options().on_bad_record == BadRecord::kError) {
+        errors.add(record.place.number, encoded.failure->message, encoded.failure->hint);
+      }
       return;
     }
     for (std::string& field : notes_.add(recipe_.encoder, encoded).fields) recipe_.told_before.insert(std::move(field));
