@@ -33,7 +33,7 @@ function(add_codegen)
   endforeach()
 
   file(GLOB_RECURSE fragments CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/schemas/*.json")
-  list(FILTER fragments EXCLUDE REGEX "/schemas/(recipe\\.schema\\.json|reference/)")
+  list(FILTER fragments EXCLUDE REGEX "/schemas/(recipe\\.schema\\.json|reference/|words/)")
   # The headers are named too, so that whoever includes one waits for its new text in the same build.
   set(headers "")
   foreach(fragment ${fragments})

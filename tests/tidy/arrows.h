@@ -16,6 +16,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"recipe", {"core"}},
       {"registry", {"core", "recipe"}},
       {"pretrained", {"core", "recipe", "artifact"}},
+      {"words", {"core"}},
       {"net", {"core"}},
       {"hub", {"core", "net"}},
       {"resolve", {"core", "recipe", "registry", "pretrained", "hub", "tokenizer"}},
@@ -34,7 +35,7 @@ inline const std::map<std::string, Names>& layer_arrows() {
       {"transfer", {"core", "recipe", "store", "trackers", "sweep", "review"}},
       {"cli",  // and runner/engine/engine.h, runner/cuda/cuda.h
        {"core", "recipe", "registry", "pretrained", "resolve", "store", "artifact", "query", "trackers", "launch",
-        "sweep", "terminal", "chart", "review", "transfer", "tokenizer", "hub"}},
+        "sweep", "terminal", "chart", "review", "transfer", "tokenizer", "hub", "words"}},
       {"cuda", {"core"}},
       {"kernels", {}},
       {"distributed", {"core"}},

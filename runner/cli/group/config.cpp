@@ -50,7 +50,8 @@ void check_sections(const Node& sections, core::Diagnostics& diagnostics) {
   Node whole = recipe::read_yaml(any, {}, diagnostics).value_or(Node::mapping());
   for (const Node::Entry& section : sections.entries()) {
     const Node* there = whole.find(section.key);
-    if (!section.value.is_mapping() || there == nullptr || !there->is_mapping()) {
+    const bool is_block = section.value.is_mapping() && section.value.find("type") != nullptr;
+    if (!section.value.is_mapping() || is_block || there == nullptr || !there->is_mapping()) {
       whole.set(section.key, section.value);
       continue;
     }

@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -21,11 +22,14 @@
 #include "runner/registry/registry.h"
 #include "runner/resolve/recipe.h"
 #include "runner/resolve/sharding/settings.h"
+#include "runner/words/reader.h"
 
 namespace runner::cli {
 namespace {
 
 using core::Node;
+
+constexpr std::size_t kTableColumns = 120;
 
 /// A file of YAML or JSON, or a command line. Nothing when `diagnostics` got errors.
 std::optional<Node> read_config(const std::shared_ptr<const core::Source>& source, core::Diagnostics& diagnostics) {
@@ -87,9 +91,9 @@ Node recipe_of_script(const Node& config, core::Diagnostics& diagnostics) {
   return recipe;
 }
 
-/// What a configuration of another trainer comes to; nothing for one of Accelerate.
-std::optional<Node> recipe_of(const Node& config, core::Diagnostics& diagnostics) {
-  if (is_axolotl(config)) return recipe_of_axolotl(config, diagnostics);
+/// What a configuration of another trainer comes to; nothing for one of Accelerate. `rows`: what became of its keys.
+std::optional<Node> recipe_of(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
+  if (is_axolotl(config)) return recipe_of_axolotl(config, rows, diagnostics);
   if (is_trainer(config)) return recipe_of_trainer(config, diagnostics);
   if (config.find(kScript) != nullptr) return recipe_of_script(config, diagnostics);
   if (is_deepspeed(config)) return recipe_of_deepspeed(config, diagnostics);
@@ -105,8 +109,9 @@ void import(Session& session, const std::string& file, const std::string& output
       std::make_shared<const core::Source>(core::Source{file, std::move(text).value(), core::Source::Kind::kFile});
   std::string sections, use = "use it in a recipe with extends: [this file]";
   const auto config = read_config(source, diagnostics);
+  std::vector<words::Row> rows;
   if (config) {
-    const auto whole = recipe_of(*config, diagnostics);
+    const auto whole = recipe_of(*config, rows, diagnostics);
     const bool has_model = whole && whole->find("init_from") != nullptr;
     const Node recipe = whole ? *whole : recipe_of_accelerate(*config, diagnostics);
     if (has_model) use = "check it with `roux plan`";
@@ -115,6 +120,7 @@ void import(Session& session, const std::string& file, const std::string& output
   }
   diagnostics.sort();
   session.show(diagnostics);
+  if (!rows.empty() && !session.quiet) std::fputs(words::table_text(rows, kTableColumns).c_str(), stderr);
   if (diagnostics.has_errors()) return void(session.exit_code = core::kExitUsage);
   if (output.empty()) return void(std::fputs(sections.c_str(), stdout));
   if (sections.empty()) sections = "{}\n";  // a recipe that extends a file without a value would be refused

@@ -5,602 +5,341 @@
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
-#include <iterator>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
+#include "runner/cli/group/import/axolotl_data.h"
 #include "runner/cli/group/import/import_draft.h"
-#include "runner/core/text/suggest.h"
 #include "runner/core/text/text.h"
 #include "runner/core/text/utf8.h"
 
 namespace runner::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
 using core::lower;
 using core::Node;
+using words::Reader;
+using Kind = words::Outcome::Kind;
 
-struct Key {
-  enum class Use {
-    kCopied,    ///< the value at `text`, a path of the recipe
-    kRead,      ///< by a function below
-    kNoEffect,  ///< changes memory, speed or files, not what is learnt; or roux does it without being asked
-    kRefused,   ///< an error where it has a value; `text` is the hint
+/// base_model and its revision. `reinit_weights` takes the configuration and the tokenizer alone.
+void take_model(Reader& reader) {
+  const Node* base = reader.get("base_model");
+  if (base == nullptr || !base->is_string()) {
+    return reader.refuse(base != nullptr ? *base : reader.config(), "base_model", "base_model is missing",
+                         "write base_model: OWNER/NAME; a file of a machine has none, import the one of the training");
+  }
+  if (reader.get("learning_rate") == nullptr) {
+    reader.refuse(reader.config(), "learning_rate", "learning_rate is missing, which Axolotl does not go without",
+                  "write learning_rate: 2e-5, or what the training had");
+  }
+  const Node* revision = reader.get("model_revision");
+  if (revision == nullptr) revision = reader.get("revision_of_model");
+  const auto path_of = [&](const Node& name) {
+    const std::string path = model_path(name.scalar_text());
+    const bool has_revision = revision != nullptr && path.starts_with("hf://");
+    return Node::string(has_revision ? path + "@" + revision->scalar_text() : path, name.location());
   };
-  const char* name;
-  Use use = Use::kRead;
-  const char* text = "";
-};
-
-constexpr auto kCopied = Key::Use::kCopied;
-constexpr auto kRead = Key::Use::kRead;
-constexpr auto kNoEffect = Key::Use::kNoEffect;
-constexpr auto kRefused = Key::Use::kRefused;
-
-constexpr const char* kQuantized = "remove it: roux does not quantize weights; `bf16: full` keeps them in 16 bits";
-constexpr const char* kOneLoss = "use rl: dpo or rl: ipo, or remove it";
-
-constexpr Key kKeys[] = {
-    {"base_model"},
-    {"datasets"},
-    {"test_datasets"},
-    {"val_set_size"},
-    {"sequence_len"},
-    {"sample_packing"},
-    {"train_on_inputs"},
-    {"chat_template"},
-    {"shuffle_merged_datasets", kNoEffect},
-    {"adapter"},
-    {"lora_r", kCopied, "adapters.r"},
-    {"lora_alpha", kCopied, "adapters.lora_alpha"},
-    {"lora_dropout", kCopied, "adapters.lora_dropout"},
-    {"lora_target_modules", kCopied, "adapters.target_modules"},
-    {"lora_target_linear"},
-    {"peft_use_rslora", kCopied, "adapters.use_rslora"},
-    {"peft_layers_to_transform", kCopied, "adapters.layers_to_transform"},
-    {"peft_init_lora_weights", kCopied, "adapters.init_lora_weights"},
-    {"lora_model_dir", kCopied, "adapters.path"},
-    {"lora_fan_in_fan_out", kNoEffect},
-    {"lora_mlp_kernel", kNoEffect},
-    {"lora_qkv_kernel", kNoEffect},
-    {"lora_o_kernel", kNoEffect},
-    {"lora_modules_to_save", kCopied, "adapters.modules_to_save"},
-    {"peft_use_dora", kCopied, "adapters.use_dora"},
-    {"lora_target_parameters", kRefused, "remove it: adapters are of linear layers"},
-    {"loraplus_lr_ratio", kRefused, "write a learning rate for `*.lora_B.weight` into optimizer.param_groups"},
-    {"relora", kRefused, "remove it"},
-    {"relora_steps", kRefused, "remove it"},
-    {"unfrozen_parameters", kRefused, "remove it, and name the parameters in `training.train_only`"},
-    {"gradient_accumulation_steps", kCopied, "training.gradient_accumulation_steps"},
-    {"micro_batch_size"},
-    {"batch_size", kCopied, "training.global_batch_size"},
-    {"eval_batch_size", kCopied, "eval.micro_batch_size"},
-    {"num_epochs"},
-    {"max_steps", kCopied, "training.max_steps"},
-    {"max_grad_norm"},
-    {"optimizer"},
-    {"learning_rate", kCopied, "optimizer.lr"},
-    {"weight_decay"},
-    {"adam_beta1"},
-    {"adam_beta2"},
-    {"adam_epsilon"},
-    {"lr_scheduler"},
-    {"warmup_steps", kCopied, "lr_scheduler.warmup_steps"},
-    {"warmup_ratio", kCopied, "lr_scheduler.warmup_ratio"},
-    {"cosine_min_lr_ratio", kCopied, "lr_scheduler.min_lr_ratio"},
-    {"optim_args", kRefused, "remove it, and write the arguments into `optimizer`"},
-    {"lr_scheduler_kwargs", kRefused, "remove it, and write the arguments into `lr_scheduler`"},
-    {"bf16"},
-    {"bfloat16"},
-    {"fp16"},
-    {"float16"},
-    {"gradient_checkpointing"},
-    {"eval_steps"},
-    {"save_steps"},
-    {"evals_per_epoch"},
-    {"saves_per_epoch"},
-    {"save_total_limit", kCopied, "checkpoint.save_total_limit"},
-    {"load_best_model_at_end", kCopied, "checkpoint.save_best"},
-    {"logging_steps", kCopied, "logging_steps"},
-    {"seed", kCopied, "seed"},
-    {"output_dir", kCopied, "output_dir"},
-    {"group_by_length", kCopied, "loader.group_by_length"},
-    {"dataloader_num_workers", kCopied, "loader.num_workers"},
-    {"early_stopping_patience"},
-    {"wandb_project"},
-    {"wandb_entity"},
-    {"wandb_name"},
-    {"special_tokens"},
-    {"tokenizer_config"},
-    {"load_in_8bit", kRefused, kQuantized},
-    {"load_in_4bit", kRefused, kQuantized},
-    {"gptq", kRefused, kQuantized},
-    {"rl"},
-    {"rl_beta"},
-    {"dpo_label_smoothing"},
-    {"neftune_noise_alpha", kRefused, "remove it: roux adds no noise to embeddings"},
-    {"tokens", kRefused, "remove it, and add the tokens to the tokenizer's folder; see init_from.resize_vocab"},
-    {"added_tokens_overrides", kRefused, "remove it, and add the tokens to the tokenizer's folder"},
-    {"pretraining_dataset", kRefused, "write data: {train: {type: text, path: FILE}} in a recipe"},
-    {"resume_from_checkpoint", kRefused, "remove it: `roux run` resumes an unfinished run by itself"},
-    {"plugins", kRefused, "remove it: there is no Python"},
-    {"deepspeed"},
-    {"fsdp"},
-    {"fsdp_config"},
-    {"auto_resume_from_checkpoints", kNoEffect},
-    {"model_type", kNoEffect},
-    {"tokenizer_type", kNoEffect},
-    {"tokenizer_use_fast", kNoEffect},
-    {"tokenizer_legacy", kNoEffect},
-    {"trust_remote_code", kNoEffect},
-    {"is_llama_derived_model", kNoEffect},
-    {"is_mistral_derived_model", kNoEffect},
-    {"is_qwen_derived_model", kNoEffect},
-    {"is_falcon_derived_model", kNoEffect},
-    {"strict", kNoEffect},
-    {"dataset_prepared_path", kNoEffect},
-    {"dataset_processes", kNoEffect},
-    {"pad_to_sequence_len", kNoEffect},
-    {"eval_sample_packing", kNoEffect},
-    {"sample_packing_eff_est", kNoEffect},
-    {"total_num_tokens", kNoEffect},
-    {"dataloader_pin_memory", kNoEffect},
-    {"dataloader_prefetch_factor", kNoEffect},
-    {"tf32", kNoEffect},
-    {"gradient_checkpointing_kwargs", kNoEffect},
-    {"flash_attention", kNoEffect},
-    {"xformers_attention", kNoEffect},
-    {"sdp_attention", kNoEffect},
-    {"eager_attention", kNoEffect},
-    {"attn_implementation", kNoEffect},
-    {"flash_attn_cross_entropy", kNoEffect},
-    {"flash_attn_rms_norm", kNoEffect},
-    {"flash_attn_fuse_mlp", kNoEffect},
-    {"flash_attn_fuse_qkv", kNoEffect},
-    {"torch_compile", kNoEffect},
-    {"torch_dtype", kNoEffect},
-    {"local_rank", kNoEffect},
-    {"ddp_timeout", kNoEffect},
-    {"debug", kNoEffect},
-    {"eval_table_size", kNoEffect},
-    {"eval_max_new_tokens", kNoEffect},
-    {"save_safetensors", kNoEffect},
-    {"save_only_model", kNoEffect},
-    {"save_first_step", kNoEffect},
-    {"save_strategy", kNoEffect},
-    {"eval_strategy", kNoEffect},
-    {"evaluation_strategy", kNoEffect},
-    {"wandb_watch", kNoEffect},
-    {"wandb_run_id", kNoEffect},
-    {"wandb_log_model", kNoEffect},
-    {"wandb_mode", kNoEffect},
-    {"use_wandb", kNoEffect},
-    {"hub_model_id", kNoEffect},
-    {"hub_strategy", kNoEffect},
-    {"push_dataset_to_hub", kNoEffect},
-    {"hf_use_auth_token", kNoEffect},
-    {"loss_watchdog_threshold", kNoEffect},
-    {"loss_watchdog_patience", kNoEffect},
-};
-
-constexpr ImportWords kSchedules[] = {
-    {"cosine", "cosine"}, {"linear", "linear"}, {"constant", "constant"}, {"constant_with_warmup", "constant"}};
-
-constexpr ImportWords kFormats[] = {{"chatml", "chatml"},
-                                    {"llama3", "llama3"},
-                                    {"alpaca", "alpaca"},
-                                    {"qwen_25", "qwen2_5"},
-                                    {"mistral_v1", "mistral_v0_1"},
-                                    {"mistral_v2v3", "mistral_v3"},
-                                    {"mistral_v3_tekken", "mistral_nemo"}};
-
-constexpr const char* kDatasetKeys[] = {"path",         "type",         "ds_type",        "data_files",
-                                        "revision",     "field",        "field_messages", "chat_template",
-                                        "field_prompt", "field_chosen", "field_rejected", "trust_remote_code"};
-
-/// What roux does anyway: another value of these keys would select other records or other targets.
-constexpr std::pair<const char*, const char*> kDatasetValues[] = {
-    {"split", "\"train\""},
-    {"roles_to_train", "[\"assistant\"]"},
-    {"roles_to_train", "[\"gpt\"]"},
-    {"train_on_eos", "\"turn\""},
-    {"message_field_role", "\"role\""},
-    {"message_field_role", "\"from\""},
-    {"message_field_content", "\"content\""},
-    {"message_field_content", "\"value\""},
-    {"message_property_mappings", "{\"role\": \"role\", \"content\": \"content\"}"},
-    {"message_property_mappings", "{\"role\": \"from\", \"content\": \"value\"}"}};
-
-class Import {
- public:
-  Import(const Node& config, core::Diagnostics& diagnostics) : config_(config), diagnostics_(diagnostics) {}
-
-  Node recipe() {
-    put("recipe_version", Node::integer(1));
-    for (const Node::Entry& entry : config_.entries()) check(entry);
-    const Node* base = get("base_model");
-    put("init_from", Node::string(model_path(base->scalar_text()), base->location()));
-    take_adapter();
-    take_data();
-    take_optimizer();
-    take_lengths();
-    take_precision();
-    take_intervals();
-    take_rest();
-    for (const Node::Entry& entry : config_.entries()) copy(entry);
-    if (adapter_.is_mapping()) put("adapters", Node::sequence({std::move(adapter_)}));
-    Node recipe = draft_.ordered();
-    take_sharding(config_, recipe, diagnostics_);
-    return recipe;
-  }
-
- private:
-  /// Null where it has no value, which `false` and an empty text are, too.
-  const Node* get(const char* name) const {
-    const Node* value = config_.find(name);
-    return value != nullptr && asks_for_something(*value) ? value : nullptr;
-  }
-
-  void error(const Node& at, const std::string& message, const std::string& hint) {
-    diagnostics_.error(at.location(), message, hint);
-  }
-
-  static const Key* find(std::string_view name) {
-    const auto* const found =
-        std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& key) { return name == key.name; });
-    return found == std::end(kKeys) ? nullptr : found;
-  }
-
-  void check(const Node::Entry& entry) {
-    const Key* key = find(entry.key);
-    if (key == nullptr) {
-      if (!asks_for_something(entry.value)) return;  // asks for nothing
-      std::vector<std::string> names;
-      for (const Key& known : kKeys) names.emplace_back(known.name);
-      const std::string near = core::closest(entry.key, names);
-      diagnostics_.error(entry.key_location, core::quote(entry.key) + " is not a key of Axolotl that roux knows",
-                         near.empty() ? "remove it if training does not depend on it" : "did you mean " + near + "?");
-    } else if (key->use == kRefused && asks_for_something(entry.value)) {
-      diagnostics_.error(entry.key_location, entry.key + " has no equivalent", key->text);
+  const Node* config = reader.get("base_model_config");
+  if (reader.get("reinit_weights") == nullptr) {
+    if (config != nullptr && config->scalar_text() != base->scalar_text()) {
+      reader.refuse(*config, "base_model_config", "base_model_config differs from base_model",
+                    "put its config.json into a copy of base_model's folder");
     }
+    return reader.draft().put("init_from", path_of(*base));
   }
+  const Node& shape = config != nullptr ? *config : *base;
+  if (path_of(shape).as_string().starts_with("hf://")) {
+    reader.diagnostics().warning(shape.location(), "the configuration of a model of the Hub is read from a folder",
+                                 "`roux fetch " + path_of(shape).as_string() +
+                                     "` fetches it; put its folder in place of " + shape.scalar_text());
+    reader.note("reinit_weights", Kind::kPlanned, "model.config is a folder: put that of the model there");
+  }
+  reader.draft().put("model.type", Node::string("transformers"));
+  reader.draft().put("model.config", shape);
+  reader.draft().put("tokenizer.type", Node::string("file"));
+  reader.draft().put("tokenizer.path", path_of(*base));
+  if (reader.get("rl") == nullptr) reader.draft().put("loss.type", Node::string("cross_entropy"));
+}
 
-  void copy(const Node::Entry& entry) {
-    const Key* key = find(entry.key);
-    if (key == nullptr || key->use != kCopied || entry.value.is_null()) return;
-    const bool of_warmup = entry.key == "warmup_steps" || entry.key == "warmup_ratio";
-    if (of_warmup && !warms_up_) return;
-    if (entry.value.is_sequence() && entry.value.items().empty()) return;
-    const bool of_adapter = std::string_view(key->text).starts_with("adapters.");
-    if (of_adapter && !adapter_.is_mapping()) return;
-    if (of_adapter) {
-      adapter_.set(std::string_view(key->text).substr(std::string_view("adapters.").size()), entry.value);
-    } else {
-      put(key->text, entry.value);
+void take_tokenizer(Reader& reader) {
+  const Node *tokens = reader.get("tokens"), *special = reader.get("special_tokens");
+  const words::Word* word = words::find(words::table_of("axolotl").words, "special_tokens");
+  if (special != nullptr && special->is_mapping())
+    reader.read_block(*special, word->inner, "special_tokens.", reader.draft());
+  if (tokens != nullptr && tokens->is_mapping()) {  // its former name
+    reader.read_block(*tokens, word->inner, "tokens.", reader.draft());
+  } else if (tokens != nullptr) {
+    reader.refuse(*tokens, "tokens", "tokens has no equivalent: tokens are added in the tokenizer's folder",
+                  "add them to a copy of the folder, and name it in tokenizer_config; see `init_from.resize_vocab`");
+  }
+  const Node* folder = reader.get("tokenizer_config");
+  const bool has_own = reader.draft().find("tokenizer") != nullptr;
+  if ((!has_own && folder == nullptr) || reader.get("base_model") == nullptr) return;
+  Node block = Node::mapping();
+  block.set("type", Node::string("file"));
+  block.set("path", Node::string(model_path((folder != nullptr ? folder : reader.get("base_model"))->scalar_text())));
+  if (const Node* pad = reader.draft().find("tokenizer.pad_token")) block.set("pad_token", *pad);
+  reader.draft().put("tokenizer", std::move(block));
+}
+
+void take_adapted_layers(Reader& reader) {
+  if (reader.get("adapter") == nullptr) return;
+  const Node *names = reader.get("lora_target_modules"), *linear = reader.get("lora_target_linear");
+  if (linear != nullptr && names != nullptr) {  // Axolotl adds the linear layers to the names
+    const auto is_extra = [](const Node& name) {
+      return name.scalar_text() == "lm_head" || name.scalar_text().find("embed") != std::string::npos;
+    };
+    if (!names->is_sequence() || std::any_of(names->items().begin(), names->items().end(), is_extra)) {
+      return reader.refuse(*names, "lora_target_modules",
+                           "lora_target_modules and lora_target_linear both choose layers", "keep one of them");
     }
+    reader.note("lora_target_modules", Kind::kNoEffect, "lora_target_linear adapts every linear layer");
   }
+  reader.draft().put("adapters[lora].target_modules", linear != nullptr  ? Node::string("all-linear")
+                                                      : names != nullptr ? *names
+                                                                         : Node::null());
+}
 
-  void put(const std::string& path, Node value) { draft_.put(path, std::move(value)); }
+/// Whether `[4-9]+` can be read as `[4-9]`: the least number that it matches with one digit more, such as 444 behind a
+/// 4, is that of a layer which no model has.
+bool is_one_digit(std::string_view before, char least) {
+  constexpr int kLayersMax = 300;
+  const std::size_t begin = before.find_last_not_of("0123456789") + 1;
+  const std::string number = std::string(before.substr(begin)) + least + least;
+  return number.size() > 3 || std::stoi(number) > kLayersMax;
+}
 
-  std::optional<std::string> word_of(const char* key, const Node& value, std::span<const ImportWords> words) {
-    return cli::word_of(key, value, words, diagnostics_);
-  }
-
-  void take_adapter() {
-    const Node* adapter = get("adapter");
-    if (adapter == nullptr) {
-      const Node* rank = get("lora_r");
-      if (rank != nullptr) diagnostics_.notice(rank->location(), "lora_r has no effect without adapter: lora");
-      return;
-    }
-    if (adapter->scalar_text() != "lora") {
-      return error(*adapter, "adapter " + adapter->scalar_text() + " has no equivalent",
-                   adapter->scalar_text() == "qlora" ? "use adapter: lora; roux does not quantize weights, and "
-                                                       "`bf16: full` keeps them in 16 bits"
-                                                     : "use adapter: lora");
-    }
-    adapter_ = Node::mapping();
-    adapter_.set("type", Node::string("lora"));
-    if (get("lora_target_linear") == nullptr) return;
-    if (const Node* names = get("lora_target_modules")) {
-      return error(*names, "lora_target_modules and lora_target_linear both choose layers", "keep one of them");
-    }
-    adapter_.set("target_modules", Node::string("all-linear"));
-  }
-
-  void take_data() {
-    const Node* sets = get("datasets");
-    if (sets == nullptr || !sets->is_sequence()) {
-      return error(sets != nullptr ? *sets : config_, "datasets must be a list of {path, type}",
-                   "write datasets: [{path: FILE.jsonl, type: chat_template}]");
-    }
-    const std::vector<Node> train = data_sets(*sets);
-    const Node* tests = get("test_datasets");
-    const std::optional<double> held_out = tests == nullptr ? part_held_out() : std::nullopt;
-    const std::string border = held_out ? percent_of(1 - *held_out) : "";
-    put("data.train", joined_sets(train, held_out ? ":" + border : ""));
-    if (tests != nullptr && tests->is_sequence()) {
-      put("data.val", joined_sets(data_sets(*tests), ""));
-    } else if (held_out) {
-      put("data.val", joined_sets(train, border + ":"));
-    }
-  }
-
-  /// val_set_size.
-  std::optional<double> part_held_out() {
-    const Node* part = get("val_set_size");
-    if (part == nullptr || (part->is_number() && part->as_double() == 0)) return std::nullopt;
-    if (part->is_number() && part->as_double() > 0 && part->as_double() < 1) return part->as_double();
-    error(*part, "val_set_size is " + part->scalar_text() + ", a number of records",
-          "write a part of them, such as val_set_size: 0.05");
-    return std::nullopt;
-  }
-
-  std::vector<Node> data_sets(const Node& sets) {
-    std::vector<Node> all;
-    for (const Node& set : sets.items()) all.push_back(data_set(set));
-    return all;
-  }
-
-  Node data_set(const Node& set) {
-    Node made = Node::mapping(set.location());
-    made.set("type", Node::string("jsonl"));
-    if (!set.is_mapping() || set.find("path") == nullptr || !set.find("path")->is_string()) {
-      error(set, "a data set needs a path", "write {path: FILE.jsonl, type: chat_template}");
-      return made;
-    }
-    check_keys(set);
-    made.set("path", data_paths(set));
-    take_form(set, made);
-    if (const Node* length = get("sequence_len")) made.set("max_seq_len", *length);
-    if (get("sample_packing") != nullptr) made.set("packing", Node::boolean(true));
-    if (get("train_on_inputs") != nullptr) made.set("loss_on", Node::string("all"));
-    return made;
-  }
-
-  void check_keys(const Node& set) {
-    for (const Node::Entry& entry : set.entries()) {
-      const bool known = std::any_of(std::begin(kDatasetKeys), std::end(kDatasetKeys),
-                                     [&](const char* key) { return entry.key == key; });
-      const std::string value = core::to_json(entry.value, -1);
-      const bool usual = std::any_of(std::begin(kDatasetValues), std::end(kDatasetValues),
-                                     [&](const auto& same) { return entry.key == same.first && value == same.second; });
-      if (known || usual || !asks_for_something(entry.value)) continue;
-      diagnostics_.error(entry.key_location,
-                         core::quote(entry.key) + " of a data set has no equivalent with this value",
-                         "remove it; `roux explain data/jsonl` shows the forms of records and the keys `columns`");
-    }
-  }
-
-  /// Files here or in a data set of the Hub.
-  Node data_paths(const Node& set) {
-    const Node* files = set.find("data_files");
-    if (files == nullptr || !files->is_sequence() || files->items().size() < 2)
-      return Node::string(data_path(set, files == nullptr ? ""
-                                         : files->is_sequence() && !files->items().empty()
-                                             ? files->items()[0].scalar_text()
-                                             : files->scalar_text()));
-    std::vector<Node> paths;
-    for (const Node& file : files->items()) paths.push_back(Node::string(data_path(set, file.scalar_text())));
-    return Node::sequence(std::move(paths));
-  }
-
-  std::string data_path(const Node& set, const std::string& file) {
-    const std::string path = set.find("path")->as_string();
-    std::error_code failed;
-    if (fs::is_directory(path, failed)) return path + "/" + (file.empty() ? "*.jsonl" : file);
-    const bool names_file = path.ends_with(".jsonl") || path.ends_with(".json") || path.ends_with(".gz");
-    const bool local = names_file || fs::exists(path, failed) || path.starts_with(".") || path.starts_with("/");
-    if (local) return !file.empty() && !names_file ? file : path;
-    if (lower(path) == "json" && !file.empty()) return file;
-    const Node* revision = set.find("revision");
-    const std::string folder =
-        "hf://datasets/" + path +
-        (revision != nullptr && asks_for_something(*revision) ? "@" + revision->scalar_text() : "");
-    if (!file.empty()) return folder + "/" + file;
-    diagnostics_.warning(set.find("path")->location(), path + " is a data set of the Hub, and roux reads its files",
-                         "put the name of its JSONL file in place of FILE.jsonl, or write data_files here");
-    return folder + "/FILE.jsonl";
-  }
-
-  /// Which fields a record has.
-  void take_form(const Node& set, Node& made) {
-    const Node* type = set.find("type");
-    const std::string form = type != nullptr && type->is_string() ? lower(type->as_string()) : "";
-    const bool chat = form == "chat_template" || form.starts_with("sharegpt");
-    if (form == "chat_template.default" || form == "user_defined.default") {
-      take_pair(set, form, made);
-    } else if (form == "completion") {
-      const Node* field = set.find("field");
-      if (field != nullptr && field->is_string() && field->as_string() != "text") add_column(made, "text", *field);
-    } else if (chat) {
-      const Node* field = set.find("field_messages");
-      const bool usual = field == nullptr || !field->is_string() || field->as_string() == "messages" ||
-                         field->as_string() == "conversations";
-      if (!usual) add_column(made, "messages", *field);
-      take_chat_format(set, made);
-    } else if (form != "alpaca" || type->as_string() == "") {
-      error(type != nullptr ? *type : set,
-            "data sets of type " + (form.empty() ? "{...}" : form) + " have no equivalent",
-            get("rl") != nullptr
-                ? "write records of {prompt, chosen, rejected}; with them use type: user_defined.default"
-                : "write records of {prompt, completion}, {messages} or {text}; with them use type: chat_template, "
-                  "alpaca or completion");
-    }
-  }
-
-  /// Fields of preferences.
-  void take_pair(const Node& set, const std::string& form, Node& made) {
-    const bool chat = form == "chat_template.default";
-    Node columns = Node::mapping();
-    for (const auto& [name, key, usual] :
-         {std::array{"prompt", chat ? "field_messages" : "field_prompt", chat ? "messages" : "prompt"},
-          {"chosen", "field_chosen", "chosen"},
-          {"rejected", "field_rejected", "rejected"}}) {
-      const Node* field = set.find(key);
-      columns.set(name, field != nullptr && field->is_string() ? *field : Node::string(usual));
-    }
-    made.set("columns", std::move(columns));
-    if (chat) take_chat_format(set, made);
-  }
-
-  static void add_column(Node& made, const char* name, const Node& field) {
-    Node columns = Node::mapping();
-    columns.set(name, field);
-    made.set("columns", std::move(columns));
-  }
-
-  void take_chat_format(const Node& set, Node& made) {
-    const Node* own = set.find("chat_template");
-    const Node* format = own != nullptr && asks_for_something(*own) ? own : get("chat_template");
-    if (format == nullptr || format->scalar_text().starts_with("tokenizer_default")) return;  // the model's own
-    if (const auto name = word_of("chat_template", *format, kFormats)) made.set("chat_format", Node::string(*name));
-  }
-
-  void take_optimizer() {
-    const Node* name = get("optimizer");
-    std::string type = "adamw";
-    if (name != nullptr) {
-      const auto found = optimizer_of("optimizer", *name, diagnostics_);
-      if (found) type = *found;
-    }
-    put("optimizer.type", Node::string(type));
-    // Transformers' Trainer has 0 where nothing is said.
-    const Node* decay = config_.find("weight_decay");
-    put("optimizer.weight_decay", decay != nullptr && decay->is_number() ? *decay : Node::floating(0.0));
-    if (decay != nullptr && decay->is_number() && decay->as_double() > 0) {
-      put("optimizer.no_decay", Node::sequence({Node::string("bias"), Node::string("norm")}));  // as the Trainer
-    }
-    take_adam(type);
-    const Node* schedule = get("lr_scheduler");
-    const auto of_schedule = schedule != nullptr ? word_of("lr_scheduler", *schedule, kSchedules) : "cosine";
-    put("lr_scheduler.type", Node::string(of_schedule.value_or("cosine")));
-    // In Transformers `constant` has no warmup, whatever is said beside it.
-    warms_up_ = schedule == nullptr || lower(schedule->scalar_text()) != "constant";
-    if (warms_up_ && config_.find("warmup_steps") == nullptr && config_.find("warmup_ratio") == nullptr) {
-      put("lr_scheduler.warmup_ratio", Node::floating(0.03));
-    }
-  }
-
-  /// What the Trainer hands to optimizers of this kind alone.
-  void take_adam(const std::string& type) {
-    const bool adam = type.starts_with("adamw");
-    const Node *beta1 = get("adam_beta1"), *beta2 = get("adam_beta2"), *eps = get("adam_epsilon");
-    if ((adam || type == "lion") && (beta1 != nullptr || beta2 != nullptr)) {
-      put("optimizer.betas", Node::sequence({beta1 != nullptr ? *beta1 : Node::floating(0.9),
-                                             beta2 != nullptr ? *beta2 : Node::floating(0.999)}));
-    }
-    if (adam && eps != nullptr) put("optimizer.eps", *eps);
-  }
-
-  void take_lengths() {
-    const Node *size = get("micro_batch_size"), *epochs = get("num_epochs"), *norm = get("max_grad_norm");
-    put("training.micro_batch_size", size != nullptr ? *size : Node::integer(1));
-    if (epochs != nullptr || get("max_steps") == nullptr) {
-      put("training.max_epochs", epochs != nullptr ? *epochs : Node::integer(1));
-    }
-    if (norm != nullptr || config_.find("max_grad_norm") == nullptr) {
-      put("training.clip_grad_norm", norm != nullptr ? *norm : Node::floating(1.0));
-    }
-  }
-
-  void take_precision() {
-    for (const auto& [key, mode] :
-         {ImportWords{"bf16", "bf16-mixed"}, {"bfloat16", "bf16-true"}, {"fp16", "16-mixed"}}) {
-      const Node* asked = get(key);
-      if (asked == nullptr) continue;
-      const bool full = asked->is_string() && lower(asked->as_string()) == "full";
-      put("precision.mode", Node::string(full ? "bf16-true" : mode));
-      break;
-    }
-    if (const Node* half = get("float16")) {
-      error(*half, "weights in float16 have no equivalent", "use fp16: true, or bfloat16: true");
-    }
-    if (get("gradient_checkpointing") != nullptr) put("activation_checkpointing.mode", Node::string("full"));
-  }
-
-  /// A number of steps, a part of the training below 1, or so often in an epoch.
-  void take_intervals() {
-    for (const auto& [steps, times, path] : {std::array{"eval_steps", "evals_per_epoch", "eval.eval_steps"},
-                                             {"save_steps", "saves_per_epoch", "checkpoint.save_steps"}}) {
-      if (const Node* number = get(steps)) {
-        if (number->is_integer()) {
-          put(path, *number);
-        } else {
-          error(*number, std::string(steps) + " is " + number->scalar_text() + ", a part of the training",
-                std::string("write a number of steps, or ") + times + ": 4");
-        }
-      } else if (const Node* often = get(times); often != nullptr && often->is_number() && often->as_double() > 0) {
-        const double part = std::max(1e-4, std::round(1e4 / often->as_double()) / 1e4);
-        put(path, Node::string(core::to_json(Node::floating(part), -1) + "ep"));
+/// A pattern of Axolotl's, a regular expression at the beginning of a name, as names with `*`; nothing where it is not
+/// as simple as that. `[0-7]` stands for each of its characters.
+std::optional<std::vector<std::string>> names_of_pattern(std::string pattern) {
+  if (pattern.starts_with("^")) pattern.erase(0, 1);
+  const bool is_whole = pattern.ends_with("$");
+  if (is_whole) pattern.pop_back();
+  if (!is_whole && pattern.ends_with(".*")) pattern.resize(pattern.size() - 2);
+  std::vector<std::string> names = {""};
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    if (pattern[at] == '\\' && at + 1 < pattern.size() && pattern[at + 1] == '.') continue;
+    std::string choices(1, pattern[at]);
+    if (pattern[at] == '[') {
+      const std::string_view range = std::string_view(pattern).substr(at);
+      if (range.size() < 5 || range[2] != '-' || range[4] != ']' || range[1] > range[3]) return std::nullopt;
+      choices.clear();
+      for (char c = range[1]; c <= range[3]; ++c) choices += c;
+      at += 4;
+      if (at + 1 < pattern.size() && pattern[at + 1] == '+') {
+        if (!is_one_digit(names.front(), choices.front())) return std::nullopt;
+        ++at;
       }
+    } else if (std::string_view("()|+?*{}]$^\\").find(pattern[at]) != std::string_view::npos) {
+      return std::nullopt;
     }
-  }
-
-  void take_loss() {
-    const Node* kind = get("rl");
-    if (kind == nullptr) return;
-    const std::string text = lower(kind->scalar_text());
-    if (text != "dpo" && text != "ipo")
-      return error(*kind, "rl " + kind->scalar_text() + " has no equivalent", kOneLoss);
-    put("loss.type", Node::string("dpo"));
-    if (text == "ipo") put("loss.loss_type", Node::string("ipo"));
-    if (const Node* beta = get("rl_beta")) put("loss.beta", *beta);
-    if (const Node* smoothing = get("dpo_label_smoothing")) put("loss.label_smoothing", *smoothing);
-  }
-
-  void take_rest() {
-    take_loss();
-    if (config_.find("seed") == nullptr) put("seed", Node::integer(42));
-    if (const Node* patience = get("early_stopping_patience")) {
-      Node stop = Node::mapping();
-      stop.set("type", Node::string("early_stopping"));
-      stop.set("monitor", Node::string("val/loss"));
-      stop.set("patience", *patience);
-      put("callbacks", Node::sequence({std::move(stop)}));
+    std::vector<std::string> longer;
+    for (const std::string& name : names) {
+      for (const char c : choices) longer.push_back(name + c);
     }
-    if (const Node* project = get("wandb_project")) {
-      Node tracker = Node::mapping();
-      tracker.set("type", Node::string("wandb"));
-      tracker.set("project", *project);
-      if (const Node* entity = get("wandb_entity")) tracker.set("entity", *entity);
-      put("trackers", Node::sequence({std::move(tracker)}));
+    names = std::move(longer);
+  }
+  for (std::string& name : names) name += is_whole ? "" : "*";
+  return names;
+}
+
+void take_trained_parameters(Reader& reader) {
+  const Node* patterns = reader.get("unfrozen_parameters");
+  if (patterns == nullptr || !patterns->is_sequence()) return;
+  Node names = Node::sequence();
+  for (const Node& pattern : patterns->items()) {
+    const auto found = names_of_pattern(pattern.scalar_text());
+    if (!found) {
+      reader.refuse(pattern, "unfrozen_parameters",
+                    "the pattern " + core::quote(pattern.scalar_text()) + " has no equivalent",
+                    "write names in which only `*` matches any text, as `training.train_only` has them");
+      continue;
     }
-    take_tokenizer();
+    for (const std::string& name : *found) names.items().push_back(Node::string(name));
   }
+  reader.draft().put("training.train_only", std::move(names));
+}
 
-  void take_tokenizer() {
-    const Node *tokens = get("special_tokens"), *folder = get("tokenizer_config");
-    const Node* pad = tokens != nullptr ? tokens->find("pad_token") : nullptr;
-    if (pad == nullptr && folder == nullptr) return;
-    put("tokenizer.type", Node::string("file"));
-    put("tokenizer.path", Node::string(model_path((folder != nullptr ? folder : get("base_model"))->scalar_text())));
-    if (pad != nullptr) put("tokenizer.pad_token", *pad);
+/// `max_steps` goes before `num_epochs`.
+void take_lengths(Reader& reader) {
+  const Node *steps = reader.get("max_steps"), *epochs = reader.get("num_epochs");
+  const bool by_steps = steps != nullptr && (!steps->is_number() || steps->as_double() > 0);
+  if (by_steps) {
+    reader.draft().put("training.max_steps", *steps);
+    if (epochs != nullptr) reader.note("num_epochs", Kind::kNoEffect, "max_steps goes before it");
+    // Times in an epoch are parts of the whole training there, as long as num_epochs says.
+    const double all = epochs != nullptr && epochs->is_number() && epochs->as_double() > 0 ? epochs->as_double() : 1;
+    for (const auto& [often, number, path] : {std::array{"evals_per_epoch", "eval_steps", "eval.eval_steps"},
+                                              std::array{"saves_per_epoch", "save_steps", "checkpoint.save_steps"}}) {
+      const Node* times = reader.get(often);
+      if (times == nullptr || !times->is_number() || times->as_double() <= 0 || reader.get(number) != nullptr) continue;
+      const double part = std::min(1.0, std::max(1e-4, std::round(1e4 / (times->as_double() * all)) / 1e4));
+      reader.draft().put(path, Node::string(core::number_text(part) + "dur"));
+    }
+  } else {
+    reader.draft().put("training.max_epochs", epochs != nullptr ? *epochs : Node::integer(1));
   }
+}
 
-  const Node& config_;
-  core::Diagnostics& diagnostics_;
-  ImportDraft draft_;
-  bool warms_up_ = true;
-  Node adapter_;  ///< the block of `adapters`; null: everything is trained
-};
+/// What the Trainer hands to optimizers of this kind alone.
+void take_betas(Reader& reader) {
+  const Node* type = reader.draft().find("optimizer.type");
+  const std::string name = type != nullptr && type->is_string() ? type->as_string() : "";
+  const bool is_adam = name == "adam" || name == "adamw";
+  const Node *beta1 = reader.get("adam_beta1"), *beta2 = reader.get("adam_beta2"), *eps = reader.get("adam_epsilon");
+  const bool is_muon = name == "muon";
+  if (is_muon) {
+    if (const Node* rate = reader.get("learning_rate")) reader.draft().put("optimizer.adamw_lr", *rate);
+  }
+  const auto beta = [](const Node* written, double usual) {
+    return written != nullptr ? *written : Node::floating(usual);
+  };
+  if ((is_adam || is_muon || name == "lion") && (beta1 != nullptr || beta2 != nullptr)) {
+    reader.draft().put(is_muon ? "optimizer.adamw_betas" : "optimizer.betas",
+                       Node::sequence({beta(beta1, 0.9), beta(beta2, 0.999)}));
+  } else {
+    for (const char* key : {"adam_beta1", "adam_beta2"}) reader.note(key, Kind::kNoEffect, name + " does not read it");
+  }
+  if (eps != nullptr && (is_adam || is_muon)) {
+    reader.draft().put(is_muon ? "optimizer.adamw_eps" : "optimizer.eps", *eps);
+  } else {
+    reader.note("adam_epsilon", Kind::kNoEffect, name + " does not read it");
+  }
+}
+
+void take_warmup(Reader& reader, bool warms_up) {
+  const Node *steps = reader.get("warmup_steps"), *ratio = reader.get("warmup_ratio"), *most = reader.get("max_steps");
+  if (!warms_up) {
+    for (const char* key : {"warmup_steps", "warmup_ratio"})
+      reader.note(key, Kind::kNoEffect, "the schedule constant has no warmup");
+  } else if (steps != nullptr) {
+    // Axolotl makes two of one step; below 1 it is a part of the training.
+    const bool is_one = steps->is_integer() && steps->as_integer() == 1;
+    const bool is_part = steps->is_number() && !steps->is_integer() && steps->as_double() < 1;
+    reader.draft().put(is_part ? "lr_scheduler.warmup_ratio" : "lr_scheduler.warmup_steps",
+                       is_one ? Node::integer(2, steps->location()) : *steps);
+    if (is_one) reader.note("warmup_steps", Kind::kTaken, "lr_scheduler.warmup_steps: 2, as Axolotl makes of 1");
+    if (ratio != nullptr) reader.note("warmup_ratio", Kind::kNoEffect, "warmup_steps goes before it");
+  } else if (ratio != nullptr) {
+    reader.draft().put("lr_scheduler.warmup_ratio", *ratio);
+  } else if (most != nullptr && most->is_integer() && most->as_integer() > 0) {
+    // 3 % and at most 100 steps.
+    const auto usual = static_cast<std::int64_t>(0.03 * static_cast<double>(most->as_integer()));
+    reader.draft().put("lr_scheduler.warmup_steps", Node::integer(std::min<std::int64_t>(usual, 100)));
+  } else {
+    reader.draft().put("lr_scheduler.warmup_ratio", Node::floating(0.03));
+  }
+}
+
+void take_schedule(Reader& reader) {
+  const Node* name = reader.get("lr_scheduler");
+  const words::Word* word = words::find(words::table_of("axolotl").words, "lr_scheduler");
+  const words::Outcome outcome = name != nullptr ? reader.outcome_of(*word, *name) : words::Outcome{};
+  const Node type = outcome.value ? *outcome.value : Node::string("cosine");
+  reader.draft().put("lr_scheduler.type", type);
+  // In Transformers `constant` has no warmup, whatever is said beside it.
+  take_warmup(reader, name == nullptr || lower(name->scalar_text()) != "constant");
+  const Node* least = reader.get("cosine_min_lr_ratio");
+  if (least == nullptr) return;
+  if (type.as_string() == "cosine") {
+    reader.draft().put("lr_scheduler.min_lr_ratio", *least);
+  } else {
+    reader.note("cosine_min_lr_ratio", Kind::kNoEffect, "the schedule is not cosine");
+  }
+}
+
+/// `bf16: auto` is the default; a GPU of the last years has bfloat16.
+void take_precision(Reader& reader) {
+  const auto says = [&](const char* key) { return reader.get(key) != nullptr; };
+  const Node* bf16 = reader.config().find("bf16");
+  const std::string kind = bf16 != nullptr ? lower(bf16->scalar_text()) : "auto";
+  const bool is_auto = kind == "auto" && !says("fp16") && !says("float16") && !says("float32") && !says("bfloat16");
+  std::string mode = "32-true";
+  if (kind == "full") {
+    mode = "bf16-true";
+  } else if (kind == "true" || is_auto) {
+    mode = "bf16-mixed";
+  } else if (says("bfloat16")) {
+    mode = "bf16-true";
+  } else if (says("fp16")) {
+    mode = "16-mixed";
+  } else if (says("float16")) {
+    mode = "16-mixed";
+    reader.note("float16", Kind::kChanged, "precision.mode: 16-mixed; weights are kept in 32 bits instead of 16");
+  }
+  reader.draft().put("precision.mode", Node::string(mode));
+}
+
+/// The best checkpoint is kept where Axolotl would load it at the end.
+void take_best(Reader& reader) {
+  const Node *load = reader.get("load_best_model_at_end"), *metric = reader.get("metric_for_best_model");
+  const Node *greater = reader.get("greater_is_better"), *part = reader.get("val_set_size");
+  const bool holds_out = part != nullptr && part->is_number() && part->as_double() > 0;
+  if (load == nullptr || (!holds_out && reader.get("test_datasets") == nullptr)) {
+    for (const char* key : {"load_best_model_at_end", "metric_for_best_model", "greater_is_better"})
+      reader.note(key, Kind::kNoEffect, "no best model is loaded at the end");
+    return;
+  }
+  std::string name = metric != nullptr ? metric->scalar_text() : "loss";
+  if (name.starts_with("eval_")) name.erase(0, 5);
+  reader.draft().put("checkpoint.save_best", Node::boolean(true));
+  reader.draft().put("checkpoint.monitor", Node::string("val/" + name, load->location()));
+  if (name == "accuracy" || name == "perplexity")
+    reader.draft().put("eval.metrics", Node::sequence({Node::string(name)}));
+  if (greater != nullptr && metric != nullptr) reader.draft().put("checkpoint.mode", Node::string("max"));
+}
+
+/// Modules of Axolotl's own integrations: what they do is said by keys.
+void take_plugins(Reader& reader) {
+  const Node* plugins = reader.get("plugins");
+  if (plugins == nullptr) return;
+  for (const Node& plugin : plugins->items()) {
+    if (plugin.scalar_text().starts_with("axolotl.integrations.")) continue;
+    reader.refuse(plugin, "plugins", "the plugin " + core::quote(plugin.scalar_text()) + " has no equivalent",
+                  "remove it: there is no Python");
+  }
+  reader.note("plugins", Kind::kNoEffect, "keys of their own say what they do");
+}
+
+/// After the recipe is whole, see recipe_of_axolotl().
+void leave_sharding(Reader& /*reader*/) {}
+
+const std::map<std::string, Reader::Rule>& rules() {
+  static const std::map<std::string, Reader::Rule> all = {{"model", take_model},
+                                                          {"tokenizer", take_tokenizer},
+                                                          {"adapted_layers", take_adapted_layers},
+                                                          {"trained_parameters", take_trained_parameters},
+                                                          {"data", take_axolotl_data},
+                                                          {"lengths", take_lengths},
+                                                          {"betas", take_betas},
+                                                          {"schedule", take_schedule},
+                                                          {"precision", take_precision},
+                                                          {"best", take_best},
+                                                          {"plugins", take_plugins},
+                                                          {"sharding", leave_sharding}};
+  return all;
+}
 
 }  // namespace
 
 bool is_axolotl(const Node& config) {
   const Node* base = config.find("base_model");
-  return base != nullptr && base->is_string();
+  return (base != nullptr && base->is_string()) ||
+         (config.find("gpu") != nullptr && config.find("gpu_count") != nullptr);
 }
 
-Node recipe_of_axolotl(const Node& config, core::Diagnostics& diagnostics) {
-  return Import(config, diagnostics).recipe();
+Node recipe_of_axolotl(const Node& config, std::vector<words::Row>& rows, core::Diagnostics& diagnostics) {
+  Reader reader(words::table_of("axolotl"), config, rules(), diagnostics);
+  reader.draft().put("recipe_version", Node::integer(1));
+  reader.read();
+  rows = reader.rows();
+  Node recipe = reader.draft().ordered();
+  take_sharding(config, recipe, diagnostics);
+  return recipe;
 }
 
 }  // namespace runner::cli

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runner/core/diagnostics.h"
+#include "runner/core/node.h"
+#include "runner/words/draft.h"
+#include "runner/words/table.h"
+
+namespace runner::words {
+
+/// What became of a key that was written.
+struct Row {
+  Outcome::Kind kind = Outcome::Kind::kTaken;
+  std::string key;  ///< `datasets[0].split` within blocks
+  std::string value;
+  std::string text;  ///< the path of the recipe, or why not
+  core::Location location;
+};
+
+/// Reads a configuration of another program by its table into a recipe.
+///
+/// Every key that asks for something gets a row. Errors: a key that the table does not have, and what it refuses, with
+/// the remedy; warnings: what is planned and can be left out.
+class Reader {
+ public:
+  /// Reads keys that one entry of the table cannot say. Called once, at the first of the words that name it, whether
+  /// the configuration has it or not.
+  using Rule = std::function<void(Reader&)>;
+
+  /// The arguments have to outlive it.
+  Reader(const Table& table, const core::Node& config, const std::map<std::string, Rule>& rules,
+         core::Diagnostics& diagnostics);
+
+  /// Reads the whole configuration into draft().
+  void read();
+  /// In the order of the configuration.
+  std::vector<Row> rows() const;
+
+  // For rules:
+
+  Draft& draft() { return draft_; }
+  core::Diagnostics& diagnostics() { return diagnostics_; }
+  const core::Node& config() const { return config_; }
+  /// Null where it is not there or asks for nothing.
+  const core::Node* get(std::string_view key) const;
+  /// Reads the keys of a block within the configuration, `prefix` before them; those of rules are the caller's.
+  void read_block(const core::Node& block, const std::vector<Word>& words, const std::string& prefix, Draft& draft);
+  /// What the table says of a value. Silent.
+  Outcome outcome_of(const Word& word, const core::Node& value) const;
+  /// An error; the row of the key says that it is refused.
+  void refuse(const core::Node& at, const std::string& key, const std::string& message, const std::string& hint);
+  /// What else the row of a key says.
+  void note(const std::string& key, Outcome::Kind kind, const std::string& text);
+
+ private:
+  void judge(const core::Node::Entry& entry, const Word& word, const std::string& prefix, Draft& draft);
+  void tell(const core::Node::Entry& entry, const Outcome& outcome, const std::string& key, const Word& word);
+  void unknown(const core::Node::Entry& entry, const std::vector<Word>& words, const std::string& prefix);
+
+  const Table& table_;
+  const core::Node& config_;
+  const std::map<std::string, Rule>& rules_;
+  core::Diagnostics& diagnostics_;
+  Draft draft_;
+  std::vector<Row> rows_;
+};
+
+/// The rows as a text of at most `width` columns: counts, then each kind with its keys. Keys without effect that have
+/// the same reason share a row.
+std::string table_text(const std::vector<Row>& rows, std::size_t width);
+
+}  // namespace runner::words

@@ -1,0 +1,162 @@
+#include "runner/words/reader.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+
+#include "runner/core/json.h"
+#include "runner/recipe/read.h"
+#include "runner/words/tables.h"
+
+namespace runner::words {
+namespace {
+
+using core::Node;
+using Kind = Outcome::Kind;
+
+Node yaml(const std::string& text) {
+  core::Diagnostics diagnostics;
+  const auto source = std::make_shared<core::Source>(core::Source{"a.yml", text, core::Source::Kind::kFile});
+  auto node = recipe::read_yaml(source, {}, diagnostics);
+  REQUIRE(node);
+  return *node;
+}
+
+/// Rules that read nothing.
+std::map<std::string, Reader::Rule> no_rules(const Table& table) {
+  std::map<std::string, Reader::Rule> rules;
+  for (const Word& word : table.words) {
+    if (!word.rule.empty()) rules[word.rule] = [](Reader&) {};
+  }
+  return rules;
+}
+
+struct Reading {
+  std::string recipe, problems;
+  std::vector<Row> rows;
+};
+
+Reading read(const std::string& text) {
+  const Node config = yaml(text);
+  const Table& table = table_of("axolotl");
+  const auto rules = no_rules(table);
+  core::Diagnostics diagnostics;
+  Reader reader(table, config, rules, diagnostics);
+  reader.read();
+  return {core::to_json(reader.draft().ordered(), -1), core::render(diagnostics, {.excerpts = false}), reader.rows()};
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST_CASE("every word of a table says one thing", "[words]") {
+  for (const std::string_view json : std::span(kTables, kTableCount)) {
+    const auto parsed = core::parse_json(json);
+    REQUIRE(parsed.ok());
+    const std::function<void(const Node&)> check = [&](const Node& keys) {
+      for (const Node::Entry& entry : keys.entries()) {
+        INFO(entry.key);
+        REQUIRE(entry.value.is_mapping());
+        static const std::set<std::string> kKnown = {
+            "path", "rule",    "needs",     "as",      "default", "nothing", "values",    "other", "keys",
+            "to",   "changed", "no_effect", "planned", "refused", "instead", "meanwhile", "also"};
+        for (const Node::Entry& part : entry.value.entries()) {
+          INFO(part.key);
+          CHECK(kKnown.count(part.key) == 1);
+        }
+        const auto says = [&](const char* key) { return entry.value.find(key) != nullptr; };
+        const int kinds = (says("no_effect") ? 1 : 0) + (says("planned") ? 1 : 0) + (says("refused") ? 1 : 0);
+        CHECK(kinds <= 1);
+        CHECK((kinds == 1 || says("path") || says("rule") || says("values") || says("keys")));
+        if (says("refused")) CHECK(says("instead"));
+        if (says("planned")) CHECK(says("instead") != says("meanwhile"));
+        if (says("keys") && entry.value.find("keys")->is_mapping()) check(*entry.value.find("keys"));
+      }
+    };
+    check(*parsed.value().find("keys"));
+  }
+}
+
+TEST_CASE("words become keys of a recipe", "[words]") {
+  struct Case {
+    const char* name;
+    const char* config;
+    const char* recipe;  ///< a part of it
+  };
+  static constexpr Case cases[] = {
+      {"as it is", "learning_rate: 3e-4", R"("lr": 3e-4)"},
+      {"by a table of values", "optimizer: paged_adamw_32bit", R"("type": "adamw")"},
+      {"upper case", "optimizer: AdamW_Torch", R"("type": "adamw")"},
+      {"a default of the tool", "learning_rate: 1", R"("seed": 42)"},
+      {"null leaves it to the tool", "seed:", R"("seed": 42)"},
+      {"a part of the training", "eval_steps: 0.05", R"("eval_steps": "0.05dur")"},
+      {"a number of steps", "eval_steps: 7", R"("eval_steps": 7)"},
+      {"times in an epoch", "saves_per_epoch: 4", R"("save_steps": "0.25ep")"},
+      {"a block of a list", "adapter: lora\nlora_r: 4", R"("adapters": [{"type": "lora", "r": 4}])"},
+      {"further keys", "rl: ipo", R"("loss": {"type": "dpo", "loss_type": "ipo"})"},
+      {"a value that sets more", "weight_decay: 0.1", R"("no_decay": ["bias", "norm"])"},
+  };
+  for (const Case& c : cases) {
+    INFO(c.name);
+    const Reading reading = read(c.config);
+    INFO(reading.recipe);
+    CHECK(reading.problems.empty());
+    CHECK(has(reading.recipe, c.recipe));
+  }
+  CHECK_FALSE(has(read("weight_decay: 0.0").recipe, "no_decay"));
+  CHECK_FALSE(has(read("evals_per_epoch: 0").recipe, "eval"));
+}
+
+TEST_CASE("each key that asks for something has one row", "[words]") {
+  const Reading reading = read(
+      "lora_r: 8\nflash_attention: true\noptimizer: adamw_bnb_8bit\nadapter:\nxformers_attention: false\n"
+      "learning_rate: 1e-4\ntensor_parallel_size: 2\nload_in_8bit: true\nlearning_rat: 2\ncosine_constant_lr_ratio: 0");
+  REQUIRE(reading.rows.size() == 7);
+  const auto kind = [&](std::size_t row) { return reading.rows[row].kind; };
+  CHECK(kind(0) == Kind::kNoEffect);
+  CHECK(reading.rows[0].text == "without adapter it says nothing");
+  CHECK(kind(1) == Kind::kNoEffect);
+  CHECK(kind(2) == Kind::kChanged);
+  CHECK(kind(3) == Kind::kTaken);
+  CHECK(kind(4) == Kind::kPlanned);
+  CHECK(kind(5) == Kind::kRefused);
+  CHECK(kind(6) == Kind::kRefused);
+  CHECK(table_text(reading.rows, 120) ==
+        "7 keys: 1 taken, 1 changed, 2 without effect, 1 planned, 2 refused\n"
+        "taken\n"
+        "  learning_rate: 1e-4        optimizer.lr\n"
+        "changed\n"
+        "  optimizer: adamw_bnb_8bit  optimizer.type: adamw; state in 32 bits instead of 8\n"
+        "without effect\n"
+        "  lora_r                     without adapter it says nothing\n"
+        "  flash_attention            kernels for the same arithmetic; roux chooses its own\n"
+        "planned\n"
+        "  tensor_parallel_size       each process holds whole sequences and whole layers, which needs more "
+        "memory\n"
+        "refused\n"
+        "  load_in_8bit               roux does not quantize weights\n"
+        "  learning_rat               not a key of Axolotl\n");
+}
+
+TEST_CASE("what cannot be kept is an error with a remedy", "[words]") {
+  CHECK(read("optimizer: adamw_torhc").problems ==
+        "a.yml:1:12: error: optimizer adamw_torhc has no equivalent\n  hint: did you mean adamw_torch?\n");
+  CHECK(read("relora: true").problems ==
+        "a.yml:1:1: error: relora has no equivalent: weights are not merged and restarted\n  hint: remove it\n");
+  CHECK(read("rl: kto").problems ==
+        "a.yml:1:5: error: rl kto is not supported yet: preferences are trained with dpo and ipo\n"
+        "  hint: use rl: dpo or rl: ipo, or remove it\n");
+  CHECK(read("peft: {loftq_config: {loftq_bits: 4}}").problems ==
+        "a.yml:1:8: error: loftq_config has no equivalent: LoftQ begins from a quantized model\n"
+        "  hint: remove it: A and B begin as in LoRA\n");
+  CHECK(read("context_parallel_size: 4").problems ==
+        "a.yml:1:24: warning: context_parallel_size 4 is not supported yet: each process holds whole sequences "
+        "and whole layers, which needs more memory\n"
+        "  hint: divide gradient_accumulation_steps by it, so that a step has as many samples as before\n");
+}
+
+}  // namespace
+}  // namespace runner::words
