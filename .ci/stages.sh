@@ -13,7 +13,8 @@ inputs=(
           runner/query runner/recipe runner/registry runner/resolve runner/review runner/store runner/sweep
           runner/terminal runner/transfer trackers components/sampler components/pruner components/tokenizer
           components/model/names schemas recipes tests/runner tests/components/sampler tests/components/pruner
-          tests/components/tokenizer tests/trackers tests/golden tests/sim tests/support tests/fixtures tests/programs'
+          tests/components/tokenizer tests/trackers tests/golden tests/sim tests/support tests/fixtures tests/programs
+          runner/arrow tests/components/data/files'
   # What processes train together; tests/programs include the last three.
   [ranks]='runner/launch runner/distributed runner/train runner/checkpoint runner/artifact runner/store
            components runner/core/platform tests/ranks tests/support tests/programs
@@ -49,7 +50,7 @@ inputs=(
           tests/bench/peers tests/bench/recipes tests/bench/machine.py tests/bench/roux_*.py recipes/smoke'
   # What is packed beside what other stages compile, and how the program finds itself and torch.
   [wheel]='packaging tests/packaging runner/core/platform/python_package.cpp runner/cli/load_libraries.cpp
-           runner/cli/command/examples recipes/quickstart.yaml include'
+           runner/core/table/table_library.cpp runner/cli/command/examples recipes/quickstart.yaml include'
 )
 # Of each of them, beside the pins, the compiler's version and the processor.
 common_inputs='.ci tests/run runner/cmake tests/CMakeLists.txt CMakeLists.txt CMakePresets.json'

@@ -8,7 +8,7 @@ export ROUX_CUDA_LIBRARIES=link  # what compiling and linking need; a machine wi
 package_build() {
   setup_packages build
   setup_libtorch
-  setup_build roux roux_engine roux_cuda schema_gen
+  setup_build roux roux_engine roux_arrow roux_cuda schema_gen
   deps=$(realpath -ms "${ROUX_DEPS:-$roux_root/.deps}")
   version=$(sed -n 's/^project(roux VERSION \([0-9.]*\).*/\1/p' "$roux_root/CMakeLists.txt")
 }

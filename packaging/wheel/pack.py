@@ -1,6 +1,7 @@
-"""pack.py PREFIX LAUNCHER VERSION TORCH WHEEL: writes the wheel. The same files give the same bytes.
+"""pack.py PREFIX LAUNCHER VERSION TORCH PYARROW WHEEL: writes the wheel. The same files give the same bytes.
 
-PREFIX becomes site-packages/roux, LAUNCHER the command `roux`, TORCH the only requirement.
+PREFIX becomes site-packages/roux, LAUNCHER the command `roux`, TORCH the only requirement; the extra
+`parquet` requires PYARROW.
 """
 import base64
 import hashlib
@@ -22,6 +23,8 @@ License-File: NOTICE
 License-File: NOTICE-third-party
 Requires-Python: >=3.10
 Requires-Dist: torch=={torch}
+Provides-Extra: parquet
+Requires-Dist: pyarrow=={pyarrow}; extra == "parquet"
 Description-Content-Type: text/markdown
 
 roux runs machine-learning experiments from recipes: one program checks, plans and trains them, with the LibTorch of
@@ -31,14 +34,14 @@ WHEEL = f"Wheel-Version: 1.0\nGenerator: roux\nRoot-Is-Purelib: false\nTag: {TAG
 
 
 def main():
-    prefix, launcher, version, torch, output = sys.argv[1:]
+    prefix, launcher, version, torch, pyarrow, output = sys.argv[1:]
     prefix = Path(prefix)
     info = f"roux-{version}.dist-info"
     files = {f"roux/{path.relative_to(prefix)}": path for path in sorted(prefix.rglob("*")) if path.is_file()}
     files[f"roux-{version}.data/scripts/roux"] = Path(launcher)
     for name in ("LICENSE", "NOTICE", "NOTICE-third-party"):
         files[f"{info}/licenses/{name}"] = prefix / "share/doc/roux" / name
-    texts = {f"{info}/METADATA": METADATA.format(version=version, torch=torch), f"{info}/WHEEL": WHEEL}
+    texts = {f"{info}/METADATA": METADATA.format(version=version, torch=torch, pyarrow=pyarrow), f"{info}/WHEEL": WHEEL}
     record, partial = [], output + ".partial"
     with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         def add(name, content, executable=False):

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # carry_libraries.sh BUILD DEPS PREFIX [KIND]: copies the libraries that the built binaries need to PREFIX/lib, all but
 # those of the C and C++ run time, and gathers the notices of whatever it carried.
-#   anywhere      (default) LibTorch and CUDA's libraries too
-#   cpu           LibTorch, and nothing of CUDA that training on the CPU can do without
-#   wheel         neither: pip installs them. The run time of C++ is the system's, as torch's is
-#   beside-torch  neither, for a machine whose Python has torch, of any system: with the run time of C++
+#   anywhere      (default) LibTorch's, Arrow's and CUDA's libraries too
+#   cpu           LibTorch and Arrow, and nothing of CUDA that training on the CPU can do without
+#   wheel         none of them: pip installs them, Arrow's where they are asked for. The run time of C++ is the
+#                 system's, as torch's is
+#   beside-torch  none of them, for a machine whose Python has torch, of any system: with the run time of C++
 set -euo pipefail
 build=$1 deps=$2 prefix=$3 kind=${4:-anywhere}
 notice=$prefix/share/doc/roux/NOTICE-third-party
@@ -16,13 +17,14 @@ for binary in "$build"/bin/roux "$build"/lib/libroux_*.so; do
   [ ! -e "$binary" ] || binaries+=("$binary")
 done
 deps_real=$(readlink -f "$deps")
+arrow_real=$(readlink -m "$deps-arrow")
 runtime='/(libc|libm|libdl|librt|libutil|libpthread|libresolv|ld-linux[^/]*|libroux_[a-z]*)\.so'
 case $kind in
   beside-torch) ;;
   *) runtime+='|/(libstdc\+\+|libgcc_s)\.so' ;;
 esac
 case $kind in
-  wheel | beside-torch) runtime+="|^$deps_real(-cuda)?/|^$(realpath -ms "$deps")(-cuda)?/" ;;
+  wheel | beside-torch) runtime+="|^$deps_real(-cuda)?/|^$arrow_real/|^$(realpath -ms "$deps")(-cuda|-arrow)?/" ;;
 esac
 needed=$(ldd "${binaries[@]}" | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
   grep -vE "$runtime")
@@ -36,6 +38,7 @@ for library in $needed; do
   case $file in
     "$deps_real"/nvidia/* | "$(readlink -m "$deps-cuda")"/*) owner=$(basename "$file" | sed 's/[.]so.*//') ;;
     "$deps_real"/*) owner=torch ;;
+    "$arrow_real"/*) owner=pyarrow ;;
     *)
       package=$(dpkg-query -S "*/$(basename "$file")" | sed 's/[:,].*//' | head -n 1)
       packages+=("$package")
@@ -45,6 +48,7 @@ for library in $needed; do
   # Of a wheel of PyPI, the name by which its notice begins.
   case $owner in
     torch) owner=$(basename "$(ls -d "$deps"/torch-*.dist-info)" .dist-info) ;;
+    pyarrow) owner=$(basename "$(ls -d "$arrow_real"/pyarrow-*.dist-info)" .dist-info) ;;
     lib*\ *) ;;
     lib*)
       # Without CUDA's packages there is no second folder, which grep would count as a failure.
@@ -65,7 +69,8 @@ title() { printf '\n%s\n%s\n%s\n\n' "${1//?/=}" "$1" "${1//?/=}"; }
   printf '\nand of these only headers were compiled:\n\n'
   for package in "${packages[@]:0:3}"; do echo "  $(named "$package")"; done
   if [ -d "$deps/torch" ]; then
-    for text in "$deps"/torch-*.dist-info/licenses/* "$deps"{,-cuda}/nvidia_*.dist-info/licenses/*; do
+    for text in "$deps"/torch-*.dist-info/licenses/* "$deps"{,-cuda}/nvidia_*.dist-info/licenses/* \
+                "$arrow_real"/pyarrow-*.dist-info/licenses/*; do
       [ -f "$text" ] || continue
       folder=${text%.dist-info/*}
       title "$(basename "$folder"): $(basename "$text")"

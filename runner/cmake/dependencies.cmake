@@ -76,6 +76,23 @@ if(ROUX_ENGINE)
   set(ROUX_WHEEL_RPATH "$ORIGIN/../../torch/lib;$ORIGIN/../../nvidia/cu13/lib")
 endif()
 
+# The release of pyarrow that carries Arrow's libraries, also where they are not linked: it is named to users.
+file(STRINGS "${CMAKE_SOURCE_DIR}/runner/cmake/arrow.txt" pyarrow REGEX "^pyarrow==")
+string(REGEX REPLACE "^pyarrow==([^ ]+) .*" "\\1" ROUX_PYARROW "${pyarrow}")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${CMAKE_SOURCE_DIR}/runner/cmake/arrow.txt")
+set_source_files_properties("${CMAKE_SOURCE_DIR}/runner/core/table/table_library.cpp" PROPERTIES
+  COMPILE_DEFINITIONS "ROUX_PYARROW=\"${ROUX_PYARROW}\"")
+if(ROUX_ENGINE)
+  set(ROUX_ARROW "${ROUX_DEPS}-arrow/pyarrow")
+  file(GLOB arrow "${ROUX_ARROW}/libarrow.so.*" "${ROUX_ARROW}/libparquet.so.*")
+  if(NOT arrow)
+    message(FATAL_ERROR "Arrow is not in ${ROUX_DEPS}-arrow: run ./roux once, it unpacks the pinned one")
+  endif()
+  third_party(arrow ${arrow})
+  target_include_directories(third_party_arrow SYSTEM INTERFACE "${ROUX_ARROW}/include")
+  set(ROUX_WHEEL_ARROW_RPATH "$ORIGIN/../../pyarrow")
+endif()
+
 if(ROUX_CUDA)
   set(ROUX_DEPS_CUDA "${ROUX_DEPS}-cuda")
   if(NOT EXISTS "${ROUX_DEPS_CUDA}/nvidia/nccl/include/nccl.h")

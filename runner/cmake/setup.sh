@@ -52,31 +52,35 @@ setup_packages() {
   rm -f "$log"
 }
 
-# cache_folder: what is fetched lies there, and the record of .ci/run, for all checkouts with the same pins. Empty where
-# there is no HOME, or where it cannot be written.
+# cache_folder [PINS...]: what is fetched lies there, and the record of .ci/run, for all checkouts with the same pins.
+# Empty where there is no HOME, or where it cannot be written.
 cache_folder() {
   local base=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}} folder
   case $base in /*) ;; *) return 0 ;; esac
-  folder=$base/roux/$(pins_hash)
+  folder=$base/roux/$(pins_hash "$@")
   if mkdir -p "$folder" 2>/dev/null && [ -w "$folder" ]; then echo "$folder"; fi
 }
 
+# pins_hash [PINS...]: of those of LibTorch and of what belongs to its release, unless others are named.
 pins_hash() {
-  cat "$roux_root"/runner/cmake/{libtorch,cuda-link,cuda-run}.txt \
-    "$roux_root"/tests/verify/{requirements,constraints}.txt | sha256sum | cut -c 1-16
+  [ $# -gt 0 ] || set -- "$roux_root"/runner/cmake/{libtorch,cuda-link,cuda-run}.txt \
+    "$roux_root"/tests/verify/{requirements,constraints}.txt
+  cat "$@" | sha256sum | cut -c 1-16
 }
 
 # deps_place SUFFIX PINS...: the folder that has what these pins name, or is to get it.
 deps_place() {
-  local suffix=$1 own=$roux_root/.deps$1 cache
+  local suffix=$1 own=$roux_root/.deps$1 cache apart=()
   shift
+  # Another release of Arrow does not fetch LibTorch again, nor the other way round.
+  [ "$suffix" != -arrow ] || apart=("$@")
   # A link is followed here, and only here: in the compilers' commands the folder keeps its name within the checkout,
   # which lets several checkouts share what the compiler cache holds.
   if [ -n "${ROUX_DEPS:-}" ]; then
     readlink -m "$ROUX_DEPS$suffix"
   elif has_wheels "$own" "$@"; then
     readlink -m "$own"
-  elif cache=$(cache_folder) && [ -n "$cache" ]; then
+  elif cache=$(cache_folder "${apart[@]}") && [ -n "$cache" ]; then
     echo "$cache/deps$suffix"
   else
     echo "$own"  # a link to what has other pins is replaced, not followed: other checkouts use that folder
@@ -91,12 +95,16 @@ link_deps() {
   ln -sfn "$2" "$own"
 }
 
-# setup_libtorch: the pinned wheels in .deps, and for the presets cuda and wheel those of CUDA in .deps-cuda.
+# setup_libtorch: the pinned wheels in .deps, that of Arrow in .deps-arrow, and for the presets cuda and wheel those of
+# CUDA in .deps-cuda.
 setup_libtorch() {
   local deps pins=$roux_root/runner/cmake
   deps=$(deps_place '' "$pins/libtorch.txt")
   fetch_wheels "$deps" "LibTorch (0.5 GB, unpacked 1.2 GB)" "$pins/libtorch.txt" || return
   link_deps '' "$deps"
+  deps=$(deps_place -arrow "$pins/arrow.txt")
+  fetch_wheels "$deps" "Arrow (55 MB, unpacked 0.2 GB)" "$pins/arrow.txt" || return
+  link_deps -arrow "$deps"
   case $roux_preset in cuda | wheel) ;; *) return 0 ;; esac
   local what="NCCL and CUDA's headers (0.2 GB)" cuda=("$pins/cuda-link.txt")
   if [ "${ROUX_CUDA_LIBRARIES:-}" != link ]; then
@@ -138,7 +146,7 @@ fetch_wheels() {
          --disable-pip-version-check --no-input --progress-bar off >"$folder.log" 2>&1; then
       tail -n 15 "$folder.log" >&2
       rm -rf "$partial"
-      refuse 1 "error: LibTorch could not be fetched" \
+      refuse 1 "error: $what could not be fetched" \
         "  hint: the whole output is in $folder.log; the same command tries again"
     fi
     cat "$@" >"$partial/roux-pins.txt"

@@ -76,6 +76,7 @@ done
 EOF
 chmod +x "$work/bin/python3"
 echo torch >"$tree/runner/cmake/libtorch.txt"
+echo pyarrow >"$tree/runner/cmake/arrow.txt"
 echo nccl >"$tree/runner/cmake/cuda-link.txt"
 echo cublas >"$tree/runner/cmake/cuda-run.txt"
 echo aim >"$tree/tests/verify/requirements.txt"
@@ -94,35 +95,40 @@ lies() {
   exit 1
 }
 fetch
-cache=$(echo "$work"/home/.cache/roux/*)
-lies 'the first checkout fetches into the cache' .deps "$cache/deps" 1
+cache=$(dirname "$(readlink -f "$tree/.deps")") arrow=$(readlink -f "$tree/.deps-arrow")
+case $cache in "$work"/home/.cache/roux/*) ;; *) echo "error: LibTorch lies in $cache"; exit 1 ;; esac
+case $arrow in "$cache"/* | "$tree"/*) echo "error: Arrow lies with LibTorch or in the checkout"; exit 1 ;; esac
+lies 'the first checkout fetches into the cache' .deps "$cache/deps" 2
+lies 'Arrow lies in a folder of its own' .deps-arrow "$arrow" 2
 rm "$tree/.deps"
 fetch
-lies 'the next finds it there' .deps "$cache/deps" 1
+lies 'the next finds it there' .deps "$cache/deps" 2
 fetch ROUX_PRESET=cuda ROUX_CUDA_LIBRARIES=link
-lies 'CUDA lies beside it' .deps-cuda "$cache/deps-cuda" 2
+lies 'CUDA lies beside it' .deps-cuda "$cache/deps-cuda" 3
 fetch ROUX_PRESET=cuda
-lies 'what only links is no whole CUDA' .deps-cuda "$cache/deps-cuda" 3
+lies 'what only links is no whole CUDA' .deps-cuda "$cache/deps-cuda" 4
 mkdir "$cache/deps-verify" && printf 'aim\nabsl\n' >"$cache/deps-verify/roux-pins.txt"
 part=setup_verify fetch
-lies 'and so do the tools that read back' .deps-verify "$cache/deps-verify" 3
+lies 'and so do the tools that read back' .deps-verify "$cache/deps-verify" 4
 rm "$tree/.deps" && mkdir "$tree/.deps" && echo torch >"$tree/.deps/roux-pins.txt"
 fetch
-lies 'a folder with the pins is used as it is' .deps "$tree/.deps" 3
+lies 'a folder with the pins is used as it is' .deps "$tree/.deps" 4
 mv "$tree/.deps" "$work/other" && ln -s "$work/other" "$tree/.deps"
 fetch
-lies 'and so is a link' .deps "$work/other" 3
+lies 'and so is a link' .deps "$work/other" 4
 fetch XDG_CACHE_HOME="$work/xdg" ROUX_DEPS="$work/named"
-lies 'ROUX_DEPS leaves the checkout as it is' .deps "$work/other" 4
-[ -f "$work/named/roux-pins.txt" ] || { echo "error: ROUX_DEPS does not get what is fetched"; exit 1; }
+lies 'ROUX_DEPS leaves the checkout as it is' .deps "$work/other" 6
+for folder in named named-arrow; do
+  [ -f "$work/$folder/roux-pins.txt" ] || { echo "error: ROUX_DEPS does not get what is fetched"; exit 1; }
+done
 echo newer >"$tree/runner/cmake/libtorch.txt"
 fetch XDG_CACHE_HOME="$work/xdg"
-lies 'other pins lie in another folder' .deps "$(echo "$work"/xdg/roux/*)/deps" 5
+lies 'other pins lie in another folder' .deps "$(echo "$work"/xdg/roux/*)/deps" 7
 [ "$(cat "$work/other/roux-pins.txt")" = torch ] || { echo "error: what others use has changed"; exit 1; }
 rm "$tree/.deps"
 fetch HOME=
-lies 'without a HOME it lies in the checkout' .deps "$tree/.deps" 6
+lies 'without a HOME it lies in the checkout' .deps "$tree/.deps" 8
 rm -r "$tree/.deps"
 fetch HOME=/proc
-lies 'and so it does where the cache cannot be written' .deps "$tree/.deps" 7
+lies 'and so it does where the cache cannot be written' .deps "$tree/.deps" 9
 echo "what is fetched lies in the cache; a build says what failed, and nothing when nothing is to do"
