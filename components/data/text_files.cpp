@@ -14,6 +14,8 @@
 #include "components/data/block_location.h"
 #include "components/data/text_utils.h"
 #include "runner/core/platform/files.h"
+#include "runner/core/table/table_file.h"
+#include "runner/core/table/table_folder.h"
 #include "runner/core/text/text.h"
 
 namespace components::data {
@@ -112,10 +114,23 @@ std::vector<TextFile> keyed(std::vector<Match> matches, const std::set<fs::path>
 }
 
 /// The files of one entry of `path`; reports an error if there are none.
-void add_matches(const std::string& pattern, std::size_t index, const Inputs& inputs, std::vector<Match>& matches) {
+/// The files that a pattern names.
+Result<std::vector<std::string>> paths_of(const std::string& pattern, FileKind kind) {
+  if (is_pattern(pattern)) return runner::core::glob(pattern);
+  if (kind == FileKind::kRecords && runner::core::is_table_folder(pattern)) return runner::core::table_files(pattern);
+  return std::vector<std::string>{pattern};
+}
+
+void add_matches(const std::string& pattern, std::size_t index, FileKind kind, const Inputs& inputs,
+                 std::vector<Match>& matches) {
   const runner::core::Location location = location_of(inputs.block, "path", index);
   const bool is_glob = is_pattern(pattern);
-  const std::vector<std::string> paths = is_glob ? runner::core::glob(pattern) : std::vector<std::string>{pattern};
+  const auto named = paths_of(pattern, kind);
+  if (!named) {
+    inputs.diagnostics.error(location, named.failure().message, named.failure().hint);
+    return;
+  }
+  const std::vector<std::string>& paths = named.value();
   if (paths.empty()) {
     const std::size_t wild = pattern.find_first_of("*?[{", runner::core::literal_folder(pattern));
     const fs::path fixed(pattern.substr(0, wild));
@@ -130,6 +145,10 @@ void add_matches(const std::string& pattern, std::size_t index, const Inputs& in
   }
   const fs::path base = is_glob ? base_of(pattern) : absolute(pattern).parent_path();
   for (const std::string& path : paths) {
+    if (kind == FileKind::kBytes && runner::core::is_table_path(path)) {
+      inputs.diagnostics.error(location, "\"" + path + "\" is a Parquet or Arrow file, not text", "use type: jsonl");
+      continue;
+    }
     const Result<std::int64_t> size = text_size(path);
     if (!size) {
       inputs.diagnostics.error(location, size.failure().message, size.failure().hint);
@@ -165,10 +184,10 @@ Result<PercentRange> parse_split(const std::string& text) {
 }
 
 std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, const std::vector<std::string>& exclude,
-                                      const Inputs& inputs) {
+                                      FileKind kind, const Inputs& inputs) {
   std::vector<Match> found;
   const int errors = inputs.diagnostics.error_count();
-  for (std::size_t i = 0; i < patterns.size(); ++i) add_matches(patterns[i], i, inputs, found);
+  for (std::size_t i = 0; i < patterns.size(); ++i) add_matches(patterns[i], i, kind, inputs, found);
   if (inputs.diagnostics.error_count() > errors) return {};
 
   std::set<fs::path> left_out;

@@ -33,9 +33,11 @@ struct TextFile {
 };
 
 /// The files that `patterns` match and `exclude` does not, in the order of their keys, each once. A missing, unreadable
-/// or empty file, or a folder, is reported at its pattern's location; then the result is empty.
+/// or empty file, or a folder, is reported at its pattern's location; then the result is empty. `kRecords`: a Parquet
+/// or Arrow file will do, and a folder of them is its files (table_files()); else both are reported.
+enum class FileKind { kBytes, kRecords };
 std::vector<TextFile> find_text_files(const std::vector<std::string>& patterns, const std::vector<std::string>& exclude,
-                                      const Inputs& inputs);
+                                      FileKind kind, const Inputs& inputs);
 
 std::int64_t total_bytes(const std::vector<TextFile>& files);
 

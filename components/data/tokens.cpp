@@ -139,7 +139,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
                              "set the same vocab_size for both: one model reads them");
     return nullptr;
   }
-  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, FileKind::kBytes, inputs);
   if (files.empty()) return nullptr;
   const bool wide = config.dtype == Dtype::kUint32;
   const TokenStream::Layout layout{wide ? 4 : 2, config.header_bytes, config.vocab_size};

@@ -18,7 +18,8 @@ __attribute__((constructor)) static void run(void) {
 }
 END
 gcc -shared -fPIC -o library.so library.c
-opened=(libcuda.so.1 libnvidia-ml.so.1 libpq.so.5 libcurl.so.4 libroux_engine.so libroux_cuda.so libroux_base.so)
+opened=(libcuda.so.1 libnvidia-ml.so.1 libpq.so.5 libcurl.so.4 libroux_engine.so libroux_cuda.so libroux_base.so
+  libroux_arrow.so)
 needed=$(find "$build/bin/roux" "$build/lib" -type f \( -name roux -o -name '*.so*' \) -exec readelf -d {} + |
   sed -n 's/.*(NEEDED).*\[\(.*\)\]$/\1/p' | sort -u)
 for name in $needed "${opened[@]}"; do

@@ -238,7 +238,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   auto chat = chat_format(config, **tokenizer, inputs);
   if (!chat) return nullptr;
   RecordSetOptions options;
-  options.files = find_text_files(config.path, config.exclude, inputs);
+  options.files = find_text_files(config.path, config.exclude, FileKind::kRecords, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;

@@ -124,7 +124,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   const auto tokenizer = tokenizer_of(config.tokenizer, inputs);
   if (!tokenizer) return nullptr;
   if (*tokenizer == nullptr && !fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
-  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, FileKind::kBytes, inputs);
   if (files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "bytes", files, inputs);
   if (!share) return nullptr;

@@ -167,7 +167,7 @@ LongRecord long_record(TooLong word) {
 std::shared_ptr<Dataset> make_of_tokens(const Config& config, const Inputs& inputs,
                                         std::shared_ptr<const tokenizer::Tokenizer> tokenizer) {
   RecordSetOptions options;
-  options.files = find_text_files(config.path, config.exclude, inputs);
+  options.files = find_text_files(config.path, config.exclude, FileKind::kBytes, inputs);
   if (options.files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", options.files, inputs);
   if (!share) return nullptr;
@@ -206,7 +206,7 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   if (!tokenizer) return nullptr;
   if (*tokenizer != nullptr) return make_of_tokens(config, inputs, *tokenizer);
   if (!fits_training_set(signature_of(config.max_seq_len), inputs)) return nullptr;
-  std::vector<TextFile> files = find_text_files(config.path, config.exclude, inputs);
+  std::vector<TextFile> files = find_text_files(config.path, config.exclude, FileKind::kBytes, inputs);
   if (files.empty()) return nullptr;
   const auto share = apply_split(config.split, config.split_by == SplitBy::kFiles, "lines", files, inputs);
   if (!share) return nullptr;

@@ -11,11 +11,8 @@
 namespace components::data {
 namespace {
 
-using runner::core::LineSource;
 using runner::core::RunError;
 
-/// Of unread text between two records, from which on the file is opened again behind it.
-constexpr std::int64_t kGapMax = 1 << 20;
 constexpr std::uint64_t kOfFiles = 0, kOfBuffer = 1;  ///< streams of random numbers
 
 /// splitmix64 (Steele, Lea, Flood 2014): its step and its finalizer.
@@ -30,11 +27,6 @@ bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") ==
 
 std::uint32_t checksum_of(std::string_view text) { return static_cast<std::uint32_t>(stable_hash(text)); }
 
-[[noreturn]] void throw_problem(const std::string& path, const LineSource& source) {
-  const std::string line = source.problem_line() > 0 ? ":" + std::to_string(source.problem_line()) : "";
-  throw RunError(path + line + ": " + source.problem());
-}
-
 [[noreturn]] void throw_changed(const std::string& path, std::int64_t line) {
   throw RunError(path + ":" + std::to_string(line) + " has changed since the checkpoint was saved",
                  "restore the file, or start a new run with --new");
@@ -45,10 +37,9 @@ std::uint32_t checksum_of(std::string_view text) { return static_cast<std::uint3
 RecordTotals count_records(const std::vector<TextFile>& files) {
   RecordTotals totals;
   for (const TextFile& file : files) {
-    LineSource source(file.path);
-    while (const std::optional<std::string_view> line = source.next()) totals.records += is_blank(*line) ? 0 : 1;
-    if (!source.problem().empty()) throw_problem(file.path, source);
-    totals.bytes += source.bytes();
+    const RecordTotals of_file = count_records(file.path);
+    totals.records += of_file.records;
+    totals.bytes += of_file.bytes;
   }
   return totals;
 }
@@ -78,13 +69,12 @@ std::optional<RecordText> RecordOrder::read_line() {
   for (; file_ < order_.size(); ++file_, line_ = {}, source_.reset()) {
     const std::size_t file = order_[file_];
     const std::string& path = options_.files[file].path;
-    if (source_ == nullptr) source_ = std::make_unique<LineSource>(path, line_);
+    if (source_ == nullptr) source_ = RecordSource::open(path, line_);
     while (const std::optional<std::string_view> line = source_->next()) {
       const std::int64_t offset = std::exchange(line_, source_->end()).offset;
       if (is_blank(*line)) continue;
       return RecordText{{file, source_->number(), offset, checksum_of(*line)}, std::string(*line)};
     }
-    if (!source_->problem().empty()) throw_problem(path, *source_);
   }
   return std::nullopt;
 }
@@ -144,21 +134,19 @@ std::vector<RecordText> RecordOrder::read(std::span<const RecordPlace> places) c
     return std::pair(places[a].file, places[a].offset) < std::pair(places[b].file, places[b].offset);
   });
   std::vector<RecordText> records(places.size());
-  std::unique_ptr<LineSource> source;
+  std::unique_ptr<RecordSource> source;
   std::size_t opened = 0;
   for (const std::size_t index : in_files) {
     const RecordPlace& place = places[index];
     const std::string& path = options_.files.at(place.file).path;
-    const bool jumps = source != nullptr && !path.ends_with(".gz") && place.offset - source->end().offset > kGapMax;
-    if (source == nullptr || opened != place.file || jumps) {
-      source = std::make_unique<LineSource>(path, LineSource::Place{place.offset, place.number - 1});
+    if (source == nullptr || opened != place.file || source->is_far(place.offset)) {
+      source = RecordSource::open(path, {place.offset, place.number - 1});
       opened = place.file;
     }
     while (source->end().offset < place.offset && source->next()) {
     }
     const bool is_there = source->end().offset == place.offset;
     const std::optional<std::string_view> line = is_there ? source->next() : std::nullopt;
-    if (!source->problem().empty()) throw_problem(path, *source);
     if (!line || checksum_of(*line) != place.checksum) throw_changed(path, place.number);
     records[index] = {place, std::string(*line)};
   }

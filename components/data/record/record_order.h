@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "components/data/record/record_source.h"
 #include "components/data/text_files.h"
-#include "runner/core/platform/line_source.h"
 
 namespace components::data {
 
 /// Where a record lies in a set of files.
 struct RecordPlace {
   std::size_t file = 0;        ///< of the set
-  std::int64_t number = 0;     ///< of its line, from 1
-  std::int64_t offset = 0;     ///< of its line in the text, unpacked
+  std::int64_t number = 0;     ///< of its line or row, from 1
+  std::int64_t offset = 0;     ///< of its line in the text, unpacked; of a row: the rows in front of it
   std::uint32_t checksum = 0;  ///< of its text
 };
 
@@ -26,13 +26,7 @@ struct RecordText {
   std::string text;
 };
 
-/// Of the records of files, which are counted without being encoded.
-struct RecordTotals {
-  std::int64_t records = 0;
-  std::int64_t bytes = 0;  ///< of text, unpacked, with blank lines
-};
-
-/// RunError names file and line of what cannot be read.
+/// Of all files together. RunError as RecordSource.
 RecordTotals count_records(const std::vector<TextFile>& files);
 
 /// Reads the lines of files that are not blank, pass after pass: files in an order that each pass shuffles, lines in
@@ -53,9 +47,9 @@ class RecordOrder {
   /// Where a pass is.
   struct State {
     std::int64_t pass = 0;
-    std::size_t file = 0;                  ///< place in the order of the pass
-    runner::core::LineSource::Place line;  ///< the next one to be read
-    std::uint64_t draws = 0;               ///< random numbers of the pass so far
+    std::size_t file = 0;      ///< place in the order of the pass
+    RecordSource::Place line;  ///< the next one to be read
+    std::uint64_t draws = 0;   ///< random numbers of the pass so far
     std::vector<RecordPlace> buffer;
   };
 
@@ -83,8 +77,8 @@ class RecordOrder {
   std::int64_t pass_ = 0;
   std::vector<std::size_t> order_;  // of the files in this pass
   std::size_t file_ = 0;            // in order_
-  runner::core::LineSource::Place line_;
-  std::unique_ptr<runner::core::LineSource> source_;  // null: opened at line_ when it is needed
+  RecordSource::Place line_;
+  std::unique_ptr<RecordSource> source_;  // null: opened at line_ when it is needed
   std::uint64_t draws_ = 0;
   std::vector<RecordText> buffer_;
   std::int64_t bytes_ = 0;  // of the texts in it

@@ -107,4 +107,14 @@ Result<std::vector<std::string>> table_files(const std::string& folder) {
   return files;
 }
 
+bool is_table_folder(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) return false;
+  for (const char* list : {kState, kSplits, kInfo}) {
+    if (is_there(path + "/" + list)) return true;
+  }
+  const auto names = list_folder(path);
+  return names && std::any_of(names.value().begin(), names.value().end(), is_table_path);
+}
+
 }  // namespace runner::core

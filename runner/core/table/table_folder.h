@@ -12,4 +12,7 @@ namespace runner::core {
 /// folder: it has none, several splits, or a file that its list names is missing.
 Result<std::vector<std::string>> table_files(const std::string& folder);
 
+/// Whether table_files() has something to say of a folder: it has such files, or a list of the `datasets` library.
+bool is_table_folder(const std::string& path);
+
 }  // namespace runner::core

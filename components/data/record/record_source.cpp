@@ -1,0 +1,105 @@
+#include "components/data/record/record_source.h"
+
+#include <algorithm>
+
+#include "components/data/text_utils.h"
+#include "runner/core/error.h"
+#include "runner/core/node.h"
+#include "runner/core/table/table_file.h"
+
+namespace components::data {
+namespace {
+
+using runner::core::LineSource;
+using runner::core::RunError;
+using runner::core::TableFile;
+using runner::core::TableRows;
+
+/// Of unread text between two records, from which on the file is opened again behind it; the same of rows.
+constexpr std::int64_t kGapMax = 1 << 20, kRowGapMax = 4096;
+
+class Lines final : public RecordSource {
+ public:
+  Lines(const std::string& path, const Place& start) : path_(path), source_(path, start) {}
+
+  std::optional<std::string_view> next() override {
+    const std::optional<std::string_view> line = source_.next();
+    if (line || source_.problem().empty()) return line;
+    const std::string number = source_.problem_line() > 0 ? ":" + std::to_string(source_.problem_line()) : "";
+    throw RunError(path_ + number + ": " + source_.problem());
+  }
+
+  std::int64_t number() const override { return source_.number(); }
+  Place end() const override { return source_.end(); }
+  std::int64_t bytes() const { return source_.bytes(); }
+  bool is_far(std::int64_t offset) const override {
+    return !path_.ends_with(".gz") && offset - source_.end().offset > kGapMax;
+  }
+
+ private:
+  std::string path_;
+  LineSource source_;
+};
+
+std::unique_ptr<TableFile> open_table(const std::string& path) {
+  return runner::core::table_library().value()->open(path, {}).value();
+}
+
+class TableRecords final : public RecordSource {
+ public:
+  TableRecords(const std::string& path, const Place& start) : path_(path), file_(open_table(path)), row_(start.offset) {
+    file_->go_to(row_);
+  }
+
+  std::optional<std::string_view> next() override {
+    while (rows_ == nullptr || row_ >= rows_->first() + rows_->size()) {
+      rows_ = file_->next().value();
+      if (rows_ == nullptr) return std::nullopt;
+    }
+    const auto record = rows_->record(row_ - rows_->first());
+    ++row_;
+    if (!record) throw RunError(path_ + ":" + std::to_string(row_) + ": " + record.failure().message);
+    text_ = to_json(record.value(), -1);
+    if (text_.size() > LineSource::kLineMax) {
+      throw RunError(path_ + ":" + std::to_string(row_) + ": the row is longer than " +
+                     with_commas(static_cast<std::int64_t>(LineSource::kLineMax)) + " bytes of JSON");
+    }
+    return text_;
+  }
+
+  std::int64_t number() const override { return row_; }
+  Place end() const override { return {row_, row_}; }
+  bool is_far(std::int64_t offset) const override { return offset - row_ > kRowGapMax; }
+
+ private:
+  std::string path_;
+  std::unique_ptr<TableFile> file_;
+  std::int64_t row_;
+  std::unique_ptr<TableRows> rows_;  // with row_, or behind those that have it
+  std::string text_;
+};
+
+bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
+
+}  // namespace
+
+std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const Place& start) {
+  if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start);
+  return std::make_unique<Lines>(path, start);
+}
+
+RecordTotals count_records(const std::string& path) {
+  RecordTotals totals;
+  if (runner::core::is_table_path(path)) {
+    const auto file = open_table(path);
+    totals.records = file->rows();
+    for (const runner::core::TableGroup& group : file->groups()) totals.bytes += std::max(group.bytes, group.rows);
+    return totals;
+  }
+  Lines source(path, {});
+  while (const std::optional<std::string_view> line = source.next()) totals.records += is_blank(*line) ? 0 : 1;
+  totals.bytes = source.bytes();
+  return totals;
+}
+
+}  // namespace components::data

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runner/core/platform/line_source.h"
+
+namespace components::data {
+
+/// The records of a file one after the other, as texts: the lines of a file of JSON lines, or the rows of a Parquet or
+/// Arrow file as such lines. RunError names file and line of what cannot be read.
+class RecordSource {
+ public:
+  /// Of lines: bytes and lines in front of a place; of rows: rows, twice.
+  using Place = runner::core::LineSource::Place;
+
+  /// Reads from `start` on. By the name of the file: is_table_path().
+  static std::unique_ptr<RecordSource> open(const std::string& path, const Place& start = {});
+
+  virtual ~RecordSource() = default;
+  /// The next line or row, until the next call; nothing at the end of the file. A line may be blank, which is no
+  /// record.
+  virtual std::optional<std::string_view> next() = 0;
+  virtual std::int64_t number() const = 0;  ///< of it, from 1
+  virtual Place end() const = 0;            ///< of it, where the next one begins
+  /// Whether it takes less time to open the file at an offset, behind end(), than to read up to it.
+  virtual bool is_far(std::int64_t offset) const = 0;
+};
+
+/// Of the records of a file, which are counted without being encoded.
+struct RecordTotals {
+  std::int64_t records = 0;
+  std::int64_t bytes = 0;  ///< of text, unpacked, with blank lines; of rows what they take in their file, unpacked
+};
+
+/// RunError as RecordSource. Of a Parquet or Arrow file only what describes it is read.
+RecordTotals count_records(const std::string& path);
+
+}  // namespace components::data
