@@ -225,6 +225,15 @@ LongRecord long_record(TooLong word) {
   return LongRecord::kError;
 }
 
+/// The field that is a whole text whatever else a record has; "" where others are named.
+std::string text_field_of(const Config& config) {
+  if (!config.columns) return "text";
+  const auto& names = *config.columns;
+  if (names.text) return *names.text;
+  const bool names_others = names.prompt || names.completion || names.messages || names.chosen || names.rejected;
+  return names_others ? "" : "text";
+}
+
 }  // namespace
 
 std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
@@ -250,6 +259,8 @@ std::shared_ptr<Dataset> make(const Config& config, const Inputs& inputs) {
   options.on_bad_record = config.on_bad_record == OnBadRecord::kSkip ? BadRecord::kSkip : BadRecord::kError;
   options.use(*tokenizer);
   options.parse = Encoder(*tokenizer, std::move(*chat), config);
+  options.text_field = text_field_of(config);
+  options.parse_text = [tokenizer = *tokenizer](const std::string& text) { return encoded_text(*tokenizer, text); };
   if (inputs.name == "train") options.if_too_large = "set streaming: true, and training.max_steps";
   if (!config.streaming || inputs.new_rows) return make_record_set(options, inputs);
   options.shuffle_buffer = config.shuffle_buffer.value_or(kShuffleBuffer);

@@ -28,7 +28,7 @@ std::string RecordEncoder::where(const RecordPlace& place) const {
 EncodedRecord RecordEncoder::encode(const RecordText& record) const {
   EncodedRecord encoded;
   encoded.place = record.place;
-  auto sequence = options_.parse(record.text, vocab_size_);
+  auto sequence = record.is_text ? options_.parse_text(record.text) : options_.parse(record.text, vocab_size_);
   if (!sequence) {
     encoded.failure = sequence.failure();
     return encoded;

@@ -38,6 +38,11 @@ struct RecordSetOptions {
   /// Makes a sequence of a record. Its failure is reported with file and line. `vocab_size`: what ids have to be below.
   /// Called by several threads.
   std::function<runner::core::Result<Sequence>(const std::string& record, std::int64_t vocab_size)> parse;
+  /// The field of a record that, where nothing else in it means something, is its text; "" for none. A file that is
+  /// read by columns gives such texts to `parse_text`, which may not fail otherwise than `parse` of a record that has
+  /// it alone.
+  std::string text_field;
+  std::function<runner::core::Result<Sequence>(const std::string& text)> parse_text;
   std::shared_ptr<const tokenizer::Tokenizer> tokenizer;  ///< for text of ids; may be null
 
   /// Records are texts of this one: its vocabulary, and where it fills and cuts.

@@ -69,11 +69,11 @@ std::optional<RecordText> RecordOrder::read_line() {
   for (; file_ < order_.size(); ++file_, line_ = {}, source_.reset()) {
     const std::size_t file = order_[file_];
     const std::string& path = options_.files[file].path;
-    if (source_ == nullptr) source_ = RecordSource::open(path, line_);
+    if (source_ == nullptr) source_ = RecordSource::open(path, line_, options_.text_field);
     while (const std::optional<std::string_view> line = source_->next()) {
       const std::int64_t offset = std::exchange(line_, source_->end()).offset;
       if (is_blank(*line)) continue;
-      return RecordText{{file, source_->number(), offset, checksum_of(*line)}, std::string(*line)};
+      return RecordText{{file, source_->number(), offset, checksum_of(*line)}, std::string(*line), source_->is_text()};
     }
   }
   return std::nullopt;
@@ -140,7 +140,7 @@ std::vector<RecordText> RecordOrder::read(std::span<const RecordPlace> places) c
     const RecordPlace& place = places[index];
     const std::string& path = options_.files.at(place.file).path;
     if (source == nullptr || opened != place.file || source->is_far(place.offset)) {
-      source = RecordSource::open(path, {place.offset, place.number - 1});
+      source = RecordSource::open(path, {place.offset, place.number - 1}, options_.text_field);
       opened = place.file;
     }
     while (source->end().offset < place.offset && source->next()) {
@@ -148,7 +148,7 @@ std::vector<RecordText> RecordOrder::read(std::span<const RecordPlace> places) c
     const bool is_there = source->end().offset == place.offset;
     const std::optional<std::string_view> line = is_there ? source->next() : std::nullopt;
     if (!line || checksum_of(*line) != place.checksum) throw_changed(path, place.number);
-    records[index] = {place, std::string(*line)};
+    records[index] = {place, std::string(*line), source->is_text()};
   }
   return records;
 }

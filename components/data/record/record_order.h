@@ -24,6 +24,7 @@ struct RecordPlace {
 struct RecordText {
   RecordPlace place;
   std::string text;
+  bool is_text = false;  ///< not a mapping of JSON: RecordSource::is_text()
 };
 
 /// Of all files together. RunError as RecordSource.
@@ -43,6 +44,7 @@ class RecordOrder {
     std::int64_t buffer = 1;  ///< records
     std::uint64_t seed = 0;
     std::int64_t bytes_max = 0;  ///< of the texts in the buffer
+    std::string text_field;      ///< of RecordSource::open()
   };
   /// Where a pass is.
   struct State {

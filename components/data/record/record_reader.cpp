@@ -94,7 +94,7 @@ class Reader {
 
   /// Reads some records at a time, encodes them on all threads, and takes them in their order.
   void take_all(FileErrors& errors) {
-    RecordOrder order({.files = options_.files, .set = encoder_.set()});
+    RecordOrder order({.files = options_.files, .set = encoder_.set(), .text_field = options_.text_field});
     // Ids that are written out share a vocabulary, which is that of all splits. The ids of texts are the tokenizer's.
     const bool reads_others = options_.tokenizer == nullptr;
     const std::int64_t end = reads_others ? whole_ : end_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "components/data/record/unread_fields.h"
 #include "components/data/text_utils.h"
 #include "runner/core/error.h"
 #include "runner/core/node.h"
@@ -29,6 +30,7 @@ class Lines final : public RecordSource {
     throw RunError(path_ + number + ": " + source_.problem());
   }
 
+  bool is_text() const override { return false; }
   std::int64_t number() const override { return source_.number(); }
   Place end() const override { return source_.end(); }
   std::int64_t bytes() const { return source_.bytes(); }
@@ -45,9 +47,25 @@ std::unique_ptr<TableFile> open_table(const std::string& path) {
   return runner::core::table_library().value()->open(path, {}).value();
 }
 
+bool has_texts_alone(const TableFile& file, const std::string& field) {
+  bool has_texts = false;
+  for (const runner::core::TableColumn& column : file.columns()) {
+    if (column.name == field)
+      has_texts = column.is_text;
+    else if (may_be_unread(column.name))
+      return false;
+  }
+  return has_texts;
+}
+
 class TableRecords final : public RecordSource {
  public:
-  TableRecords(const std::string& path, const Place& start) : path_(path), file_(open_table(path)), row_(start.offset) {
+  TableRecords(const std::string& path, const Place& start, const std::string& text_field)
+      : path_(path), file_(open_table(path)), row_(start.offset) {
+    if (!text_field.empty() && has_texts_alone(*file_, text_field)) {
+      file_->choose({text_field}).value();
+      has_texts_ = true;
+    }
     file_->go_to(row_);
   }
 
@@ -56,35 +74,45 @@ class TableRecords final : public RecordSource {
       rows_ = file_->next().value();
       if (rows_ == nullptr) return std::nullopt;
     }
-    const auto record = rows_->record(row_ - rows_->first());
-    ++row_;
-    if (!record) throw RunError(path_ + ":" + std::to_string(row_) + ": " + record.failure().message);
-    text_ = to_json(record.value(), -1);
-    if (text_.size() > LineSource::kLineMax) {
+    const std::int64_t at = row_++ - rows_->first();
+    std::optional<std::string_view> text = has_texts_ ? rows_->text(at) : std::nullopt;
+    is_text_ = text.has_value();
+    if (!is_text_) text = as_line(at);
+    if (text->size() > LineSource::kLineMax) {
       throw RunError(path_ + ":" + std::to_string(row_) + ": the row is longer than " +
-                     with_commas(static_cast<std::int64_t>(LineSource::kLineMax)) + " bytes of JSON");
+                     with_commas(static_cast<std::int64_t>(LineSource::kLineMax)) + " bytes");
     }
-    return text_;
+    return text;
   }
 
+  bool is_text() const override { return is_text_; }
   std::int64_t number() const override { return row_; }
   Place end() const override { return {row_, row_}; }
   bool is_far(std::int64_t offset) const override { return offset - row_ > kRowGapMax; }
 
  private:
+  std::string_view as_line(std::int64_t at) {
+    const auto record = rows_->record(at);
+    if (!record) throw RunError(path_ + ":" + std::to_string(row_) + ": " + record.failure().message);
+    line_ = to_json(record.value(), -1);
+    return line_;
+  }
+
   std::string path_;
   std::unique_ptr<TableFile> file_;
   std::int64_t row_;
+  bool has_texts_ = false, is_text_ = false;
   std::unique_ptr<TableRows> rows_;  // with row_, or behind those that have it
-  std::string text_;
+  std::string line_;
 };
 
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
 }  // namespace
 
-std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const Place& start) {
-  if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start);
+std::unique_ptr<RecordSource> RecordSource::open(const std::string& path, const Place& start,
+                                                 const std::string& text_field) {
+  if (runner::core::is_table_path(path)) return std::make_unique<TableRecords>(path, start, text_field);
   return std::make_unique<Lines>(path, start);
 }
 

@@ -17,13 +17,15 @@ class RecordSource {
   /// Of lines: bytes and lines in front of a place; of rows: rows, twice.
   using Place = runner::core::LineSource::Place;
 
-  /// Reads from `start` on. By the name of the file: is_table_path().
-  static std::unique_ptr<RecordSource> open(const std::string& path, const Place& start = {});
+  /// Reads from `start` on. By the name of the file: is_table_path(). `text_field`: rows of a table with texts in this
+  /// column, and without another that may mean something (may_be_unread()), are these texts; "" for none.
+  static std::unique_ptr<RecordSource> open(const std::string& path, const Place& start, const std::string& text_field);
 
   virtual ~RecordSource() = default;
   /// The next line or row, until the next call; nothing at the end of the file. A line may be blank, which is no
   /// record.
   virtual std::optional<std::string_view> next() = 0;
+  virtual bool is_text() const = 0;         ///< it is the text of its `text_field` and not a mapping of JSON
   virtual std::int64_t number() const = 0;  ///< of it, from 1
   virtual Place end() const = 0;            ///< of it, where the next one begins
   /// Whether it takes less time to open the file at an offset, behind end(), than to read up to it.

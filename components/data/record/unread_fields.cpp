@@ -47,6 +47,11 @@ std::vector<std::string> unread_fields(const Node& record, const std::vector<std
   return unread;
 }
 
+bool may_be_unread(std::string_view name) {
+  return std::find(kBeside.begin(), kBeside.end(), name) != kBeside.end() ||
+         std::find(kForms.begin(), kForms.end(), name) != kForms.end();
+}
+
 std::vector<std::string> unread_of_messages(const Node& list, const std::string& key) {
   std::vector<std::string> unread;
   for (const std::string_view name : kOfMessage) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "components/data/data.h"
@@ -15,8 +16,11 @@ namespace components::data {
 std::vector<std::string> unread_fields(const runner::core::Node& record, const std::vector<std::string>& read,
                                        bool any_form);
 
-/// The same of the messages in a list, each once: `messages[].tool_calls`.
+/// unread_fields() of the messages in a list, each once: `messages[].tool_calls`.
 std::vector<std::string> unread_of_messages(const runner::core::Node& list, const std::string& key);
+
+/// Whether unread_fields() may name a field that is called so.
+bool may_be_unread(std::string_view name);
 
 /// What the records of a set hold and roux does not read.
 class UnreadFields {
