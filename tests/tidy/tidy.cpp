@@ -47,6 +47,7 @@ std::string between(std::string_view text, std::size_t begin, std::string_view s
 std::string layer_of(const std::string& path) {
   if (path.starts_with("runner/")) return between(path, 7, "/");
   if (path.starts_with("components/sampler/")) return "sampler";
+  if (path.starts_with("components/template/")) return "template";
   if (path.starts_with("components/tokenizer/")) return "tokenizer";
   if (path.starts_with("components/pruner/")) return "pruner";
   if (path.starts_with("components/kernels/")) return "kernels";

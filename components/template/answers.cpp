@@ -1,0 +1,127 @@
+#include "components/template/answers.h"
+
+#include <algorithm>
+
+#include "runner/core/text/utf8.h"
+
+namespace components::jinja {
+namespace {
+
+using runner::core::Failure;
+using runner::core::Node;
+using runner::core::Result;
+
+bool is_answer(const Node& message) {
+  const Node* role = message.find("role");
+  return role && role->is_string() && (role->as_string() == "assistant" || role->as_string() == "model");
+}
+
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+void add(Ranges& ranges, std::size_t begin, std::size_t end) {
+  if (begin >= end) return;
+  if (!ranges.empty() && ranges.back().second == begin) {
+    ranges.back().second = end;
+  } else {
+    ranges.emplace_back(begin, end);
+  }
+}
+
+/// Neighbouring pieces that one pass wrote.
+struct Run {
+  std::size_t first = 0, last = 0;  ///< of `pieces`, the last one included
+};
+
+std::vector<Run> runs_of(const std::vector<Piece>& pieces, std::int32_t message) {
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].pass != message) continue;
+    if (!runs.empty() && runs.back().last + 1 == i) {
+      runs.back().last = i;
+    } else {
+      runs.push_back({i, i});
+    }
+  }
+  return runs;
+}
+
+/// How much of a run the generation prompt has written already. Where only its beginning is there (a prompt may open a
+/// thought that this turn lacks), it is cut behind a mark: a turn learns whole ones.
+std::size_t prompted(std::string_view text, std::string_view prompt, std::size_t by_template) {
+  if (text.starts_with(prompt)) return prompt.size();
+  std::size_t common = std::min(common_prefix(text, prompt), by_template);
+  if (common == by_template) return common;
+  static constexpr std::string_view kMarkEnds = "\n>]";
+  while (common > 0 && kMarkEnds.find(text[common - 1]) == std::string_view::npos) --common;
+  return common;
+}
+
+Failure unowned(std::size_t message, const Rendering& rendering, const Piece& piece) {
+  const std::string_view text(rendering.text);
+  return Failure{"the template writes " + runner::core::quote(text.substr(piece.begin, piece.end - piece.begin)) +
+                     " into the answer of message " + std::to_string(message + 1) +
+                     " outside of a loop over the messages, so it belongs to none",
+                 "put {% generation %} and {% endgeneration %} around what the assistant writes in the template"};
+}
+
+}  // namespace
+
+Result<std::string> generation_prompt(const Template& chat_template, const Chat& chat, const RenderOptions& options) {
+  Chat before = chat;
+  std::vector<Node>& messages = before.messages.items();
+  const auto first = std::find_if(messages.begin(), messages.end(), is_answer);
+  if (first != messages.begin()) messages.erase(first, messages.end());
+  before.add_generation_prompt = false;
+  const Result<Rendering> without = chat_template.render(before, options);
+  if (!without) return without.failure();
+  before.add_generation_prompt = true;
+  const Result<Rendering> with = chat_template.render(before, options);
+  if (!with) return with.failure();
+  return with.value().text.substr(common_prefix(with.value().text, without.value().text));
+}
+
+Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const Rendering& rendering,
+                          std::string_view prompt) {
+  Ranges ranges;
+  const std::vector<Piece>& pieces = rendering.pieces;
+  if (chat_template.has_generation()) {
+    for (const Piece& piece : pieces) {
+      if (piece.in_generation) add(ranges, piece.begin, piece.end);
+    }
+    return ranges;
+  }
+  const std::vector<Node>& messages = chat.messages.items();
+  const auto is_foreign = [&](const Piece& piece) {
+    return piece.by_text && !is_answer(messages[static_cast<std::size_t>(piece.message)]);
+  };
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (!is_answer(messages[i])) continue;
+    const auto message = static_cast<std::int32_t>(i);
+    for (const Piece& piece : pieces) {
+      if (piece.by_text && piece.message == message && piece.pass == kNoMessage) return unowned(i, rendering, piece);
+    }
+    const std::vector<Run> runs = runs_of(pieces, message);
+    for (std::size_t r = 0; r < runs.size(); ++r) {
+      const Run& run = runs[r];
+      for (std::size_t p = r > 0 ? runs[r - 1].last + 1 : run.first; p < run.first; ++p) {
+        if (pieces[p].pass == kNoMessage) return unowned(i, rendering, pieces[p]);
+      }
+      const std::size_t begin = pieces[run.first].begin, end = pieces[run.last].end;
+      std::size_t by_template = begin;
+      for (std::size_t p = run.first; p <= run.last && !pieces[p].by_text; ++p) by_template = pieces[p].end;
+      const std::string_view text = std::string_view(rendering.text).substr(begin, end - begin);
+      const std::size_t cut = r == 0 || text.starts_with(prompt) ? prompted(text, prompt, by_template - begin) : 0;
+      for (std::size_t p = run.first; p <= run.last; ++p) {
+        if (!is_foreign(pieces[p])) add(ranges, std::max(pieces[p].begin, begin + cut), pieces[p].end);
+      }
+    }
+  }
+  std::sort(ranges.begin(), ranges.end());
+  Ranges merged;
+  for (const auto& [first, last] : ranges) add(merged, first, last);
+  return merged;
+}
+
+}  // namespace components::jinja

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "components/template/template.h"
+#include "runner/core/result.h"
+
+namespace components::jinja {
+
+/// Bytes [begin, end) of a rendered text, in order and without overlap.
+using Ranges = std::vector<std::pair<std::size_t, std::size_t>>;
+
+/// What the template writes for an answer that is to be generated: what `add_generation_prompt` adds behind the
+/// messages before the first answer of the chat. Failure: as Template::render().
+runner::core::Result<std::string> generation_prompt(const Template& chat_template, const Chat& chat,
+                                                    const RenderOptions& options = {});
+
+/// The bytes that an assistant learns, of one rendering. Where the template has `{% generation %}` these are its
+/// blocks. Elsewhere they are what the passes of the assistant's messages wrote behind the generation prompt, the end
+/// token included, without the texts of others (a template may write the result of a tool there).
+///
+/// chat     that was rendered, without a generation prompt at its end
+/// prompt   generation_prompt() of it
+/// Failure  a part of an answer belongs to no message; it is shown
+runner::core::Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const Rendering& rendering,
+                                        std::string_view prompt);
+
+}  // namespace components::jinja

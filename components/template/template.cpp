@@ -1,0 +1,119 @@
+#include "components/template/template.h"
+
+#include <algorithm>
+#include <array>
+
+#include "components/template/machine/machine.h"
+#include "components/template/syntax/parser.h"
+#include "runner/core/text/utf8.h"
+
+namespace components::jinja {
+namespace {
+
+using runner::core::Failure;
+using runner::core::Node;
+using runner::core::Result;
+
+/// Under these names messages carry their reasoning. The first is the one that most templates read.
+constexpr std::array<std::string_view, 3> kReasoning = {"reasoning_content", "thinking", "reasoning"};
+
+Failure located(const std::string& name, const Failed& failed) {
+  return Failure{name + ":" + std::to_string(failed.place.line) + ":" + std::to_string(failed.place.column) + ": " +
+                 failed.message};
+}
+
+/// Without nulls; what reasons under one name does so under those that templates read.
+Node normalized(const Node& message) {
+  Node made = Node::mapping();
+  const Node* reasoning = nullptr;
+  for (const std::string_view name : kReasoning) {
+    const Node* found = message.find(name);
+    if (!reasoning && found && !found->is_null()) reasoning = found;
+  }
+  if (reasoning && !(message.find("thinking") && !message.find("thinking")->is_null()))
+    made.set("thinking", *reasoning);
+  for (const auto& entry : message.entries()) {
+    if (!entry.value.is_null()) made.set(entry.key, entry.value);
+  }
+  if (reasoning) made.set("reasoning_content", *reasoning);
+  return made;
+}
+
+std::vector<Piece> pieces_of(const Text& text) {
+  std::vector<Piece> pieces;
+  const auto add = [&](Piece piece) {
+    if (piece.begin >= piece.end) return;
+    if (!pieces.empty()) {
+      Piece& last = pieces.back();
+      if (last.message == piece.message && last.by_text == piece.by_text && last.pass == piece.pass &&
+          last.in_generation == piece.in_generation) {
+        last.end = piece.end;
+        return;
+      }
+    }
+    pieces.push_back(piece);
+  };
+  std::size_t at = 0;
+  for (const Origin& origin : text.origins) {
+    add({at, origin.begin});
+    add({origin.begin, origin.end, origin.message, origin.by_text, origin.in_generation, origin.pass});
+    at = origin.end;
+  }
+  add({at, text.bytes.size()});
+  return pieces;
+}
+
+}  // namespace
+
+Result<Template> Template::parse(std::string_view source, std::string name) {
+  try {
+    if (const std::size_t at = runner::core::find_invalid_utf8(source); at != std::string_view::npos) {
+      return Failure{name + ": byte " + std::to_string(at) + " is not UTF-8"};
+    }
+    Template made;
+    made.tree_ = std::make_shared<const Tree>(parse_template(source));
+    made.name_ = std::move(name);
+    return made;
+  } catch (const Failed& failed) {
+    return located(name, failed);
+  }
+}
+
+Result<Rendering> Template::render(const Value& variables, const RenderOptions& options) const {
+  try {
+    Text text = Machine(*tree_, variables.as_mapping(), options).run();
+    std::vector<Piece> pieces = pieces_of(text);
+    return Rendering{std::move(text.bytes), std::move(pieces)};
+  } catch (const Failed& failed) {
+    return located(name_, failed);
+  }
+}
+
+Result<Rendering> Template::render(const Chat& chat, const RenderOptions& options) const {
+  const Result<Value> variables = variables_of(chat);
+  if (!variables) return variables.failure();
+  return render(variables.value(), options);
+}
+
+bool Template::has_generation() const { return tree_->has_generation; }
+
+Result<Value> variables_of(const Chat& chat) {
+  auto variables = std::make_shared<Mapping>();
+  std::vector<Value> messages;
+  for (const Node& message : chat.messages.items()) {
+    if (message.kind() != Node::Kind::kMapping) {
+      return Failure{"message " + std::to_string(messages.size() + 1) + " of the chat is not a mapping"};
+    }
+    messages.push_back(Value::from_message(normalized(message), static_cast<std::int32_t>(messages.size())));
+  }
+  for (const auto& entry : chat.variables.entries()) {
+    variables->set(Value::text(entry.key), Value::from(entry.value));
+  }
+  variables->set(Value::text(std::string("messages")), Value::list(std::move(messages)));
+  variables->set(Value::text(std::string("tools")), Value::from(chat.tools));
+  variables->set(Value::text(std::string("documents")), Value::from(chat.documents));
+  variables->set(Value::text(std::string("add_generation_prompt")), Value::boolean(chat.add_generation_prompt));
+  return Value::mapping(std::move(variables));
+}
+
+}  // namespace components::jinja

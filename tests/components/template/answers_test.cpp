@@ -1,0 +1,81 @@
+#include "components/template/answers.h"
+
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+#include "runner/core/json.h"
+
+namespace {
+
+using namespace components::jinja;
+
+/// What the assistant learns of a chat, each range a text; an error is the only one.
+std::vector<std::string> learned(const std::string& source, const std::string& messages) {
+  const Template parsed = Template::parse(source, "t").value();
+  Chat chat;
+  chat.messages = runner::core::parse_json(messages).value();
+  const auto rendering = parsed.render(chat).value();
+  const auto answers = answers_of(parsed, chat, rendering, generation_prompt(parsed, chat).value());
+  if (!answers) return {answers.failure().message};
+  std::vector<std::string> texts;
+  for (const auto& [begin, end] : answers.value()) texts.push_back(rendering.text.substr(begin, end - begin));
+  return texts;
+}
+
+constexpr const char* kTurns =
+    R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}])";
+using Texts = std::vector<std::string>;
+
+TEST_CASE("an assistant learns what its pass wrote behind the generation prompt", "[template]") {
+  const std::string prompt = "{% if add_generation_prompt %}<assistant>{% endif %}";
+  const Texts expected = {"b<end>", "d<end>"};
+  CHECK(learned("{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}" + prompt, kTurns) == expected);
+  // Through a macro, slices, a block, an index and a namespace.
+  CHECK(learned("{% macro turn(m) %}<{{ m.role }}>{{ m.content | trim }}<end>{% endmacro %}"
+                "{% for m in messages[0:] %}{{ turn(m) }}{% endfor %}" +
+                    prompt,
+                kTurns) == expected);
+  CHECK(learned("{% for m in messages %}{% set t %}<{{ m.role }}>{{ m.content }}{% endset %}{{ t }}<end>{% endfor %}" +
+                    prompt,
+                kTurns) == expected);
+  CHECK(learned("{% for i in range(messages | length) %}<{{ messages[i].role }}>{{ messages[i].content }}<end>"
+                "{% endfor %}" +
+                    prompt,
+                kTurns) == expected);
+  CHECK(learned("{% set n = namespace(t='') %}{% for m in messages %}"
+                "{% set n.t = n.t + '<' + m.role + '>' + m.content + '<end>' %}{% endfor %}{{ n.t }}" +
+                    prompt,
+                kTurns) == expected);
+}
+
+TEST_CASE("a prompt that opens a thought does not cut an answer without one", "[template]") {
+  CHECK(learned("{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}"
+                "{% if add_generation_prompt %}<assistant><think>{% endif %}",
+                R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "<b>"}])") == Texts{"<b><end>"});
+}
+
+TEST_CASE("the name of a tool in its result is not learned", "[template]") {
+  CHECK(learned("{% set n = namespace() %}{% for m in messages %}{% if m.call %}{% set n.name = m.call %}{% endif %}"
+                "<{{ m.role }}{{ ' ' + n.name if m.role == 'tool' }}>{{ m.content }}{{ m.call }}<end>{% endfor %}"
+                "{% if add_generation_prompt %}<assistant>{% endif %}",
+                R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "", "call": "f"},
+                    {"role": "tool", "content": "1"}, {"role": "assistant", "content": "b"}])") ==
+        Texts{"f<end>", "b<end>"});
+}
+
+TEST_CASE("generation blocks decide what is learned", "[template]") {
+  CHECK(learned("{% for m in messages %}<{{ m.role }}>{% if m.role == 'assistant' %}{% generation %}{{ m.content }}!"
+                "{% endgeneration %}{% else %}{{ m.content }}{% endif %}<end>{% endfor %}",
+                kTurns) == Texts{"b!", "d!"});
+}
+
+TEST_CASE("an answer that no pass wrote is an error that shows it", "[template]") {
+  CHECK(learned("{{ messages[0].content }}:{{ messages[-1].content }}.",
+                R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])") ==
+        Texts{"the template writes \"b\" into the answer of message 2 outside of a loop over the messages, so it "
+              "belongs to none"});
+}
+
+}  // namespace
