@@ -47,15 +47,27 @@ std::vector<Run> runs_of(const std::vector<Piece>& pieces, std::int32_t message)
   return runs;
 }
 
-/// How much of a run the generation prompt has written already. Where only its beginning is there (a prompt may open a
-/// thought that this turn lacks), it is cut behind a mark: a turn learns whole ones.
+/// Whether a prompt or a turn can be cut behind this character: a turn learns whole marks.
+bool ends_mark(char c) {
+  static constexpr std::string_view kMarkEnds = "\n>]";
+  return kMarkEnds.find(c) != std::string_view::npos;
+}
+
+/// How much of a run lies before what is learned: the generation prompt, and what stands before it (the first turn may
+/// open the text). Where only its beginning is there (a prompt may open a thought that this turn lacks), it is cut
+/// behind a mark.
+///
+/// by_template  bytes of the run before the first text of the message
 std::size_t prompted(std::string_view text, std::string_view prompt, std::size_t by_template) {
   if (text.starts_with(prompt)) return prompt.size();
-  std::size_t common = std::min(common_prefix(text, prompt), by_template);
-  if (common == by_template) return common;
-  static constexpr std::string_view kMarkEnds = "\n>]";
-  while (common > 0 && kMarkEnds.find(text[common - 1]) == std::string_view::npos) --common;
-  return common;
+  const std::string_view head = text.substr(0, by_template);
+  if (head == prompt.substr(0, by_template)) return by_template;
+  for (std::size_t size = prompt.size(); size > 0; --size) {
+    if (size < prompt.size() && !ends_mark(prompt[size - 1])) continue;
+    const std::size_t at = head.find(prompt.substr(0, size));
+    if (at != std::string_view::npos) return at + size;
+  }
+  return 0;
 }
 
 Failure unowned(std::size_t message, const Rendering& rendering, const Piece& piece) {
@@ -79,7 +91,16 @@ Result<std::string> generation_prompt(const Template& chat_template, const Chat&
   before.add_generation_prompt = true;
   const Result<Rendering> with = chat_template.render(before, options);
   if (!with) return with.failure();
-  return with.value().text.substr(common_prefix(with.value().text, without.value().text));
+  const std::string& text = with.value().text;
+  std::size_t begin = common_prefix(text, without.value().text);
+  if (begin == without.value().text.size()) return text.substr(begin);
+  // Without a prompt something else stands there (the end of the text), which may begin with the same characters.
+  std::size_t written = 0;
+  for (const Piece& piece : with.value().pieces) {
+    if (piece.begin <= begin) written = piece.begin;
+  }
+  while (begin > written && !ends_mark(text[begin - 1])) --begin;
+  return text.substr(begin);
 }
 
 Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const Rendering& rendering,
@@ -117,6 +138,12 @@ Result<Ranges> answers_of(const Template& chat_template, const Chat& chat, const
         if (!is_foreign(pieces[p])) add(ranges, std::max(pieces[p].begin, begin + cut), pieces[p].end);
       }
     }
+    // What ends the text behind the last answer is the end of that answer.
+    if (i + 1 < messages.size() || runs.empty()) continue;
+    const auto tail = pieces.begin() + static_cast<std::ptrdiff_t>(runs.back().last) + 1;
+    const bool is_tail =
+        std::all_of(tail, pieces.end(), [](const Piece& piece) { return piece.pass == kNoMessage && !piece.by_text; });
+    if (is_tail && tail != pieces.end()) add(ranges, tail->begin, pieces.back().end);
   }
   std::sort(ranges.begin(), ranges.end());
   Ranges merged;

@@ -21,7 +21,8 @@ runner::core::Result<std::string> generation_prompt(const Template& chat_templat
 
 /// The bytes that an assistant learns, of one rendering. Where the template has `{% generation %}` these are its
 /// blocks. Elsewhere they are what the passes of the assistant's messages wrote behind the generation prompt, the end
-/// token included, without the texts of others (a template may write the result of a tool there).
+/// token included, without the texts of others (a template may write the result of a tool there). What the template
+/// writes behind all messages is learned when the last one is the assistant's: there it may write the end token.
 ///
 /// chat     that was rendered, without a generation prompt at its end
 /// prompt   generation_prompt() of it

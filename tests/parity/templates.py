@@ -88,6 +88,9 @@ CONVERSATIONS = {
     "nothing": {"messages": [], "add_generation_prompt": True},
     "unicode": {"messages": [said("user", "  \u00e4\u2028\U0001F600 {{ x }} <|im_end|> "), said("assistant", "日本\t")]},
 }
+# Each turn of the assistant is an answer of its own, in every template that accepts the chat.
+EVERY_TURN = ("one_turn", "two_turns", "system", "system_two_turns", "thinking", "thinking_two_turns",
+              "thinking_inline", "thinking_called")
 VARIABLES = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
 
 
@@ -169,33 +172,85 @@ def compare(folder, program):
             points = [len(answer["text"].encode()[:end].decode()) for piece in answer["generation"] for end in piece]
             ranges = ranges_text(zip(points[::2], points[1::2]))
             result = short(answer["text"]) + (" " + short(ranges) if "generation" in request["source"] else "")
-        if "text" in answer and "add_generation_prompt" not in request:
-            different += check_answers(template, name, request, answer)
         if result != expected[template][name]:
             different += 1
             print(f"{template}, {name}: expected {expected[template][name]}, got {result} {answer.get('error', '')}")
+    different += check_answers(asked, answers)
     print(f"{len(asked)} renderings, {different} differ")
     sys.exit(1 if different else 0)
 
 
-def check_answers(template, name, request, answer):
-    """Each turn of the assistant learns its own text, and nothing of what others wrote."""
+def parts(answer, key):
+    """What the ranges of an answer hold, those that meet as one."""
+    data, merged = answer["text"].encode(), []
+    for begin, end in answer[key]:
+        if merged and merged[-1][1] == begin:
+            merged[-1][1] = end
+        elif begin < end:
+            merged.append([begin, end])
+    return [data[begin:end].decode() for begin, end in merged]
+
+
+def problems_of(request, answer):
+    """Each turn of the assistant learns its own text and an end, in order, and nothing of what others wrote."""
     if "learned" not in answer:
-        print(f"{template}, {name}: {answer['learned_error']}")
-        return 1
-    data = answer["text"].encode()
-    learned = [data[begin:end].decode() for begin, end in answer["learned"]]
-    problems = []
+        return [answer["learned_error"]]
+    learned, rest, problems = parts(answer, "learned"), 0, []
     for message in request["messages"]:
-        content = message["content"] if isinstance(message["content"], str) else ""
-        kept = content.split("</think>")[-1].strip()
-        if message["role"] == "assistant" and kept and kept in answer["text"] and not any(kept in one for one in learned):
-            problems.append(f"does not learn {kept!r}")
-        if message["role"] in ("user", "tool", "system") and content.strip() and any(content.strip() in one for one in learned):
-            problems.append(f"learns {content!r}")
-    if problems:
-        print(f"{template}, {name}: {problems} of {learned}")
-    return len(problems)
+        texts = [message["content"]] if isinstance(message["content"], str) else [
+            part.get("text", "") for part in message["content"] or []]
+        texts = [text.split("</think>")[-1].strip() for text in texts]
+        for text in filter(None, texts):
+            if message["role"] == "assistant" and text in answer["text"]:
+                found = [i for i in range(rest, len(learned)) if text in learned[i]]
+                if found:
+                    rest = found[0]
+                else:
+                    problems.append(f"does not learn {text!r}")
+            if message["role"] != "assistant" and any(text in one for one in learned):
+                problems.append(f"learns {text!r}")
+    prompt = answer["prompt"].strip()
+    if prompt and "{% generation" not in request["source"] and any(one.strip().startswith(prompt) for one in learned):
+        problems.append(f"learns the prompt {prompt!r}")
+    return problems
+
+
+def is_as_marked(twin, answer):
+    """TRL's masks may hold a part of the generation prompt, and leave out white space at the end of a turn."""
+    data = answer["text"].encode()
+    marked, learned = ({at for begin, end in one for at in range(begin, end)}
+                       for one in (twin["generation"], answer["learned"]))
+
+    def runs(places):
+        text = "".join(chr(data[at]) if at in places else "\0" for at in range(len(data)))
+        return [run.encode("latin-1").decode() for run in text.split("\0") if run]
+
+    return (all(run in answer["prompt"] for run in runs(marked - learned))
+            and not any(run.strip() for run in runs(learned - marked)) and bool(learned) == bool(marked))
+
+
+def check_answers(asked, answers):
+    """Of plain templates, also beside the masks of the twin that TRL has for training."""
+    by_name = {(template, name): answer for (template, name, _), answer in zip(asked, answers, strict=True)}
+    different, twins = 0, 0
+    for template, name, request in asked:
+        answer = by_name[template, name]
+        if "text" not in answer or "add_generation_prompt" in request:
+            continue
+        problems = problems_of(request, answer)
+        turns = [message for message in request["messages"] if message["role"] == "assistant"]
+        if name in EVERY_TURN and len(parts(answer, "learned")) != len(turns):
+            problems.append(f"has not {len(turns)} answers")
+        twin = by_name.get((template + "_training", name), {})
+        if twin.get("text") == answer["text"]:
+            twins += 1
+            if not is_as_marked(twin, answer):
+                problems.append(f"TRL marks {parts(twin, 'generation')}")
+        if problems:
+            different += 1
+            print(f"{template}, {name}: {problems} of {answer.get('learned') and parts(answer, 'learned')}")
+    print(f"{twins} renderings have the text of a template that marks its answers")
+    return different
 
 
 def record_cases():

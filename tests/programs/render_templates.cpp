@@ -54,6 +54,7 @@ Node answer_to(const Template& chat_template, const Chat& chat, const RenderOpti
   }
   answer.set("generation", generation);
   const auto prompt = generation_prompt(chat_template, chat, options);
+  answer.set("prompt", Node::string(prompt ? prompt.value() : ""));
   const auto answers = answers_of(chat_template, chat, rendering.value(), prompt ? prompt.value() : "");
   if (answers) {
     for (const auto& [begin, end] : answers.value()) learned.items().push_back(pair(begin, end));

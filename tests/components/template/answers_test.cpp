@@ -56,6 +56,28 @@ TEST_CASE("a prompt that opens a thought does not cut an answer without one", "[
                 R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": "<b>"}])") == Texts{"<b><end>"});
 }
 
+TEST_CASE("what opens the text before an answer is not learned", "[template]") {
+  CHECK(learned("{% for m in messages %}{% if loop.first %}<s>{% if m.role != 'system' %}<system>Hi.<end>{% endif %}"
+                "{% endif %}<{{ m.role }}>\n{{ m.content }}<end>{% endfor %}"
+                "{% if add_generation_prompt %}<assistant>\n<think>{% endif %}",
+                R"([{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"},
+                    {"role": "assistant", "content": "c"}])") == Texts{"a<end>", "c<end>"});
+}
+
+TEST_CASE("an end of the text in place of the prompt is the end of the last answer", "[template]") {
+  const std::string source =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% else %}</s>{% endif %}";
+  CHECK(learned(source, kTurns) == Texts{"b<end>", "d<end></s>"});
+  // Both in the pass of the last message.
+  CHECK(learned("{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% if loop.last %}"
+                "{% if add_generation_prompt %}<assistant>{% else %}</s>{% endif %}{% endif %}{% endfor %}",
+                kTurns) == Texts{"b<end>", "d<end></s>"});
+  // Behind what another wrote it belongs to no answer.
+  CHECK(learned(source, R"([{"role": "assistant", "content": "a"}, {"role": "user", "content": "b"}])") ==
+        Texts{"a<end>"});
+}
+
 TEST_CASE("the name of a tool in its result is not learned", "[template]") {
   CHECK(learned("{% set n = namespace() %}{% for m in messages %}{% if m.call %}{% set n.name = m.call %}{% endif %}"
                 "<{{ m.role }}{{ ' ' + n.name if m.role == 'tool' }}>{{ m.content }}{{ m.call }}<end>{% endfor %}"
